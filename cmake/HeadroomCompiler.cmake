@@ -1,0 +1,45 @@
+# Language, flags, sanitizers and the compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
+# How many bits a loop of ours uses is decided here: every target of the project is compiled with these.
+function(headroom_compile_options target)
+    target_compile_options(${target} PRIVATE
+        -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math
+        -Wall -Wextra -Wpedantic
+        $<$<BOOL:${HEADROOM_WERROR}>:-Werror>
+        $<$<BOOL:${HEADROOM_SANITIZE}>:-fno-omit-frame-pointer>)
+    if(HEADROOM_SANITIZE)
+        # PUBLIC: a program that links an instrumented library needs its run time too.
+        target_compile_options(${target} PUBLIC -fsanitize=${HEADROOM_SANITIZE})
+        target_link_options(${target} PUBLIC -fsanitize=${HEADROOM_SANITIZE})
+        if(HEADROOM_SANITIZE MATCHES undefined)
+            target_compile_options(${target} PRIVATE -fno-sanitize-recover=undefined)
+        endif()
+    endif()
+    if(NOT HEADROOM_OPENMP_TARGET)
+        target_compile_options(${target} PRIVATE -fopenmp-simd -Wno-unknown-pragmas)
+    endif()
+endfunction()
+
+# Objects are shared between build folders: paths are hashed relative to the build, and what "native" means on
+# this machine is part of the hash.
+find_program(HEADROOM_CCACHE ccache)
+if(HEADROOM_CCACHE AND PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=${HEADROOM_CPU_ARCH} -E -v -x c++ /dev/null
+                    OUTPUT_QUIET ERROR_VARIABLE headroom_arch_text)
+    string(REGEX MATCHALL " (-m[^ ]+|--param [^ ]+|-target-(cpu|feature) [^ ]+)" headroom_arch_text "${headroom_arch_text}")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/cpu_arch.txt CONTENT "${headroom_arch_text}\n")
+    cmake_path(IS_PREFIX CMAKE_SOURCE_DIR ${CMAKE_BINARY_DIR} NORMALIZE headroom_build_inside)
+    set(headroom_ccache_base /)
+    if(headroom_build_inside)
+        set(headroom_ccache_base ${CMAKE_SOURCE_DIR})
+    endif()
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${headroom_ccache_base}
+        CCACHE_EXTRAFILES=${CMAKE_BINARY_DIR}/cpu_arch.txt CCACHE_NOHASHDIR=1 ${HEADROOM_CCACHE})
+endif()

@@ -1,0 +1,71 @@
+# One folder, one library, one include root: build/include/<name>/headroom/<name> is a link to the folder, so that
+# a source can include only what lies below it in the stack.
+include(GNUInstallDirs)
+set(HEADROOM_INCLUDE_ROOTS ${PROJECT_BINARY_DIR}/include)
+
+# Makes `#include <headroom/FOLDER/...>` work for targets that link TARGET.
+function(headroom_include_root target scope folder)
+    cmake_path(GET folder PARENT_PATH parent)
+    string(REPLACE "/" "_" root ${folder})
+    file(MAKE_DIRECTORY ${HEADROOM_INCLUDE_ROOTS}/${root}/headroom/${parent})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${HEADROOM_INCLUDE_ROOTS}/${root}/headroom/${folder} SYMBOLIC)
+    target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${HEADROOM_INCLUDE_ROOTS}/${root}>)
+endfunction()
+
+# headroom_library(<name> [USES <libraries below>] [LINKS <public targets>] [PRIVATE <private targets>])
+# compiles <name>/*.cpp and <name>/*/*.cpp into headroom_<name>, known as headroom::<name>.
+function(headroom_library name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;LINKS;PRIVATE")
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp ${PROJECT_SOURCE_DIR}/${name}/*/*.cpp)
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.hpp ${PROJECT_SOURCE_DIR}/${name}/*/*.hpp)
+    if(NOT sources AND NOT headers)
+        return()
+    endif()
+
+    set(target headroom_${name})
+    set(scope PUBLIC)
+    if(sources)
+        add_library(${target} STATIC ${sources})
+        target_link_libraries(${target} PRIVATE ${arg_PRIVATE})
+        headroom_compile_options(${target})
+    else()
+        add_library(${target} INTERFACE)
+        set(scope INTERFACE)
+    endif()
+    add_library(headroom::${name} ALIAS ${target})
+    set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+    target_compile_features(${target} ${scope} cxx_std_20)
+    headroom_include_root(${target} ${scope} ${name})
+    target_include_directories(${target} ${scope} $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+
+    foreach(lower IN LISTS arg_USES)
+        if(TARGET headroom_${lower})
+            target_link_libraries(${target} ${scope} headroom_${lower})
+        endif()
+    endforeach()
+    target_link_libraries(${target} ${scope} ${arg_LINKS})
+    set_property(GLOBAL APPEND PROPERTY HEADROOM_LIBRARIES ${name})
+endfunction()
+
+# headroom::headroom links the whole stack and brings <headroom/headroom.hpp>. The generated headers belong to the
+# lowest library, so that everything above sees them.
+function(headroom_umbrella)
+    set(generated ${HEADROOM_INCLUDE_ROOTS}/memory/headroom)
+    file(MAKE_DIRECTORY ${HEADROOM_INCLUDE_ROOTS}/umbrella/headroom)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/config.hpp.in ${generated}/config.hpp @ONLY)
+    configure_file(${PROJECT_SOURCE_DIR}/cmake/version.hpp.in ${generated}/version.hpp @ONLY)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/headroom.hpp ${HEADROOM_INCLUDE_ROOTS}/umbrella/headroom/headroom.hpp SYMBOLIC)
+
+    add_library(headroom INTERFACE)
+    add_library(headroom::headroom ALIAS headroom)
+    target_include_directories(headroom INTERFACE $<BUILD_INTERFACE:${HEADROOM_INCLUDE_ROOTS}/umbrella>)
+    get_property(libraries GLOBAL PROPERTY HEADROOM_LIBRARIES)
+    foreach(name IN LISTS libraries)
+        target_link_libraries(headroom INTERFACE headroom_${name})
+    endforeach()
+endfunction()
+
+# Kernels whose bits must equal another device's may not fuse a multiply with an add.
+file(GLOB headroom_exact_sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/kernels/dropout/*.cpp)
+set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
