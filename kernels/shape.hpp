@@ -1,0 +1,112 @@
+#pragma once
+// Sizes and strides of up to six axes, in elements, without a heap allocation.
+//
+//     Shape shape{8, 64, 128};
+//     shape.elements();            // 65536
+//     shape.axis(-1);              // 2
+//     contiguous_strides(shape);   // {8192, 128, 1}
+//     fmt::print("{}", shape.text());  // [8, 64, 128]
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace headroom {
+
+inline constexpr int kMaxRank = 6;
+
+/// A list of at most six 64-bit numbers, one per axis; the base of `Shape` and `Strides`.
+class Extents {
+  public:
+    constexpr Extents() = default;
+    /// Errors: ShapeError for more than six.
+    constexpr Extents(std::initializer_list<std::int64_t> values) { assign({values.begin(), values.size()}); }
+    constexpr explicit Extents(std::span<const std::int64_t> values) { assign(values); }
+
+    constexpr int rank() const { return rank_; }
+    constexpr std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
+    constexpr std::int64_t& operator[](int i) { return values_[static_cast<std::size_t>(i)]; }
+    constexpr const std::int64_t* begin() const { return values_.data(); }
+    constexpr const std::int64_t* end() const { return values_.data() + rank_; }
+    constexpr std::int64_t back() const { return values_[static_cast<std::size_t>(rank_ - 1)]; }
+
+    constexpr void push_back(std::int64_t value) {
+        if (rank_ == kMaxRank) throw_rank();
+        values_[static_cast<std::size_t>(rank_++)] = value;
+    }
+    constexpr void insert(int position, std::int64_t value) {
+        push_back(value);
+        std::rotate(values_.begin() + position, values_.begin() + rank_ - 1, values_.begin() + rank_);
+    }
+    constexpr void erase(int position) {
+        std::copy(values_.begin() + position + 1, values_.begin() + rank_, values_.begin() + position);
+        values_[static_cast<std::size_t>(--rank_)] = 0;
+    }
+
+    friend constexpr bool operator==(const Extents& a, const Extents& b) {
+        return a.rank_ == b.rank_ && std::equal(a.begin(), a.end(), b.begin());
+    }
+
+    /// "[8, 64, 128]"
+    std::string text() const;
+
+  private:
+    constexpr void assign(std::span<const std::int64_t> values) {
+        for (const std::int64_t value : values) push_back(value);
+    }
+    [[noreturn]] static void throw_rank();
+
+    std::array<std::int64_t, kMaxRank> values_{};
+    int rank_ = 0;
+};
+
+class Shape : public Extents {
+  public:
+    using Extents::Extents;
+
+    /// The product of all sizes; 1 for rank 0.
+    constexpr std::int64_t elements() const {
+        std::int64_t product = 1;
+        for (const std::int64_t size : *this) product *= size;
+        return product;
+    }
+
+    /// An axis counted from the front, given one that may count from the back (-1 is the last).
+    /// Errors: ShapeError outside of [-rank, rank).
+    int axis(int axis) const;
+};
+
+class Strides : public Extents {
+  public:
+    using Extents::Extents;
+};
+
+/// Row-major strides.
+constexpr Strides contiguous_strides(const Shape& shape) {
+    Strides strides;
+    std::int64_t step = 1;
+    for (int i = 0; i < shape.rank(); ++i) strides.push_back(0);
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        strides[i] = step;
+        step *= shape[i];
+    }
+    return strides;
+}
+
+/// True if the elements stand in row-major order without gaps; axes of size 1 may have any stride.
+constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
+    std::int64_t step = 1;
+    for (int i = shape.rank() - 1; i >= 0; --i) {
+        if (shape[i] != 1 && strides[i] != step) return shape.elements() == 0;
+        step *= shape[i];
+    }
+    return true;
+}
+
+/// The shape that both broadcast to, by NumPy's rule (aligned at the last axis; a size of 1 stretches).
+/// Errors: ShapeError naming `op` and both shapes.
+Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
+
+}  // namespace headroom

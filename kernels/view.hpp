@@ -1,0 +1,53 @@
+#pragma once
+// What a kernel sees of an array: address, dtype, sizes, strides. Owns nothing, allocates nothing. A stride of 0
+// repeats an element (broadcasting) and is for reading only.
+//
+//     float values[6] = {0, 1, 2, 3, 4, 5};
+//     View x{values, Dtype::f32, {2, 3}, {3, 1}};
+//     kernels::softmax(stream, x, x);
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/kernels/dtype.hpp>
+#include <headroom/kernels/shape.hpp>
+
+namespace headroom {
+
+struct View {
+    void* data = nullptr;
+    Dtype dtype = Dtype::f32;
+    Shape shape;
+    Strides strides;
+
+    int rank() const { return shape.rank(); }
+    std::int64_t size(int axis) const { return shape[axis]; }
+    std::int64_t stride(int axis) const { return strides[axis]; }
+    std::int64_t elements() const { return shape.elements(); }
+    bool contiguous() const { return is_contiguous(shape, strides); }
+    template <class T>
+    T* as() const {
+        return static_cast<T*>(data);
+    }
+    /// The same view starting `elements` further on.
+    std::byte* at(std::int64_t elements) const {
+        return static_cast<std::byte*>(data) + elements * static_cast<std::int64_t>(size_of(dtype));
+    }
+};
+
+/// A row-major view of memory.
+inline View contiguous_view(void* data, Dtype dtype, const Shape& shape) {
+    return {data, dtype, shape, contiguous_strides(shape)};
+}
+
+/// `x` seen with a larger shape: axes of size 1 and missing leading axes get stride 0. The shape must be one that
+/// `broadcast_shapes` gave.
+inline View broadcast_to(View x, const Shape& shape) {
+    Strides strides;
+    const int missing = shape.rank() - x.rank();
+    for (int i = 0; i < shape.rank(); ++i) {
+        strides.push_back(i < missing || x.shape[i - missing] == 1 ? 0 : x.strides[i - missing]);
+    }
+    return {x.data, x.dtype, shape, strides};
+}
+
+}  // namespace headroom

@@ -1,0 +1,69 @@
+#pragma once
+// A counted reference to memory of a device. Copies share, the last one gives the memory back. Counts are not atomic: a
+// buffer stays in the thread of its context. A buffer knows how to give its memory back, so memory of another library
+// can be wrapped as well as a block of `DeviceMemory`.
+//
+//     Buffer buffer = Buffer::allocate(memory, 1024, 0, {Category::inputs, 0});
+//     auto* values = static_cast<float*>(buffer.data());
+//     Buffer also = buffer;  // two owners now; buffer.unique() is false
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <headroom/memory/device_memory.hpp>
+
+namespace headroom {
+
+class Buffer {
+  public:
+    Buffer() = default;
+    Buffer(const Buffer& other) noexcept : storage_(other.storage_) {
+        if (storage_) ++storage_->owners;
+    }
+    Buffer(Buffer&& other) noexcept : storage_(std::exchange(other.storage_, nullptr)) {}
+    Buffer& operator=(Buffer other) noexcept {
+        std::swap(storage_, other.storage_);
+        return *this;
+    }
+    ~Buffer() { reset(); }
+
+    /// A fresh block. `memory` must outlive it. Errors: OutOfMemory.
+    static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag);
+    /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
+    static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
+
+    explicit operator bool() const noexcept { return storage_ != nullptr; }
+    std::byte* data() const noexcept { return storage_ ? storage_->data : nullptr; }
+    /// As requested, not as rounded.
+    std::size_t bytes() const noexcept { return storage_ ? storage_->bytes : 0; }
+    bool unique() const noexcept { return storage_ && storage_->owners == 1; }
+    bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
+
+    /// Counts the changes of contents after the first use; what was saved for backward checks it.
+    std::uint32_t version() const noexcept { return storage_ ? storage_->version : 0; }
+    void bump_version() noexcept { ++storage_->version; }
+
+    void reset() noexcept {
+        if (storage_ && --storage_->owners == 0) destroy(storage_);
+        storage_ = nullptr;
+    }
+
+  private:
+    struct Storage {
+        std::byte* data = nullptr;
+        std::size_t bytes = 0;
+        DeviceMemory* memory = nullptr;  ///< null for wrapped memory
+        Block* block = nullptr;
+        std::uint32_t owners = 1;
+        std::uint32_t version = 0;
+        std::function<void()> deleter;
+    };
+    explicit Buffer(Storage* storage) : storage_(storage) {}
+    static void destroy(Storage* storage) noexcept;  // out of line: GCC 12 warns falsely of use after free otherwise
+
+    Storage* storage_ = nullptr;
+};
+
+}  // namespace headroom

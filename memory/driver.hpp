@@ -1,0 +1,85 @@
+#pragma once
+// A device's memory as its driver offers it: address ranges, physical pages, pinned host memory, events, sizes. The
+// allocator above asks for nothing else, so the same allocator code runs on a CPU, on a GPU and in a rehearsal. Not for
+// users who want memory: they ask `DeviceMemory`.
+//
+//     std::unique_ptr<Driver> driver = make_host_driver();
+//     std::byte* address = driver->reserve(1 << 30);
+//     PageHandle page = driver->create(driver->properties().granularity);
+//     driver->map(address, page, driver->properties().granularity);
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <headroom/memory/stream.hpp>
+
+namespace headroom {
+
+struct DriverProperties {
+    std::string name;               ///< for messages: "host", "simulated host", ...
+    std::size_t granularity = 0;    ///< bytes; sizes and addresses of pages are multiples of it
+    std::size_t alignment = 0;      ///< bytes; what every block handed out is aligned to and rounded up to
+    std::size_t total_bytes = 0;    ///< physical memory of the device
+    std::size_t address_bytes = 0;  ///< how much address space one DeviceMemory reserves
+    bool touchable = true;          ///< false: addresses must never be read or written (a simulated device)
+};
+
+/// Physical memory made by `create`; 0 is none.
+using PageHandle = std::uint64_t;
+/// A point in a stream's work; 0 is none.
+using EventHandle = std::uint64_t;
+
+/// Implementations need not be thread-safe: `DeviceMemory` calls under its lock.
+/// Errors: DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
+class Driver {
+  public:
+    virtual ~Driver() = default;
+
+    virtual const DriverProperties& properties() const = 0;
+    /// Bytes of the device that nobody uses now; an estimate where other processes share it.
+    virtual std::size_t free_bytes() const = 0;
+
+    /// Reserves `bytes` of address space without memory behind it.
+    virtual std::byte* reserve(std::size_t bytes) = 0;
+    virtual void release(std::byte* address, std::size_t bytes) noexcept = 0;
+
+    /// Takes `bytes` of physical memory, a multiple of the granularity; 0 if there is not enough.
+    virtual PageHandle create(std::size_t bytes) = 0;
+    virtual void destroy(PageHandle page) noexcept = 0;
+    /// Puts the memory of `page` behind [address, address + bytes), which must be reserved and unmapped.
+    virtual void map(std::byte* address, PageHandle page, std::size_t bytes) = 0;
+    virtual void unmap(std::byte* address, std::size_t bytes) noexcept = 0;
+
+    /// Page-locked host memory that the device can copy from and to directly; null if there is not enough.
+    virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
+    virtual void free_pinned(std::byte* address, std::size_t bytes) noexcept = 0;
+
+    /// Marks the present end of the stream's work.
+    virtual EventHandle record(StreamId stream) = 0;
+    /// True once all work before the event is done.
+    virtual bool passed(EventHandle event) = 0;
+    /// Makes the stream wait for the event; the host goes on.
+    virtual void wait(StreamId stream, EventHandle event) = 0;
+    /// Makes the host wait for the event.
+    virtual void synchronize(EventHandle event) = 0;
+    virtual void destroy_event(EventHandle event) noexcept = 0;
+};
+
+/// The host's own memory through mmap; pages of 2 MiB, blocks aligned to 64 bytes.
+std::unique_ptr<Driver> make_host_driver();
+
+struct SimulatedOptions {
+    DriverProperties properties;            ///< of the device that it stands for
+    std::int64_t fail_create_after = -1;    ///< successful calls of `create` before it returns 0 for ever; -1 never
+    std::int64_t event_latency = 0;         ///< ticks of the simulated clock until a recorded event has passed
+};
+
+/// A device that exists only as figures: addresses are handed out and never touched, pages are counted against
+/// `total_bytes`, every call is one tick of a clock.
+std::unique_ptr<Driver> make_simulated_driver(SimulatedOptions options);
+
+/// A simulated driver with the host driver's properties, whose decisions therefore equal those on the host.
+std::unique_ptr<Driver> make_simulated_host_driver();
+
+}  // namespace headroom

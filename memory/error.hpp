@@ -1,0 +1,46 @@
+#pragma once
+// Errors that Headroom throws. Every message is one line that says what is wrong and what to do; it names the
+// operation, the shapes and the values. Catch `headroom::Error` for all of them. Not for programming mistakes inside
+// the library: those are tests' business.
+//
+//     try {
+//         auto y = matmul(a, b);
+//     } catch (const headroom::ShapeError& error) {
+//         fmt::print(stderr, "{}\n", error.what());
+//     }
+#include <stdexcept>
+#include <string>
+
+namespace headroom {
+
+/// Base of all errors of this library.
+class Error : public std::runtime_error {
+  public:
+    explicit Error(const std::string& message) : std::runtime_error(message) {}
+};
+
+/// Shapes, axes, strides or sizes that do not fit together.
+class ShapeError : public Error {
+  public:
+    using Error::Error;
+};
+
+/// A dtype that an operation does not take.
+class DtypeError : public Error {
+  public:
+    using Error::Error;
+};
+
+/// A file that can't be read or written, or whose contents are not what they claim to be.
+class FileError : public Error {
+  public:
+    using Error::Error;
+};
+
+/// A driver call that failed for a reason other than lack of memory.
+class DeviceError : public Error {
+  public:
+    using Error::Error;
+};
+
+}  // namespace headroom

@@ -1,0 +1,24 @@
+#pragma once
+// What an allocator counts, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` what the driver
+// gave. Peaks are since construction or the last `reset_peak()`.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/memory/tag.hpp>
+
+namespace headroom {
+
+struct MemoryStatistics {
+    std::size_t allocated = 0;
+    std::size_t peak_allocated = 0;
+    std::size_t requested = 0;  ///< live bytes before rounding
+    std::size_t reserved = 0;
+    std::size_t peak_reserved = 0;
+    std::uint64_t allocations = 0;   ///< calls of allocate that succeeded
+    std::uint64_t driver_calls = 0;  ///< pages created, mapped, unmapped, destroyed
+    std::array<std::size_t, kCategoryCount> allocated_by_category{};
+    std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< as it stood at the moment of peak_allocated
+};
+
+}  // namespace headroom
