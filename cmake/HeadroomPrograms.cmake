@@ -61,7 +61,8 @@ function(headroom_test_support)
     target_link_libraries(test_support ${scope} GTest::gtest GTest::gmock fmt::fmt)
 endfunction()
 
-# tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each.
+# tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each; tests_<library> builds all of
+# a library's.
 function(headroom_tests)
     headroom_test_support()
     get_property(example_libraries GLOBAL PROPERTY HEADROOM_EXAMPLE_LIBRARIES)
@@ -87,14 +88,19 @@ function(headroom_tests)
         target_compile_definitions(${target} PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
             HEADROOM_EXAMPLES_DIR="${PROJECT_BINARY_DIR}/examples")
         add_test(NAME ${library}/${file} COMMAND ${target})
+        if(NOT TARGET tests_${library})
+            add_custom_target(tests_${library})
+        endif()
+        add_dependencies(tests_${library} ${target})
         # Several tests run at once: their idle OpenMP threads must not spin.
         set_tests_properties(${library}/${file} PROPERTIES LABELS ${library} TIMEOUT 900
             ENVIRONMENT "OMP_WAIT_POLICY=passive")
     endforeach()
 endfunction()
 
-# bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench.
+# bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench; benchmarks builds all of them.
 function(headroom_benchmarks)
+    add_custom_target(benchmarks)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*/*_bench.cpp)
     foreach(source IN LISTS sources)
         cmake_path(GET source STEM file)
@@ -105,5 +111,6 @@ function(headroom_benchmarks)
         headroom_compile_options(${target})
         target_link_libraries(${target} PRIVATE headroom benchmark::benchmark benchmark::benchmark_main)
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/${library})
+        add_dependencies(benchmarks ${target})
     endforeach()
 endfunction()
