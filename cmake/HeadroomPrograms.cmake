@@ -96,6 +96,10 @@ function(headroom_tests)
         set_tests_properties(${library}/${file} PROPERTIES LABELS ${library} TIMEOUT 900
             ENVIRONMENT "OMP_WAIT_POLICY=passive")
     endforeach()
+    add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
+        -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
+        -D VERSION=${PROJECT_VERSION} -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
+    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT 900)
 endfunction()
 
 # bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench; benchmarks builds all of them.
