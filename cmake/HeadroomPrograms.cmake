@@ -96,6 +96,11 @@ function(headroom_tests)
         set_tests_properties(${library}/${file} PROPERTIES LABELS ${library} TIMEOUT 900
             ENVIRONMENT "OMP_WAIT_POLICY=passive")
     endforeach()
+    find_package(Python3 COMPONENTS Interpreter)
+    if(Python3_FOUND)
+        add_test(NAME scripts/check_includes_test
+            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/scripts/check_includes_test.py)
+    endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
         -D VERSION=${PROJECT_VERSION} -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
