@@ -1,0 +1,66 @@
+#pragma once
+// Scaled dot-product attention in blocks, after FlashAttention: softmax(scale * q k^T) v without ever storing the
+// matrix of scores. Memory is linear in the sequence. Not for additive masks or dropout on the probabilities.
+//
+//     Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(64.0)};
+//     std::size_t bytes = attention_scratch(stream, attention);
+//     launch(stream, [&](auto& s) { kernels::attention(s, attention, scratch); });
+#include <cstddef>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// o = softmax(scale * q k^T, over visible keys) v, per batch and head.
+///
+/// q [B, T, H, D]; k and v [B, S, G, D] with H a multiple of G: query head h reads key head h / (H / G). o [B, T, H,
+/// D]. All may be strided, such as slices of a packed [B, T, (H + 2 G) * D]. lse [B, H, T] receives the logarithm of
+/// the sum of exponentials, for the gradient (f64 for f64, else f32); give it no data (null) where no gradient follows.
+/// causal: query i sees keys j <= i + (S - T), as with a key-value cache; a query that sees none gives 0.
+/// dtypes: q, k, v, o share one of f32, f16, bf16, f64; computed in f32 (f64 for f64).
+/// Source: Dao, "FlashAttention-2" (2023), with Milakov and Gimelshein's online softmax (2018).
+struct Attention {
+    View q;
+    View k;
+    View v;
+    View o;
+    View lse;
+    bool causal = false;
+    double scale = 1;
+};
+
+/// Bytes of scratch for `attention`: linear in S, per thread. Depends on shapes, dtypes and threads only.
+std::size_t attention_scratch(Stream& stream, const Attention& attention);
+
+/// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
+void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
+
+/// dq = beta_q * dq + ..., likewise dk and dv, given what `Attention` read and wrote and the gradient `dy` [B, T, H, D]
+/// of its output. Gradients have the shapes of q, k, v, may be strided, and have their operand's dtype or f32; one
+/// without data (null) is not computed. With a beta of 0 the destination is never read. Probabilities are recomputed
+/// from lse.
+struct AttentionGradient {
+    View q;
+    View k;
+    View v;
+    View o;
+    View lse;
+    View dy;
+    View dq;
+    View dk;
+    View dv;
+    float beta_q = 0;
+    float beta_k = 0;
+    float beta_v = 0;
+    bool causal = false;
+    double scale = 1;
+};
+
+/// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, dtypes and threads only.
+std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
+
+/// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
+void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch);
+
+}  // namespace headroom::kernels
