@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <headroom/memory/device_memory.hpp>
+#include <headroom/memory/storage.hpp>
 
 namespace headroom {
 
@@ -29,7 +30,7 @@ class Buffer {
     }
     ~Buffer() { reset(); }
 
-    /// A fresh block. `memory` must outlive it. Errors: OutOfMemory.
+    /// A fresh block of the common pool. `memory` must outlive it. Errors: OutOfMemory.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag);
     /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
@@ -38,6 +39,10 @@ class Buffer {
     std::byte* data() const noexcept { return storage_ ? storage_->data : nullptr; }
     /// As requested, not as rounded.
     std::size_t bytes() const noexcept { return storage_ ? storage_->bytes : 0; }
+    /// The allocator that it came from; null for wrapped memory.
+    DeviceMemory* memory() const noexcept { return storage_ ? storage_->memory : nullptr; }
+    /// In whose order it is given back.
+    StreamId stream() const noexcept { return storage_ ? storage_->stream : 0; }
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
 
@@ -51,15 +56,6 @@ class Buffer {
     }
 
   private:
-    struct Storage {
-        std::byte* data = nullptr;
-        std::size_t bytes = 0;
-        DeviceMemory* memory = nullptr;  ///< null for wrapped memory
-        Block* block = nullptr;
-        std::uint32_t owners = 1;
-        std::uint32_t version = 0;
-        std::function<void()> deleter;
-    };
     explicit Buffer(Storage* storage) : storage_(storage) {}
     static void destroy(Storage* storage) noexcept;  // out of line: GCC 12 warns falsely of use after free otherwise
 

@@ -9,7 +9,9 @@
 //     memory->deallocate(block.handle);
 //     fmt::print("{}\n", memory->statistics().peak_allocated);
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -46,7 +48,7 @@ class DeviceMemory {
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
     /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate.
-    /// Errors: OutOfMemory, after everything cached was tried; the allocator is as before the call.
+    /// Errors: OutOfMemory, after everything cached was tried; live blocks and their figures are as before.
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
     /// Gives a block back in stream order: its next user on the same stream needs no synchronisation.
     void deallocate(Block* block) noexcept;
@@ -64,6 +66,7 @@ class DeviceMemory {
     std::size_t trim();
 
     const DriverProperties& properties() const;
+    /// As set by the options; 0 if none was.
     std::size_t limit() const;
 
   private:

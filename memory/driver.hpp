@@ -70,9 +70,9 @@ class Driver {
 std::unique_ptr<Driver> make_host_driver();
 
 struct SimulatedOptions {
-    DriverProperties properties;            ///< of the device that it stands for
-    std::int64_t fail_create_after = -1;    ///< successful calls of `create` before it returns 0 for ever; -1 never
-    std::int64_t event_latency = 0;         ///< ticks of the simulated clock until a recorded event has passed
+    DriverProperties properties;          ///< of the device that it stands for
+    std::int64_t fail_create_after = -1;  ///< successful calls of `create` before it returns 0 for ever; -1 never
+    std::int64_t event_latency = 0;       ///< ticks of the simulated clock until a recorded event has passed
 };
 
 /// A device that exists only as figures: addresses are handed out and never touched, pages are counted against

@@ -16,11 +16,11 @@ namespace headroom {
 /// All sizes in bytes.
 struct MemoryReport {
     std::string device;
-    std::size_t requested = 0;      ///< by the call that failed
-    std::size_t rounded = 0;        ///< the same, rounded to the allocator's size
-    Tag tag{};                      ///< what it was for
-    std::string path;               ///< module path of the request
-    std::size_t limit = 0;          ///< the budget; 0 if none was set
+    std::size_t requested = 0;  ///< by the call that failed
+    std::size_t rounded = 0;    ///< the same, rounded to the allocator's size
+    Tag tag{};                  ///< what it was for
+    std::string path;           ///< module path of the request
+    std::size_t limit = 0;      ///< the budget; 0 if none was set
     std::size_t device_total = 0;
     std::size_t device_free = 0;
     MemoryStatistics statistics;

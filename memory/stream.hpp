@@ -16,8 +16,8 @@
 
 namespace headroom {
 
-/// What kernels keep per stream, such as a library's compiled primitives: one object per type, made when first asked for.
-/// Lives as long as its context.
+/// What kernels keep per stream, such as a library's compiled primitives: one object per type, made when first asked
+/// for. Lives as long as its context.
 class StreamState {
   public:
     /// The state of type T; default-constructed by the first call. Linear in the number of types, which is a handful.
@@ -42,7 +42,8 @@ struct CpuStream {
     StreamState* state = nullptr;
 };
 
-/// A rehearsal of a CpuStream with as many threads: scratch sizes are asked for and memory is counted, nothing is computed.
+/// A rehearsal of a CpuStream with as many threads: scratch sizes are asked for and memory is counted, nothing is
+/// computed.
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;

@@ -3,7 +3,7 @@
 // the bytes are. Paths are interned by `DeviceMemory::intern`, once per module, so that a tag costs two words.
 //
 //     Tag tag{Category::activations, memory.intern("blocks.3.mlp")};
-//     Buffer buffer = Buffer::allocate(memory, 4096, tag);
+//     Buffer buffer = Buffer::allocate(memory, 4096, 0, tag);
 #include <array>
 #include <cstddef>
 #include <cstdint>

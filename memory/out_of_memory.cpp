@@ -1,0 +1,72 @@
+#include <headroom/memory/out_of_memory.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+
+namespace headroom {
+
+namespace {
+
+std::string purpose(const MemoryReport& report) {
+    const std::string_view category = name(report.tag.category);
+    return report.path.empty() ? std::string(category) : fmt::format("{} of {}", category, report.path);
+}
+
+std::string one_line(const MemoryReport& report) {
+    const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
+                                            : fmt::format("the device's {}", format_bytes(report.device_total));
+    return fmt::format(
+        "out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); make the batch smaller, recompute "
+        "activations or raise the limit",
+        report.device, format_bytes(report.requested), purpose(report), budget,
+        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved));
+}
+
+void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
+    fmt::format_to(std::back_inserter(text), "{:{}}{:<{}} {:>20}  {}\n", "", indent, label, 40 - indent, bytes,
+                   format_bytes(bytes));
+}
+
+}  // namespace
+
+std::string format_bytes(std::size_t bytes) {
+    if (bytes < 10'000) return fmt::format("{} B", bytes);
+    static constexpr std::string_view kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    double value = static_cast<double>(bytes) / 1000;
+    std::size_t unit = 0;
+    // 999.95 would be printed as 1000.0 of the smaller unit.
+    while (value >= 999.95 && unit + 1 < std::size(kUnits)) {
+        value /= 1000;
+        ++unit;
+    }
+    return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string MemoryReport::text() const {
+    const MemoryStatistics& s = statistics;
+    std::string text = fmt::format("Out of memory on {}: {} bytes for {}.\n", device, requested, purpose(*this));
+    line(text, 0, "Request, rounded", rounded);
+    if (limit) line(text, 0, "Limit", limit);
+    line(text, 0, "Device, total", device_total);
+    line(text, 0, "Device, free", device_free);
+    line(text, 0, "Reserved from the device", s.reserved);
+    line(text, 2, "live", s.allocated);
+    for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 4, kCategoryNames[i], s.allocated_by_category[i]);
+    line(text, 2, "cached, in free blocks", s.reserved - s.allocated);
+    line(text, 0, "Largest free block", largest_free_block);
+    line(text, 0, "Peak of live bytes", s.peak_allocated);
+    text += "Live bytes by module path\n";
+    std::size_t listed = 0;
+    for (const auto& [module, bytes] : largest_paths) {
+        line(text, 2, module.empty() ? "(no module)" : module, bytes);
+        listed += bytes;
+    }
+    line(text, 2, "(all others)", s.allocated - listed);
+    return text;
+}
+
+OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {}
+
+}  // namespace headroom

@@ -1,0 +1,33 @@
+#pragma once
+// Tells AddressSanitizer which bytes of the allocator's pages belong to nobody: pooling would hide such accesses from
+// it. Nothing happens in other builds. Only for addresses that the host can touch. Internal to memory/.
+//
+//     poison(block, size);            // any access is now reported
+//     unpoison(block, requested);     // but for these
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HEADROOM_POISONS 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEADROOM_POISONS 1
+#endif
+#endif
+
+#ifdef HEADROOM_POISONS
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace headroom {
+
+#ifdef HEADROOM_POISONS
+inline constexpr bool kPoisons = true;
+inline void poison(const void* data, std::size_t bytes) noexcept { __asan_poison_memory_region(data, bytes); }
+inline void unpoison(const void* data, std::size_t bytes) noexcept { __asan_unpoison_memory_region(data, bytes); }
+#else
+inline constexpr bool kPoisons = false;
+inline void poison(const void*, std::size_t) noexcept {}
+inline void unpoison(const void*, std::size_t) noexcept {}
+#endif
+
+}  // namespace headroom

@@ -1,0 +1,25 @@
+#pragma once
+// What a `Buffer` points at: where the bytes are and who counts on them. It is part of the allocator's own record of a
+// block, so that a buffer costs no allocation besides its memory. Not for users: they hold a `Buffer`.
+//
+//     Storage* storage = ...;              // inside of a block, or of wrapped memory
+//     if (storage->owners == 1) ...        // nobody else would notice a change of contents
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/memory/stream.hpp>
+
+namespace headroom {
+
+class DeviceMemory;
+
+struct Storage {
+    std::byte* data = nullptr;
+    std::size_t bytes = 0;           ///< as requested
+    DeviceMemory* memory = nullptr;  ///< whom to give it back to; null for wrapped memory
+    std::uint32_t owners = 0;
+    std::uint32_t version = 0;
+    StreamId stream = 0;
+};
+
+}  // namespace headroom
