@@ -1,0 +1,39 @@
+#pragma once
+// Cross-entropy of logits and class indices, summed over rows, and its gradient. Probabilities are never stored. Not
+// for targets that are distributions: use `log_softmax`. A loss over chunks of rows calls the same functions chunk by
+// chunk, with beta 1 for the loss (best an f64 one), and may write the gradient over the logits.
+//
+//     cross_entropy(stream, logits, targets, {}, loss, 0, lse);          // logits [768, 65], targets [768], lse [768]
+//     cross_entropy_backward(stream, logits, targets, {}, lse, dloss, dlogits, 0);
+//
+// Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one
+// that is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is
+// written. Rows whose target is `ignore_index` count nothing and get a gradient of 0.
+#include <cstdint>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+struct CrossEntropyOptions {
+    std::int64_t ignore_index = -100;
+    /// e in [0, 1]: the target distribution is (1 - e) at the target plus e / C everywhere (Szegedy et al. 2016,
+    /// arXiv:1512.00567), as in PyTorch.
+    double label_smoothing = 0;
+};
+
+/// loss = beta * loss + sum over rows of  lse - (1 - e) * logits[target] - e * mean(logits),  with
+/// lse = log(sum(exp(logits))). `lse` is contiguous, one element per row, f32 (f64 for f64 logits); rows of
+/// `ignore_index` have one too. The loss is one element of any floating dtype, summed in f64 in chunks of rows that
+/// depend on the shape alone.
+void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
+                   const View& loss, float beta, const View& lse);
+
+/// dlogits = beta * dlogits + dloss * (exp(logits - lse) - (1 - e) * [class = target] - e / C). `dloss` is one element,
+/// read from memory. dlogits may be the logits themselves (beta 0).
+void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,
+                            const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
+                            float beta);
+
+}  // namespace headroom::kernels

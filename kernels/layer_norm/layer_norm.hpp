@@ -1,0 +1,43 @@
+#pragma once
+// Layer normalisation over the last axis (Ba, Kiros and Hinton 2016, arXiv:1607.06450) and its gradient. Not for
+// normalising over other axes: permute the view, or use `moments`.
+//
+//     layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd);          // x, y [768, 128], gamma, beta [128]
+//     layer_norm_backward(stream, x, dy, &gamma, mean, rstd,
+//                         {.x = &dx, .gamma = &dgamma, .gamma_beta = 1}, scratch);
+//
+// Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `mean` and `rstd` are contiguous, one
+// element per row, f32 (f64 for f64 x). A row is read from memory once: its sums are formed in the first-level cache,
+// the variance from the differences to the mean.
+#include <cstddef>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = (x - mean) * rstd * gamma + beta with rstd = 1 / sqrt(variance + epsilon), the variance over n. `gamma` and
+/// `beta` [n] may be null: 1 and 0. y may be x.
+void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
+                const View& mean, const View& rstd);
+
+/// Where gradients go, each with its own factor for what is there; null if not wanted.
+struct LayerNormGradients {
+    const View* x = nullptr;
+    float x_beta = 0;
+    const View* gamma = nullptr;
+    float gamma_beta = 0;
+    const View* beta = nullptr;
+    float beta_beta = 0;
+};
+
+/// Bytes of scratch that `layer_norm_backward` needs: sums of gamma's and beta's gradients per chunk of rows.
+std::size_t layer_norm_backward_scratch(Stream& stream, const View& x);
+
+/// With h = (x - mean) * rstd and g = dy * gamma:  dx = rstd * (g - mean(g) - h * mean(g * h)), dgamma = sum(dy * h)
+/// and dbeta = sum(dy) over all rows: first in chunks of rows, which depend on the shape alone, then over the chunks.
+/// x's gradient may be dy's memory (beta 0).
+void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
+                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch);
+
+}  // namespace headroom::kernels

@@ -1,0 +1,36 @@
+#pragma once
+// One step of AdamW over a flat range of parameters: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight
+// decay (Loshchilov and Hutter 2019, arXiv:1711.05101), in PyTorch's form. One pass over memory: reads p, g, m, v,
+// writes p, m, v. Not for ranges with different hyper-parameters: call it once for each.
+//
+//     AdamWStep step{.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .step = 1};
+//     adamw(stream, step, multiplier, gradient, parameter, first, second);
+//
+// With t the number of this step (1 for the first) and the gradient g multiplied by `multiplier`:
+//     p <- p - lr * weight_decay * p
+//     m <- beta1 * m + (1 - beta1) * g
+//     v <- beta2 * v + (1 - beta2) * g^2
+//     p <- p - lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+#include <cstdint>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+struct AdamWStep {
+    double learning_rate = 1e-3;
+    double beta1 = 0.9;
+    double beta2 = 0.999;
+    double epsilon = 1e-8;
+    double weight_decay = 0.01;
+    /// Counted from 1.
+    std::int64_t step = 1;
+};
+
+/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one element (f32 or f64) in memory:
+/// 1 / terms, 1 / loss scale and clipping in one. Whether a step is skipped decides the caller.
+void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& gradient,
+           const View& parameter, const View& first_moment, const View& second_moment);
+
+}  // namespace headroom::kernels

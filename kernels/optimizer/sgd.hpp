@@ -1,0 +1,30 @@
+#pragma once
+// One step of stochastic gradient descent with momentum over a flat range of parameters, in PyTorch's form without
+// dampening (Sutskever et al. 2013). One pass over memory. Not for ranges with different hyper-parameters: call it
+// once for each.
+//
+//     SgdStep step{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true};
+//     sgd(stream, step, multiplier, gradient, parameter, &velocity);
+//
+// With the gradient g multiplied by `multiplier`:
+//     g <- g + weight_decay * p
+//     v <- momentum * v + g                       (the first step starts from v = 0)
+//     p <- p - lr * (nesterov ? g + momentum * v : v)
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+struct SgdStep {
+    double learning_rate = 0.1;
+    double momentum = 0;
+    double weight_decay = 0;
+    bool nesterov = false;
+};
+
+/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one element (f32 or f64) in memory.
+/// `velocity` may be null if momentum is 0.
+void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
+         const View* velocity);
+
+}  // namespace headroom::kernels

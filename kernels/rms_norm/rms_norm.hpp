@@ -1,0 +1,37 @@
+#pragma once
+// Normalisation by the root mean square of the last axis (Zhang and Sennrich 2019, arXiv:1910.07467) and its gradient.
+// Not for inputs whose mean should be removed: that is layer_norm/.
+//
+//     rms_norm(stream, x, &gamma, 1e-5, y, rstd);                          // x, y [768, 128], gamma [128]
+//     rms_norm_backward(stream, x, dy, &gamma, rstd,
+//                       {.x = &dx, .gamma = &dgamma, .gamma_beta = 1}, scratch);
+//
+// Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `rstd` is contiguous, one element per row,
+// f32 (f64 for f64 x).
+#include <cstddef>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon). `gamma` [n] may be null: 1. y may be x.
+void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
+
+/// Where gradients go, each with its own factor for what is there; null if not wanted.
+struct RmsNormGradients {
+    const View* x = nullptr;
+    float x_beta = 0;
+    const View* gamma = nullptr;
+    float gamma_beta = 0;
+};
+
+/// Bytes of scratch that `rms_norm_backward` needs: sums of gamma's gradient per chunk of rows.
+std::size_t rms_norm_backward_scratch(Stream& stream, const View& x);
+
+/// With h = x * rstd and g = dy * gamma:  dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
+/// chunks of rows that depend on the shape alone. x's gradient may be dy's memory (beta 0).
+void rms_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
+                       const RmsNormGradients& gradients, std::byte* scratch);
+
+}  // namespace headroom::kernels

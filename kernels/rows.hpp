@@ -1,0 +1,99 @@
+#pragma once
+// A view as a list of rows: its last axis is a run of elements, the axes before it count the rows. Kernels that work
+// along the last axis read and write runs of at most kChunk elements through it, whatever dtype and strides the view
+// has. Not for kernels that only map elements: those merge axes first.
+//
+//     const Rows in(x), out(y);
+//     parallel_for(stream, in.count(), x.elements(), [&](std::int64_t row) {
+//         float buffer[kChunk];
+//         const float* values = in.read(row, 0, n, buffer);   // no copy if contiguous f32
+//         ...
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/view.hpp>
+
+namespace headroom::kernels {
+
+/// Calls `work(TypeTag<T>{})` with the type in which a floating dtype is computed: double for f64 and for integers
+/// (exact up to 2^53), else float.
+template <class Work>
+decltype(auto) dispatch_compute(Dtype dtype, Work&& work) {
+    const bool wide = dtype == Dtype::f64 || dtype == Dtype::i32 || dtype == Dtype::i64;
+    return wide ? work(TypeTag<double>{}) : work(TypeTag<float>{});
+}
+
+/// target[i * stride] = beta * target[i * stride] + values[i] for at most kChunk elements; beta is not 0.
+template <class T>
+void accumulate(const T* values, std::int64_t count, float beta, void* target, Dtype dtype, std::int64_t stride) {
+    T buffer[kChunk];
+    T* sum = borrow_target(target, dtype, stride, count, buffer);
+    if (sum == buffer) load(target, dtype, stride, count, buffer);
+    const T factor = static_cast<T>(beta);
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) sum[i] = factor * sum[i] + values[i];
+    settle(sum, count, target, dtype, stride);
+}
+
+class Rows {
+  public:
+    /// A view of rank 0 is one row of one element.
+    explicit Rows(const View& view) : view_(view) {
+        const int rank = view.rank();
+        length_ = rank == 0 ? 1 : view.shape[rank - 1];
+        stride_ = rank == 0 ? 1 : view.strides[rank - 1];
+        for (int i = rank - 2; i >= 0; --i) {
+            if (view.shape[i] == 1) continue;
+            if (count_ == 1) step_ = view.strides[i];
+            regular_ = regular_ && view.strides[i] == step_ * count_;
+            count_ *= view.shape[i];
+        }
+    }
+
+    std::int64_t count() const { return count_; }
+    std::int64_t length() const { return length_; }
+
+    /// The address of element `begin` of a row.
+    std::byte* at(std::int64_t row, std::int64_t begin = 0) const { return view_.at(offset(row) + begin * stride_); }
+
+    /// Elements [begin, begin + count) of a row: the memory itself or `buffer`, which has room for `count`.
+    template <class T>
+    const T* read(std::int64_t row, std::int64_t begin, std::int64_t count, T* buffer) const {
+        return borrow(at(row, begin), view_.dtype, stride_, count, buffer);
+    }
+
+    /// Where to put elements [begin, begin + count) of a row before `write`: the memory itself, or `buffer`.
+    template <class T>
+    T* target(std::int64_t row, std::int64_t begin, std::int64_t count, T* buffer, float beta = 0) const {
+        return beta == 0 ? borrow_target(at(row, begin), view_.dtype, stride_, count, buffer) : buffer;
+    }
+
+    /// Completes `target`: row = beta * row + values; at most kChunk elements.
+    template <class T>
+    void write(const T* values, std::int64_t row, std::int64_t begin, std::int64_t count, float beta = 0) const {
+        if (beta == 0) {
+            settle(values, count, at(row, begin), view_.dtype, stride_);
+        } else {
+            accumulate(values, count, beta, at(row, begin), view_.dtype, stride_);
+        }
+    }
+
+  private:
+    std::int64_t offset(std::int64_t row) const {
+        if (regular_) return row * step_;
+        std::int64_t result = 0;
+        for (int i = view_.rank() - 2; i >= 0; --i) {
+            result += row % view_.shape[i] * view_.strides[i];
+            row /= view_.shape[i];
+        }
+        return result;
+    }
+
+    View view_;
+    std::int64_t count_ = 1, length_ = 1, stride_ = 1, step_ = 0;
+    bool regular_ = true;
+};
+
+}  // namespace headroom::kernels
