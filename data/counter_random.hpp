@@ -1,0 +1,43 @@
+#pragma once
+// Random numbers for the order of data: word i of a stream is a hash of (seed, stream, i). There is no state to
+// advance, so any thread can ask for any word, and a resumed training asks for the same ones. Not for values on a
+// device (those come from Philox) and not for secrets.
+//
+//     RandomWords words(seed, /*stream=*/epoch);
+//     int64_t first = words.below(0, 1000);  // uniform in [0, 1000), the same on every machine
+//     int64_t other = words.below(1, 1000);
+//     int64_t again = words.below(0, 1000);  // equals first
+#include <cstdint>
+
+namespace headroom {
+
+/// The finaliser of SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014,
+/// with Stafford's Mix13 constants): a bijection of 64-bit words in which every input bit moves every output bit.
+constexpr uint64_t splitmix64_mix(uint64_t z) {
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/// One stream of words; different (seed, stream) give unrelated ones.
+class RandomWords {
+  public:
+    constexpr RandomWords(uint64_t seed, uint64_t stream)
+        : key_(splitmix64_mix(splitmix64_mix(seed + golden) + stream * golden)) {}
+
+    /// Word `index`: what SplitMix64 started at this stream's key returns as its number `index`.
+    constexpr uint64_t word(uint64_t index) const { return splitmix64_mix(key_ + (index + 1) * golden); }
+
+    /// Uniform in [0, bound), bound >= 1: the high half of word * bound. No value is likelier than another by more
+    /// than one part in 2^64 / bound.
+    constexpr int64_t below(uint64_t index, int64_t bound) const {
+        __extension__ using Wide = unsigned __int128;
+        return static_cast<int64_t>((static_cast<Wide>(word(index)) * static_cast<uint64_t>(bound)) >> 64);
+    }
+
+  private:
+    static constexpr uint64_t golden = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio, odd: the increment of SplitMix64
+    uint64_t key_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,87 @@
+#pragma once
+// What a loader reads: a dataset has a number of samples and fills batches of them. Your own type is a dataset if it
+// has the three members of the concept; `MemoryDataset` is one for what fits into memory (images, tables), and
+// `TextWindows` (text_windows.hpp) for language. Batches are host vectors: copy them into a tensor with your context.
+//
+//     auto digits = MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, {.mean = 0.13f, .deviation = 0.31f});
+//     auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
+//     SampleBatch<int32_t> batch;
+//     train.read(std::vector<int64_t>{4, 2}, batch);  // batch.features is [2, 28, 28]
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace headroom {
+
+/// `read` fills `batch` with the samples of `indices`, in their order, and reuses its memory. Several threads call it
+/// at once, so it must not write to the dataset. What it throws reaches the caller of the loader.
+template <class D>
+concept Dataset = std::default_initializable<typename D::Batch> &&
+    requires(const D& dataset, std::span<const int64_t> indices, typename D::Batch& batch) {
+    { dataset.size() } -> std::convertible_to<int64_t>;
+    dataset.read(indices, batch);
+};
+
+template <class Target>
+struct SampleBatch {
+    int64_t rows = 0;
+    std::vector<float> features;  // [rows, ...shape of a sample]
+    std::vector<Target> targets;  // [rows, targets per sample]
+};
+
+/// How bytes become features: (byte / 255 - mean) / deviation.
+struct PixelScale {
+    float mean = 0.0f;
+    float deviation = 1.0f;
+};
+
+/// Samples in memory: features f32 (kept as f32, or as bytes with a scale), and targets, i32 for classes or f32 for
+/// values. Copies and slices share the samples.
+template <class Target>
+class MemoryDataset {
+  public:
+    using Batch = SampleBatch<Target>;
+
+    /// `features` is [N, ...sample_shape], `targets` [N, M]; N is derived from the features. Errors: ShapeError if a
+    /// dimension is below 1, there is no sample, or the sizes don't divide.
+    MemoryDataset(std::vector<float> features, std::vector<int64_t> sample_shape, std::vector<Target> targets);
+    /// The same, for `pixels` u8. Errors: also Error unless the scale is finite and its deviation positive.
+    static MemoryDataset images(std::vector<uint8_t> pixels, std::vector<int64_t> sample_shape,
+                                std::vector<Target> targets, PixelScale scale = {});
+
+    int64_t size() const { return count_; }
+    /// Shape of one sample's features, without the number of samples.
+    const std::vector<int64_t>& sample_shape() const { return storage_->sample_shape; }
+    int64_t targets_per_sample() const { return storage_->target_width; }
+
+    /// Errors: ShapeError for an index outside of [0, size()).
+    void read(std::span<const int64_t> indices, Batch& batch) const;
+
+    /// Samples [first, first + count). Errors: ShapeError outside of the dataset, or for none.
+    MemoryDataset slice(int64_t first, int64_t count) const;
+
+  private:
+    using Features = std::variant<std::vector<float>, std::vector<uint8_t>>;
+    struct Storage {
+        Features features;
+        std::vector<Target> targets;
+        std::vector<int64_t> sample_shape;
+        int64_t width;  // features per sample
+        int64_t target_width;
+        PixelScale scale;
+    };
+
+    MemoryDataset(Features features, std::vector<int64_t> sample_shape, std::vector<Target> targets, PixelScale scale);
+
+    std::shared_ptr<const Storage> storage_;
+    int64_t first_ = 0;
+    int64_t count_ = 0;
+};
+
+extern template class MemoryDataset<int32_t>;
+extern template class MemoryDataset<float>;
+
+}  // namespace headroom

@@ -1,0 +1,42 @@
+#pragma once
+// Reading whole files, with errors that say what is wrong with the file and what to do. For text with a vocabulary
+// use text.hpp, for tokens tokens.hpp, for images idx.hpp. Not for large files of which only parts are needed: map
+// them.
+//
+//     std::string text = read_file("input.txt");
+//     MappedFile tokens("train.bin");
+//     std::span<const std::byte> bytes = tokens.bytes();
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace headroom {
+
+/// The bytes of a file; a pipe is read to its end. Errors: FileError if it is missing, a folder, a device, empty, or
+/// can't be read.
+std::string read_file(const std::filesystem::path& path);
+
+/// The first part of what `read_file` does, for readers that open the file by themselves: throws FileError unless
+/// `path` is a readable file or pipe with at least one byte to come. Returns its size, or 0 if that is not known.
+std::size_t check_file(const std::filesystem::path& path);
+
+/// A file's bytes as read-only memory, loaded by the system as they are touched. The file must not be
+/// shortened while it is mapped: reading beyond its new end would kill the program (SIGBUS).
+class MappedFile {
+  public:
+    /// Errors: as `read_file`; also if `path` is not a regular file.
+    explicit MappedFile(const std::filesystem::path& path);
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+    MappedFile(MappedFile&& other) noexcept;
+    MappedFile& operator=(MappedFile&& other) noexcept;
+    ~MappedFile();
+
+    std::span<const std::byte> bytes() const { return bytes_; }
+
+  private:
+    std::span<const std::byte> bytes_;
+};
+
+}  // namespace headroom

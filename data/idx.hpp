@@ -1,0 +1,46 @@
+#pragma once
+// IDX files of bytes, the format of MNIST (http://yann.lecun.com/exdb/mnist): two zero bytes, type 8 (unsigned byte),
+// rank, the dimensions as big-endian u32, the values. Gzipped or not. Not for the format's other types (i16 to f64).
+//
+//     IdxImages images = read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
+//     std::vector<uint8_t> labels = read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
+//     LabelledImages mnist = read_labelled_images("data", "t10k", /*classes=*/10);  // both, as they lie in a folder
+//     uint8_t corner = mnist.images.pixels[0];
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+struct IdxArray {
+    std::vector<int64_t> shape;   // rank 1 to 6, every dimension at least 1
+    std::vector<uint8_t> values;  // row-major
+};
+
+/// Errors: FileError with what and where, for a file that can't be read, is not IDX or damaged gzip, has another type,
+/// no values, ends early, goes on after the last value, or claims a size that overflows. Allocates no more than about
+/// twice what the file really holds, whatever it claims.
+IdxArray read_idx(const std::filesystem::path& path);
+
+struct IdxImages {
+    int64_t count, rows, columns;
+    std::vector<uint8_t> pixels;  // [count, rows, columns]
+};
+
+/// Errors: FileError as `read_idx`, or if the rank is not 3.
+IdxImages read_idx_images(const std::filesystem::path& path);
+
+/// Errors: FileError as `read_idx`, if the rank is not 1, or for a label that is not below `classes`.
+std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path, int64_t classes);
+
+struct LabelledImages {
+    IdxImages images;
+    std::vector<uint8_t> labels;  // as many as images
+};
+
+/// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz". `prefix` is "train" or "t10k" for
+/// MNIST and its relatives. Errors: FileError as above, if a file is missing, or if the counts differ.
+LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, int64_t classes);
+
+}  // namespace headroom

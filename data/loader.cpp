@@ -1,0 +1,99 @@
+#include <headroom/data/loader.hpp>
+
+#include <fmt/format.h>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+namespace {
+
+constexpr int max_workers = 1024;
+constexpr int max_prefetch = 1 << 20;
+
+template <class T>
+void check_same(const char* what, const T& saved, const T& here) {
+    if (saved != here)
+        throw Error(
+            fmt::format("the saved position is of {} {}, but this loader has {}; resume with the same data and "
+                        "settings",
+                        what, saved, here));
+}
+
+}  // namespace
+
+LoaderCursor::LoaderCursor(Sampler sampler, LoaderOptions options) : sampler_(std::move(sampler)), options_(options) {
+    if (options.workers < 0 || options.workers > max_workers)
+        throw Error(fmt::format("loader: {} workers are outside of 0 to {}", options.workers, max_workers));
+    if (options.prefetch < 1 || options.prefetch > max_prefetch)
+        throw Error(
+            fmt::format("loader: {} prefetched batches are outside of 1 to {}", options.prefetch, max_prefetch));
+    if (options.epochs < 1) throw Error(fmt::format("loader: {} epochs can't be; use 1 or more", options.epochs));
+}
+
+void LoaderCursor::check_dataset(int64_t samples) const {
+    if (sampler_.samples() > samples)
+        throw Error(fmt::format("loader: the sampler chooses from {} samples, but the dataset has {}",
+                                sampler_.samples(), samples));
+}
+
+LoaderCursor::Next LoaderCursor::peek() const {
+    if (epoch_ >= options_.epochs) return Next::end;
+    return batch_ == sampler_.batches() ? Next::end_of_epoch : Next::batch;
+}
+
+int64_t LoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
+
+int64_t LoaderCursor::end_task() const {
+    int64_t end = 0;
+    return __builtin_mul_overflow(options_.epochs, sampler_.batches(), &end) ? Sampler::endless : end;
+}
+
+void LoaderCursor::advance() {
+    switch (peek()) {
+        case Next::batch:
+            ++batch_;
+            return;
+        case Next::end_of_epoch:
+            ++epoch_;
+            batch_ = 0;
+            return;
+        case Next::end:
+            return;
+    }
+}
+
+void LoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
+    sampler_.indices(task / sampler_.batches(), task % sampler_.batches(), out);
+}
+
+LoaderState LoaderCursor::state() const {
+    return {epoch_,
+            batch_,
+            std::string(sample_order_name(sampler_.order())),
+            sampler_.seed(),
+            sampler_.samples(),
+            sampler_.batch(),
+            sampler_.batches()};
+}
+
+void LoaderCursor::restore(const LoaderState& saved) {
+    const LoaderState here = state();
+    check_same("order", saved.order, here.order);
+    check_same("seed", saved.seed, here.seed);
+    check_same("number of samples", saved.samples, here.samples);
+    check_same("batch size", saved.batch_size, here.batch_size);
+    check_same("batches per epoch", saved.batches_per_epoch, here.batches_per_epoch);
+    int64_t first_task = 0;
+    const bool ended = saved.epoch == options_.epochs && saved.batch == 0;
+    if (saved.epoch < 0 || saved.batch < 0 || saved.batch > sampler_.batches() ||
+        (saved.epoch >= options_.epochs && !ended) ||
+        (!ended && (__builtin_mul_overflow(saved.epoch, sampler_.batches(), &first_task) ||
+                    __builtin_add_overflow(first_task, sampler_.batches(), &first_task))))
+        throw Error(
+            fmt::format("the saved position, batch {} of epoch {}, is outside of the data: {} batches per epoch, "
+                        "{} epochs",
+                        saved.batch, saved.epoch, sampler_.batches(), options_.epochs));
+    epoch_ = saved.epoch;
+    batch_ = saved.batch;
+}
+
+}  // namespace headroom

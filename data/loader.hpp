@@ -1,0 +1,172 @@
+#pragma once
+// Batches of a dataset, read ahead by threads. The same batches come in the same order whatever the number of workers,
+// and after `restore`. With 0 workers, `next` reads by itself: right for data in memory that costs little to gather.
+//
+//     Loader loader(dataset, Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch = 4});
+//     for (int epoch = 0; epoch < 10; ++epoch)
+//         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
+//     LoaderState state = loader.state();  // save; later loader.restore(state)
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/data/dataset.hpp>
+#include <headroom/data/prefetcher.hpp>
+#include <headroom/data/sampler.hpp>
+
+namespace headroom {
+
+struct LoaderOptions {
+    /// Threads that read; 0 reads in `next`.
+    int workers = 0;
+    /// Batches that may be read ahead of the one in use.
+    int prefetch = 4;
+    /// How many epochs there are; after them, `next` returns nullptr for good.
+    int64_t epochs = Sampler::endless;
+};
+
+/// Where a loader stands, to be saved with a training: plain values, for JSON. The next batch is number `batch` of
+/// `epoch`; the rest says which order of data that refers to, and must be the same where it is restored.
+struct LoaderState {
+    int64_t epoch = 0;
+    int64_t batch = 0;
+    std::string order;
+    uint64_t seed = 0;
+    int64_t samples = 0;
+    int64_t batch_size = 0;
+    int64_t batches_per_epoch = 0;
+
+    bool operator==(const LoaderState&) const = default;
+};
+
+/// The position of a loader in its sampler's batches, without threads or data.
+class LoaderCursor {
+  public:
+    /// Errors: Error for options out of range.
+    LoaderCursor(Sampler sampler, LoaderOptions options);
+
+    /// Errors: Error if the sampler chooses from more samples than there are.
+    void check_dataset(int64_t samples) const;
+
+    const Sampler& sampler() const { return sampler_; }
+    const LoaderOptions& options() const { return options_; }
+
+    enum class Next { batch, end_of_epoch, end };
+    /// What comes at this position.
+    Next peek() const;
+    /// The number of the batch here, counted through all epochs.
+    int64_t task() const;
+    /// One past the last; the largest number if there is no last.
+    int64_t end_task() const;
+    /// Past the batch or the end of epoch that `peek` told of.
+    void advance();
+
+    /// The samples of a batch, by its number. May be called by several threads.
+    void indices(int64_t task, std::vector<int64_t>& out) const;
+
+    LoaderState state() const;
+    /// Errors: Error that names what differs, if `state` belongs to another order of data or lies outside of it.
+    void restore(const LoaderState& state);
+
+  private:
+    Sampler sampler_;
+    LoaderOptions options_;
+    int64_t epoch_ = 0;
+    int64_t batch_ = 0;
+};
+
+/// Belongs to one thread; the dataset must outlive it, and its samples must not change meanwhile.
+template <Dataset D>
+class Loader {
+  public:
+    using Batch = typename D::Batch;
+
+    /// Threads start with the first `next`. Errors: Error for options out of range, or a sampler of more samples than
+    /// the dataset has.
+    Loader(const D& dataset, Sampler sampler, LoaderOptions options = {})
+        : dataset_(&dataset), cursor_(std::move(sampler), options) {
+        cursor_.check_dataset(static_cast<int64_t>(dataset.size()));
+        // The consumer holds one batch. Heap, so that the threads' reference to it survives a move.
+        ring_ = std::make_unique<std::vector<Slot>>(options.workers == 0 ? 1 : options.prefetch + 1);
+    }
+    Loader(const D&&, Sampler, LoaderOptions = {}) = delete;
+    Loader(Loader&&) noexcept = default;
+    Loader& operator=(Loader&&) = delete;
+
+    /// The next batch, valid until the next call of a member that is not const; nullptr once at the end of each epoch.
+    /// Rethrows what the dataset threw for this batch, and stays where it is: calling again tries the batch again.
+    const Batch* next() {
+        if (cursor_.peek() != LoaderCursor::Next::batch) {
+            cursor_.advance();
+            return nullptr;
+        }
+        Slot& slot = (*ring_)[static_cast<std::size_t>(cursor_.options().workers == 0 ? fill_here() : take())];
+        cursor_.advance();
+        return &slot.batch;
+    }
+
+    /// Batches that `next` has returned count as used, those read ahead do not.
+    LoaderState state() const { return cursor_.state(); }
+
+    /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if it
+    /// is not of the same sampler and number of samples; the loader stays as it was.
+    void restore(const LoaderState& state) {
+        cursor_.restore(state);
+        prefetcher_.reset();
+    }
+
+    /// Back to the first batch of the first epoch.
+    void rewind() {
+        LoaderState start = state();
+        start.epoch = start.batch = 0;
+        restore(start);
+    }
+
+    const Sampler& sampler() const { return cursor_.sampler(); }
+
+  private:
+    struct Slot {
+        Batch batch;
+        std::vector<int64_t> indices;
+    };
+
+    static void fill(const D& dataset, const LoaderCursor& cursor, int64_t task, Slot& slot) {
+        cursor.indices(task, slot.indices);
+        dataset.read(std::span<const int64_t>(slot.indices), slot.batch);
+    }
+
+    int fill_here() {
+        fill(*dataset_, cursor_, cursor_.task(), ring_->front());
+        return 0;
+    }
+
+    int take() {
+        if (!prefetcher_) start();
+        try {
+            return prefetcher_->next();
+        } catch (...) {
+            prefetcher_.reset();
+            throw;
+        }
+    }
+
+    void start() {
+        const PrefetchOptions options{cursor_.options().workers, static_cast<int>(ring_->size()), cursor_.task(),
+                                      cursor_.end_task()};
+        // The threads get a cursor of their own: this one moves on.
+        auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](int64_t task, int slot) {
+            fill(*dataset, cursor, task, (*ring)[static_cast<std::size_t>(slot)]);
+        };
+        prefetcher_ = std::make_unique<Prefetcher>(options, std::move(work));
+    }
+
+    const D* dataset_;
+    LoaderCursor cursor_;
+    std::unique_ptr<std::vector<Slot>> ring_;
+    std::unique_ptr<Prefetcher> prefetcher_;  // last: its threads end before what they use
+};
+
+}  // namespace headroom

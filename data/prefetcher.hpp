@@ -1,0 +1,70 @@
+#pragma once
+// Threads that fill a ring of slots ahead of a consumer: task t goes to slot t % slots, and comes out in the order of
+// the tasks whichever thread was first. The engine of `Loader`, which is what most programs want.
+//
+//     std::vector<Batch> ring(4);
+//     Prefetcher prefetcher({.workers = 2, .slots = 4}, [&](int64_t task, int slot) { fill(task, ring[slot]); });
+//     for (int step = 0; step < 100; ++step) {
+//         const Batch& batch = ring[prefetcher.next()];  // until the next call
+//     }
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace headroom {
+
+struct PrefetchOptions {
+    int workers = 1;
+    /// Of the ring: the consumer holds one, the others are filled ahead.
+    int slots = 2;
+    int64_t first_task = 0;
+    /// One past the last.
+    int64_t end_task = std::numeric_limits<int64_t>::max();
+};
+
+class Prefetcher {
+  public:
+    /// Fills `slot` for `task`; called by the workers, several at a time, never twice for one slot at once.
+    using Fill = std::function<void(int64_t task, int slot)>;
+
+    /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if the system gives no thread.
+    Prefetcher(PrefetchOptions options, Fill fill);
+    Prefetcher(const Prefetcher&) = delete;
+    Prefetcher& operator=(const Prefetcher&) = delete;
+    /// Waits for the tasks that are being filled; those that were not begun are dropped.
+    ~Prefetcher();
+
+    /// Gives the slot of the call before back to the workers and waits for the next task's, which it returns. Rethrows
+    /// what that task threw, after which no more may be asked for. Errors: Error after the last task. For one thread.
+    int next();
+
+  private:
+    struct Slot {
+        bool ready = false;
+        std::exception_ptr error;
+    };
+
+    void work();
+    void stop();
+    bool may_begin() const;
+
+    PrefetchOptions options_;
+    Fill fill_;
+    std::mutex mutex_;
+    std::condition_variable slot_free_;
+    std::condition_variable slot_ready_;
+    // Below: guarded by mutex_.
+    bool stopping_ = false;
+    int64_t next_to_begin_;
+    int64_t next_to_return_;
+    int64_t given_back_;  // tasks below this number have left their slots
+    std::vector<Slot> slots_;
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,74 @@
+#pragma once
+// Which samples make up which batch. The indices of a batch are a function of (seed, epoch, batch) and of nothing else:
+// no state advances, so that batches can be made in any order by any thread, and a training resumes at any of them.
+// Give it to a `Loader`; alone, it is for loops of your own.
+//
+//     Sampler sampler = Sampler::shuffled(/*samples=*/9000, /*batch=*/64, /*seed=*/1, {.drop_last = true});
+//     std::vector<int64_t> indices;
+//     for (int64_t batch = 0; batch < sampler.batches(); ++batch) {
+//         sampler.indices(/*epoch=*/0, batch, indices);
+//     }
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+enum class SampleOrder { sequential, shuffled, with_replacement };
+
+/// "sequential", "shuffled" or "with_replacement".
+std::string_view sample_order_name(SampleOrder order);
+
+struct ShuffleOptions {
+    /// Leaves out an epoch's last batch where it is smaller. Other samples are left out in each epoch.
+    bool drop_last = false;
+};
+
+/// Copies are cheap and share the order of the current epochs. All members may be called by several threads.
+class Sampler {
+  public:
+    /// Value of batches() for an order that has no end of epoch.
+    static constexpr int64_t endless = std::numeric_limits<int64_t>::max();
+
+    /// 0, 1, 2, ...; an epoch's last batch may be smaller. With `last_alone` the last sample has a batch of its own
+    /// (because it has another shape). Errors, as all of these: Error if `samples` or `batch` is below 1.
+    static Sampler sequential(int64_t samples, int64_t batch, bool last_alone = false);
+
+    /// Each sample once per epoch, by Fisher and Yates' shuffle (Durstenfeld's form, CACM 7(7), 1964) of 0, 1, 2, ...
+    /// with the random words (seed, epoch). Holds 16 bytes per sample. Errors: also Error if `drop_last` leaves
+    /// nothing.
+    static Sampler shuffled(int64_t samples, int64_t batch, uint64_t seed, ShuffleOptions options = {});
+
+    /// Every sample is drawn from all, as nanoGPT's: sample i of batch k is draw k * batch + i of the seed, so that n
+    /// small batches hold the same samples as one that is n times as large. `batches` per epoch, for its caller's
+    /// convenience. Errors: also Error if `batches` is below 1.
+    static Sampler with_replacement(int64_t samples, int64_t batch, uint64_t seed, int64_t batches = endless);
+
+    SampleOrder order() const { return order_; }
+    int64_t samples() const { return samples_; }
+    int64_t batch() const { return batch_; }
+    uint64_t seed() const { return seed_; }
+    /// Batches per epoch.
+    int64_t batches() const { return batches_; }
+
+    /// The samples of one batch, written to `out`. Errors: Error if `epoch` is negative or `batch` is outside of
+    /// [0, batches()).
+    void indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) const;
+
+  private:
+    class Permutations;
+
+    Sampler(SampleOrder order, int64_t samples, int64_t batch, uint64_t seed);
+
+    SampleOrder order_;
+    int64_t samples_;
+    int64_t batch_;
+    uint64_t seed_;
+    int64_t batches_ = endless;
+    bool last_alone_ = false;
+    std::shared_ptr<Permutations> permutations_;  // of `shuffled` only
+};
+
+}  // namespace headroom

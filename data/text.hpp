@@ -1,0 +1,56 @@
+#pragma once
+// A text file as tokens: of characters, with the vocabulary that occurs in it, or of bytes; split for training and
+// validation. Lives in memory as a whole; for more text than that, write token files and map them (tokens.hpp).
+//
+//     TextCorpus corpus = TextCorpus::characters("input.txt", {.block = 64});
+//     TokenSplit parts = corpus.split();  // 90% and 10%
+//     int64_t classes = corpus.vocabulary().size();
+//     auto prompt = corpus.vocabulary().encode("ROMEO:");
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <headroom/data/tokens.hpp>
+#include <headroom/data/vocabulary.hpp>
+
+namespace headroom {
+
+/// The contents of a UTF-8 file. Errors: FileError as `read_file`; with the offset of the first byte that is not
+/// UTF-8, or that is zero (a binary file).
+std::string read_text(const std::filesystem::path& path);
+
+struct TextOptions {
+    /// Length of the windows that will be read: the training part must hold block + 1 tokens, validation 2.
+    int64_t block = 1;
+    /// Of the tokens, for training.
+    double train_fraction = 0.9;
+};
+
+class TextCorpus {
+  public:
+    /// Tokens are characters. Errors: FileError as `read_text`, and for a text too short for `options`.
+    static TextCorpus characters(const std::filesystem::path& path, const TextOptions& options = {});
+    /// Tokens are bytes, of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
+    static TextCorpus bytes(const std::filesystem::path& path, const TextOptions& options = {});
+    /// With the vocabulary of a model that exists. Errors: as above; FileError for a character that it does not have.
+    static TextCorpus encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,
+                              const TextOptions& options = {});
+
+    const Vocabulary& vocabulary() const { return vocabulary_; }
+    /// All tokens. Valid while this corpus lives and is not moved from or assigned to.
+    TokenView tokens() const;
+    /// The parts that `options` asked for; valid as `tokens`.
+    TokenSplit split() const { return split_tokens(tokens(), train_fraction_); }
+
+  private:
+    using Storage = std::variant<std::vector<int32_t>, std::vector<uint8_t>>;
+    TextCorpus(const std::filesystem::path& path, Vocabulary vocabulary, Storage tokens, const TextOptions& options);
+
+    Vocabulary vocabulary_;
+    Storage tokens_;
+    double train_fraction_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+#pragma once
+// Windows over tokens for training a language model: the inputs are `block` tokens, the targets the same shifted by
+// one. Windows at every offset are for training on random ones, consecutive windows for going through all tokens once.
+// Not for padded documents of different lengths.
+//
+//     TextWindows windows(corpus.split().train, /*block=*/64, WindowStart::every_token);
+//     Loader loader(windows, Sampler::with_replacement(windows.size(), /*batch=*/12, seed));
+//     TextWindows held_out(corpus.split().validation, 64, WindowStart::every_block);
+//     Loader evaluation(held_out, held_out.in_order(/*batch=*/12), {.epochs = 1});
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <headroom/data/dataset.hpp>
+#include <headroom/data/sampler.hpp>
+#include <headroom/data/tokens.hpp>
+
+namespace headroom {
+
+struct TokenBatch {
+    int64_t rows = 0;
+    int64_t length = 0;
+    std::vector<int32_t> inputs;   // [rows, length]
+    std::vector<int32_t> targets;  // [rows, length]: targets[r, i] follows inputs[r, i] in the text
+};
+
+/// every_token: window i begins at token i, all have length block (as nanoGPT's get_batch). every_block: window i
+/// begins at token i * block; every token but the first is a target exactly once, so the last window may be shorter.
+enum class WindowStart { every_token, every_block };
+
+class TextWindows {
+  public:
+    using Batch = TokenBatch;
+
+    /// `tokens` must outlive this. Errors: ShapeError if block < 1 or there are too few tokens: every_token needs
+    /// block + 1, every_block needs 2.
+    TextWindows(TokenView tokens, int64_t block, WindowStart start);
+
+    int64_t size() const { return count_; }
+    /// Windows of length block: size(), or one less if the last is shorter.
+    int64_t full_windows() const { return full_; }
+    int64_t block() const { return block_; }
+    /// Length of window `index`. Errors: ShapeError outside of [0, size()).
+    int64_t length(int64_t index) const;
+
+    /// All windows once, in order, the shorter last one in a batch of its own. Errors: Error if batch < 1.
+    Sampler in_order(int64_t batch) const;
+
+    /// Errors: ShapeError for an index outside of [0, size()), or windows of different lengths; Error for a token that
+    /// is not in the vocabulary.
+    void read(std::span<const int64_t> indices, Batch& batch) const;
+
+  private:
+    TokenView tokens_;
+    int64_t block_;
+    int64_t stride_;
+    int64_t count_;
+    int64_t full_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,83 @@
+#pragma once
+// Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers without
+// a header, as nanoGPT's train.bin; they are mapped, so that they may be larger than memory. Not for text: text.hpp.
+//
+//     TokenFile file("train.bin", TokenFormat::u16, /*vocabulary_size=*/50257);
+//     TokenView tokens = file.view();
+//     std::vector<int32_t> window(1025);
+//     tokens.copy(/*first=*/4096, window);
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include <headroom/data/file.hpp>
+
+namespace headroom {
+
+enum class TokenFormat { u8, u16, u32, i32 };
+
+/// 1, 2 or 4.
+int64_t token_bytes(TokenFormat format);
+
+/// Tokens that somebody else owns: a pointer, to be passed by value. What it points to must outlive it.
+class TokenView {
+  public:
+    /// `vocabulary_size` in [1, 2^31]: every token that is read must lie below it. Errors: Error for other sizes.
+    TokenView(std::span<const uint8_t> tokens, int64_t vocabulary_size);
+    TokenView(std::span<const uint16_t> tokens, int64_t vocabulary_size);
+    TokenView(std::span<const uint32_t> tokens, int64_t vocabulary_size);
+    TokenView(std::span<const int32_t> tokens, int64_t vocabulary_size);
+
+    int64_t size() const { return size_; }
+    int64_t vocabulary_size() const { return vocabulary_size_; }
+
+    /// Reads tokens [first, first + out.size()). Errors: ShapeError outside of the view, Error for a token that is not
+    /// in the vocabulary. May be called by several threads.
+    void copy(int64_t first, std::span<int32_t> out) const;
+
+    /// Tokens [first, first + count). Errors: ShapeError outside of the view.
+    TokenView slice(int64_t first, int64_t count) const;
+
+    /// Position of the first token that is not in the vocabulary, or -1. Reads all.
+    int64_t find_invalid() const;
+    /// The token at `index` as it stands, unchecked against the vocabulary; a negative one is returned as such.
+    int64_t at(int64_t index) const;
+
+  private:
+    TokenView(const void* data, TokenFormat format, int64_t size, int64_t vocabulary_size);
+    void check_range(const char* what, int64_t first, int64_t count) const;
+
+    const void* data_;
+    TokenFormat format_;
+    int64_t size_;
+    int64_t vocabulary_size_;
+};
+
+/// The first `fraction` of the tokens for training, the rest for validation; the cut is rounded down, as nanoGPT's.
+struct TokenSplit {
+    TokenView train;
+    TokenView validation;
+};
+/// Errors: Error if `fraction` is not in [0, 1].
+TokenSplit split_tokens(TokenView tokens, double fraction = 0.9);
+
+/// When a file's tokens are compared with the vocabulary: all at once when it is opened (reads it once, about a second
+/// per gigabyte), or only as they are read.
+enum class TokenCheck { at_opening, at_reading };
+
+class TokenFile {
+  public:
+    /// Errors: FileError if the file can't be mapped, its size is no multiple of the format's, or a token lies outside
+    /// of the vocabulary; Error for a vocabulary's size outside of [1, 2^31].
+    TokenFile(const std::filesystem::path& path, TokenFormat format, int64_t vocabulary_size,
+              TokenCheck check = TokenCheck::at_opening);
+
+    /// Valid while this file lives, also after it was moved.
+    TokenView view() const { return view_; }
+
+  private:
+    MappedFile file_;
+    TokenView view_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,60 @@
+#pragma once
+// The map between text and token numbers: characters that occur in a text, or the 256 bytes. Saved with a model as its
+// kind and a list of numbers. Not for subwords (BPE): encode with such a tokenizer beforehand and read a token file.
+//
+//     Vocabulary vocabulary = Vocabulary::characters(text);
+//     std::vector<int32_t> tokens = vocabulary.encode("To be");
+//     std::string back = vocabulary.decode(tokens);
+//     auto restored = Vocabulary::restore(vocabulary.kind(), vocabulary.code_points());
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace headroom {
+
+enum class VocabularyKind { characters, bytes };
+
+/// "characters" or "bytes", for files.
+std::string_view vocabulary_kind_name(VocabularyKind kind);
+/// Errors: Error for any other name.
+VocabularyKind vocabulary_kind(std::string_view name);
+
+class Vocabulary {
+  public:
+    /// The characters (code points) that occur in `utf8`, in ascending order: token i is the i-th smallest. Errors:
+    /// Error if the text is empty or not UTF-8.
+    static Vocabulary characters(std::string_view utf8);
+    /// 256 tokens: token i is byte i.
+    static Vocabulary bytes();
+    /// From what was saved. `code_points` must be ascending and valid for characters, and empty for bytes; else Error.
+    static Vocabulary restore(VocabularyKind kind, std::vector<uint32_t> code_points);
+
+    VocabularyKind kind() const { return kind_; }
+    int64_t size() const { return kind_ == VocabularyKind::bytes ? 256 : static_cast<int64_t>(code_points_.size()); }
+    /// What token i stands for, ascending; empty for bytes.
+    const std::vector<uint32_t>& code_points() const { return code_points_; }
+
+    /// One token per character or byte. Errors: Error with the offset of a character that is not in the vocabulary or
+    /// not UTF-8.
+    std::vector<int32_t> encode(std::string_view text) const;
+    /// The inverse. Bytes need not be UTF-8: see `printable` in utf8.hpp for showing them. Errors: Error for a token
+    /// that is not in the vocabulary.
+    std::string decode(std::span<const int32_t> tokens) const;
+
+    bool operator==(const Vocabulary& other) const = default;
+
+  private:
+    Vocabulary(VocabularyKind kind, std::vector<uint32_t> code_points);
+
+    int32_t token_of(uint32_t code_point) const;
+
+    VocabularyKind kind_;
+    std::vector<uint32_t> code_points_;
+    std::vector<int32_t> low_;                    // token of a code point below 256, or -1
+    std::unordered_map<uint32_t, int32_t> high_;  // the others
+};
+
+}  // namespace headroom
