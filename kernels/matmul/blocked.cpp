@@ -1,0 +1,135 @@
+#include <headroom/kernels/matmul/blocked.hpp>
+
+#include <algorithm>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/matmul/epilogue.hpp>
+#include <headroom/kernels/matmul/pack.hpp>
+#include <headroom/kernels/matmul/tile.hpp>
+#include <headroom/kernels/parallel.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr std::int64_t kRows = 240;        // of c per block: their sums and a panel of b share the second-level cache
+constexpr std::int64_t kDepth = 384;       // of k per block
+constexpr std::int64_t kPackedRows = 12;   // of a, converted at a time: what registers take at once
+constexpr std::size_t kStackBytes = 8192;  // below this, scratch is on the stack
+
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Where one thread keeps its blocks.
+template <class T>
+struct Workspace {
+    T* panel;
+    T* sums;
+    T* rows;
+
+    static std::size_t bytes(const Problem& p, bool convert) {
+        const std::int64_t width = std::min(kPanel<T>, padded<T>(p.n));
+        const std::int64_t depth = std::min(kDepth, p.k);
+        const std::int64_t elements = (depth + std::min(kRows, p.m)) * width + (convert ? kPackedRows * depth : 0);
+        return aligned(static_cast<std::size_t>(elements) * sizeof(T));
+    }
+    Workspace(const Problem& p, std::byte* memory) {
+        const std::int64_t width = std::min(kPanel<T>, padded<T>(p.n));
+        panel = reinterpret_cast<T*>(memory);
+        sums = panel + std::min(kDepth, p.k) * width;
+        rows = sums + std::min(kRows, p.m) * width;
+    }
+};
+
+/// One block of c: `rows` rows from `first_row` on, a panel of columns from `first_column` on.
+template <class T>
+struct Block {
+    const Problem& p;
+    const Matmul& matmul;
+    BatchOffset offset;
+    std::int64_t first_row;
+    std::int64_t rows;
+    std::int64_t first_column;
+
+    void compute(Workspace<T> w) const {
+        const std::int64_t columns = std::min(kPanel<T>, p.n - first_column);
+        const std::int64_t width = padded<T>(columns);
+        if (p.k == 0) std::fill_n(w.sums, rows * width, T{0});
+        for (std::int64_t depth = 0; depth < p.k; depth += kDepth) {
+            const std::int64_t run = std::min(kDepth, p.k - depth);
+            const std::byte* b = matmul.b.at(offset.b + depth * p.b_depth + first_column * p.b_column);
+            pack(b, matmul.b.dtype, p.b_depth, p.b_column, run, columns, w.panel, width, width);
+            multiply(w, depth, run, width);
+        }
+        finish(w.sums, columns, width);
+    }
+
+    void multiply(Workspace<T> w, std::int64_t depth, std::int64_t run, std::int64_t width) const {
+        const std::byte* a = matmul.a.at(offset.a + first_row * p.a_row + depth * p.a_depth);
+        if (matmul.a.dtype == dtype_of<T>) {
+            tile_product({rows, width, run}, reinterpret_cast<const T*>(a), p.a_row, p.a_depth, w.panel, width, w.sums,
+                         width, depth != 0);
+            return;
+        }
+        for (std::int64_t i = 0; i < rows; i += kPackedRows) {
+            const std::int64_t count = std::min(kPackedRows, rows - i);
+            const std::byte* from = matmul.a.at(offset.a + (first_row + i) * p.a_row + depth * p.a_depth);
+            pack(from, matmul.a.dtype, p.a_row, p.a_depth, count, run, w.rows, run, run);
+            tile_product({count, width, run}, w.rows, run, 1, w.panel, width, w.sums + i * width, width, depth != 0);
+        }
+    }
+
+    void finish(T* sums, std::int64_t columns, std::int64_t width) const {
+        static_assert(kPanel<T> <= Epilogue<T>::kMaxColumns);
+        T bias[kPanel<T>];
+        if (matmul.has_bias()) {
+            const std::int64_t stride = matmul.bias.stride(0);
+            load(matmul.bias.at(first_column * stride), matmul.bias.dtype, stride, columns, bias);
+        }
+        const Epilogue<T> epilogue{static_cast<T>(matmul.alpha), static_cast<T>(matmul.beta), matmul.activation,
+                                   matmul.has_bias() ? bias : nullptr};
+        for (std::int64_t i = 0; i < rows; ++i) {
+            std::byte* target = matmul.c.at(offset.c + (first_row + i) * p.c_row + first_column * p.c_column);
+            epilogue.finish(sums + i * width, columns, target, matmul.c.dtype, p.c_column);
+        }
+    }
+};
+
+template <class T>
+void compute(CpuStream& stream, const Problem& p, const Matmul& matmul, std::byte* scratch) {
+    const std::size_t bytes = Workspace<T>::bytes(p, matmul.a.dtype != dtype_of<T>);
+    alignas(64) std::byte stack[kStackBytes];
+    const bool on_stack = bytes <= kStackBytes;
+    const std::int64_t panels = (p.n + kPanel<T> - 1) / kPanel<T>;
+    const std::int64_t chunks = (p.m + kRows - 1) / kRows;
+    const std::int64_t blocks = p.batches() * panels * chunks;
+    const std::int64_t threads = on_stack ? 1 : std::min<std::int64_t>(stream.threads, blocks);
+    parallel_for(stream, threads, p.batches() * p.m * p.n * p.k / 8, [&](std::int64_t thread) {
+        const Workspace<T> workspace(p, on_stack ? stack : scratch + static_cast<std::size_t>(thread) * bytes);
+        const std::int64_t end = (thread + 1) * blocks / threads;
+        for (std::int64_t block = thread * blocks / threads; block < end; ++block) {
+            const std::int64_t panel = block / chunks % panels;
+            const std::int64_t row = block % chunks * kRows;
+            Block<T>{
+                p, matmul, batch_offset(p, block / chunks / panels), row, std::min(kRows, p.m - row), panel * kPanel<T>}
+                .compute(workspace);
+        }
+    });
+}
+
+}  // namespace
+
+std::size_t blocked_scratch(int threads, const Problem& problem, Dtype dtype) {
+    const std::size_t bytes = dtype == Dtype::f64 ? Workspace<double>::bytes(problem, false)
+                                                  : Workspace<float>::bytes(problem, dtype != Dtype::f32);
+    return bytes <= kStackBytes ? 0 : bytes * static_cast<std::size_t>(threads);
+}
+
+void blocked_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul, std::byte* scratch) {
+    if (matmul.a.dtype == Dtype::f64) {
+        compute<double>(stream, problem, matmul, scratch);
+    } else {
+        compute<float>(stream, problem, matmul, scratch);
+    }
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,57 @@
+#include <headroom/kernels/matmul/epilogue.hpp>
+
+#include <cmath>
+
+#include <headroom/kernels/convert.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+template <class T>
+void activate(Activation activation, T* values, std::int64_t count) {
+    switch (activation) {
+        case Activation::none:
+            return;
+        case Activation::relu:
+            for (std::int64_t i = 0; i < count; ++i) values[i] = values[i] < 0 ? 0 : values[i];
+            return;
+        case Activation::gelu_tanh:
+            for (std::int64_t i = 0; i < count; ++i) {
+                const T x = values[i];
+                const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
+                values[i] = static_cast<T>(0.5) * x * (1 + std::tanh(inner));
+            }
+            return;
+        case Activation::gelu_erf:
+            for (std::int64_t i = 0; i < count; ++i) {
+                const T x = values[i];
+                values[i] = static_cast<T>(0.5) * x * (1 + std::erf(x * static_cast<T>(0.7071067811865476)));
+            }
+            return;
+    }
+}
+
+}  // namespace
+
+template <class T>
+void Epilogue<T>::finish(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const {
+    if (alpha != 1) {
+        for (std::int64_t j = 0; j < columns; ++j) sums[j] *= alpha;
+    }
+    if (beta != 0) {
+        T buffer[kMaxColumns];
+        const T* old = borrow(target, dtype, stride, columns, buffer);
+        for (std::int64_t j = 0; j < columns; ++j) sums[j] += beta * old[j];
+    }
+    if (bias != nullptr) {
+        for (std::int64_t j = 0; j < columns; ++j) sums[j] += bias[j];
+    }
+    activate(activation, sums, columns);
+    store(sums, columns, target, dtype, stride);
+}
+
+template struct Epilogue<float>;
+template struct Epilogue<double>;
+
+}  // namespace headroom::kernels

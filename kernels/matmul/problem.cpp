@@ -1,0 +1,96 @@
+#include <headroom/kernels/matmul/problem.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+/// The stride of `x` along batch axis `axis` of a result with `batch_rank` batch axes; 0 where x is repeated.
+std::int64_t batch_stride(const View& x, int axis, int batch_rank) {
+    const int own = axis - (batch_rank - (x.rank() - 2));
+    return own < 0 || x.shape[own] == 1 ? 0 : x.strides[own];
+}
+
+/// Drops batch axis `axis`.
+void drop(Problem& p, std::size_t axis) {
+    const auto last = static_cast<std::size_t>(--p.batch_rank);
+    for (std::size_t i = axis; i < last; ++i) {
+        p.size[i] = p.size[i + 1];
+        p.a_batch[i] = p.a_batch[i + 1];
+        p.b_batch[i] = p.b_batch[i + 1];
+        p.c_batch[i] = p.c_batch[i + 1];
+    }
+    p.size[last] = p.a_batch[last] = p.b_batch[last] = p.c_batch[last] = 0;
+}
+
+/// Appends a batch axis, or merges it with the one outside of it.
+void append(Problem& p, std::int64_t size, std::int64_t a, std::int64_t b, std::int64_t c) {
+    if (p.batch_rank > 0) {
+        const auto outer = static_cast<std::size_t>(p.batch_rank - 1);
+        if (p.a_batch[outer] == a * size && p.b_batch[outer] == b * size && p.c_batch[outer] == c * size) {
+            p.size[outer] *= size;
+            p.a_batch[outer] = a;
+            p.b_batch[outer] = b;
+            p.c_batch[outer] = c;
+            return;
+        }
+    }
+    const auto axis = static_cast<std::size_t>(p.batch_rank++);
+    p.size[axis] = size;
+    p.a_batch[axis] = a;
+    p.b_batch[axis] = b;
+    p.c_batch[axis] = c;
+}
+
+/// Takes the innermost batch axis into the rows, if b does not change along it and a and c go on evenly.
+void fold_rows(Problem& p) {
+    while (p.batch_rank > 0) {
+        const auto inner = static_cast<std::size_t>(p.batch_rank - 1);
+        if (p.b_batch[inner] != 0) return;
+        if (p.m == 1) {
+            p.a_row = p.a_batch[inner];
+            p.c_row = p.c_batch[inner];
+        } else if (p.a_batch[inner] != p.a_row * p.m || p.c_batch[inner] != p.c_row * p.m) {
+            return;
+        }
+        p.m *= p.size[inner];
+        drop(p, inner);
+    }
+}
+
+}  // namespace
+
+BatchOffset batch_offset(const Problem& problem, std::int64_t index) {
+    BatchOffset offset;
+    for (auto axis = problem.batch_rank - 1; axis >= 0; --axis) {
+        const auto i = static_cast<std::size_t>(axis);
+        const std::int64_t position = index % problem.size[i];
+        index /= problem.size[i];
+        offset.a += position * problem.a_batch[i];
+        offset.b += position * problem.b_batch[i];
+        offset.c += position * problem.c_batch[i];
+    }
+    return offset;
+}
+
+Problem reduce(const Matmul& matmul) {
+    const View &a = matmul.a, &b = matmul.b, &c = matmul.c;
+    Problem p;
+    p.m = c.shape[c.rank() - 2];
+    p.n = c.shape[c.rank() - 1];
+    p.k = a.shape[a.rank() - 1];
+    p.a_row = a.strides[a.rank() - 2];
+    p.a_depth = a.strides[a.rank() - 1];
+    p.b_depth = b.strides[b.rank() - 2];
+    p.b_column = b.strides[b.rank() - 1];
+    p.c_row = c.strides[c.rank() - 2];
+    p.c_column = c.strides[c.rank() - 1];
+    const int batch_rank = c.rank() - 2;
+    for (int axis = 0; axis < batch_rank; ++axis) {
+        if (c.shape[axis] == 1) continue;
+        append(p, c.shape[axis], batch_stride(a, axis, batch_rank), batch_stride(b, axis, batch_rank), c.strides[axis]);
+    }
+    fold_rows(p);
+    return p;
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,121 @@
+#include <headroom/kernels/matmul/tile.hpp>
+
+#include <algorithm>
+
+namespace headroom::kernels {
+
+namespace {
+
+template <class T>
+struct Operands {
+    const T* a;
+    std::int64_t a_row;
+    std::int64_t a_depth;
+    const T* b;
+    std::int64_t b_row;
+    T* c;
+    std::int64_t c_row;
+    std::int64_t depth;
+    bool accumulate;
+};
+
+template <class T>
+struct Register {
+    typedef T Aligned __attribute__((vector_size(kVectorBytes)));
+    typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
+
+    static Aligned load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
+    static void store(Aligned value, T* to) { *reinterpret_cast<Unaligned*>(to) = value; }
+};
+
+/// As many rows as leave the registers room for a row of b and one element of a.
+constexpr int rows_in_registers(int vectors) {
+    return kTileVectors == 4 ? std::min(12, 24 / vectors) : std::min(6, 12 / vectors);
+}
+
+template <class T, int Rows, int Vectors>
+void block(const Operands<T>& operands) {
+    using R = Register<T>;
+    const std::int64_t a_row = operands.a_row;
+    const std::int64_t c_row = operands.c_row;
+    const T* a = operands.a;
+    const T* b = operands.b;
+    T* const c = operands.c;
+    typename R::Aligned sum[Rows][Vectors];
+    if (operands.accumulate) {
+#pragma GCC unroll 12
+        for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+            for (int j = 0; j < Vectors; ++j) sum[i][j] = R::load(c + i * c_row + j * kLanes<T>);
+        }
+    } else {
+#pragma GCC unroll 12
+        for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+            for (int j = 0; j < Vectors; ++j) sum[i][j] = typename R::Aligned{};
+        }
+    }
+    for (std::int64_t p = 0; p < operands.depth; ++p) {
+        typename R::Aligned row[Vectors];
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) row[j] = R::load(b + j * kLanes<T>);
+#pragma GCC unroll 12
+        for (int i = 0; i < Rows; ++i) {
+            const T element = a[i * a_row];
+#pragma GCC unroll 4
+            for (int j = 0; j < Vectors; ++j) sum[i][j] += element * row[j];
+        }
+        a += operands.a_depth;
+        b += operands.b_row;
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) R::store(sum[i][j], c + i * c_row + j * kLanes<T>);
+    }
+}
+
+template <class T, int Rows, int Vectors>
+void rows_of(Operands<T>& operands, std::int64_t& rows) {
+    for (; rows >= Rows; rows -= Rows) {
+        block<T, Rows, Vectors>(operands);
+        operands.a += Rows * operands.a_row;
+        operands.c += Rows * operands.c_row;
+    }
+}
+
+template <class T, int Vectors>
+void panel(Operands<T> operands, std::int64_t rows) {
+    rows_of<T, rows_in_registers(Vectors), Vectors>(operands, rows);
+    rows_of<T, 4, Vectors>(operands, rows);
+    rows_of<T, 2, Vectors>(operands, rows);
+    rows_of<T, 1, Vectors>(operands, rows);
+}
+
+}  // namespace
+
+template <class T>
+void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_depth, const T* b, std::int64_t b_row,
+                  T* c, std::int64_t c_row, bool accumulate) {
+    Operands<T> operands{a, a_row, a_depth, b, b_row, c, c_row, size.depth, accumulate};
+    std::int64_t vectors = size.columns / kLanes<T>;
+    while (vectors > 0) {
+        const auto width = static_cast<int>(std::min<std::int64_t>(vectors, kTileVectors));
+        if (width == 1) panel<T, 1>(operands, size.rows);
+        if (width == 2) panel<T, 2>(operands, size.rows);
+        if constexpr (kTileVectors == 4) {
+            if (width == 3) panel<T, 3>(operands, size.rows);
+            if (width == 4) panel<T, 4>(operands, size.rows);
+        }
+        operands.b += width * kLanes<T>;
+        operands.c += width * kLanes<T>;
+        vectors -= width;
+    }
+}
+
+template void tile_product(TileSize, const float*, std::int64_t, std::int64_t, const float*, std::int64_t, float*,
+                           std::int64_t, bool);
+template void tile_product(TileSize, const double*, std::int64_t, std::int64_t, const double*, std::int64_t, double*,
+                           std::int64_t, bool);
+
+}  // namespace headroom::kernels
