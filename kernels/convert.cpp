@@ -92,12 +92,6 @@ void store_row(const T* __restrict values, std::int64_t count, Element* __restri
 // The portable conversions of f16 have branches that keep loops from being vectorised.
 void load_row(const f16* source, std::int64_t count, float* out) {
     std::int64_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16) {
-        const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + i));
-        _mm512_storeu_ps(out + i, _mm512_cvtph_ps(half));
-    }
-#endif
     for (; i + 8 <= count; i += 8) {
         const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + i));
         _mm256_storeu_ps(out + i, _mm256_cvtph_ps(half));
@@ -108,12 +102,6 @@ void load_row(const f16* source, std::int64_t count, float* out) {
 void store_row(const float* values, std::int64_t count, f16* target) {
     constexpr int rounding = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     std::int64_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= count; i += 16) {
-        const __m256i half = _mm512_cvtps_ph(_mm512_loadu_ps(values + i), rounding);
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + i), half);
-    }
-#endif
     for (; i + 8 <= count; i += 8) {
         const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(values + i), rounding);
         _mm_storeu_si128(reinterpret_cast<__m128i*>(target + i), half);

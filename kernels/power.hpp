@@ -1,0 +1,75 @@
+#pragma once
+// x to the power of y for inner loops: branch-free like `math.hpp`, in double inside, because an error of the logarithm
+// is multiplied by y. Slower than two exponentials; squares and roots have functors of their own.
+//
+//     for (std::int64_t i = 0; i < n; ++i) y[i] = math::pow(x[i], 0.75f);
+#include <headroom/kernels/math.hpp>
+
+namespace headroom::kernels::math {
+
+namespace detail {
+
+/// The binary logarithm of a finite x > 0, relative error below 2^-44; a finite number without meaning elsewhere.
+[[gnu::always_inline]] constexpr double log2_wide(double x) {
+    constexpr std::int64_t root = 0x3fe6a09e667f3bcd;  // of 1/2
+    constexpr std::int64_t bias = 0x4330000000000000;  // 2^52, whose low bits hold an integer
+    const std::int64_t bits = std::bit_cast<std::int64_t>(x) - root;
+    const std::uint64_t lifted = static_cast<std::uint64_t>(bits) + (1024ull << 52);
+    const double exponent = std::bit_cast<double>(static_cast<std::int64_t>(lifted >> 52) | bias) - (0x1p52 + 1024.0);
+    const double f = std::bit_cast<double>((bits & 0xfffffffffffff) + root) - 1.0;
+    const double s = f / (2.0 + f);
+    const double z = s * s;
+    double p = 0x1.222440c773674p-2;
+    p = p * z + 0x1.478d9989626e6p-2;
+    p = p * z + 0x1.a61a5cbfd9686p-2;
+    p = p * z + 0x1.2776c25c5753fp-1;
+    p = p * z + 0x1.ec709dc569708p-1;
+    p = p * z + 0x1.71547652b823ap+1;
+    return exponent + s * p;
+}
+
+/// 2^x for x in [-1000, 1000], relative error below 2^-34.
+[[gnu::always_inline]] constexpr double exp2_wide(double x) {
+    const double shifted = x + 0x1.8p52;
+    const double f = x - (shifted - 0x1.8p52);
+    double p = 0x1.fe18c5c3e90e4p-17;
+    p = p * f + 0x1.446a468676e25p-13;
+    p = p * f + 0x1.5d8a6fcc978d3p-10;
+    p = p * f + 0x1.3b29dc105382ep-7;
+    p = p * f + 0x1.c6b08aaf8c435p-5;
+    p = p * f + 0x1.ebfbe0a4f9110p-3;
+    p = p * f + 0x1.62e42ff11626ap-1;
+    p = p * f + 0x1.ffffffffab94ep-1;
+    return p * std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
+}
+
+/// y where |y| <= 2^25, else an even number; so that it fits an integer.
+[[gnu::always_inline]] constexpr float fold(float y) { return magnitude(y) <= 0x1p25f ? y : 2.0f; }
+
+}  // namespace detail
+
+/// x to the power of y as C defines it: 1 for y = 0 or x = 1, NaN for x < 0 unless y is an integer. Within 1 ulp.
+[[gnu::always_inline]] constexpr float pow(float x, float y) {
+    const float a = detail::magnitude(x);
+    const double finite = detail::log2_wide(static_cast<double>(a));
+    const double logarithm =
+        a == 0.0f ? -static_cast<double>(kInfinity) : (a < kInfinity ? finite : static_cast<double>(a));
+    const double product = static_cast<double>(y) * logarithm;
+    const double low = product < -200.0 ? -200.0 : product;
+    const auto value = static_cast<float>(detail::exp2_wide(low > 200.0 ? 200.0 : low));
+    const float positive = y == 0.0f || (a == 1.0f && (y == y || x == 1.0f)) ? 1.0f : value;
+
+    const float folded = detail::fold(y);
+    const auto whole = static_cast<std::int32_t>(folded);
+    const bool integer = static_cast<float>(whole) == folded;
+    const bool negative = std::bit_cast<std::int32_t>(x) < 0;
+    const float with_sign = negative && (whole & 1) != 0 && integer ? -positive : positive;
+    return x < 0.0f && !integer && a < kInfinity ? kNan : with_sign;
+}
+
+template <std::same_as<double> T>
+constexpr T pow(T x, T y) {
+    return std::pow(x, y);
+}
+
+}  // namespace headroom::kernels::math
