@@ -1,0 +1,267 @@
+#include <headroom/kernels/reduce/engine.hpp>
+
+#include <algorithm>
+#include <limits>
+
+#include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/reduce/lanes.hpp>
+#include <headroom/kernels/reduce/plan.hpp>
+#include <headroom/kernels/rows.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+// `add` takes an element into an accumulator, `merge` joins two; both work on numbers and on lanes.
+struct Sum {
+    static constexpr double start = 0;
+    template <class V>
+    static V add(V sum, V x, V) {
+        return sum + x;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return a + b;
+    }
+};
+
+// A NaN is taken and never given up again.
+struct Largest {
+    static constexpr double start = -std::numeric_limits<double>::infinity();
+    template <class V>
+    static V add(V largest, V x, V) {
+        return (x > largest) | (x != x) ? x : largest;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return add(a, b, b);
+    }
+};
+
+struct Smallest {
+    static constexpr double start = std::numeric_limits<double>::infinity();
+    template <class V>
+    static V add(V smallest, V x, V) {
+        return (x < smallest) | (x != x) ? x : smallest;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return add(a, b, b);
+    }
+};
+
+struct SquaredDeviation : Sum {
+    template <class V>
+    static V add(V sum, V x, V center) {
+        return sum + (x - center) * (x - center);
+    }
+};
+
+struct CountEqual : Sum {
+    template <class V>
+    static V add(V count, V x, V center) {
+        return (x == center) | ((x != x) & (center != center)) ? count + 1 : count;
+    }
+};
+
+constexpr std::int64_t kBlock = 256;           // columns that one task accumulates
+constexpr std::int64_t kRowsPerFlush = 64;     // rows added up before the sum moves on to f64
+constexpr std::int64_t kSplitElements = 8192;  // a task of a split reduction is at least so large
+constexpr std::int64_t kMaxPartials = 32;      // per block of columns; rows: kBlock times as many numbers
+
+template <class Op, class T>
+double reduce_run(const T* x, std::int64_t count, T center) {
+    constexpr std::int64_t width = kLanes<T>;
+    const Lanes<T> centers = center - Lanes<T>{};
+    const Lanes<T> start = static_cast<T>(Op::start) - Lanes<T>{};
+    Lanes<T> sums[4] = {start, start, start, start};
+    std::int64_t i = 0;
+    for (; i + 4 * width <= count; i += 4 * width) {
+        for (int k = 0; k < 4; ++k) sums[k] = Op::add(sums[k], load_lanes(x + i + k * width), centers);
+    }
+    for (; i + width <= count; i += width) sums[0] = Op::add(sums[0], load_lanes(x + i), centers);
+    const Lanes<T> sum = Op::merge(Op::merge(sums[0], sums[1]), Op::merge(sums[2], sums[3]));
+    T total = fold_lanes(sum, [](T a, T b) { return Op::merge(a, b); });
+    for (; i < count; ++i) total = Op::add(total, x[i], center);
+    return static_cast<double>(total);
+}
+
+/// One number out of all reduced axes, the runs' results being joined in f64.
+template <class Op, class T>
+double reduce_to_one(const View& x, std::int64_t start, const ReduceAxes& outer, const ReduceAxis& inner, T center) {
+    double total = Op::start;
+    outer.for_each([&](std::int64_t offset) {
+        T buffer[kChunk];
+        for (std::int64_t begin = 0; begin < inner.size; begin += kChunk) {
+            const std::int64_t count = std::min(kChunk, inner.size - begin);
+            const T* run = borrow(x.at(start + offset + begin * inner.x), x.dtype, inner.x, count, buffer);
+            total = Op::merge(total, reduce_run<Op, T>(run, count, center));
+        }
+    });
+    return total;
+}
+
+/// As many numbers as a block has columns, at most kBlock.
+template <class Op, class T>
+void reduce_to_block(const View& x, std::int64_t start, const ReduceAxes& outer, std::int64_t stride,
+                     std::int64_t count, const T* center, double* total) {
+    T buffer[kBlock], sums[kBlock];
+    std::int64_t pending = 0;
+    const auto flush = [&] {
+        for (std::int64_t j = 0; j < count; ++j) total[j] = Op::merge(total[j], static_cast<double>(sums[j]));
+        std::fill_n(sums, count, static_cast<T>(Op::start));
+        pending = 0;
+    };
+    std::fill_n(total, count, Op::start);
+    std::fill_n(sums, count, static_cast<T>(Op::start));
+    outer.for_each([&](std::int64_t offset) {
+        const T* row = borrow(x.at(start + offset), x.dtype, stride, count, buffer);
+#pragma omp simd
+        for (std::int64_t j = 0; j < count; ++j) sums[j] = Op::add(sums[j], row[j], center[j]);
+        if (++pending == kRowsPerFlush) flush();
+    });
+    flush();
+}
+
+struct Result {
+    const View& y;
+    double scale;
+    float beta;
+
+    void put(double* totals, std::int64_t count, std::int64_t offset, std::int64_t stride) const {
+        for (std::int64_t j = 0; j < count; ++j) totals[j] *= scale;
+        if (beta != 0) {
+            accumulate(totals, count, beta, y.at(offset), y.dtype, stride);
+        } else if (y.dtype == Dtype::f32 && count == 1) {
+            *reinterpret_cast<float*>(y.at(offset)) = static_cast<float>(*totals);
+        } else {
+            store(totals, count, y.at(offset), y.dtype, stride);
+        }
+    }
+};
+
+/// The longest loop of a reduction is cut into parts where there are too few outputs to keep threads busy.
+std::int64_t parts_of(const ReduceAxes& reduced, std::int64_t elements, std::int64_t room) {
+    std::int64_t longest = 1;
+    for (const ReduceAxis& axis : reduced.axes()) longest = std::max(longest, axis.size);
+    return std::clamp<std::int64_t>(elements / kSplitElements, 1, std::min(longest, std::max<std::int64_t>(room, 1)));
+}
+
+template <class Op, class T>
+void reduce_rows(CpuStream& stream, const ReducePlan& plan, const View& x, const View* center, const Result& result) {
+    ReduceAxes reduced = plan.reduced;
+    reduced.push_back(plan.inner);
+    const std::int64_t outputs = plan.kept.elements();
+    const std::int64_t elements = reduced.elements();
+    const std::int64_t room = kMaxPartials * kBlock / outputs;
+    const std::int64_t parts = outputs < 64 ? parts_of(reduced, elements, std::min<std::int64_t>(room, 64)) : 1;
+    const auto reduce_part = [&](std::int64_t output, std::int64_t part) {
+        const ReduceOffsets at = plan.kept.offsets(output);
+        const T middle = center ? load_one<T>(center->at(at.center), center->dtype) : T{0};
+        if (parts == 1) return reduce_to_one<Op, T>(x, at.x, plan.reduced, plan.inner, middle);
+        std::int64_t start = 0;
+        ReduceAxes outer = reduced.part(part, parts, start);
+        const ReduceAxis inner = outer.pop_back();
+        return reduce_to_one<Op, T>(x, at.x + start, outer, inner, middle);
+    };
+    if (parts == 1) {
+        parallel_for(stream, outputs, outputs * elements, [&](std::int64_t output) {
+            double total = reduce_part(output, 0);
+            result.put(&total, 1, plan.kept.offsets(output).y, 1);
+        });
+        return;
+    }
+    double partials[kMaxPartials * kBlock];
+    parallel_for(stream, outputs * parts, outputs * elements,
+                 [&](std::int64_t task) { partials[task] = reduce_part(task / parts, task % parts); });
+    for (std::int64_t output = 0; output < outputs; ++output) {
+        double* total = partials + output * parts;
+        for (std::int64_t part = 1; part < parts; ++part) *total = Op::merge(*total, total[part]);
+        result.put(total, 1, plan.kept.offsets(output).y, 1);
+    }
+}
+
+template <class Op, class T>
+void reduce_columns(CpuStream& stream, const ReducePlan& plan, const View& x, const View* center,
+                    const Result& result) {
+    const ReduceAxis& inner = plan.inner;
+    const std::int64_t blocks = (inner.size + kBlock - 1) / kBlock;
+    const std::int64_t outputs = plan.kept.elements() * blocks;
+    const std::int64_t elements = plan.reduced.elements() * inner.size;
+    const std::int64_t cost = plan.kept.elements() * elements;
+    const std::int64_t parts = parts_of(plan.reduced, elements / blocks, kMaxPartials / outputs);
+    const auto columns_of = [&](std::int64_t output) {
+        return std::min(kBlock, inner.size - output % blocks * kBlock);
+    };
+    const auto reduce_part = [&](std::int64_t output, std::int64_t part, double* total) {
+        const ReduceOffsets at = plan.kept.offsets(output / blocks);
+        const std::int64_t begin = output % blocks * kBlock;
+        const std::int64_t count = columns_of(output);
+        T buffer[kBlock] = {};
+        const T* middle = buffer;
+        if (center) {
+            const std::int64_t first = at.center + begin * inner.center;
+            middle = borrow(center->at(first), center->dtype, inner.center, count, buffer);
+        }
+        std::int64_t start = 0;
+        const ReduceAxes outer = parts == 1 ? plan.reduced : plan.reduced.part(part, parts, start);
+        reduce_to_block<Op, T>(x, at.x + begin * inner.x + start, outer, inner.x, count, middle, total);
+    };
+    const auto put = [&](std::int64_t output, double* total) {
+        const std::int64_t offset = plan.kept.offsets(output / blocks).y + output % blocks * kBlock * inner.y;
+        result.put(total, columns_of(output), offset, inner.y);
+    };
+    if (parts == 1) {
+        parallel_for(stream, outputs, cost, [&](std::int64_t output) {
+            double total[kBlock];
+            reduce_part(output, 0, total);
+            put(output, total);
+        });
+        return;
+    }
+    double partials[kMaxPartials][kBlock];
+    parallel_for(stream, outputs * parts, cost,
+                 [&](std::int64_t task) { reduce_part(task / parts, task % parts, partials[task]); });
+    for (std::int64_t output = 0; output < outputs; ++output) {
+        double* total = partials[output * parts];
+        for (std::int64_t part = 1; part < parts; ++part) {
+            const double* other = partials[output * parts + part];
+            for (std::int64_t j = 0; j < columns_of(output); ++j) total[j] = Op::merge(total[j], other[j]);
+        }
+        put(output, total);
+    }
+}
+
+template <class Op, class T>
+void reduce_with(CpuStream& stream, const View& x, const View* center, const Result& result) {
+    const ReducePlan plan(x, center, result.y);
+    if (plan.columns) {
+        reduce_columns<Op, T>(stream, plan, x, center, result);
+    } else {
+        reduce_rows<Op, T>(stream, plan, x, center, result);
+    }
+}
+
+}  // namespace
+
+void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
+            float beta) {
+    if (y.elements() == 0) return;
+    const Result result{y, scale, beta};
+    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+        switch (reduction) {
+            case Reduction::sum:
+                return reduce_with<Sum, T>(stream, x, center, result);
+            case Reduction::largest:
+                return reduce_with<Largest, T>(stream, x, center, result);
+            case Reduction::smallest:
+                return reduce_with<Smallest, T>(stream, x, center, result);
+            case Reduction::squared_deviation:
+                return reduce_with<SquaredDeviation, T>(stream, x, center, result);
+            case Reduction::count_equal:
+                return reduce_with<CountEqual, T>(stream, x, center, result);
+        }
+    });
+}
+
+}  // namespace headroom::kernels

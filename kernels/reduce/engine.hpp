@@ -1,0 +1,24 @@
+#pragma once
+// The one loop nest behind all reductions over axes; the operations differ in what they do with one element. Internal
+// to reduce/: call the functions of reduce.hpp.
+//
+//     reduce(stream, Reduction::sum, x, nullptr, 1.0 / n, y, beta);
+//     reduce(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+enum class Reduction {
+    sum,
+    largest,
+    smallest,
+    squared_deviation,  // sum of (x - center)^2
+    count_equal,        // number of x equal to center
+};
+
+/// y = beta * y + scale * (reduction of x). `center` has the shape of y.
+void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
+            float beta);
+
+}  // namespace headroom::kernels
