@@ -33,6 +33,7 @@ class Buffer {
     /// A fresh block of the common pool. `memory` must outlive it. Errors: OutOfMemory.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag);
     /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
+    /// Errors: std::bad_alloc; the deleter has not been called then.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
 
     explicit operator bool() const noexcept { return storage_ != nullptr; }

@@ -18,10 +18,11 @@ std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
     return fmt::format(
-        "out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); make the batch smaller, recompute "
-        "activations or raise the limit",
+        "out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); make the batch smaller{} recompute "
+        "activations{}",
         report.device, format_bytes(report.requested), purpose(report), budget,
-        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved));
+        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
+        report.limit ? "," : " or", report.limit ? " or raise the limit" : "");
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
@@ -49,12 +50,14 @@ std::string MemoryReport::text() const {
     std::string text = fmt::format("Out of memory on {}: {} bytes for {}.\n", device, requested, purpose(*this));
     line(text, 0, "Request, rounded", rounded);
     if (limit) line(text, 0, "Limit", limit);
+    if (limit) line(text, 2, "not reserved yet", limit - std::min(limit, s.reserved));
     line(text, 0, "Device, total", device_total);
-    line(text, 0, "Device, free", device_free);
-    line(text, 0, "Reserved from the device", s.reserved);
-    line(text, 2, "live", s.allocated);
-    for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 4, kCategoryNames[i], s.allocated_by_category[i]);
-    line(text, 2, "cached, in free blocks", s.reserved - s.allocated);
+    line(text, 2, "free", device_free);
+    line(text, 2, "of others", device_total - std::min(device_total, device_free + s.reserved));
+    line(text, 2, "reserved", s.reserved);
+    line(text, 4, "live", s.allocated);
+    for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 6, kCategoryNames[i], s.allocated_by_category[i]);
+    line(text, 4, "cached, in free blocks", s.reserved - s.allocated);
     line(text, 0, "Largest free block", largest_free_block);
     line(text, 0, "Peak of live bytes", s.peak_allocated);
     text += "Live bytes by module path\n";

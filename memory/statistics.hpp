@@ -19,6 +19,8 @@ struct MemoryStatistics {
     std::uint64_t driver_calls = 0;  ///< pages created, mapped, unmapped, destroyed
     std::array<std::size_t, kCategoryCount> allocated_by_category{};
     std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< as it stood at the moment of peak_allocated
+
+    bool operator==(const MemoryStatistics&) const = default;
 };
 
 }  // namespace headroom

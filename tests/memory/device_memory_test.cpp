@@ -1,0 +1,174 @@
+// What the caching allocator promises on every driver.
+#include <headroom/memory/device_memory.hpp>
+
+#include <cstring>
+#include <random>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/memory/driver_case.hpp>
+
+namespace headroom::testing {
+namespace {
+
+constexpr Tag kTag{Category::activations, 0};
+
+class DeviceMemoryTest : public DriverTest {};
+
+TEST_P(DeviceMemoryTest, RoundsUpToTheAlignmentAndAligns) {
+    DeviceMemory memory(driver());
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, unit() - 1, unit(), unit() + 1, std::size_t{1000},
+                                    granule() - 1, granule(), granule() + 1, 5 * granule() + 77}) {
+        const Allocation block = memory.allocate(bytes, 0, kTag);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.data) % unit(), 0u) << bytes;
+        EXPECT_EQ(block.bytes, std::max(unit(), (bytes + unit() - 1) / unit() * unit())) << bytes;
+        if (properties().touchable) std::memset(block.data, 7, bytes);
+    }
+}
+
+TEST_P(DeviceMemoryTest, ReusesAFreedBlockWithoutCallingTheDriver) {
+    DeviceMemory memory(driver());
+    const Allocation first = memory.allocate(1000, 0, kTag);
+    const Allocation second = memory.allocate(1000, 0, kTag);
+    const auto calls = log().page_calls;
+    memory.deallocate(first.handle);
+    EXPECT_EQ(memory.allocate(1000, 0, kTag).data, first.data);
+    EXPECT_NE(first.data, second.data);
+    EXPECT_EQ(log().page_calls, calls);
+    EXPECT_EQ(memory.statistics().driver_calls, calls);
+}
+
+TEST_P(DeviceMemoryTest, PrefersAFreedBlockOfTheSameSizeToSplittingALargerOne) {
+    DeviceMemory memory(driver());
+    // Not a lower bound of its size class, so that a search from the next class on would miss it.
+    const std::size_t bytes = 1001 * unit();
+    const Allocation same = memory.allocate(bytes, 0, kTag);
+    memory.allocate(1, 0, kTag);
+    const Allocation larger = memory.allocate(2 * bytes, 0, kTag);
+    memory.allocate(1, 0, kTag);
+    memory.deallocate(same.handle);
+    memory.deallocate(larger.handle);
+    EXPECT_EQ(memory.allocate(bytes, 0, kTag).data, same.data);
+}
+
+TEST_P(DeviceMemoryTest, CoalescesWhatWasFreedInAnyOrder) {
+    const unsigned seed = std::random_device{}();
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    DeviceMemory memory(driver());
+    std::vector<Block*> blocks;
+    for (int i = 0; i < 300; ++i) blocks.push_back(memory.allocate(random() % (granule() / 8), 0, kTag).handle);
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    for (Block* block : blocks) memory.deallocate(block);
+    const auto before = memory.statistics();
+    EXPECT_EQ(before.allocated, 0u);
+    memory.allocate(before.reserved, 0, kTag);
+    EXPECT_EQ(memory.statistics().driver_calls, before.driver_calls);
+}
+
+TEST_P(DeviceMemoryTest, ExtendsAFreeTailInsteadOfStartingBehindIt) {
+    DeviceMemory memory(driver());
+    const std::size_t one_and_a_half = (granule() + granule() / 2) / unit() * unit();
+    const Allocation first = memory.allocate(one_and_a_half, 0, kTag);
+    const Allocation second = memory.allocate(one_and_a_half, 0, kTag);
+    EXPECT_EQ(second.data, first.data + one_and_a_half);
+    EXPECT_EQ(memory.statistics().reserved, 3 * granule());
+    EXPECT_EQ(log().created, 3 * granule());
+}
+
+TEST_P(DeviceMemoryTest, ReservesAtMostTheLimitAndAllOfIt) {
+    // Not a multiple of a granule: the last part of the limit can't be used, and is not.
+    DeviceMemory memory(driver(), {.limit = 5 * granule() + granule() / 2});
+    EXPECT_EQ(memory.limit(), 5 * granule() + granule() / 2);
+    std::vector<Block*> blocks;
+    EXPECT_THROW(while (true) blocks.push_back(memory.allocate(granule() / 4, 0, kTag).handle), OutOfMemory);
+    EXPECT_EQ(memory.statistics().reserved, 5 * granule());
+    EXPECT_EQ(log().peak_created, 5 * granule());
+    EXPECT_EQ(blocks.size(), 20u);
+    for (Block* block : blocks) memory.deallocate(block);
+    EXPECT_NO_THROW(memory.deallocate(memory.allocate(5 * granule(), 0, kTag).handle));
+    EXPECT_THROW(memory.allocate(5 * granule() + 1, 0, kTag), OutOfMemory);
+}
+
+TEST_P(DeviceMemoryTest, TreatsTheDeviceAsALimit) {
+    DeviceMemory memory(driver());
+    EXPECT_EQ(memory.limit(), 0u);
+    EXPECT_THROW(memory.allocate(properties().total_bytes + 1, 0, kTag), OutOfMemory);
+    EXPECT_THROW(memory.allocate(SIZE_MAX, 0, kTag), OutOfMemory);
+    EXPECT_THROW(memory.allocate(SIZE_MAX - 2 * unit(), 0, kTag), OutOfMemory);
+    EXPECT_EQ(memory.statistics().reserved, 0u);
+}
+
+TEST_P(DeviceMemoryTest, RefusesEverythingUnderALimitBelowOneGranule) {
+    DeviceMemory memory(driver(), {.limit = granule() - 1});
+    EXPECT_THROW(memory.allocate(1, 0, kTag), OutOfMemory);
+}
+
+TEST_P(DeviceMemoryTest, TrimGivesBackPagesBehindTheLastLiveBlock) {
+    DeviceMemory memory(driver());
+    const Allocation first = memory.allocate(granule() / 2, 0, kTag);
+    const Allocation second = memory.allocate(4 * granule(), 0, kTag);
+    ASSERT_EQ(memory.statistics().reserved, 5 * granule());
+    EXPECT_EQ(memory.trim(), 0u) << "the rest of the last page is smaller than a page";
+    memory.deallocate(second.handle);
+    EXPECT_EQ(memory.trim(), 4 * granule());
+    EXPECT_EQ(memory.statistics().reserved, granule());
+    EXPECT_EQ(memory.statistics().peak_reserved, 5 * granule());
+    EXPECT_EQ(log().created, granule());
+    memory.deallocate(first.handle);
+    EXPECT_EQ(memory.trim(), granule());
+    EXPECT_EQ(memory.statistics().reserved, 0u);
+    const Allocation again = memory.allocate(3 * granule(), 0, kTag);
+    if (properties().touchable) std::memset(again.data, 1, 3 * granule());
+    EXPECT_EQ(memory.statistics().reserved, 3 * granule());
+}
+
+TEST_P(DeviceMemoryTest, KeepsPoolsApart) {
+    DeviceMemory memory(driver());
+    const Allocation common = memory.allocate(unit(), 0, kTag);
+    memory.deallocate(common.handle);
+    const Allocation own = memory.allocate(unit(), 0, kTag, 7);
+    EXPECT_NE(own.data, common.data);
+    EXPECT_EQ(memory.statistics().reserved, 2 * granule());
+    memory.deallocate(own.handle);
+    EXPECT_EQ(memory.allocate(unit(), 0, kTag, 7).data, own.data);
+    EXPECT_EQ(memory.allocate(unit(), 0, kTag, 0).data, common.data);
+}
+
+TEST_P(DeviceMemoryTest, TakesUnusedPagesOfAnotherPoolBeforeFailing) {
+    DeviceMemory memory(driver(), {.limit = 4 * granule()});
+    memory.deallocate(memory.allocate(3 * granule(), 0, kTag, 1).handle);
+    EXPECT_NO_THROW(memory.allocate(4 * granule(), 0, kTag));
+    EXPECT_THROW(memory.allocate(1, 0, kTag, 1), OutOfMemory);
+}
+
+TEST_P(DeviceMemoryTest, ReturnsAllPagesEvenThoseOfLiveBlocks) {
+    {
+        DeviceMemory memory(driver());
+        memory.allocate(3 * granule(), 0, kTag);
+        memory.allocate(granule(), 0, kTag, 2);
+        EXPECT_EQ(log().created, 4 * granule());
+    }
+    EXPECT_EQ(log().created, 0u);
+    EXPECT_TRUE(log().ranges.empty());
+}
+
+TEST_P(DeviceMemoryTest, ExplainsAnUnknownStreamOrPath) {
+    DeviceMemory memory(driver());
+    EXPECT_THROW(memory.allocate(1, 64, kTag), DeviceError);
+    EXPECT_THROW(memory.allocate(1, 0, {Category::inputs, 1}), Error);
+    EXPECT_THROW(memory.path(1), Error);
+    EXPECT_EQ(memory.statistics(), MemoryStatistics{});
+}
+
+TEST_P(DeviceMemoryTest, IgnoresNullAndStopsAtADoubleFree) {
+    DeviceMemory memory(driver());
+    memory.deallocate(nullptr);
+    const Allocation block = memory.allocate(1, 0, kTag);
+    memory.deallocate(block.handle);
+    EXPECT_DEATH(memory.deallocate(block.handle), "given back twice");
+}
+
+INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryTest, all_drivers(), driver_name);
+
+}  // namespace
+}  // namespace headroom::testing
