@@ -1,0 +1,39 @@
+#pragma once
+// The machine under all pointwise kernels: walks arrays of any strides and dtypes in runs of elements, converts where a
+// run is not contiguous or not of the compute type, and calls a loop over plain pointers. The loop is a function
+// pointer, so that a new function costs the compiler one loop and nothing else. Users call `map` and `map_backward`.
+//
+//     run_elementwise<float>(stream, {&my_loop, &parameters, 8}, {&a, &b}, y, 0.0f);
+#include <cstdint>
+#include <initializer_list>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+template <class T>
+struct ElementLoop {
+    /// out[i] = f(in[0][i], in[1][i], ...) for i in [0, count); out may be one of the inputs.
+    void (*run)(const void* function, const T* const* in, T* out, std::int64_t count);
+    const void* function;  ///< handed to `run`
+    int cost;              ///< per element, in units of an addition
+};
+
+/// The type to compute in: f64, f32 or i64.
+Dtype compute_dtype(std::initializer_list<const View*> views);
+
+/// output = beta output + loop(inputs...); at most four inputs, of the output's shape or broadcast to it.
+/// T: float, double or int64_t. Runs are cut by shape and strides alone.
+template <class T>
+void run_elementwise(const CpuStream& stream, const ElementLoop<T>& loop, std::initializer_list<const View*> inputs,
+                     const View& output, float beta);
+
+extern template void run_elementwise(const CpuStream&, const ElementLoop<float>&, std::initializer_list<const View*>,
+                                     const View&, float);
+extern template void run_elementwise(const CpuStream&, const ElementLoop<double>&, std::initializer_list<const View*>,
+                                     const View&, float);
+extern template void run_elementwise(const CpuStream&, const ElementLoop<std::int64_t>&,
+                                     std::initializer_list<const View*>, const View&, float);
+
+}  // namespace headroom::kernels

@@ -1,0 +1,53 @@
+#pragma once
+// Pointwise kernels: a function of one or two arguments over arrays of any strides and dtypes, and its gradient. The
+// functions are structs (see `functions.hpp`); those that Headroom brings are compiled into the library, others by
+// including `pointwise_loops.hpp` where they are used.
+//
+//     kernels::map(stream, GeluTanh{}, x, y);
+//     kernels::map_backward(stream, GeluTanh{}, x, dy, 0.0f, dx);
+//     kernels::map(stream, Add{}, x, bias, y);                        // bias of shape [width] is broadcast
+//     kernels::map_backward_b(stream, Mul{}, a, b, dy, 1.0f, db);     // db += dy * a
+//
+// Everything is computed in f64 if any array is f64, else in f32 if any is floating, else (functions that take
+// integers) in 64-bit integers, and converted at load and store as `convert.hpp` says. Inputs have the output's shape
+// or broadcast to it. The output may be an input's own memory, with the same strides and dtype. Gradients get the
+// output's shape: what belongs to a broadcast input is summed by `sum_to`. beta = 0 overwrites without reading, else d
+// = beta d + gradient.
+#include <headroom/kernels/pointwise/activations.hpp>
+#include <headroom/kernels/pointwise/binary_functions.hpp>
+#include <headroom/kernels/pointwise/functions.hpp>
+#include <headroom/kernels/pointwise/unary_functions.hpp>
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = f(x)
+template <UnaryFunction F>
+void map(CpuStream& stream, const F& f, const View& x, const View& y);
+
+/// y = f(a, b)
+template <BinaryFunction F>
+void map(CpuStream& stream, const F& f, const View& a, const View& b, const View& y);
+
+/// dx = beta dx + dy f'(x). `saved` is what `F::saves` names: the input, the output, or (nothing) any view, unread.
+template <DifferentiableUnary F>
+void map_backward(CpuStream& stream, const F& f, const View& saved, const View& dy, float beta, const View& dx);
+
+/// da = beta da + dy df/da(a, b); a and b are unread if `F::saves` is nothing.
+template <DifferentiableBinary F>
+void map_backward_a(CpuStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
+                    const View& da);
+
+/// db = beta db + dy df/db(a, b); a and b are unread if `F::saves` is nothing.
+template <DifferentiableBinary F>
+void map_backward_b(CpuStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
+                    const View& db);
+
+/// y = condition ? a : b, elementwise; the condition is of any dtype, true where it is not 0.
+void where(CpuStream& stream, const View& condition, const View& a, const View& b, const View& y);
+
+/// dx = beta dx + (condition == chosen ? dy : 0): the gradient of a for chosen = true, of b for false.
+void where_backward(CpuStream& stream, const View& condition, bool chosen, const View& dy, float beta, const View& dx);
+
+}  // namespace headroom::kernels

@@ -1,0 +1,310 @@
+#pragma once
+// The functions of one argument that Headroom brings. See `functions.hpp` for what they promise. NaN gives NaN, except
+// in predicates; derivatives at corners are those of PyTorch (0 at relu's, 0 at abs's, 1 on clamp's borders).
+//
+//     kernels::map(stream, kernels::Relu{}, x, y);
+//     kernels::map(stream, kernels::Clamp{-1.0, 1.0}, x, y);
+#include <cmath>
+
+#include <headroom/kernels/math.hpp>
+#include <headroom/kernels/pointwise/functions.hpp>
+#include <headroom/kernels/power.hpp>
+
+namespace headroom::kernels {
+
+struct Neg {
+    static constexpr const char* name = "neg";
+    static constexpr Saves saves = Saves::nothing;
+    static constexpr bool integers = true;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return -x;
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(-1);
+    }
+};
+
+/// factor x + offset
+struct Affine {
+    static constexpr const char* name = "affine";
+    static constexpr Saves saves = Saves::nothing;
+    static constexpr bool integers = true;
+    double factor = 1.0;
+    double offset = 0.0;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return T(factor) * x + T(offset);
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(factor);
+    }
+};
+
+struct Abs {
+    static constexpr const char* name = "abs";
+    static constexpr Saves saves = Saves::input;
+    static constexpr bool integers = true;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return x < T(0) ? -x : (x == T(0) ? T(0) : x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(0));
+    }
+};
+
+struct Square {
+    static constexpr const char* name = "square";
+    static constexpr Saves saves = Saves::input;
+    static constexpr bool integers = true;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return x * x;
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return T(2) * x;
+    }
+};
+
+struct Reciprocal {
+    static constexpr const char* name = "reciprocal";
+    static constexpr Saves saves = Saves::output;
+    static constexpr int cost = 2;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return T(1) / x;
+    }
+    template <class T>
+    constexpr T derivative(T y) const {
+        return -y * y;
+    }
+};
+
+struct Sqrt {
+    static constexpr const char* name = "sqrt";
+    static constexpr Saves saves = Saves::output;
+    static constexpr int cost = 2;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return std::sqrt(x);
+    }
+    template <class T>
+    constexpr T derivative(T y) const {
+        return T(0.5) / y;
+    }
+};
+
+/// 1 / sqrt(x)
+struct Rsqrt {
+    static constexpr const char* name = "rsqrt";
+    static constexpr Saves saves = Saves::output;
+    static constexpr int cost = 4;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return T(1) / std::sqrt(x);
+    }
+    template <class T>
+    constexpr T derivative(T y) const {
+        return T(-0.5) * y * y * y;
+    }
+};
+
+/// x to the power of a constant; for 2, 0.5, -1 and -0.5 there are faster functions.
+struct PowScalar {
+    static constexpr const char* name = "pow_scalar";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 32;
+    double exponent = 1.0;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::pow(x, T(exponent));
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return exponent == 0.0 ? T(0) : T(exponent) * math::pow(x, T(exponent - 1.0));
+    }
+};
+
+struct Exp {
+    static constexpr const char* name = "exp";
+    static constexpr Saves saves = Saves::output;
+    static constexpr int cost = 8;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::exp(x);
+    }
+    template <class T>
+    constexpr T derivative(T y) const {
+        return y;
+    }
+};
+
+/// e^x - 1
+struct Expm1 {
+    static constexpr const char* name = "expm1";
+    static constexpr Saves saves = Saves::output;
+    static constexpr int cost = 8;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::expm1(x);
+    }
+    template <class T>
+    constexpr T derivative(T y) const {
+        return y + T(1);
+    }
+};
+
+struct Log {
+    static constexpr const char* name = "log";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 8;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::log(x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return T(1) / x;
+    }
+};
+
+/// log(1 + x)
+struct Log1p {
+    static constexpr const char* name = "log1p";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 8;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::log1p(x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return T(1) / (T(1) + x);
+    }
+};
+
+struct Sin {
+    static constexpr const char* name = "sin";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 12;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::sin(x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return math::cos(x);
+    }
+};
+
+struct Cos {
+    static constexpr const char* name = "cos";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 12;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::cos(x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return -math::sin(x);
+    }
+};
+
+struct Erf {
+    static constexpr const char* name = "erf";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 8;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return math::erf(x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return T(1.1283791670955126) * math::exp(-x * x);
+    }
+};
+
+/// x held between low and high.
+struct Clamp {
+    static constexpr const char* name = "clamp";
+    static constexpr Saves saves = Saves::input;
+    static constexpr bool integers = true;
+    double low = 0.0;
+    double high = 1.0;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return x < T(low) ? T(low) : (x > T(high) ? T(high) : x);
+    }
+    template <class T>
+    constexpr T derivative(T x) const {
+        return x >= T(low) && x <= T(high) ? T(1) : T(0);
+    }
+};
+
+/// -1, 0 or 1; the derivative is 0 everywhere.
+struct Sign {
+    static constexpr const char* name = "sign";
+    static constexpr Saves saves = Saves::nothing;
+    static constexpr bool integers = true;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x);
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(0);
+    }
+};
+
+/// The largest integer not above x; the derivative is 0 everywhere.
+struct Floor {
+    static constexpr const char* name = "floor";
+    static constexpr Saves saves = Saves::nothing;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return std::floor(x);
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(0);
+    }
+};
+
+/// The smallest integer not below x; the derivative is 0 everywhere.
+struct Ceil {
+    static constexpr const char* name = "ceil";
+    static constexpr Saves saves = Saves::nothing;
+    template <class T>
+    constexpr T operator()(T x) const {
+        return std::ceil(x);
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(0);
+    }
+};
+
+struct LogicalNot {
+    static constexpr const char* name = "logical_not";
+    static constexpr bool integers = true;
+    template <class T>
+    constexpr bool operator()(T x) const {
+        return x == T(0);
+    }
+};
+
+struct IsFinite {
+    static constexpr const char* name = "is_finite";
+    template <class T>
+    constexpr bool operator()(T x) const {
+        return x - x == T(0);
+    }
+};
+
+}  // namespace headroom::kernels
