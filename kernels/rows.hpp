@@ -37,6 +37,12 @@ void accumulate(const T* values, std::int64_t count, float beta, void* target, D
     settle(sum, count, target, dtype, stride);
 }
 
+/// Calls `work(begin, count)` for pieces of at most kChunk elements.
+template <class Work>
+void for_each_chunk(std::int64_t length, Work&& work) {
+    for (std::int64_t begin = 0; begin < length; begin += kChunk) work(begin, std::min(kChunk, length - begin));
+}
+
 class Rows {
   public:
     /// A view of rank 0 is one row of one element.
@@ -94,6 +100,26 @@ class Rows {
     View view_;
     std::int64_t count_ = 1, length_ = 1, stride_ = 1, step_ = 0;
     bool regular_ = true;
+};
+
+/// One row of `rows`, read chunk by chunk and perhaps several times: a row that fits in one chunk is converted once.
+template <class T>
+class RowReader {
+  public:
+    RowReader(const Rows& rows, std::int64_t row) : rows_(rows), row_(row) {}
+
+    const T* operator()(std::int64_t begin, std::int64_t count) {
+        if (whole_) return whole_;
+        const T* values = rows_.read(row_, begin, count, buffer_);
+        if (count == rows_.length()) whole_ = values;
+        return values;
+    }
+
+  private:
+    const Rows& rows_;
+    std::int64_t row_;
+    const T* whole_ = nullptr;
+    T buffer_[kChunk];
 };
 
 }  // namespace headroom::kernels

@@ -1,90 +1,20 @@
 #include <headroom/kernels/reduce/engine.hpp>
 
 #include <algorithm>
-#include <limits>
 
 #include <headroom/kernels/parallel.hpp>
-#include <headroom/kernels/reduce/lanes.hpp>
 #include <headroom/kernels/reduce/plan.hpp>
 #include <headroom/kernels/rows.hpp>
+#include <headroom/kernels/runs.hpp>
 
 namespace headroom::kernels {
 
 namespace {
 
-// `add` takes an element into an accumulator, `merge` joins two; both work on numbers and on lanes.
-struct Sum {
-    static constexpr double start = 0;
-    template <class V>
-    static V add(V sum, V x, V) {
-        return sum + x;
-    }
-    template <class V>
-    static V merge(V a, V b) {
-        return a + b;
-    }
-};
-
-// A NaN is taken and never given up again.
-struct Largest {
-    static constexpr double start = -std::numeric_limits<double>::infinity();
-    template <class V>
-    static V add(V largest, V x, V) {
-        return (x > largest) | (x != x) ? x : largest;
-    }
-    template <class V>
-    static V merge(V a, V b) {
-        return add(a, b, b);
-    }
-};
-
-struct Smallest {
-    static constexpr double start = std::numeric_limits<double>::infinity();
-    template <class V>
-    static V add(V smallest, V x, V) {
-        return (x < smallest) | (x != x) ? x : smallest;
-    }
-    template <class V>
-    static V merge(V a, V b) {
-        return add(a, b, b);
-    }
-};
-
-struct SquaredDeviation : Sum {
-    template <class V>
-    static V add(V sum, V x, V center) {
-        return sum + (x - center) * (x - center);
-    }
-};
-
-struct CountEqual : Sum {
-    template <class V>
-    static V add(V count, V x, V center) {
-        return (x == center) | ((x != x) & (center != center)) ? count + 1 : count;
-    }
-};
-
 constexpr std::int64_t kBlock = 256;           // columns that one task accumulates
 constexpr std::int64_t kRowsPerFlush = 64;     // rows added up before the sum moves on to f64
 constexpr std::int64_t kSplitElements = 8192;  // a task of a split reduction is at least so large
 constexpr std::int64_t kMaxPartials = 32;      // per block of columns; rows: kBlock times as many numbers
-
-template <class Op, class T>
-double reduce_run(const T* x, std::int64_t count, T center) {
-    constexpr std::int64_t width = kLanes<T>;
-    const Lanes<T> centers = center - Lanes<T>{};
-    const Lanes<T> start = static_cast<T>(Op::start) - Lanes<T>{};
-    Lanes<T> sums[4] = {start, start, start, start};
-    std::int64_t i = 0;
-    for (; i + 4 * width <= count; i += 4 * width) {
-        for (int k = 0; k < 4; ++k) sums[k] = Op::add(sums[k], load_lanes(x + i + k * width), centers);
-    }
-    for (; i + width <= count; i += width) sums[0] = Op::add(sums[0], load_lanes(x + i), centers);
-    const Lanes<T> sum = Op::merge(Op::merge(sums[0], sums[1]), Op::merge(sums[2], sums[3]));
-    T total = fold_lanes(sum, [](T a, T b) { return Op::merge(a, b); });
-    for (; i < count; ++i) total = Op::add(total, x[i], center);
-    return static_cast<double>(total);
-}
 
 /// One number out of all reduced axes, the runs' results being joined in f64.
 template <class Op, class T>
@@ -95,7 +25,7 @@ double reduce_to_one(const View& x, std::int64_t start, const ReduceAxes& outer,
         for (std::int64_t begin = 0; begin < inner.size; begin += kChunk) {
             const std::int64_t count = std::min(kChunk, inner.size - begin);
             const T* run = borrow(x.at(start + offset + begin * inner.x), x.dtype, inner.x, count, buffer);
-            total = Op::merge(total, reduce_run<Op, T>(run, count, center));
+            total = Op::merge(total, static_cast<double>(combine_run<Op, T>(run, count, center)));
         }
     });
     return total;

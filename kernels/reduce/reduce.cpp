@@ -12,9 +12,7 @@ namespace {
 template <class Work>
 void for_each_run(CpuStream& stream, const Rows& rows, Work&& work) {
     parallel_for(stream, rows.count(), rows.count() * rows.length(), [&](std::int64_t row) {
-        for (std::int64_t begin = 0; begin < rows.length(); begin += kChunk) {
-            work(row, begin, std::min(kChunk, rows.length() - begin));
-        }
+        for_each_chunk(rows.length(), [&](std::int64_t begin, std::int64_t count) { work(row, begin, count); });
     });
 }
 

@@ -1,0 +1,121 @@
+#pragma once
+// Contiguous runs of numbers combined into one. The compiler may not change the order of floating additions, nor turn
+// comparisons that respect NaN into a vector maximum, so these loops hold their accumulators in vectors explicitly. Not
+// for maps: plain loops vectorise; nor for sums of expressions: `#pragma omp simd reduction` does those.
+//
+//     const float largest = combine_run<Largest>(x, n);
+//     const float mean = combine_run<Sum>(x, n) / n;
+//     const float variance = combine_run<SquaredDeviation>(x, n, mean) / n;
+//
+// The order depends on n alone: four vectors of 64 bytes in turn, then halves, quarters and so on.
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace headroom::kernels {
+
+template <class T>
+struct LanesOf {
+    using Type [[gnu::vector_size(64)]] = T;
+};
+
+/// 64 bytes that the compiler keeps in vector registers. Operators and `condition ? a : b` work lane by lane.
+template <class T>
+using Lanes = typename LanesOf<T>::Type;
+
+template <class T>
+inline constexpr std::int64_t kLanes = 64 / sizeof(T);
+
+template <class T>
+inline Lanes<T> load_lanes(const T* source) {
+    Lanes<T> lanes;
+    std::memcpy(&lanes, source, sizeof(lanes));
+    return lanes;
+}
+
+// What can be done with a run: `add` takes an element into an accumulator that begins as `start`, `merge` joins two
+// accumulators. Both work on numbers and on lanes.
+struct Sum {
+    static constexpr double start = 0;
+    template <class V>
+    static V add(V sum, V x, V) {
+        return sum + x;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return a + b;
+    }
+};
+
+/// NaN if there is one.
+struct Largest {
+    static constexpr double start = -std::numeric_limits<double>::infinity();
+    template <class V>
+    static V add(V largest, V x, V) {
+        return (x > largest) | (x != x) ? x : largest;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return add(a, b, b);
+    }
+};
+
+/// NaN if there is one.
+struct Smallest {
+    static constexpr double start = std::numeric_limits<double>::infinity();
+    template <class V>
+    static V add(V smallest, V x, V) {
+        return (x < smallest) | (x != x) ? x : smallest;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return add(a, b, b);
+    }
+};
+
+/// The sum of (x - center)^2.
+struct SquaredDeviation : Sum {
+    template <class V>
+    static V add(V sum, V x, V center) {
+        return sum + (x - center) * (x - center);
+    }
+};
+
+/// How many are equal to the center; NaN equals NaN.
+struct CountEqual : Sum {
+    template <class V>
+    static V add(V count, V x, V center) {
+        return (x == center) | ((x != x) & (center != center)) ? count + 1 : count;
+    }
+};
+
+/// All lanes joined: halves, quarters and so on.
+template <class Op, class T>
+inline T merge_lanes(const Lanes<T>& lanes) {
+    T values[kLanes<T>];
+    std::memcpy(values, &lanes, sizeof(values));
+    for (std::int64_t width = kLanes<T> / 2; width > 0; width /= 2) {
+        for (std::int64_t i = 0; i < width; ++i) values[i] = Op::merge(values[i], values[i + width]);
+    }
+    return values[0];
+}
+
+template <class Op, class T>
+inline T combine_run(const T* x, std::int64_t count, std::type_identity_t<T> center = 0) {
+    constexpr std::int64_t width = kLanes<T>;
+    const Lanes<T> centers = center - Lanes<T>{};
+    const Lanes<T> start = static_cast<T>(Op::start) - Lanes<T>{};
+    Lanes<T> sums[4] = {start, start, start, start};
+    std::int64_t i = 0;
+    for (; i + 4 * width <= count; i += 4 * width) {
+        for (int k = 0; k < 4; ++k) sums[k] = Op::add(sums[k], load_lanes(x + i + k * width), centers);
+    }
+    for (; i + width <= count; i += width) sums[0] = Op::add(sums[0], load_lanes(x + i), centers);
+    const Lanes<T> sum = Op::merge(Op::merge(sums[0], sums[1]), Op::merge(sums[2], sums[3]));
+    T total = merge_lanes<Op, T>(sum);
+    for (; i < count; ++i) total = Op::add(total, x[i], center);
+    return total;
+}
+
+}  // namespace headroom::kernels
