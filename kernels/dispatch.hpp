@@ -39,6 +39,14 @@ decltype(auto) dispatch(Dtype dtype, Work&& work) {
     return work(TypeTag<float>{});
 }
 
+/// Calls `work(TypeTag<T>{})` with the type in which a floating dtype is computed: double for f64 and for integers
+/// (exact up to 2^53), else float.
+template <class Work>
+decltype(auto) dispatch_compute(Dtype dtype, Work&& work) {
+    const bool wide = dtype == Dtype::f64 || dtype == Dtype::i32 || dtype == Dtype::i64;
+    return wide ? work(TypeTag<double>{}) : work(TypeTag<float>{});
+}
+
 /// The dtype whose elements are held as `T`.
 template <class T>
 inline constexpr Dtype dtype_of = Dtype::f32;

@@ -17,14 +17,6 @@
 
 namespace headroom::kernels {
 
-/// Calls `work(TypeTag<T>{})` with the type in which a floating dtype is computed: double for f64 and for integers
-/// (exact up to 2^53), else float.
-template <class Work>
-decltype(auto) dispatch_compute(Dtype dtype, Work&& work) {
-    const bool wide = dtype == Dtype::f64 || dtype == Dtype::i32 || dtype == Dtype::i64;
-    return wide ? work(TypeTag<double>{}) : work(TypeTag<float>{});
-}
-
 /// target[i * stride] = beta * target[i * stride] + values[i] for at most kChunk elements; beta is not 0.
 template <class T>
 void accumulate(const T* values, std::int64_t count, float beta, void* target, Dtype dtype, std::int64_t stride) {
@@ -60,6 +52,7 @@ class Rows {
 
     std::int64_t count() const { return count_; }
     std::int64_t length() const { return length_; }
+    std::int64_t stride() const { return stride_; }
 
     /// The address of element `begin` of a row.
     std::byte* at(std::int64_t row, std::int64_t begin = 0) const { return view_.at(offset(row) + begin * stride_); }

@@ -1,0 +1,89 @@
+#include <headroom/kernels/norm/norm.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+#include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/rows.hpp>
+#include <headroom/kernels/runs.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr std::int64_t kMaxParts = 64;
+constexpr std::int64_t kPartElements = 16384;
+
+double squares_of_run(const double* x, std::int64_t count) { return combine_run<SquaredDeviation>(x, count, 0.0); }
+
+double squares_of_run(const float* x, std::int64_t count) {
+    using Half [[gnu::vector_size(32)]] = float;  // as many floats as there are doubles in a vector
+    constexpr std::int64_t width = kLanes<double>;
+    Lanes<double> sums[4] = {};
+    std::int64_t i = 0;
+    for (; i + 4 * width <= count; i += 4 * width) {
+        for (int k = 0; k < 4; ++k) {
+            Half half;
+            std::memcpy(&half, x + i + k * width, sizeof(half));
+            const auto values = __builtin_convertvector(half, Lanes<double>);
+            sums[k] += values * values;
+        }
+    }
+    double total = merge_lanes<Sum, double>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; i < count; ++i) total += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    return total;
+}
+
+/// 0 times a finite number is 0, times anything else NaN.
+template <class T>
+bool finite_run(const T* x, std::int64_t count) {
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < count; ++i) sum += x[i] * T{0};
+    return sum == T{0};
+}
+
+}  // namespace
+
+void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta) {
+    const std::int64_t count = x.elements();
+    const std::int64_t parts = std::clamp<std::int64_t>(count / kPartElements, 1, kMaxParts);
+    double sums[kMaxParts] = {};
+    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+        parallel_for(stream, parts, count, [&](std::int64_t part) {
+            T buffer[kChunk];
+            const std::int64_t first = count * part / parts;
+            for_each_chunk(count * (part + 1) / parts - first, [&](std::int64_t begin, std::int64_t length) {
+                sums[part] += squares_of_run(borrow(x.at(first + begin), x.dtype, 1, length, buffer), length);
+            });
+        });
+    });
+    double total = beta == 0 ? 0 : static_cast<double>(beta) * load_one<double>(result.data, result.dtype);
+    for (std::int64_t part = 0; part < parts; ++part) total += sums[part];
+    store_one(total, result.data, result.dtype);
+}
+
+bool all_finite(CpuStream& stream, const View& x) {
+    if (x.elements() == 0) return true;
+    // A contiguous view is cut anew: its own rows may be single elements or one huge run.
+    const bool flat = x.contiguous();
+    const std::int64_t length = flat ? kPartElements : x.rank() == 0 ? 1 : x.shape[x.rank() - 1];
+    const Rows rows(x);
+    std::atomic<bool> finite{true};
+    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+        const std::int64_t tasks = (x.elements() + length - 1) / length;
+        parallel_for(stream, tasks, x.elements(), [&](std::int64_t task) {
+            T buffer[kChunk];
+            bool fine = true;
+            for_each_chunk(std::min(length, x.elements() - task * length), [&](std::int64_t begin, std::int64_t count) {
+                const T* values = flat ? borrow(x.at(task * length + begin), x.dtype, 1, count, buffer)
+                                       : rows.read(task, begin, count, buffer);
+                fine = fine && finite_run(values, count);
+            });
+            if (!fine) finite.store(false, std::memory_order_relaxed);
+        });
+    });
+    return finite.load(std::memory_order_relaxed);
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,68 @@
+#include <headroom/kernels/optimizer/sgd.hpp>
+
+#include <algorithm>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/parallel.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr std::int64_t kPiece = 16384;  // parameters that a thread takes at a time
+
+template <class T>
+struct Factors {
+    T gradient, rate, momentum, decay;
+
+    Factors(const SgdStep& step, double multiplier)
+        : gradient(static_cast<T>(multiplier)),
+          rate(static_cast<T>(step.learning_rate)),
+          momentum(static_cast<T>(step.momentum)),
+          decay(static_cast<T>(step.weight_decay)) {}
+};
+
+template <class T>
+void update(const Factors<T> f, std::int64_t count, const T* gradient, T* parameter) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T g = gradient[i] * f.gradient + f.decay * parameter[i];
+        parameter[i] -= f.rate * g;
+    }
+}
+
+template <bool Nesterov, class T>
+void update_with_momentum(const Factors<T> f, std::int64_t count, const T* gradient, T* parameter, T* velocity) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T g = gradient[i] * f.gradient + f.decay * parameter[i];
+        const T v = f.momentum * velocity[i] + g;
+        velocity[i] = v;
+        parameter[i] -= f.rate * (Nesterov ? g + f.momentum * v : v);
+    }
+}
+
+}  // namespace
+
+void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
+         const View* velocity) {
+    const std::int64_t count = parameter.elements();
+    dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
+        const Factors<T> factors(step, load_one<double>(multiplier.data, multiplier.dtype));
+        parallel_for(stream, (count + kPiece - 1) / kPiece, 3 * count, [&](std::int64_t piece) {
+            const std::int64_t begin = piece * kPiece;
+            const std::int64_t part = std::min(kPiece, count - begin);
+            const T* g = gradient.as<const T>() + begin;
+            T* p = parameter.as<T>() + begin;
+            if (!velocity) {
+                update(factors, part, g, p);
+            } else if (step.nesterov) {
+                update_with_momentum<true>(factors, part, g, p, velocity->as<T>() + begin);
+            } else {
+                update_with_momentum<false>(factors, part, g, p, velocity->as<T>() + begin);
+            }
+        });
+    });
+}
+
+}  // namespace headroom::kernels
