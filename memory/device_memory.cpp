@@ -38,12 +38,13 @@ class DeviceMemory::Impl {
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {
         const std::lock_guard guard(lock_);
         check(stream, tag);
-        // A request near 2^64 wraps to less than itself and is refused below.
         const std::size_t mask = properties_.alignment - 1;
         const std::size_t size = bytes ? (bytes + mask) & ~mask : properties_.alignment;
         blocks_.prepare(2);
         Arena& arena = pool == 0 ? common_ : private_arena(pool);
-        Block* block = size >= bytes ? arena.take(size, stream) : nullptr;
+        // A request near 2^64 wraps to less than itself.
+        if (size < bytes || size > properties_.address_bytes) throw OutOfMemory(report(bytes, bytes, tag, arena));
+        Block* block = arena.take(size, stream);
         if (!block) block = take_slowly(arena, bytes, size, stream, tag);
         block->bytes = bytes;
         block->memory = self_;
@@ -121,14 +122,11 @@ class DeviceMemory::Impl {
     }
 
     Block* take_slowly(Arena& arena, std::size_t bytes, std::size_t size, StreamId stream, Tag tag) {
-        const bool possible = size >= bytes && size <= properties_.address_bytes;
-        if (possible) {
-            // What other pools keep unused at their ends may be what is missing; this one's end is extended anyway.
-            if (arena.grow(size, stream) || (trim_all_but(&arena) > 0 && arena.grow(size, stream))) {
-                return arena.take(size, stream);
-            }
+        // What other pools keep unused at their ends may be what is missing; this one's end is extended anyway.
+        if (arena.grow(size, stream) || (trim_all_but(&arena) > 0 && arena.grow(size, stream))) {
+            return arena.take(size, stream);
         }
-        throw OutOfMemory(report(bytes, std::max(size, bytes), tag, arena));
+        throw OutOfMemory(report(bytes, size, tag, arena));
     }
 
     std::size_t trim_all_but(const Arena* kept) noexcept {

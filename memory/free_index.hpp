@@ -18,7 +18,7 @@ namespace headroom {
 
 class FreeIndex {
   public:
-    /// All sizes are multiples of `alignment`, a power of two.
+    /// All sizes are multiples of `alignment`, a power of two, and less than 2^53 times as much.
     explicit FreeIndex(std::size_t alignment);
 
     void insert(Block* block) noexcept;

@@ -21,8 +21,8 @@ std::string one_line(const MemoryReport& report) {
         "out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); make the batch smaller{} recompute "
         "activations{}",
         report.device, format_bytes(report.requested), purpose(report), budget,
-        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
-        report.limit ? "," : " or", report.limit ? " or raise the limit" : "");
+        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved), report.limit ? "," : " or",
+        report.limit ? " or raise the limit" : "");
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
