@@ -1,0 +1,201 @@
+#pragma once
+// From an op's struct to a function of tensors. `apply<Op>` is what an op's own source file calls; programs call the
+// function that the file offers.
+//
+//     Tensor gelu(const Tensor& x) { return apply<Gelu>({}, x); }
+//     Tensor arange(Context& context, ...) { return apply<Arange>(context, {...}); }
+//     auto [values, indices] = apply<TopK>({.k = 3}, x);   // std::array<Tensor, 2>
+#include <array>
+#include <concepts>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/op.hpp>
+#include <headroom/core/tape/record.hpp>
+#include <headroom/core/tensor.hpp>
+
+namespace headroom {
+
+namespace detail {
+
+template <class Function>
+struct ForwardTraits;
+/// The parameters after (Exec&, const Attrs&): arrays, or one span of them.
+template <class Saved, class Out, class Attrs, class... Inputs>
+struct ForwardTraits<Result<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
+    static constexpr std::size_t n_inputs = sizeof...(Inputs);
+    static constexpr bool takes_span = (std::is_same_v<Inputs, std::span<const Array>> || ...);
+    using Output = Out;
+};
+
+template <class Out>
+inline constexpr std::size_t n_outputs_of = std::tuple_size_v<Out>;
+template <>
+inline constexpr std::size_t n_outputs_of<Array> = 1;
+
+/// The number of arrays in an aggregate of at most six.
+template <class Saved>
+consteval std::size_t field_count() {
+    if constexpr (std::is_empty_v<Saved>) {
+        return 0;
+    } else {
+        constexpr std::size_t count = sizeof(Saved) / sizeof(Array);
+        static_assert(count * sizeof(Array) == sizeof(Saved) && count <= 6, "Saved holds up to six arrays, nothing else");
+        return count;
+    }
+}
+
+/// Calls `visit(field...)` with the fields of an aggregate of arrays.
+template <class Saved, class Visit>
+decltype(auto) with_fields(Saved& saved, Visit&& visit) {
+    constexpr std::size_t count = field_count<std::remove_const_t<Saved>>();
+    if constexpr (count == 0) {
+        return visit();
+    } else if constexpr (count == 1) {
+        auto& [a] = saved;
+        return visit(a);
+    } else if constexpr (count == 2) {
+        auto& [a, b] = saved;
+        return visit(a, b);
+    } else if constexpr (count == 3) {
+        auto& [a, b, c] = saved;
+        return visit(a, b, c);
+    } else if constexpr (count == 4) {
+        auto& [a, b, c, d] = saved;
+        return visit(a, b, c, d);
+    } else if constexpr (count == 5) {
+        auto& [a, b, c, d, e] = saved;
+        return visit(a, b, c, d, e);
+    } else {
+        auto& [a, b, c, d, e, f] = saved;
+        return visit(a, b, c, d, e, f);
+    }
+}
+
+[[noreturn]] void throw_input_count(const char* op, std::size_t expected, std::size_t got);
+
+template <Operator Op>
+void forward_erased(Exec& exec, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved) {
+    using Traits = ForwardTraits<decltype(&Op::forward)>;
+    const auto& typed = *static_cast<const typename Op::Attrs*>(attrs);
+    auto result = [&] {
+        if constexpr (Traits::takes_span) {
+            return Op::forward(exec, typed, inputs);
+        } else {
+            if (inputs.size() != Traits::n_inputs) throw_input_count(Op::info.name, Traits::n_inputs, inputs.size());
+            return [&]<std::size_t... I>(std::index_sequence<I...>) {
+                return Op::forward(exec, typed, inputs[I]...);
+            }(std::make_index_sequence<Traits::n_inputs>());
+        }
+    }();
+    if constexpr (std::same_as<typename Traits::Output, Array>) {
+        *outputs = std::move(result.out);
+    } else {
+        for (Array& out : result.out) *outputs++ = std::move(out);
+    }
+    with_fields(result.saved, [&](auto&... field) { ((*saved++ = std::move(field)), ...); });
+}
+
+template <Differentiable Op>
+void backward_erased(Exec& exec, const void* attrs, Array* saved, Array* dy, GradSink sink) {
+    using Out = typename ForwardTraits<decltype(&Op::forward)>::Output;
+    typename Op::Saved typed;
+    with_fields(typed, [&](auto&... field) { ((field = std::move(*saved++)), ...); });
+    const auto& attributes = *static_cast<const typename Op::Attrs*>(attrs);
+    if constexpr (std::same_as<Out, Array>) {
+        Op::backward(exec, attributes, typed, std::move(*dy), sink);
+    } else {
+        Out gradients;
+        for (Array& gradient : gradients) gradient = std::move(*dy++);
+        Op::backward(exec, attributes, typed, std::move(gradients), sink);
+    }
+}
+
+template <Operator Op>
+consteval auto backward_pointer() -> void (*)(Exec&, const void*, Array*, Array*, GradSink) {
+    if constexpr (Differentiable<Op>) {
+        return &backward_erased<Op>;
+    } else {
+        return nullptr;
+    }
+}
+
+template <Operator Op>
+inline constexpr OpTable table_of = {
+    Op::info,
+    n_outputs_of<typename ForwardTraits<decltype(&Op::forward)>::Output>,
+    field_count<typename Op::Saved>(),
+    sizeof(typename Op::Attrs),
+    alignof(typename Op::Attrs),
+    &forward_erased<Op>,
+    backward_pointer<Op>(),
+};
+
+template <Operator Op>
+auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inputs) {
+    constexpr std::size_t n_outputs = table_of<Op>.n_outputs;
+    std::array<Tensor, n_outputs> outputs;
+    tape.apply(table_of<Op>, &attrs, inputs, outputs);
+    if constexpr (n_outputs == 1) {
+        return std::move(outputs[0]);
+    } else {
+        return outputs;
+    }
+}
+
+/// The tape of the first input that is there. Errors: Error if none is.
+Tape& tape_of(const char* op, std::span<const Tensor> inputs);
+
+}  // namespace detail
+
+/// Runs `Op` on tensors of one context. Inputs arrive by value: one that the caller moved in may give its storage away.
+template <Operator Op, std::same_as<Tensor>... Inputs>
+auto apply(const typename Op::Attrs& attrs, Inputs... inputs) {
+    std::array<Tensor, sizeof...(Inputs)> all{std::move(inputs)...};
+    return detail::apply_to<Op>(detail::tape_of(Op::info.name, all), attrs, all);
+}
+
+/// For ops that take a span of inputs.
+template <Operator Op>
+auto apply(const typename Op::Attrs& attrs, std::vector<Tensor> inputs) {
+    return detail::apply_to<Op>(detail::tape_of(Op::info.name, inputs), attrs, inputs);
+}
+
+/// For ops without inputs.
+template <Operator Op>
+auto apply(Context& context, const typename Op::Attrs& attrs) {
+    return detail::apply_to<Op>(context.tape(), attrs, {});
+}
+
+/// A sample call of an op without its type.
+struct ErasedSample {
+    std::string label;
+    std::vector<std::byte> attrs;
+    std::vector<SampleInput> inputs;
+    std::string rejected;
+};
+
+/// An op for those who go through all of them.
+struct OpEntry {
+    const OpTable* table;
+    std::vector<ErasedSample> (*samples)();
+};
+
+template <Operator Op>
+OpEntry op_entry() {
+    return {&detail::table_of<Op>, [] {
+                std::vector<ErasedSample> all;
+                for (const auto& sample : Op::samples()) {
+                    const auto* bytes = reinterpret_cast<const std::byte*>(&sample.attrs);
+                    all.push_back({sample.label, {bytes, bytes + sizeof(sample.attrs)}, sample.inputs, sample.rejected});
+                }
+                return all;
+            }};
+}
+
+}  // namespace headroom

@@ -1,0 +1,45 @@
+#pragma once
+// What an op computes with: a counted buffer, a dtype and a geometry. An array knows nothing of gradients, modules or
+// contexts: from it no path leads to the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
+//
+//     Array y = exec.empty({2, 3}, Dtype::f32);
+//     exec.launch([&](auto& stream) { kernels::fill(stream, y.view(), 1.0); });
+//     if (!bias.defined()) { ... }  // an optional input that was not given
+#include <cstdint>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/buffer.hpp>
+
+namespace headroom {
+
+/// Sizes, strides and first element (in elements from the start of a buffer).
+struct Geometry {
+    Shape shape;
+    Strides strides;
+    std::int64_t offset = 0;
+
+    static Geometry contiguous(const Shape& shape) { return {shape, contiguous_strides(shape), 0}; }
+    friend bool operator==(const Geometry&, const Geometry&) = default;
+};
+
+struct Array {
+    Buffer buffer;
+    Dtype dtype = Dtype::f32;
+    Geometry geometry;
+
+    bool defined() const { return static_cast<bool>(buffer); }
+    const Shape& shape() const { return geometry.shape; }
+    const Strides& strides() const { return geometry.strides; }
+    int rank() const { return geometry.shape.rank(); }
+    /// The size of an axis; negative axes count from the back. Errors: ShapeError.
+    std::int64_t size(int axis) const { return geometry.shape[geometry.shape.axis(axis)]; }
+    std::int64_t elements() const { return geometry.shape.elements(); }
+    bool contiguous() const { return is_contiguous(geometry.shape, geometry.strides); }
+    View view() const {
+        std::byte* data = buffer.data();
+        if (data) data += geometry.offset * static_cast<std::int64_t>(size_of(dtype));
+        return {data, dtype, geometry.shape, geometry.strides};
+    }
+};
+
+}  // namespace headroom

@@ -1,0 +1,148 @@
+#include <headroom/core/context.hpp>
+
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/norm/norm.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+int resolve_threads(int threads) {
+    if (threads < 0) throw Error(fmt::format("context: the number of threads must be positive, got {}", threads));
+    if (threads > 0) return threads;
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+template <class T>
+struct HostDtype;
+template <>
+struct HostDtype<float> : std::integral_constant<Dtype, Dtype::f32> {};
+template <>
+struct HostDtype<double> : std::integral_constant<Dtype, Dtype::f64> {};
+template <>
+struct HostDtype<std::int32_t> : std::integral_constant<Dtype, Dtype::i32> {};
+template <>
+struct HostDtype<std::int64_t> : std::integral_constant<Dtype, Dtype::i64> {};
+template <>
+struct HostDtype<std::uint8_t> : std::integral_constant<Dtype, Dtype::u8> {};
+
+}  // namespace
+
+Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed)
+    : stream_(stream), memory_(std::move(memory)), seed_(seed), tape_(*this, Exec(stream_, *memory_)) {
+    std::visit([this](auto& s) { s.state = &state_; }, stream_);
+}
+
+Context::~Context() = default;
+
+Context Context::cpu(ContextOptions options) {
+    if (!options.memory) {
+        options.memory = std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
+    }
+    return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
+}
+
+Context Context::dry(const Profile& profile) {
+    auto memory = std::make_shared<DeviceMemory>(make_simulated_host_driver(), MemoryOptions{.limit = profile.memory_limit});
+    return Context(DryStream{resolve_threads(profile.threads), nullptr}, std::move(memory), profile.seed);
+}
+
+Context Context::best(ContextOptions options) { return cpu(std::move(options)); }
+
+template <class T>
+Tensor Context::from_host(std::span<const T> values, Shape shape, Category category) {
+    if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
+        throw ShapeError(fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.text()));
+    }
+    exec().set_path(tape_.path());
+    Array array = exec().empty(shape, HostDtype<T>::value, category);
+    const View source = contiguous_view(const_cast<T*>(values.data()), array.dtype, shape);
+    exec().launch([&](auto& stream) { kernels::copy(stream, source, array.view()); });
+    return from_array(std::move(array));
+}
+
+template Tensor Context::from_host(std::span<const float>, Shape, Category);
+template Tensor Context::from_host(std::span<const double>, Shape, Category);
+template Tensor Context::from_host(std::span<const std::int32_t>, Shape, Category);
+template Tensor Context::from_host(std::span<const std::int64_t>, Shape, Category);
+template Tensor Context::from_host(std::span<const std::uint8_t>, Shape, Category);
+
+Tensor Context::scalar(double value, Dtype dtype) {
+    exec().set_path(tape_.path());
+    Array array = exec().empty({}, dtype, Category::inputs);
+    exec().launch([&](auto& stream) { kernels::fill(stream, value, array.view()); });
+    return from_array(std::move(array));
+}
+
+Tensor Context::from_array(Array array) {
+    if (!array.contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
+    const Geometry geometry = Geometry::contiguous(array.shape());
+    return Tensor(tape_.make_leaf(std::move(array)), geometry);
+}
+
+void Context::policy(std::string pattern, Policy policy) {
+    policies_.emplace_back(std::move(pattern), std::make_shared<const Policy>(std::move(policy)));
+    policy_of_path_.clear();
+}
+
+void Context::clear_policies() {
+    if (tape_.size() > 0) throw Error("clear_policies: the tape still holds records that were made under them");
+    policies_.clear();
+    policy_of_path_.clear();
+}
+
+const Policy* Context::policy_for(PathId path) {
+    if (policies_.empty()) return nullptr;
+    if (path >= policy_of_path_.size()) policy_of_path_.resize(path + 1);
+    std::optional<const Policy*>& known = policy_of_path_[path];
+    if (!known) {
+        known = nullptr;
+        const std::string text = memory_->path(path);
+        for (const auto& [pattern, policy] : policies_) {
+            if (path_matches(pattern, text)) known = policy.get();
+        }
+    }
+    return *known;
+}
+
+kernels::RandomKey Context::next_random() {
+    return {.seed = seed_, .counter = random_counter_++, .domain = kernels::RandomDomain::ops};
+}
+
+void Context::find_non_finite(bool on) {
+    find_non_finite_ = on;
+    if (on) first_non_finite_.clear();
+}
+
+void Context::check_finite(const Region& region) {
+    if (!first_non_finite_.empty() || dry()) return;
+    tape_.for_each_held(region, [&](const Value& value) {
+        if (!is_floating(value.array.dtype) || value.missing()) return;
+        bool finite = true;
+        exec().launch([&](auto& stream) { finite = kernels::all_finite(stream, value.array.view()); });
+        if (!finite && first_non_finite_.empty()) first_non_finite_ = memory_->path(region.path);
+    });
+}
+
+RegionScope::RegionScope(Context& context, PathId path) : context_(context) {
+    context.tape_.open_region(path, context.policy_for(path));
+}
+
+RegionScope::~RegionScope() {
+    if (context_.find_non_finite_) context_.check_finite(*context_.tape_.region());
+    context_.tape_.close_region();
+}
+
+Autocast::Autocast(Context& context, std::optional<Dtype> dtype) : context_(context), before_(context.autocast_) {
+    if (dtype && !is_half(*dtype)) {
+        throw DtypeError(fmt::format("autocast: dtype must be f16 or bf16, got {}", name(*dtype)));
+    }
+    context.autocast_ = dtype;
+}
+
+}  // namespace headroom

@@ -1,0 +1,153 @@
+#pragma once
+// Everything that is ambient: device, stream, memory, tape, random state, autocast, module path, policies. There are no
+// globals; two contexts share nothing, or one `DeviceMemory` where asked. A context belongs to one thread, stays where it
+// was made, and outlives its tensors.
+//
+//     Context context = Context::cpu({.threads = 2, .memory_limit = 2'000'000'000, .seed = 1337});
+//     context.policy("blocks.*", recompute_all());
+//     Tensor x = context.from_host(std::vector<float>{1, 2}, {2});
+//     Context rehearsal = Context::dry(context.profile());
+//     fmt::print("{}\n", context.memory().statistics().peak_allocated);
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/tape/tape.hpp>
+#include <headroom/core/tensor.hpp>
+#include <headroom/kernels/random/random.hpp>
+
+namespace headroom {
+
+struct ContextOptions {
+    int threads = 0;                       ///< 0: as many as the machine has processors
+    std::size_t memory_limit = 0;          ///< bytes; 0: what the device has
+    std::uint64_t seed = 0;                ///< of initialisation and of random ops
+    std::shared_ptr<DeviceMemory> memory;  ///< shared with another context; null: its own
+};
+
+/// What a rehearsal must know of the device and its settings to allocate the same bytes.
+struct Profile {
+    int threads = 1;
+    std::size_t memory_limit = 0;
+    std::uint64_t seed = 0;
+};
+
+class Context {
+  public:
+    static Context cpu(ContextOptions options = {});
+    /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
+    static Context dry(const Profile& profile);
+    /// The best device of this machine.
+    static Context best(ContextOptions options = {});
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+    /// All tensors must be gone; a survivor would point nowhere, so the program is aborted with a message.
+    ~Context();
+
+    bool dry() const { return is_dry(stream_); }
+    /// "cpu" or "dry".
+    std::string device() const { return dry() ? "dry" : "cpu"; }
+    int threads() const { return threads_of(stream_); }
+    Profile profile() const { return {threads(), memory_->limit(), seed_}; }
+    Stream& stream() { return stream_; }
+    DeviceMemory& memory() { return *memory_; }
+    std::shared_ptr<DeviceMemory> shared_memory() const { return memory_; }
+    Tape& tape() { return tape_; }
+    Exec& exec() { return tape_.exec(); }
+
+    // Host to device. `values` has shape.elements() elements in row-major order. Errors: ShapeError.
+    template <class T>
+    Tensor from_host(std::span<const T> values, Shape shape, Category category = Category::inputs);
+    template <class T>
+    Tensor from_host(const std::vector<T>& values, Shape shape, Category category = Category::inputs) {
+        return from_host(std::span<const T>(values), shape, category);
+    }
+    Tensor scalar(double value, Dtype dtype = Dtype::f32);
+    /// A leaf of memory that the caller has already.
+    Tensor from_array(Array array);
+
+    // Policies. A pattern added later goes before those added earlier.
+    /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on.
+    void policy(std::string pattern, Policy policy);
+    void clear_policies();
+
+    // Random state: (seed, counter). Every random op takes the next counter.
+    std::uint64_t seed() const { return seed_; }
+    kernels::RandomKey next_random();
+    std::uint64_t random_counter() const { return random_counter_; }
+    void set_random_counter(std::uint64_t counter) { random_counter_ = counter; }
+
+    /// What f32 inputs of matrix products are cast to; none outside of an `Autocast`.
+    std::optional<Dtype> autocast() const { return autocast_; }
+
+    /// While on, every region that closes checks what leaves it; the first path with a NaN or an infinity is kept. Slow.
+    void find_non_finite(bool on);
+    /// The path found since it was switched on; empty if none.
+    const std::string& first_non_finite() const { return first_non_finite_; }
+
+  private:
+    friend class RegionScope;
+    friend class Autocast;
+    Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed);
+    const Policy* policy_for(PathId path);
+    void check_finite(const Region& region);
+
+    StreamState state_;
+    Stream stream_;
+    std::shared_ptr<DeviceMemory> memory_;
+    std::uint64_t seed_;
+    std::uint64_t random_counter_ = 0;
+    std::optional<Dtype> autocast_;
+    std::vector<std::pair<std::string, std::shared_ptr<const Policy>>> policies_;
+    std::vector<std::optional<const Policy*>> policy_of_path_;
+    bool find_non_finite_ = false;
+    std::string first_non_finite_;
+    Tape tape_;
+};
+
+/// Marks what is recorded in its scope as belonging to a module path: policies, accounting and reports attach there.
+class RegionScope {
+  public:
+    RegionScope(Context& context, PathId path);
+    ~RegionScope();
+    RegionScope(const RegionScope&) = delete;
+    RegionScope& operator=(const RegionScope&) = delete;
+
+  private:
+    Context& context_;
+};
+
+/// In its scope nothing is recorded: evaluation and sampling.
+class NoGrad {
+  public:
+    explicit NoGrad(Context& context) : tape_(context.tape()), before_(tape_.recording()) { tape_.set_recording(false); }
+    ~NoGrad() { tape_.set_recording(before_); }
+    NoGrad(const NoGrad&) = delete;
+    NoGrad& operator=(const NoGrad&) = delete;
+
+  private:
+    Tape& tape_;
+    bool before_;
+};
+
+/// In its scope f32 inputs of matrix products and attention are cast to `dtype` by recorded casts; none switches it off.
+class Autocast {
+  public:
+    /// Errors: DtypeError unless f16 or bf16.
+    Autocast(Context& context, std::optional<Dtype> dtype);
+    ~Autocast() { context_.autocast_ = before_; }
+    Autocast(const Autocast&) = delete;
+    Autocast& operator=(const Autocast&) = delete;
+
+  private:
+    Context& context_;
+    std::optional<Dtype> before_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,46 @@
+#pragma once
+// Where an op's backward puts gradients. The receiver decides place and dtype: a matmul writes dW straight into the
+// parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't accumulate gives an array
+// instead, which is adopted, shared or added. An op only receives one of these, by value.
+//
+//     if (auto target = sink.destination(0)) {
+//         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.view(), target.beta); });
+//     }
+//     if (sink.wanted(1)) sink.give(1, dy);
+//
+// Write into the destination of one input before asking for the next one's: both may be the same value.
+#include <cstdint>
+
+#include <headroom/core/array.hpp>
+
+namespace headroom {
+
+/// Storage for the gradient of one input, with the input's shape (and, for a view, its strides).
+struct GradTarget {
+    Array array;        ///< undefined if the gradient is not wanted
+    float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to what is there
+
+    explicit operator bool() const { return array.defined(); }
+    View view() const { return array.view(); }
+};
+
+class GradSink {
+  public:
+    /// True if input `i` takes part in differentiation.
+    bool wanted(int i) const;
+    /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half operand.
+    GradTarget destination(int i);
+    /// As `destination`, and offers the storage of `spent`, which backward reads element by element and needs no more:
+    /// taken if nothing else holds it and no gradient is there yet.
+    GradTarget destination(int i, Array& spent);
+    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not wanted.
+    void give(int i, Array gradient);
+
+  private:
+    friend class Tape;
+    GradSink(class Tape& tape, struct Record& record) : tape_(&tape), record_(&record) {}
+    class Tape* tape_;
+    struct Record* record_;
+};
+
+}  // namespace headroom

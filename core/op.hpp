@@ -1,0 +1,104 @@
+#pragma once
+// What an op is: one struct with its mathematics, what it saves, its gradient and its sample inputs. A user's op in the
+// user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; what is ambient
+// (autocast, randomness) was resolved before and stands in `Attrs`.
+//
+//     struct Square {
+//         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
+//         struct Attrs {};
+//         struct Saved { Array x; };
+//         static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x);
+//         static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink);
+//         static std::vector<Sample<Attrs>> samples();
+//     };
+//     Tensor square(const Tensor& x) { return apply<Square>({}, x); }
+//
+// `forward` checks shapes and dtypes before it allocates, and throws with the op's name. Inputs may also arrive as
+// `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs: `Array`, or
+// `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays: inputs, outputs, or
+// arrays of its own. Ops without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <headroom/core/array.hpp>
+#include <headroom/core/exec.hpp>
+#include <headroom/core/grad_sink.hpp>
+
+namespace headroom {
+
+/// What recomputing an op costs beside what it frees; policies go by it.
+enum class Cost : std::uint8_t {
+    cheap,      ///< pointwise or a reduction: bound by memory traffic
+    expensive,  ///< a matrix product, attention
+};
+
+/// What autocast does with an op's floating inputs.
+enum class Precision : std::uint8_t {
+    follow,  ///< inputs of different floating dtypes are cast to the widest
+    half,    ///< f32 inputs are cast to the autocast dtype
+    full,    ///< half inputs are taken as they are: the kernel computes in f32
+};
+
+struct OpInfo {
+    const char* name;
+    Cost cost = Cost::cheap;
+    Precision precision = Precision::follow;
+    bool in_place = false;         ///< the output may take over input 0's storage (see Exec::output)
+    bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
+};
+
+/// What forward returns: what backward needs, and the output or outputs.
+template <class Saved, class Out>
+struct Result {
+    Saved saved;
+    Out out;
+};
+
+/// How generic tests fill an input.
+struct SampleInput {
+    enum class Fill : std::uint8_t { normal, positive, unit, distinct, index, boolean };
+    Fill fill = Fill::normal;
+    Shape shape;
+    std::int64_t bound = 0;  ///< for `index`: values in [0, bound)
+    bool defined = true;     ///< false: an optional input left out
+
+    static SampleInput normal(Shape shape) { return {Fill::normal, shape}; }
+    /// In [0.5, 2): for logarithms, roots, quotients.
+    static SampleInput positive(Shape shape) { return {Fill::positive, shape}; }
+    /// In (0.05, 0.95).
+    static SampleInput unit(Shape shape) { return {Fill::unit, shape}; }
+    /// No two elements closer than a finite-difference step, none near zero: for maxima and kinks.
+    static SampleInput distinct(Shape shape) { return {Fill::distinct, shape}; }
+    static SampleInput index(Shape shape, std::int64_t bound) { return {Fill::index, shape, bound}; }
+    static SampleInput boolean(Shape shape) { return {Fill::boolean, shape}; }
+    static SampleInput none() { return {Fill::normal, {}, 0, false}; }
+};
+
+/// One call for the generic tests: attributes, inputs and, if the call must be refused, a part of the error's message.
+template <class Attrs>
+struct Sample {
+    std::string label;
+    Attrs attrs{};
+    std::vector<SampleInput> inputs;
+    const char* rejected = "";
+};
+
+template <class Op>
+concept Operator = requires {
+    { Op::info } -> std::convertible_to<OpInfo>;
+    typename Op::Attrs;
+    typename Op::Saved;
+    &Op::forward;
+    { Op::samples() } -> std::same_as<std::vector<Sample<typename Op::Attrs>>>;
+} && std::is_trivially_copyable_v<typename Op::Attrs> && std::is_aggregate_v<typename Op::Saved>;
+
+/// True for ops with a gradient.
+template <class Op>
+concept Differentiable = Operator<Op> && requires { &Op::backward; };
+
+}  // namespace headroom

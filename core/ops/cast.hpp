@@ -1,0 +1,24 @@
+#pragma once
+// Conversion to another dtype. The gradient is converted back; a consumer that can accumulate writes straight into the
+// gradient of what was cast, in that one's dtype.
+//
+//     Tensor half = cast(x, Dtype::bf16);
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+struct Cast {
+    static constexpr OpInfo info{.name = "cast", .precision = Precision::full, .passes_gradient = true};
+    struct Attrs {
+        Dtype dtype = Dtype::f32;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: unlike zero.
+Tensor cast(Tensor x, Dtype dtype);
+
+}  // namespace headroom

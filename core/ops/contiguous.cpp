@@ -1,0 +1,21 @@
+#include <headroom/core/ops/contiguous.hpp>
+
+#include <headroom/kernels/copy/copy.hpp>
+
+namespace headroom {
+
+Result<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs&, const Array& x) {
+    Array y = exec.empty(x.shape(), x.dtype);
+    exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
+    return {{}, std::move(y)};
+}
+
+void Contiguous::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
+
+std::vector<Sample<Contiguous::Attrs>> Contiguous::samples() {
+    return {{"matrix", {}, {SampleInput::normal({3, 4})}}, {"empty", {}, {SampleInput::normal({2, 0})}}};
+}
+
+Tensor contiguous(Tensor x) { return apply<Contiguous>({}, std::move(x)); }
+
+}  // namespace headroom

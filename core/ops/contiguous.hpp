@@ -1,0 +1,21 @@
+#pragma once
+// A row-major copy, recorded: what `reshape` falls back to when strides can't express the shape.
+//
+//     Tensor y = contiguous(x.transpose(0, 1));
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+struct Contiguous {
+    static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
+    struct Attrs {};
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// Always a copy, in row-major order.
+Tensor contiguous(Tensor x);
+
+}  // namespace headroom

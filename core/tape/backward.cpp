@@ -1,0 +1,202 @@
+// One sweep that makes the pins exact, then the records from last to first.
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/tape/tape.hpp>
+#include <headroom/core/tensor.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+/// Clears the tape when backward ends, whichever way.
+struct BackwardScope {
+    Tape& tape;
+    bool& running;
+    BackwardScope(Tape& t, bool& flag) : tape(t), running(flag) { running = true; }
+    ~BackwardScope() {
+        tape.clear();
+        running = false;
+    }
+};
+
+}  // namespace
+
+void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) {
+    if (in_backward_) throw Error("backward: it is running already; an op must not call it");
+    if (region_) throw Error("backward: a module's call is still open; call backward after forward has returned");
+    if (losses.size() != seeds.size()) {
+        throw Error(fmt::format("backward: {} losses but {} seeds; give one for each", losses.size(), seeds.size()));
+    }
+    for (const Tensor& loss : losses) {
+        if (!loss.defined() || loss.elements() != 1) throw ShapeError("backward: a loss must have exactly one element");
+        if (!loss.needs_grad()) {
+            throw Error("backward: the loss does not depend on anything that requires a gradient (or was made under NoGrad)");
+        }
+    }
+    BackwardScope scope(*this, in_backward_);
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+        seed(losses[i], seeds[i]);
+        losses[i].value()->reached = true;
+    }
+    sweep();
+    while (!records_.empty()) {
+        Record& record = *records_.back();
+        cursor_ = record.region;
+        run_backward(record);
+        pop_record();
+    }
+}
+
+void Tape::seed(const Tensor& loss, double value) {
+    exec_.set_path(0);
+    const GradTarget target = grad_target(*loss.value(), loss.geometry(), nullptr);
+    if (target.beta == 0.0f) {
+        exec_.launch([&](auto& stream) { kernels::fill(stream, value, target.view()); });
+        return;
+    }
+    const Array one = exec_.empty(loss.shape(), target.array.dtype, Category::gradients);
+    exec_.launch([&](auto& stream) {
+        kernels::fill(stream, value, one.view());
+        kernels::accumulate(stream, one.view(), target.view(), 1.0f, target.beta);
+    });
+}
+
+void Tape::sweep() noexcept {
+    for (std::size_t i = records_.size(); i-- > 0;) {
+        Record& record = *records_[i];
+        bool reached = false;
+        for (const Value* output : record.outputs()) reached |= output->reached;
+        if (record.differentiable && reached) {
+            for (const Slot& slot : record.input_slots()) {
+                if (slot.value && slot.value->requires_grad) slot.value->reached = true;
+            }
+        } else if (record.differentiable) {
+            record.differentiable = false;
+            for (const Slot& slot : record.saved_slots()) {
+                if (slot.value) unpin(*slot.value);
+            }
+        }
+        if (record.planned && !must_replay(record)) unplan(record);
+    }
+}
+
+Array Tape::array_of(const Slot& slot, const Record& record) const {
+    if (!slot.value) return {};
+    const Value& value = *slot.value;
+    if (!value.producer && value.array.buffer.version() != slot.version) {
+        throw Error(fmt::format("{}: a tensor that backward needs was changed after it was used (an optimizer step between "
+                                "forward and backward?)",
+                                record.op->info.name));
+    }
+    return value.seen(slot.geometry);
+}
+
+void Tape::run_backward(Record& record) {
+    if (!record.differentiable) return;
+    bool any = false;
+    for (const Value* output : record.outputs()) any |= output->grad.defined();
+    if (!any) return;  // a consumer wrote past it, into the input's gradient (see receiver)
+    materialize(record.saved_slots());
+    exec_.set_path(record.path);
+    InlineList<Array, 4> saved;
+    saved.reserve(record.op->n_saved);
+    for (const Slot& slot : record.saved_slots()) saved.emplace_back(array_of(slot, record));
+    InlineList<Array, 2> dy;
+    dy.reserve(record.op->n_outputs);
+    for (Value* output : record.outputs()) {
+        if (!is_floating(output->array.dtype)) {
+            dy.emplace_back();
+        } else if (!output->grad.defined()) {
+            const Array zero = exec_.empty(output->array.shape(), output->array.dtype, Category::gradients);
+            exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, zero.view()); });
+            dy.emplace_back(zero);
+        } else if (output->retains_grad) {
+            dy.emplace_back(output->grad);
+        } else {
+            dy.emplace_back(std::exchange(output->grad, {}));
+        }
+    }
+    record.op->backward(exec_, record.attrs, saved.data(), dy.data(), GradSink(*this, record));
+    ++statistics_.backward;
+}
+
+Value* Tape::receiver(const Slot& slot) {
+    Value* value = slot.value;
+    while (value->producer && value->producer->op->info.passes_gradient && !value->grad.defined() && !value->retains_grad) {
+        const Slot& source = value->producer->inputs[0];
+        const bool same = source.value->requires_grad && is_floating(value->array.dtype) &&
+                          source.value->dense(source.geometry) && value->array.contiguous();
+        if (!same) break;
+        value = source.value;
+    }
+    return value;
+}
+
+GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
+    Array& grad = value.grad;
+    const bool whole = geometry.shape.elements() == value.array.elements();
+    const bool first = grad.defined() ? value.grad_fresh : true;
+    if (!grad.defined()) {
+        const bool reuse = spent && spent->buffer.unique() && spent->dtype == value.array.dtype &&
+                           spent->contiguous() && spent->geometry.offset == 0 && value.dense(geometry);
+        if (reuse) {
+            grad = {spent->buffer, spent->dtype, Geometry::contiguous(value.array.shape())};
+        } else {
+            grad = exec_.empty(value.array.shape(), value.array.dtype, Category::gradients);
+        }
+    } else if (!value.grad_bound && !grad.buffer.unique()) {  // shared with another value's gradient: copy on write
+        Array own = exec_.empty(value.array.shape(), grad.dtype, Category::gradients);
+        exec_.launch([&](auto& stream) { kernels::copy(stream, grad.view(), own.view()); });
+        grad = own;
+    }
+    value.grad_fresh = false;
+    if (first && !whole) exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, grad.view()); });
+    Array target = grad;
+    target.geometry.shape = geometry.shape;
+    target.geometry.strides = geometry.strides;
+    target.geometry.offset += geometry.offset;
+    return {std::move(target), first && whole ? 0.0f : 1.0f};
+}
+
+bool GradSink::wanted(int i) const {
+    const Value* value = record_->inputs[i].value;
+    return value && value->requires_grad;
+}
+
+GradTarget GradSink::destination(int i) {
+    if (!wanted(i)) return {};
+    const Slot& slot = record_->inputs[i];
+    return tape_->grad_target(*Tape::receiver(slot), slot.geometry, nullptr);
+}
+
+GradTarget GradSink::destination(int i, Array& spent) {
+    if (!wanted(i)) return {};
+    const Slot& slot = record_->inputs[i];
+    return tape_->grad_target(*Tape::receiver(slot), slot.geometry, &spent);
+}
+
+void GradSink::give(int i, Array gradient) {
+    if (!wanted(i)) return;
+    const Slot& slot = record_->inputs[i];
+    Value& value = *Tape::receiver(slot);
+    if (gradient.shape() != slot.geometry.shape) {
+        throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name, i,
+                                     gradient.shape().text(), slot.geometry.shape.text()));
+    }
+    const bool adopt = !value.grad.defined() && gradient.dtype == value.array.dtype &&
+                       value.dense(slot.geometry) && gradient.contiguous() && gradient.geometry.offset == 0;
+    if (adopt) {
+        value.grad = {std::move(gradient.buffer), gradient.dtype, Geometry::contiguous(value.array.shape())};
+        return;
+    }
+    const GradTarget target = tape_->grad_target(value, slot.geometry, nullptr);
+    tape_->exec().launch(
+        [&](auto& stream) { kernels::accumulate(stream, gradient.view(), target.view(), 1.0f, target.beta); });
+}
+
+}  // namespace headroom

@@ -1,0 +1,158 @@
+#pragma once
+// One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie in
+// a stack-like arena, so recording allocates nothing in steady state.
+//
+//     const OpTable& op = op_table<Gelu>();
+//     op.forward(exec, &attrs, inputs, outputs, saved);
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/op.hpp>
+#include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/value.hpp>
+
+namespace headroom {
+
+/// An op without its type. `outputs` and `saved` point to as many default arrays as the op has.
+struct OpTable {
+    OpInfo info;
+    std::uint16_t n_outputs;
+    std::uint16_t n_saved;
+    std::uint32_t attrs_bytes;
+    std::uint32_t attrs_alignment;
+    void (*forward)(Exec&, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved);
+    void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
+};
+
+/// A module's call, or any other stretch of the program that a policy can speak of.
+struct Region {
+    Region* parent = nullptr;
+    Region* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
+    const Policy* policy = nullptr;
+    PathId path = 0;
+    std::uint32_t first_record = 0;
+    bool open = true;
+
+    /// True if this region is `other` or encloses it.
+    bool encloses(const Region* other) const {
+        while (other && other != this) other = other->parent;
+        return other == this;
+    }
+};
+
+/// A value as a record uses it.
+struct Slot {
+    Value* value = nullptr;  ///< null: an optional input left out
+    Geometry geometry;
+    std::uint32_t version = 0;  ///< of a leaf's storage at the time of recording
+};
+
+struct Record {
+    const OpTable* op = nullptr;
+    void* attrs = nullptr;
+    Slot* inputs = nullptr;
+    Slot* saved = nullptr;
+    Value** produced = nullptr;  ///< outputs, then arrays that the op saved beside inputs and outputs
+    std::uint16_t n_inputs = 0;
+    std::uint16_t n_produced = 0;
+    std::uint32_t index = 0;
+    PathId path = 0;
+    Region* region = nullptr;
+    bool differentiable = false;  ///< backward will run: an input requires a gradient
+    bool planned = false;         ///< a replay may be needed: the inputs are pinned
+    bool collected = false;       ///< in the replay that is going on
+    std::size_t arena_chunk = 0;  ///< the arena's end before this record
+    std::size_t arena_offset = 0;
+
+    std::span<Slot> input_slots() const { return {inputs, n_inputs}; }
+    std::span<Slot> saved_slots() const { return {saved, op->n_saved}; }
+    std::span<Value*> values() const { return {produced, n_produced}; }
+    std::span<Value*> outputs() const { return {produced, op->n_outputs}; }
+};
+
+/// Memory for records: grows, is given back last in first out, and is reused by the next step.
+class RecordArena {
+  public:
+    void* allocate(std::size_t bytes, std::size_t alignment) {
+        for (;; ++chunk_, offset_ = 0) {
+            if (chunk_ == chunks_.size()) add_chunk(bytes);
+            const std::size_t start = (offset_ + alignment - 1) / alignment * alignment;
+            if (start + bytes <= chunks_[chunk_].bytes) {
+                offset_ = start + bytes;
+                return chunks_[chunk_].memory.get() + start;
+            }
+        }
+    }
+    template <class T>
+    T* make(std::size_t count) {
+        T* first = static_cast<T*>(allocate(count * sizeof(T), alignof(T)));
+        for (std::size_t i = 0; i < count; ++i) new (first + i) T();
+        return first;
+    }
+    std::size_t chunk() const { return chunk_; }
+    std::size_t offset() const { return offset_; }
+    void rewind(std::size_t chunk, std::size_t offset) {
+        chunk_ = chunk;
+        offset_ = offset;
+    }
+
+  private:
+    struct Chunk {
+        std::unique_ptr<std::byte[]> memory;
+        std::size_t bytes;
+    };
+    void add_chunk(std::size_t at_least) {
+        const std::size_t bytes = std::max<std::size_t>(at_least + 64, std::size_t{1} << 18);
+        chunks_.push_back({std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes});
+    }
+    std::vector<Chunk> chunks_;
+    std::size_t chunk_ = 0;
+    std::size_t offset_ = 0;
+};
+
+/// Up to N objects without a heap allocation; more go to the heap. Constructs only what is there.
+template <class T, std::size_t N>
+class InlineList {
+  public:
+    InlineList() = default;
+    explicit InlineList(std::size_t count) {
+        reserve(count);
+        while (size_ < count) emplace_back();
+    }
+    InlineList(const InlineList&) = delete;
+    InlineList& operator=(const InlineList&) = delete;
+    ~InlineList() { clear(); }
+
+    /// Before the first element: room for `count`.
+    void reserve(std::size_t count) {
+        if (count > N) heap_ = std::make_unique<Cell[]>(count);
+    }
+    template <class... Args>
+    T& emplace_back(Args&&... args) {
+        return *new (data() + size_++) T(std::forward<Args>(args)...);
+    }
+    void clear() {
+        while (size_ > 0) data()[--size_].~T();
+    }
+    T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
+    T& operator[](std::size_t i) { return data()[i]; }
+    std::size_t size() const { return size_; }
+    T* begin() { return data(); }
+    T* end() { return data() + size_; }
+
+  private:
+    struct Cell {
+        alignas(T) std::byte bytes[sizeof(T)];
+    };
+    Cell cells_[N];
+    std::unique_ptr<Cell[]> heap_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,87 @@
+// Running records forward again for values that backward wants and that were dropped.
+#include <algorithm>
+
+#include <headroom/core/tape/tape.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+/// Adds the records that must run so that `value` exists, in no order: a worklist, not recursion.
+void Tape::collect(Value& value, std::vector<Record*>& records) {
+    std::vector<Value*> missing{&value};
+    while (!missing.empty()) {
+        Value& next = *missing.back();
+        missing.pop_back();
+        if (!next.missing() || !next.producer || next.producer->collected) continue;
+        next.producer->collected = true;
+        records.push_back(next.producer);
+        for (const Slot& slot : next.producer->input_slots()) {
+            if (slot.value) missing.push_back(slot.value);
+        }
+    }
+}
+
+void Tape::materialize(std::span<Slot> slots) {
+    std::vector<Record*> records;
+    for (const Slot& slot : slots) {
+        if (slot.value && slot.value->missing()) collect(*slot.value, records);
+    }
+    if (records.empty()) return;
+    std::sort(records.begin(), records.end(), [](const Record* a, const Record* b) { return a->index < b->index; });
+    for (const Slot& slot : slots) {
+        if (slot.value) ++slot.value->holds;
+    }
+    for (Record* record : records) {
+        record->collected = false;
+        for (const Slot& slot : record->input_slots()) {
+            if (slot.value) ++slot.value->holds;
+        }
+    }
+    for (Record* record : records) {
+        replay(*record);
+        for (const Slot& slot : record->input_slots()) {
+            if (!slot.value) continue;
+            --slot.value->holds;
+            drop_if_unneeded(*slot.value);
+        }
+        for (Value* value : record->values()) drop_if_unneeded(*value);
+        // What only the hold of this replay keeps will go again, and then needs its inputs: those stay pinned.
+        const auto stays = [&](const Value* value) {
+            return !value->missing() && (!value->pins || !value->home || value->home->encloses(cursor_));
+        };
+        const auto values = record->values();
+        const bool done = std::all_of(values.begin(), values.end(),
+                                      [&](const Value* value) { return stays(value) || (value->missing() && !value->pins); });
+        if (done && record->planned) unplan(*record);
+    }
+    for (const Slot& slot : slots) {
+        if (slot.value) --slot.value->holds;
+    }
+    for (auto record = records.rbegin(); record != records.rend(); ++record) {
+        if ((*record)->planned && !must_replay(**record)) unplan(**record);
+    }
+}
+
+void Tape::replay(Record& record) {
+    InlineList<Array, 4> inputs;
+    inputs.reserve(record.n_inputs);
+    for (const Slot& slot : record.input_slots()) inputs.emplace_back(array_of(slot, record));
+    InlineList<Array, 2> outputs(record.op->n_outputs);
+    InlineList<Array, 4> saved(record.op->n_saved);
+    exec_.set_path(record.path);
+    record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
+    ++statistics_.replayed;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        Value& value = *record.produced[i];
+        if (value.missing()) value.array.buffer = std::move(outputs[i].buffer);
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+        Value* value = record.saved[i].value;
+        const bool own = value && value->producer == &record &&
+                         std::find(record.produced + record.op->n_outputs, record.produced + record.n_produced, value) !=
+                             record.produced + record.n_produced;
+        if (own && value->missing()) value->array.buffer = std::move(saved[i].buffer);
+    }
+}
+
+}  // namespace headroom

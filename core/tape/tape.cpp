@@ -1,0 +1,323 @@
+#include <headroom/core/tape/tape.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/tensor.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+Dtype widest(std::span<const Tensor> inputs) {
+    Dtype result = Dtype::f16;
+    bool first = true;
+    for (const Tensor& input : inputs) {
+        if (!input.defined() || !is_floating(input.dtype())) continue;
+        const Dtype dtype = input.dtype();
+        if (first) {
+            result = dtype;
+        } else if (dtype != result) {
+            const bool either_double = dtype == Dtype::f64 || result == Dtype::f64;
+            result = either_double ? Dtype::f64 : Dtype::f32;
+        }
+        first = false;
+    }
+    return result;
+}
+
+/// What is ambient becomes recorded: storage of parameters appears, precision becomes casts.
+void prepare(const OpInfo& info, std::optional<Dtype> autocast, std::span<Tensor> inputs) {
+    int floating = 0;
+    bool mixed = false;
+    Dtype common = Dtype::f32;
+    for (const Tensor& input : inputs) {
+        if (!input.defined()) continue;
+        if (input.value()->lazy && input.value()->missing()) input.value()->lazy->materialize();
+        if (!is_floating(input.dtype())) continue;
+        mixed |= floating++ > 0 && input.dtype() != common;
+        common = input.dtype();
+    }
+    if (info.precision == Precision::full || floating == 0) return;
+    const bool to_half = info.precision == Precision::half && autocast;
+    if (!mixed && !(to_half && common == Dtype::f32)) return;
+    const Dtype target = to_half ? *autocast : widest(inputs);
+    for (Tensor& input : inputs) {
+        if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target) continue;
+        if (to_half && input.dtype() == Dtype::f64) continue;
+        input = cast(std::move(input), target);
+    }
+}
+
+bool wants_gradient(const OpTable& op, std::span<const Tensor> inputs) {
+    if (!op.backward) return false;
+    for (const Tensor& input : inputs) {
+        if (input.needs_grad()) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+Tape::~Tape() {
+    clear();
+    if (statistics_.values == 0) return;
+    std::fprintf(stderr, "headroom: %zu tensor values outlive their context; destroy tensors before the context\n",
+                 statistics_.values);
+    std::abort();
+}
+
+Value* Tape::new_value(Array array) {
+    if (free_values_.empty()) {
+        for (int i = 0; i < 64; ++i) free_values_.push_back(&value_storage_.emplace_back());
+    }
+    Value* value = free_values_.back();
+    free_values_.pop_back();
+    value->array = std::move(array);
+    value->tape = this;
+    ++statistics_.values;
+    return value;
+}
+
+Value* Tape::make_leaf(Array array) {
+    Value* value = new_value(std::move(array));
+    value->retains_grad = true;
+    return value;
+}
+
+void Tape::release_value(Value* value) noexcept {
+    *value = Value{};
+    --statistics_.values;
+    free_values_.push_back(value);
+}
+
+Value* Tape::stealable(const Tensor& input) const {
+    if (!input.defined()) return nullptr;
+    Value* value = input.value();
+    const bool sole = value->users == 1 && value->holds == 0 && value->array.buffer.unique();
+    const bool lost = recording_ && !value->producer;  // a leaf can't be computed again
+    if (!sole || lost || (!value->producer && value->requires_grad)) return nullptr;
+    if (!value->dense(input.geometry())) return nullptr;
+    const bool needed = value->pins && (!value->home || value->home->encloses(cursor_));
+    return needed ? nullptr : value;
+}
+
+void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs) {
+    prepare(op.info, context_->autocast(), inputs);
+    InlineList<Array, 2> out(op.n_outputs);
+    InlineList<Array, 4> saved(op.n_saved);
+    Value* stolen = op.info.in_place && !inputs.empty() ? stealable(inputs[0]) : nullptr;
+    {
+        InlineList<Array, 4> arrays;
+        arrays.reserve(inputs.size());
+        for (const Tensor& input : inputs) {
+            if (input.defined()) {
+                arrays.emplace_back(input.value()->seen(input.geometry()));
+            } else {
+                arrays.emplace_back();
+            }
+        }
+        exec_.set_path(path());
+        exec_.offer(stolen ? stolen->array.buffer : Buffer{});
+        try {
+            op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
+        } catch (...) {
+            exec_.offer({});
+            throw;
+        }
+        exec_.offer({});
+    }
+    const bool differentiable = recording_ && wants_gradient(op, inputs);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const bool taken = stolen && out[i].buffer.same(stolen->array.buffer);
+        if (taken) {
+            stolen->array.buffer.reset();
+            if (stolen->pins && stolen->producer) plan(*stolen->producer);
+        }
+        const Geometry geometry = Geometry::contiguous(out[i].shape());
+        const bool floating = is_floating(out[i].dtype);
+        Value* value = new_value(std::move(out[i]));
+        value->requires_grad = differentiable && floating;
+        value->retains_grad = !recording_;
+        outputs[i] = Tensor(value, geometry);
+    }
+    if (recording_) record(op, attrs, inputs, outputs, {saved.data(), saved.size()});
+}
+
+Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs) {
+    const std::size_t chunk = arena_.chunk();
+    const std::size_t offset = arena_.offset();
+    Record* record = arena_.make<Record>(1);
+    record->op = &op;
+    record->arena_chunk = chunk;
+    record->arena_offset = offset;
+    record->attrs = arena_.allocate(op.attrs_bytes, op.attrs_alignment);
+    std::memcpy(record->attrs, attrs, op.attrs_bytes);
+    record->inputs = arena_.make<Slot>(inputs.size());
+    record->saved = arena_.make<Slot>(op.n_saved);
+    record->produced = arena_.make<Value*>(std::size_t{op.n_outputs} + op.n_saved);
+    record->n_inputs = static_cast<std::uint16_t>(inputs.size());
+    record->index = static_cast<std::uint32_t>(records_.size());
+    record->path = path();
+    record->region = region_;
+    records_.push_back(record);
+    ++statistics_.recorded;
+    return record;
+}
+
+/// The innermost answer other than inherit decides.
+Tape::Home Tape::home_of(Region* innermost, const Record& record) {
+    Region* region = innermost ? innermost->deciding : nullptr;
+    if (!region) return {};
+    std::size_t bytes = 0;
+    for (const Value* output : record.outputs()) {
+        bytes += static_cast<std::size_t>(output->array.elements()) * size_of(output->array.dtype);
+    }
+    bool kept = false;
+    for (; region; region = region->parent ? region->parent->deciding : nullptr) {
+        const Answer answer = (*region->policy)(record.op->info, bytes);
+        if (answer == Answer::recompute) return kept ? Home{nullptr, true} : Home{region, false};
+        kept |= answer == Answer::keep;
+    }
+    return {};
+}
+
+void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
+                  std::span<Array> saved) {
+    Record& record = *new_record(op, attrs, inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i].defined()) continue;
+        Value* value = inputs[i].value();
+        record.inputs[i] = {value, inputs[i].geometry(), value->array.buffer.version()};
+        ++value->refs;
+    }
+    for (Tensor& output : outputs) {
+        Value* value = output.value();
+        value->producer = &record;
+        ++value->refs;
+        record.produced[record.n_produced++] = value;
+        record.differentiable |= value->requires_grad;
+    }
+    bind_saved(record, saved);
+    const Home home = home_of(region_, record);
+    for (Value* value : record.values()) value->home = home.region;
+    if (record.differentiable) {
+        for (const Slot& slot : record.saved_slots()) {
+            if (slot.value) pin(*slot.value);
+        }
+    }
+    if (home.region || home.movable) plan(record);
+    for (std::size_t i = op.n_outputs; i < record.n_produced; ++i) drop_if_unneeded(*record.produced[i]);
+}
+
+/// Saved arrays are inputs or outputs where they share a buffer with one; others become values of the record's own.
+void Tape::bind_saved(Record& record, std::span<Array> saved) {
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+        Array& array = saved[i];
+        if (!array.defined()) continue;
+        Slot& slot = record.saved[i];
+        slot.geometry = array.geometry;
+        for (Value* value : record.values()) {
+            if (value->array.buffer.same(array.buffer)) slot.value = value;
+        }
+        for (const Slot& input : record.input_slots()) {
+            if (!slot.value && input.value && input.value->array.buffer.same(array.buffer)) slot.value = input.value;
+        }
+        if (slot.value) {
+            slot.geometry.offset -= slot.value->array.geometry.offset;
+            slot.version = slot.value->array.buffer.version();
+            continue;
+        }
+        slot.value = new_value(std::move(array));
+        slot.value->producer = &record;
+        ++slot.value->refs;
+        record.produced[record.n_produced++] = slot.value;
+    }
+}
+
+void Tape::pop_record() noexcept {
+    Record& record = *records_.back();
+    if (record.differentiable) {
+        for (const Slot& slot : record.saved_slots()) {
+            if (slot.value) unpin(*slot.value);
+        }
+    }
+    if (record.planned) unplan(record);
+    for (Value* value : record.values()) {
+        value->producer = nullptr;
+        value->home = nullptr;
+        value->reached = false;
+        const bool keep_grad = value->retains_grad && value->users;
+        if (!keep_grad) value->grad = {};
+        value->requires_grad = false;
+        value->retains_grad = true;
+    }
+    for (Value* value : record.values()) {
+        if (--value->refs == 0 && value->users == 0) release_value(value);
+    }
+    for (const Slot& slot : record.input_slots()) {
+        if (slot.value && --slot.value->refs == 0 && slot.value->users == 0) release_value(slot.value);
+    }
+    records_.pop_back();
+    arena_.rewind(record.arena_chunk, record.arena_offset);
+    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
+        regions_.pop_back();
+    }
+}
+
+void Tape::pop_dead_tail() noexcept {
+    const auto dead = [](Value* value) { return value->users == 0 && value->refs == 1; };
+    while (!records_.empty()) {
+        for (Value* value : records_.back()->values()) {
+            if (!dead(value)) return;
+        }
+        pop_record();
+    }
+}
+
+void Tape::truncate(std::size_t count) noexcept {
+    cursor_ = nullptr;
+    while (records_.size() > count) pop_record();
+}
+
+void Tape::clear() noexcept { truncate(0); }
+
+void Tape::unused(Value* value) noexcept {
+    if (value->refs == 0) return release_value(value);
+    drop_if_unneeded(*value);
+    if (!in_backward_ && value->producer && value->producer == records_.back()) pop_dead_tail();
+}
+
+Region* Tape::open_region(PathId path, const Policy* policy) {
+    Region& region = regions_.emplace_back();
+    region.parent = region_;
+    region.policy = policy;
+    region.deciding = policy ? &region : region_ ? region_->deciding : nullptr;
+    region.path = path;
+    region.first_record = static_cast<std::uint32_t>(records_.size());
+    return region_ = &region;
+}
+
+void Tape::close_region() noexcept {
+    Region& region = *region_;
+    region.open = false;
+    region_ = region.parent;
+    if (region.policy && region.first_record < records_.size()) {
+        for_each_held(region, [&](Value& value) { value.home = home_of(region_, *value.producer).region; });
+    }
+    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
+        regions_.pop_back();
+    }
+}
+
+TapeStatistics Tape::statistics() const {
+    TapeStatistics result = statistics_;
+    result.records = records_.size();
+    return result;
+}
+
+}  // namespace headroom

@@ -1,0 +1,132 @@
+#pragma once
+// The recorded program of one context: values, records, regions. It runs backward once and, where values were dropped,
+// the records that produced them forward again. Users meet it through `Context`, `Tensor` and `backward`; nothing here
+// knows a concrete op.
+//
+//     Tape tape(exec);
+//     tape.apply(op_table<Gelu>(), &attrs, inputs, outputs);
+//     tape.backward(losses, seeds);
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/record.hpp>
+
+namespace headroom {
+
+class Context;
+class Tensor;
+
+struct TapeStatistics {
+    std::uint64_t recorded = 0;  ///< ops recorded
+    std::uint64_t replayed = 0;  ///< ops run forward again by backward
+    std::uint64_t backward = 0;  ///< ops run backward
+    std::size_t records = 0;     ///< on the tape now
+    std::size_t values = 0;      ///< alive now, leaves included
+};
+
+class Tape {
+  public:
+    Tape(Context& context, Exec exec) : context_(&context), exec_(std::move(exec)) {}
+    ~Tape();
+    Tape(const Tape&) = delete;
+    Tape& operator=(const Tape&) = delete;
+
+    /// Runs an op and records it. `inputs` may be emptied: storage of an input that nobody else needs may be taken over.
+    /// Errors: whatever the op throws; the tape and the memory are then as before.
+    void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
+    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the tape.
+    /// Errors: from ops; the tape is then cleared and gradients are indeterminate.
+    void backward(std::span<const Tensor> losses, std::span<const double> seeds);
+    /// Forgets all records. Handles stay as leaves.
+    void clear() noexcept;
+    /// Forgets the records after the first `count`.
+    void truncate(std::size_t count) noexcept;
+    std::size_t size() const { return records_.size(); }
+
+    /// A leaf. Its gradient, if required, is kept after backward.
+    Value* make_leaf(Array array);
+
+    Region* open_region(PathId path, const Policy* policy);
+    void close_region() noexcept;
+    Region* region() const { return region_; }
+    PathId path() const { return region_ ? region_->path : 0; }
+
+    bool recording() const { return recording_; }
+    void set_recording(bool on) { recording_ = on; }
+    bool in_backward() const { return in_backward_; }
+
+    Exec& exec() { return exec_; }
+    Context& context() const { return *context_; }
+    TapeStatistics statistics() const;
+
+    /// For `Tensor`: the last handle is gone.
+    void unused(Value* value) noexcept;
+    /// For `Region` scopes and checks: calls `visit(value)` for what region `region` produced and the user still holds.
+    template <class Visit>
+    void for_each_held(const Region& region, Visit&& visit) {
+        for (std::size_t i = region.first_record; i < records_.size(); ++i) {
+            for (Value* value : records_[i]->values()) {
+                if (value->users) visit(*value);
+            }
+        }
+    }
+
+  private:
+    friend class GradSink;
+
+    Value* new_value(Array array);
+    void release_value(Value* value) noexcept;
+    Record* new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs);
+    void record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
+                std::span<Array> saved);
+    void bind_saved(Record& record, std::span<Array> saved);
+    struct Home {
+        Region* region = nullptr;  ///< whose policy said recompute; null = keep
+        bool movable = false;      ///< null, but an enclosing region says recompute: it counts once a handle leaves
+    };
+    static Home home_of(Region* innermost, const Record& record);
+    Value* stealable(const Tensor& input) const;
+    void pop_record() noexcept;
+    void pop_dead_tail() noexcept;
+
+    // Retention (retention.cpp)
+    bool retained(const Value& value) const;
+    void drop_if_unneeded(Value& value) noexcept;
+    void pin(Value& value) noexcept;
+    void unpin(Value& value) noexcept;
+    void plan(Record& record) noexcept;
+    void unplan(Record& record) noexcept;
+    static bool must_replay(const Record& record);
+
+    // Backward (backward.cpp) and replay (replay.cpp)
+    void seed(const Tensor& loss, double value);
+    void sweep() noexcept;
+    void run_backward(Record& record);
+    void materialize(std::span<Slot> slots);
+    void collect(Value& value, std::vector<Record*>& records);
+    void replay(Record& record);
+    GradTarget grad_target(Value& value, const Geometry& geometry, Array* spent);
+    static Value* receiver(const Slot& slot);
+    Array array_of(const Slot& slot, const Record& record) const;
+
+    Context* context_;
+    Exec exec_;
+    std::vector<Record*> records_;
+    std::deque<Region> regions_;
+    Region* region_ = nullptr;  ///< innermost open one
+    Region* cursor_ = nullptr;  ///< of the record whose backward runs
+    bool recording_ = true;
+    bool in_backward_ = false;
+    RecordArena arena_;
+    std::deque<Value> value_storage_;
+    std::vector<Value*> free_values_;
+    std::vector<Record*> plan_stack_;
+    TapeStatistics statistics_;
+};
+
+}  // namespace headroom

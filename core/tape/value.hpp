@@ -1,0 +1,56 @@
+#pragma once
+// A value of the program: what a leaf holds or a recorded op produced. Its storage comes and goes (recomputation), its
+// identity stays. Users hold values through `Tensor`; records refer to them by plain pointer and count.
+//
+//     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
+//     Tensor z = mul(y, y);   // pins 2: saved twice for backward
+#include <cstdint>
+
+#include <headroom/core/array.hpp>
+
+namespace headroom {
+
+class Tape;
+struct Record;
+struct Region;
+
+/// Gives a leaf its storage when it is first used: a parameter that is not yet in its arena.
+class LazyStorage {
+  public:
+    virtual ~LazyStorage() = default;
+    virtual void materialize() = 0;
+};
+
+/// The retention rule: storage is kept while
+///     users || holds || (pins && (!home || home is the backward cursor's region or encloses it)).
+/// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
+struct Value {
+    Array array;               ///< geometry and dtype stay; the buffer is empty while evicted
+    Array grad;                ///< undefined until a gradient arrives; then of array's geometry
+    Tape* tape = nullptr;
+    Record* producer = nullptr;  ///< null for leaves
+    Region* home = nullptr;      ///< the region whose policy said recompute; null = keep
+    LazyStorage* lazy = nullptr;
+    std::uint32_t users = 0;     ///< handles of the user
+    std::uint32_t refs = 0;      ///< records that mention it, its producer included
+    std::uint32_t pins = 0;      ///< uses by backward, and as input of planned replays
+    std::uint32_t holds = 0;     ///< uses by the replay that is going on
+    bool requires_grad = false;
+    bool retains_grad = false;   ///< keeps its gradient after backward: leaves, and where the user asked
+    bool grad_bound = false;     ///< the gradient lives in an arena, shared with other parameters'
+    bool grad_fresh = false;     ///< bound, and nothing was written since the window began
+    bool reached = false;        ///< during backward: a gradient will arrive
+
+    bool missing() const { return !array.buffer; }
+    /// The array that a handle or a slot sees: its geometry's offset counts from the start of `array`.
+    Array seen(const Geometry& geometry) const {
+        return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
+    }
+    /// True if a handle or slot sees all elements in the order of memory, under whatever shape.
+    bool dense(const Geometry& geometry) const {
+        return geometry.offset == 0 && geometry.shape.elements() == array.elements() && array.contiguous() &&
+               is_contiguous(geometry.shape, geometry.strides);
+    }
+};
+
+}  // namespace headroom

@@ -1,0 +1,121 @@
+#pragma once
+// The user's handle to a value of the program, with a geometry: views share the value and differ in geometry. Copies are
+// cheap and share; contents never change after the op that made them. A tensor stays in the thread of its context, and
+// its context outlives it.
+//
+//     Context context = Context::cpu();
+//     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad();
+//     Tensor loss = sum(square(x.transpose(0, 1)));
+//     backward(loss);
+//     std::vector<float> gradient = x.grad().to_vector<float>();
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/array.hpp>
+#include <headroom/core/tape/value.hpp>
+
+namespace headroom {
+
+class Context;
+
+class Tensor {
+  public:
+    /// An undefined tensor: an optional argument left out.
+    Tensor() = default;
+    Tensor(const Tensor& other) noexcept : value_(other.value_), geometry_(other.geometry_) {
+        if (value_) ++value_->users;
+    }
+    Tensor(Tensor&& other) noexcept : value_(std::exchange(other.value_, nullptr)), geometry_(other.geometry_) {}
+    Tensor& operator=(const Tensor& other) noexcept { return *this = Tensor(other); }
+    Tensor& operator=(Tensor&& other) noexcept {
+        std::swap(value_, other.value_);
+        geometry_ = other.geometry_;
+        other.reset();
+        return *this;
+    }
+    ~Tensor() { reset(); }
+    void reset() noexcept {
+        if (value_ && --value_->users == 0) released(value_);
+        value_ = nullptr;
+    }
+
+    bool defined() const { return value_ != nullptr; }
+    Context& context() const;
+    Dtype dtype() const { return value_->array.dtype; }
+    const Shape& shape() const { return geometry_.shape; }
+    const Strides& strides() const { return geometry_.strides; }
+    int rank() const { return geometry_.shape.rank(); }
+    /// The size of an axis; negative axes count from the back. Errors: ShapeError.
+    std::int64_t size(int axis) const { return geometry_.shape[geometry_.shape.axis(axis)]; }
+    std::int64_t elements() const { return geometry_.shape.elements(); }
+    bool contiguous() const { return is_contiguous(geometry_.shape, geometry_.strides); }
+
+    // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
+    /// The same elements in row-major order under another shape; one size may be -1. Copies (recorded) if strides demand it.
+    Tensor reshape(Shape shape) const;
+    Tensor flatten() const { return reshape({-1}); }
+    Tensor transpose(int a, int b) const;
+    /// Axis i of the result is axis `order[i]`; a permutation.
+    Tensor permute(std::initializer_list<int> order) const;
+    /// Elements start, start + step, ... below stop of an axis; negative positions count from the back; step >= 1.
+    Tensor slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
+    /// One position of an axis, the axis removed.
+    Tensor select(int axis, std::int64_t index) const;
+    /// Parts of the given sizes, which add up to the axis.
+    std::vector<Tensor> split(const std::vector<std::int64_t>& sizes, int axis) const;
+    /// Equal parts of `size`, the last one possibly smaller.
+    std::vector<Tensor> split(std::int64_t size, int axis) const;
+    /// Without an axis of size 1.
+    Tensor squeeze(int axis) const;
+    /// With a new axis of size 1 before `axis` (rank + 1 positions; negative ones count from the back).
+    Tensor unsqueeze(int axis) const;
+    /// Row-major; a recorded copy if it isn't already.
+    Tensor contiguous_copy() const;
+    /// A leaf with the same storage: gradients do not pass.
+    Tensor detach() const;
+
+    // Values on the host. A dry context gives zeros.
+    /// The only element, of any dtype. Errors: ShapeError if there are more or fewer.
+    double item() const;
+    /// All elements in row-major order, converted to T (float, double, std::int32_t, std::int64_t, std::uint8_t).
+    template <class T>
+    std::vector<T> to_vector() const;
+    /// A readable rendering, large axes shortened.
+    std::string text() const;
+
+    // Gradients.
+    /// Marks a leaf as something to differentiate by, or not. Errors: DtypeError unless floating; Error for a non-leaf.
+    Tensor& requires_grad(bool on = true) &;
+    Tensor requires_grad(bool on = true) && { return std::move(requires_grad(on)); }
+    bool needs_grad() const { return value_ && value_->requires_grad; }
+    /// Keeps the gradient of a value that is not a leaf, too.
+    void retain_grad() const { value_->retains_grad = true; }
+    /// What backward left here, of this handle's geometry; undefined if none arrived. It sums up until `zero_grad`.
+    Tensor grad() const;
+    void zero_grad() const;
+
+    /// For libraries above: the value and this handle's geometry as an array. Storage is made if it was not there yet.
+    Array array() const;
+    Value* value() const { return value_; }
+    const Geometry& geometry() const { return geometry_; }
+    /// A handle to a value.
+    Tensor(Value* value, const Geometry& geometry) : value_(value), geometry_(geometry) { ++value->users; }
+
+  private:
+    static void released(Value* value) noexcept;
+    Tensor with(Shape shape, Strides strides, std::int64_t offset) const;
+
+    Value* value_ = nullptr;
+    Geometry geometry_;
+};
+
+/// Differentiates one-element losses by all leaves that require it. Consumes the tape: what was recorded is forgotten, and
+/// handles that survive are leaves. Errors: Error if no loss depends on a leaf that requires a gradient, or if a value
+/// that was saved has changed since.
+void backward(const Tensor& loss, double seed = 1.0);
+void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds);
+
+}  // namespace headroom

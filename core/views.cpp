@@ -1,0 +1,177 @@
+// Views of a tensor: arithmetic on sizes and strides.
+#include <fmt/format.h>
+
+#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/tensor.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+/// Replaces a -1 by what is left over.
+Shape resolve(Shape wanted, const Shape& from) {
+    std::int64_t known = 1;
+    int open = -1;
+    for (int i = 0; i < wanted.rank(); ++i) {
+        if (wanted[i] == -1 && open < 0) {
+            open = i;
+        } else if (wanted[i] < 0) {
+            throw ShapeError(fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.text()));
+        } else {
+            known *= wanted[i];
+        }
+    }
+    if (open >= 0) {
+        if (known == 0 || from.elements() % known != 0) {
+            throw ShapeError(fmt::format("reshape: {} does not divide into {}", from.text(), wanted.text()));
+        }
+        wanted[open] = from.elements() / known;
+    }
+    if (wanted.elements() != from.elements()) {
+        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.text(), from.elements(), wanted.text(),
+                                     wanted.elements()));
+    }
+    return wanted;
+}
+
+/// Strides that show `from` as `shape` without a copy; false if there are none. Runs of axes that follow one another in
+/// memory are matched against runs of new axes with as many elements.
+bool reshape_strides(const Geometry& from, const Shape& shape, Strides& strides) {
+    for (int i = 0; i < shape.rank(); ++i) strides.push_back(0);
+    int old_axis = from.shape.rank() - 1;
+    int axis = shape.rank() - 1;
+    while (axis >= 0) {
+        while (old_axis >= 0 && from.shape[old_axis] == 1) --old_axis;
+        if (shape[axis] == 1) {
+            strides[axis] = axis + 1 < shape.rank() ? strides[axis + 1] * shape[axis + 1] : 1;
+            --axis;
+            continue;
+        }
+        std::int64_t step = from.strides[old_axis];
+        std::int64_t run = from.shape[old_axis--];
+        while (old_axis >= 0 && (from.shape[old_axis] == 1 || from.strides[old_axis] == step * run)) {
+            run *= from.shape[old_axis--];
+        }
+        while (axis >= 0 && run % shape[axis] == 0 && (run > 1 || shape[axis] == 1)) {
+            strides[axis] = step;
+            step *= shape[axis];
+            run /= shape[axis--];
+        }
+        if (run != 1) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Tensor Tensor::with(Shape shape, Strides strides, std::int64_t offset) const {
+    return Tensor(value_, Geometry{shape, strides, offset});
+}
+
+Tensor Tensor::reshape(Shape shape) const {
+    shape = resolve(shape, this->shape());
+    if (contiguous()) return with(shape, contiguous_strides(shape), geometry_.offset);
+    Strides strides;
+    if (reshape_strides(geometry_, shape, strides)) return with(shape, strides, geometry_.offset);
+    return contiguous_copy().reshape(shape);
+}
+
+Tensor Tensor::transpose(int a, int b) const {
+    Geometry result = geometry_;
+    a = shape().axis(a);
+    b = shape().axis(b);
+    std::swap(result.shape[a], result.shape[b]);
+    std::swap(result.strides[a], result.strides[b]);
+    return Tensor(value_, result);
+}
+
+Tensor Tensor::permute(std::initializer_list<int> order) const {
+    Shape shape;
+    Strides strides;
+    unsigned seen = 0;
+    for (const int wanted : order) {
+        const int axis = this->shape().axis(wanted);
+        seen |= 1u << axis;
+        shape.push_back(geometry_.shape[axis]);
+        strides.push_back(geometry_.strides[axis]);
+    }
+    if (shape.rank() != rank() || seen != (1u << rank()) - 1) {
+        throw ShapeError(fmt::format("permute: the order must name each of the {} axes once", rank()));
+    }
+    return with(shape, strides, geometry_.offset);
+}
+
+Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step) const {
+    axis = shape().axis(axis);
+    const std::int64_t size = geometry_.shape[axis];
+    const std::int64_t first = start < 0 ? start + size : start;
+    const std::int64_t last = stop < 0 ? stop + size : stop;
+    if (first < 0 || last > size || first > last || step < 1) {
+        throw ShapeError(fmt::format("slice: [{}, {}) with step {} is outside of axis {} of {}", start, stop, step, axis,
+                                     shape().text()));
+    }
+    Geometry result = geometry_;
+    result.shape[axis] = (last - first + step - 1) / step;
+    result.strides[axis] *= step;
+    result.offset += first * geometry_.strides[axis];
+    return Tensor(value_, result);
+}
+
+Tensor Tensor::select(int axis, std::int64_t index) const {
+    const std::int64_t size = this->size(axis);
+    const std::int64_t position = index < 0 ? index + size : index;
+    if (position < 0 || position >= size) {
+        throw ShapeError(fmt::format("select: {} is outside of axis {} of {}", index, axis, shape().text()));
+    }
+    return slice(axis, position, position + 1).squeeze(axis);
+}
+
+std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int axis) const {
+    std::int64_t total = 0;
+    for (const std::int64_t size : sizes) total += size;
+    if (total != size(axis)) {
+        throw ShapeError(fmt::format("split: the parts add up to {}, axis {} of {} has {}", total, axis, shape().text(),
+                                     size(axis)));
+    }
+    std::vector<Tensor> parts;
+    std::int64_t start = 0;
+    for (const std::int64_t size : sizes) {
+        parts.push_back(slice(axis, start, start + size));
+        start += size;
+    }
+    return parts;
+}
+
+std::vector<Tensor> Tensor::split(std::int64_t part, int axis) const {
+    if (part < 1) throw ShapeError(fmt::format("split: the size of a part must be positive, got {}", part));
+    std::vector<std::int64_t> sizes;
+    for (std::int64_t left = size(axis); left > 0; left -= part) sizes.push_back(std::min(part, left));
+    return split(sizes, axis);
+}
+
+Tensor Tensor::squeeze(int axis) const {
+    axis = shape().axis(axis);
+    if (geometry_.shape[axis] != 1) {
+        throw ShapeError(fmt::format("squeeze: axis {} of {} does not have size 1", axis, shape().text()));
+    }
+    Geometry result = geometry_;
+    result.shape.erase(axis);
+    result.strides.erase(axis);
+    return Tensor(value_, result);
+}
+
+Tensor Tensor::unsqueeze(int axis) const {
+    const int position = axis < 0 ? axis + rank() + 1 : axis;
+    if (position < 0 || position > rank()) {
+        throw ShapeError(fmt::format("unsqueeze: position {} is outside of a shape with {} axes", axis, rank()));
+    }
+    Geometry result = geometry_;
+    result.shape.insert(position, 1);
+    result.strides.insert(position, position < rank() ? geometry_.strides[position] * geometry_.shape[position] : 1);
+    return Tensor(value_, result);
+}
+
+Tensor Tensor::contiguous_copy() const { return contiguous() ? *this : headroom::contiguous(*this); }
+
+}  // namespace headroom
