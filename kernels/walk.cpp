@@ -4,7 +4,7 @@
 
 namespace headroom::kernels {
 
-Walk::Walk(const View* const* views, int count) : operands_(count) {
+Walk::Walk(const View* const* views, int count, Order order) : operands_(count) {
     const Shape& shape = views[0]->shape;
     size_.fill(1);
     int axis = kMaxRank;
@@ -22,7 +22,7 @@ Walk::Walk(const View* const* views, int count) : operands_(count) {
         axis = kMaxRank - 1;
         for (int k = 0; k < count; ++k) stride_[index(k)][index(axis)] = 1;
     }
-    sort_axes(axis);
+    if (order == Order::memory) sort_axes(axis);
     first_ = merge_axes(axis);
     rows_ = shape.elements() == 0 ? 0 : 1;
     for (int i = first_; i < kMaxRank - 1; ++i) rows_ *= size_[index(i)];

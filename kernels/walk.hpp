@@ -8,11 +8,13 @@
 //         cursor.at(2);                                 // address of the row in b; its elements stand walk.stride(2)
 //         apart
 //     }
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 
+#include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
@@ -21,15 +23,22 @@ inline constexpr int kMaxOperands = 5;
 
 class Walk {
   public:
+    /// What the elements' order is: the one that suits the output's memory, or always the shape's own (row-major).
+    enum class Order : std::uint8_t { memory, shape };
+
     /// All views have the shape of the first, which has no stride of 0; a shape without elements gives 0 rows.
-    explicit Walk(std::initializer_list<const View*> views) : Walk(views.begin(), static_cast<int>(views.size())) {}
-    Walk(const View* const* views, int count);
+    explicit Walk(std::initializer_list<const View*> views, Order order = Order::memory)
+        : Walk(views.begin(), static_cast<int>(views.size()), order) {}
+    Walk(const View* const* views, int count, Order order = Order::memory);
 
     int operands() const { return operands_; }
     std::int64_t rows() const { return rows_; }
     std::int64_t row_size() const { return size_[kMaxRank - 1]; }
     /// In elements, within a row.
     std::int64_t stride(int operand) const { return stride_[index(operand)][kMaxRank - 1]; }
+    /// The number of neighbouring rows that stand a constant distance apart, and that distance in elements.
+    std::int64_t plane_size() const { return size_[kMaxRank - 2]; }
+    std::int64_t row_stride(int operand) const { return stride_[index(operand)][kMaxRank - 2]; }
 
   private:
     friend class Cursor;
@@ -53,6 +62,10 @@ class Cursor {
     Cursor(const Walk& walk, std::int64_t row);
 
     std::byte* at(int operand) const { return data_[Walk::index(operand)]; }
+    /// The address of element `first` of the row.
+    std::byte* at(int operand, std::int64_t first) const {
+        return at(operand) + first * walk_.stride(operand) * walk_.bytes_[Walk::index(operand)];
+    }
     void next();
 
     std::int64_t row = 0;
@@ -62,5 +75,31 @@ class Cursor {
     std::array<std::int64_t, kMaxRank> position_{};
     std::array<std::byte*, kMaxOperands> data_{};
 };
+
+/// Elements of one share of work.
+inline constexpr std::int64_t kShare = 8192;
+
+/// Calls `visit(cursor, first, count)` for every run of at most `run_length` elements of every row, from several
+/// threads. `cost`: of the whole, in element operations.
+template <class Visit>
+void for_each_run(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
+                  Visit&& visit) {
+    if (walk.rows() == 0) return;
+    run_length = std::min(run_length, walk.row_size());
+    const std::int64_t per_row = (walk.row_size() + run_length - 1) / run_length;
+    const std::int64_t runs = walk.rows() * per_row;
+    const std::int64_t share = std::max<std::int64_t>(1, kShare / run_length);
+    parallel_for(stream, (runs + share - 1) / share, cost, [&](std::int64_t i) {
+        Cursor cursor(walk, i * share / per_row);
+        std::int64_t part = i * share % per_row;
+        for (std::int64_t run = i * share; run < std::min(runs, (i + 1) * share); ++run) {
+            const std::int64_t first = part * run_length;
+            visit(static_cast<const Cursor&>(cursor), first, std::min(run_length, walk.row_size() - first));
+            if (++part < per_row) continue;
+            part = 0;
+            cursor.next();
+        }
+    });
+}
 
 }  // namespace headroom::kernels

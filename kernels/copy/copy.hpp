@@ -1,0 +1,19 @@
+#pragma once
+// Copies between arrays of one shape with any strides and dtypes, and sums of scaled arrays. A copy is a cast, a
+// transposition made real, an expansion written out. Source and target must not overlap.
+//
+//     kernels::copy(stream, x, y);                    // y = x, converted as `convert.hpp` says
+//     kernels::accumulate(stream, dy, dx, 1.0f, 1.0f);  // dx += dy
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = x; x has y's shape or broadcasts to it. Transpositions go in blocks that fit the first-level cache.
+void copy(CpuStream& stream, const View& x, const View& y);
+
+/// y = alpha x + beta y; x has y's shape or broadcasts to it, and may be y itself. beta = 0 never reads y. Computed in
+/// f64 if either is f64, else in f32; integers in i64, where alpha and beta are truncated.
+void accumulate(CpuStream& stream, const View& x, const View& y, float alpha, float beta);
+
+}  // namespace headroom::kernels

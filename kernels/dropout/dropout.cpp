@@ -1,0 +1,72 @@
+#include <headroom/kernels/dropout/dropout.hpp>
+
+#include <cmath>
+
+#include <headroom/kernels/random/words.hpp>
+#include <headroom/kernels/walk.hpp>
+
+// Compiled without contraction of multiplications and additions: bits must equal those of other devices.
+
+namespace headroom::kernels {
+
+namespace {
+
+template <class T>
+void drop_run(const std::uint32_t* words, std::uint32_t threshold, T scale, const T* x, std::int64_t count, T* y) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T kept = x[i] * scale;
+        y[i] = words[i] >= threshold ? kept : T(0);
+    }
+}
+
+template <class T>
+void drop_run_onto(const std::uint32_t* words, std::uint32_t threshold, T scale, const T* x, std::int64_t count, T beta,
+                   T* y) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < count; ++i) {
+        const T kept = x[i] * scale;
+        y[i] = beta * y[i] + (words[i] >= threshold ? kept : T(0));
+    }
+}
+
+template <class T>
+void drop(const CpuStream& stream, const RandomKey& key, float p, const View& x, float beta, const View& y) {
+    const double limit = std::ceil(static_cast<double>(p) * 0x1p32);
+    const auto threshold = static_cast<std::uint32_t>(limit < 0x1p32 ? limit : 0x1p32 - 1.0);
+    const T scale = p < 1.0f ? T(1) / (T(1) - static_cast<T>(p)) : T(0);
+    const Walk walk({&y, &x}, Walk::Order::shape);
+    for_each_run(stream, walk, kChunk, 4 * y.elements(),
+                 [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
+                     alignas(64) T in_buffer[kChunk];
+                     alignas(64) T out_buffer[kChunk];
+                     RandomWords generator;
+                     const std::uint32_t* words = generator.generate(key, cursor.row * walk.row_size() + first, count);
+                     const T* in = borrow(cursor.at(1, first), x.dtype, walk.stride(1), count, in_buffer);
+                     std::byte* target = cursor.at(0, first);
+                     T* out = borrow_target<T>(target, y.dtype, walk.stride(0), count, out_buffer);
+                     if (beta == 0.0f) {
+                         drop_run(words, threshold, scale, in, count, out);
+                     } else {
+                         if (out == out_buffer) load(target, y.dtype, walk.stride(0), count, out);
+                         drop_run_onto(words, threshold, scale, in, count, static_cast<T>(beta), out);
+                     }
+                     settle(out, count, target, y.dtype, walk.stride(0));
+                 });
+}
+
+}  // namespace
+
+void dropout(CpuStream& stream, const RandomKey& key, float p, const View& x, const View& y) {
+    dropout_backward(stream, key, p, x, 0.0f, y);
+}
+
+void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx) {
+    if (dy.dtype == Dtype::f64 || dx.dtype == Dtype::f64) {
+        drop<double>(stream, key, p, dy, beta, dx);
+    } else {
+        drop<float>(stream, key, p, dy, beta, dx);
+    }
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,21 @@
+#pragma once
+// Dropout (Srivastava et al. 2014) without a mask in memory: whether element i is kept is word i of a random sequence,
+// so the gradient and a replay draw the same ones again from the same key.
+//
+//     const RandomKey key = op_key(seed, counter);
+//     kernels::dropout(stream, key, 0.1f, x, y);
+//     kernels::dropout_backward(stream, key, 0.1f, dy, 0.0f, dx);
+#include <headroom/kernels/random/philox.hpp>
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = x / (1 - p) where kept, else 0; p in [0, 1]. Element i, counted in row-major order, is kept if its word is at
+/// least p 2^32. x and y have one shape, any strides, floating dtypes; y may be x's memory.
+void dropout(CpuStream& stream, const RandomKey& key, float p, const View& x, const View& y);
+
+/// dx = beta dx + (dy / (1 - p) where kept, else 0).
+void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
+
+}  // namespace headroom::kernels

@@ -1,0 +1,17 @@
+#pragma once
+// Arrays from nothing: one value, or an arithmetic sequence. For random values see `random`.
+//
+//     kernels::fill(stream, 0.0, y);
+//     kernels::arange(stream, 0.0, 1.0, positions);
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = value, rounded to y's dtype as `convert.hpp` says; any shape and strides.
+void fill(CpuStream& stream, double value, const View& y);
+
+/// y[i] = start + i step, computed in f64 and rounded once; y has one axis.
+void arange(CpuStream& stream, double start, double step, const View& y);
+
+}  // namespace headroom::kernels
