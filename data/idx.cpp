@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <zlib.h>
 
 #include <fmt/format.h>
@@ -36,7 +37,6 @@ class Reader {
             if (got < 0) fail_damaged();
             if (got == 0) break;
             filled += static_cast<std::size_t>(got);
-            position_ += static_cast<std::size_t>(got);
         }
         // An unfinished gzip stream gives what there is, and says so only here.
         if (filled < count) check_end();
@@ -59,15 +59,16 @@ class Reader {
     [[noreturn]] void fail_damaged() {
         int code = Z_OK;
         const int error = errno;
-        const char* text = gzerror(file_.get(), &code);
+        std::string_view reason = gzerror(file_.get(), &code);
         if (code == Z_ERRNO) fail(fmt::format("can't be read: {}", std::strerror(error)));
-        fail(fmt::format("damaged gzip after {} unpacked bytes ({}); get the file again", position_,
-                         code == Z_BUF_ERROR ? "it ends early" : text));
+        if (code == Z_BUF_ERROR) reason = "it ends early";
+        const std::string prefix = path_ + ": ";  // zlib names the file, too
+        if (reason.starts_with(prefix)) reason.remove_prefix(prefix.size());
+        fail(fmt::format("damaged gzip near byte {} ({}); get the file again", gzoffset(file_.get()), reason));
     }
 
     std::string path_;
     std::unique_ptr<gzFile_s, Close> file_;
-    std::size_t position_ = 0;
 };
 
 uint32_t big_endian(const uint8_t* bytes) {

@@ -1,0 +1,131 @@
+#include <bit>
+#include <limits>
+
+#include <headroom/data/tokens.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom {
+namespace {
+
+using testing::ScratchFolder;
+using testing::throws;
+using Tokens = std::vector<int32_t>;
+
+Tokens read(const TokenView& view) {
+    Tokens out(static_cast<std::size_t>(view.size()));
+    view.copy(0, out);
+    return out;
+}
+
+template <class T>
+std::string as_bytes(const std::vector<T>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <class T>
+class TokenViewOf : public ::testing::Test {};
+using Formats = ::testing::Types<uint8_t, uint16_t, uint32_t, int32_t>;
+TYPED_TEST_SUITE(TokenViewOf, Formats);
+
+TYPED_TEST(TokenViewOf, ReadsAsI32) {
+    const std::vector<TypeParam> tokens{5, 0, 99, 100, 7};
+    const TokenView view(std::span<const TypeParam>(tokens), 101);
+    EXPECT_EQ(view.size(), 5);
+    EXPECT_EQ(read(view), (Tokens{5, 0, 99, 100, 7}));
+    EXPECT_EQ(read(view.slice(1, 3)), (Tokens{0, 99, 100}));
+    EXPECT_EQ(view.at(3), 100);
+    EXPECT_EQ(view.find_invalid(), -1);
+}
+
+TYPED_TEST(TokenViewOf, RefusesTokensOutsideOfTheVocabulary) {
+    const std::vector<TypeParam> tokens{5, 0, 99, 100, 7};
+    const TokenView view(std::span<const TypeParam>(tokens), 100);
+    EXPECT_EQ(view.find_invalid(), 3);
+    EXPECT_THAT([&] { read(view); }, throws<Error>("token 100 at position 3", "vocabulary of 100"));
+    EXPECT_EQ(read(view.slice(0, 3)), (Tokens{5, 0, 99}));  // what is not read does no harm
+}
+
+TEST(TokenView, RefusesNegativeTokens) {
+    const Tokens tokens{1, -1};
+    EXPECT_THAT([&] { read(TokenView(tokens, int64_t{1} << 31)); }, throws<Error>("token -1 at position 1"));
+}
+
+TEST(TokenView, RefusesTokensThatAreNotI32) {
+    const std::vector<uint32_t> tokens{0x7fffffffu, 0x80000000u};
+    const TokenView view(tokens, int64_t{1} << 31);
+    EXPECT_EQ(read(view.slice(0, 1)), (Tokens{0x7fffffff}));
+    EXPECT_THAT([&] { read(view); }, throws<Error>("token 2147483648 at position 1"));
+}
+
+TEST(TokenView, RefusesRangesOutsideOfItAlsoWhereTheyOverflow) {
+    const Tokens tokens{1, 2, 3};
+    const TokenView view(tokens, 10);
+    constexpr int64_t most = std::numeric_limits<int64_t>::max();
+    const std::pair<int64_t, int64_t> ranges[] = {{0, 4}, {3, 1}, {4, 0}, {-1, 1}, {0, -1}, {most, most}, {1, most}};
+    for (const auto& [first, count] : ranges)
+        EXPECT_THAT([&] { view.slice(first, count); }, throws<ShapeError>("outside")) << first << ' ' << count;
+    Tokens out(2);
+    EXPECT_THAT([&] { view.copy(2, out); }, throws<ShapeError>("outside"));
+    EXPECT_THAT([&] { view.at(3); }, throws<ShapeError>("outside"));
+    EXPECT_EQ(view.slice(3, 0).size(), 0);
+}
+
+TEST(TokenView, RefusesVocabulariesOfImpossibleSizes) {
+    const Tokens tokens{1};
+    for (const int64_t size : {int64_t{0}, int64_t{-5}, (int64_t{1} << 31) + 1})
+        EXPECT_THAT([&] { TokenView(tokens, size); }, throws<Error>("vocabulary"));
+}
+
+TEST(SplitTokens, CutsWhereNanoGptCuts) {
+    const std::vector<uint8_t> tokens(1'115'394);
+    const TokenSplit parts = split_tokens(TokenView(tokens, 256));
+    EXPECT_EQ(parts.train.size(), 1'003'854);  // int(1115394 * 0.9)
+    EXPECT_EQ(parts.validation.size(), 111'540);
+}
+
+TEST(SplitTokens, PartsFollowOneAnother) {
+    const Tokens tokens{0, 1, 2, 3, 4, 5, 6};
+    const TokenSplit parts = split_tokens(TokenView(tokens, 7), 0.5);
+    EXPECT_EQ(read(parts.train), (Tokens{0, 1, 2}));
+    EXPECT_EQ(read(parts.validation), (Tokens{3, 4, 5, 6}));
+    EXPECT_EQ(split_tokens(TokenView(tokens, 7), 1.0).validation.size(), 0);
+    for (const double fraction : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
+        EXPECT_THAT([&] { split_tokens(TokenView(tokens, 7), fraction); }, throws<Error>("fraction"));
+}
+
+TEST(TokenFile, ReadsBothWidthsAndSurvivesMoves) {
+    const ScratchFolder folder;
+    const auto narrow = folder.write("u16.bin", std::string("\x01\x00\x50\xc4\x00\x00", 6));
+    const auto wide = folder.write("u32.bin", std::string("\x01\x00\x00\x00\x01\x86\x01\x00", 8));
+    TokenFile file(narrow, TokenFormat::u16, 50257);
+    EXPECT_EQ(read(file.view()), (Tokens{1, 50256, 0}));
+    const TokenFile moved(std::move(file));
+    EXPECT_EQ(read(moved.view()), (Tokens{1, 50256, 0}));
+    EXPECT_EQ(read(TokenFile(wide, TokenFormat::u32, 100'000).view().slice(0, 1)), (Tokens{1}));
+    EXPECT_EQ(read(TokenFile(wide, TokenFormat::u32, 100'354).view()), (Tokens{1, 99'841}));
+}
+
+TEST(TokenFile, ChecksTheVocabularyWhenItIsTold) {
+    const ScratchFolder folder;
+    const auto path = folder.write("train.bin", as_bytes(std::vector<uint16_t>{1, 2, 300, 4}));
+    EXPECT_THAT([&] { TokenFile(path, TokenFormat::u16, 300); },
+                throws<FileError>("train.bin", "token 300 at position 2", "vocabulary of 300"));
+    const TokenFile lazy(path, TokenFormat::u16, 300, TokenCheck::at_reading);
+    EXPECT_EQ(read(lazy.view().slice(0, 2)), (Tokens{1, 2}));
+    EXPECT_THAT([&] { read(lazy.view()); }, throws<Error>("token 300 at position 2"));
+}
+
+TEST(TokenFile, RefusesBrokenFiles) {
+    const ScratchFolder folder;
+    EXPECT_THAT([&] { TokenFile(folder.write("odd", "abc"), TokenFormat::u16, 70'000); },
+                throws<FileError>("odd", "3 bytes", "2-byte"));
+    EXPECT_THAT([&] { TokenFile(folder.write("odd", "abcdef"), TokenFormat::u32, 70'000); },
+                throws<FileError>("6 bytes", "4-byte"));
+    EXPECT_THAT([&] { TokenFile(folder.write("empty", ""), TokenFormat::u16, 300); }, throws<FileError>("empty"));
+    EXPECT_THAT([&] { TokenFile(folder.path() / "none", TokenFormat::u16, 300); }, throws<FileError>("no such file"));
+    EXPECT_THAT([&] { TokenFile(folder.path(), TokenFormat::u16, 300); }, throws<FileError>("folder"));
+}
+
+}  // namespace
+}  // namespace headroom

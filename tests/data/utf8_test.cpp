@@ -1,0 +1,64 @@
+#include <headroom/data/utf8.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom {
+namespace {
+
+using testing::throws;
+using namespace std::string_literals;
+
+TEST(Utf8, EveryCodePointComesBack) {
+    std::vector<uint32_t> points;
+    for (uint32_t point = 0; point < 0x110000; ++point)
+        if (point < 0xd800 || point > 0xdfff) points.push_back(point);
+    const std::string text = encode_utf8(points);
+    EXPECT_EQ(text.size(), 0x80u + 2 * 0x780u + 3 * (0xf800u - 0x800u) + 4 * 0x100000u);
+    EXPECT_EQ(decode_utf8(text), points);
+}
+
+TEST(Utf8, KnownBytesAreKnownCharacters) {
+    EXPECT_EQ(decode_utf8("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+              (std::vector<uint32_t>{'a', 0xe4, 0x20ac, 0x1f600}));
+    EXPECT_TRUE(decode_utf8("").empty());
+}
+
+TEST(Utf8, InvalidBytesAreReportedWithTheirOffset) {
+    const std::pair<std::string, const char*> cases[] = {
+        {"\x80", "byte 0 (0x80)"},              // continuation without a lead
+        {"ab\xff", "byte 2 (0xff)"},            // never in UTF-8
+        {"\xc0\x80", "byte 0 (0xc0)"},          // overlong zero
+        {"x\xc1\xbf", "byte 1 (0xc1)"},         // overlong
+        {"\xe0\x9f\xbf", "byte 0 (0xe0)"},      // overlong, three bytes
+        {"\xf0\x8f\xbf\xbf", "byte 0 (0xf0)"},  // overlong, four bytes
+        {"\xed\xa0\x80", "byte 0 (0xed)"},      // surrogate
+        {"\xed\xbf\xbf", "byte 0 (0xed)"},      // surrogate
+        {"\xf4\x90\x80\x80", "byte 0 (0xf4)"},  // above U+10FFFF
+        {"\xf5\x80\x80\x80", "byte 0 (0xf5)"},  // above U+10FFFF
+        {"\xc3\xa4\xc3", "byte 2 (0xc3)"},      // cut
+        {"\xe2\x82", "byte 0 (0xe2)"},          // cut
+        {"ok\xf0\x9f\x98", "byte 2 (0xf0)"},    // cut
+        {"\xe2\x28\xa1", "byte 0 (0xe2)"},      // continuation missing
+        {"\xff\xfeh\0i\0"s, "byte 0 (0xff)"},   // UTF-16
+        {"caf\xe9 noir", "byte 3 (0xe9)"},      // Latin-1
+    };
+    for (const auto& [text, where] : cases)
+        EXPECT_THAT([&] { decode_utf8(text); }, throws<Error>("invalid UTF-8", where)) << where;
+}
+
+TEST(Utf8, WhatIsNoCharacterIsNotEncoded) {
+    for (const uint32_t point : {0xd800u, 0xdfffu, 0x110000u, 0xffffffffu})
+        EXPECT_THAT([&] { encode_utf8(std::vector{point}); }, throws<Error>("not a Unicode character"));
+}
+
+TEST(Utf8, PrintableKeepsTextAndReplacesTheRest) {
+    EXPECT_EQ(printable("tab\t, line\n, \xc3\xa4"), "tab\t, line\n, \xc3\xa4");
+    EXPECT_EQ(printable("a\x1b[31mb"), "a\xef\xbf\xbd[31mb");  // escape sequence
+    EXPECT_EQ(printable("\xc2\x9b"), "\xef\xbf\xbd");          // the same in one character, C1
+    EXPECT_EQ(printable("\0\x7f\r"s), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    EXPECT_EQ(printable("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");  // cut: each byte by itself
+    EXPECT_EQ(printable("x\xffy"), "x\xef\xbf\xbdy");
+}
+
+}  // namespace
+}  // namespace headroom
