@@ -1,0 +1,116 @@
+#pragma once
+// An array for tests of kernels: any dtype, in one of several layouts, in memory of its own that is all NaN at first,
+// so that a kernel that reads what it should only write is found out. Elements are read and written as double, in
+// row-major order. Not for speed.
+//
+//     TestArray x(Dtype::bf16, {3, 5}, Layout::gaps);
+//     x.fill(random);
+//     kernels::softmax(stream, x, y);
+//     EXPECT_TRUE(y.gaps_untouched());
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/view.hpp>
+
+namespace headroom::test {
+
+enum class Layout {
+    contiguous,
+    gaps,        // every second element of longer rows
+    transposed,  // the last axis is the outermost in memory
+};
+
+inline constexpr Layout kLayouts[] = {Layout::contiguous, Layout::gaps, Layout::transposed};
+inline constexpr Dtype kFloating[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64};
+
+class TestArray {
+  public:
+    TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
+        view_ = {nullptr, dtype, shape, contiguous_strides(shape)};
+        std::int64_t room = shape.elements();
+        if (layout == Layout::gaps) {
+            room = 2;
+            for (int i = shape.rank() - 1; i >= 0; --i) {
+                view_.strides[i] = room;
+                room = room * shape[i] + 1;
+            }
+        } else if (layout == Layout::transposed) {
+            room = 1;
+            for (int i = 0; i < shape.rank(); ++i) {
+                view_.strides[i] = room;
+                room *= shape[i];
+            }
+        }
+        memory_.assign((static_cast<std::size_t>(room) + 1) * size_of(dtype), std::byte{0xff});
+        view_.data = memory_.data();
+    }
+
+    TestArray(const TestArray& other) : memory_(other.memory_), view_(other.view_) { view_.data = memory_.data(); }
+    TestArray& operator=(const TestArray&) = delete;
+
+    operator const View&() const { return view_; }
+    const View& view() const { return view_; }
+    std::int64_t elements() const { return view_.elements(); }
+    const std::vector<std::byte>& memory() const { return memory_; }
+
+    double get(std::int64_t i) const { return kernels::load_one<double>(view_.at(offset(i)), view_.dtype); }
+    void set(std::int64_t i, double value) { kernels::store_one(value, view_.at(offset(i)), view_.dtype); }
+    std::int64_t get_integer(std::int64_t i) const {
+        return kernels::load_one<std::int64_t>(view_.at(offset(i)), view_.dtype);
+    }
+
+    std::vector<double> values() const {
+        std::vector<double> result;
+        for (std::int64_t i = 0; i < elements(); ++i) result.push_back(get(i));
+        return result;
+    }
+
+    /// Normal variates, rounded to the dtype.
+    void fill(std::mt19937_64& random, double mean = 0, double deviation = 1) {
+        std::normal_distribution<double> distribution(mean, deviation);
+        for (std::int64_t i = 0; i < elements(); ++i) set(i, distribution(random));
+    }
+    /// Integers in [0, bound).
+    void fill_indices(std::mt19937_64& random, std::int64_t bound) {
+        std::uniform_int_distribution<std::int64_t> distribution(0, bound - 1);
+        for (std::int64_t i = 0; i < elements(); ++i) set(i, static_cast<double>(distribution(random)));
+    }
+
+    /// True if the memory between the elements is as it was.
+    bool gaps_untouched() const {
+        TestArray copy(*this);
+        const std::size_t size = size_of(view_.dtype);
+        for (std::int64_t i = 0; i < elements(); ++i) {
+            const auto first = static_cast<std::size_t>(offset(i)) * size;
+            for (std::size_t j = 0; j < size; ++j) copy.memory_[first + j] = std::byte{0xff};
+        }
+        return copy.memory_ == std::vector<std::byte>(memory_.size(), std::byte{0xff});
+    }
+
+  private:
+    std::int64_t offset(std::int64_t i) const {
+        std::int64_t result = 0;
+        for (int axis = view_.rank() - 1; axis >= 0; --axis) {
+            result += i % view_.shape[axis] * view_.strides[axis];
+            i /= view_.shape[axis];
+        }
+        return result;
+    }
+
+    std::vector<std::byte> memory_;
+    View view_;
+};
+
+/// The dtype in which a kernel computes.
+inline Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
+/// A short text for SCOPED_TRACE.
+inline std::string describe(const View& view) {
+    return std::string(name(view.dtype)) + " " + view.shape.text() + " strides " + view.strides.text();
+}
+
+}  // namespace headroom::test
