@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -110,9 +111,7 @@ const Policy* Context::policy_for(PathId path) {
     return *known;
 }
 
-kernels::RandomKey Context::next_random() {
-    return {.seed = seed_, .counter = random_counter_++, .domain = kernels::RandomDomain::ops};
-}
+kernels::RandomKey Context::next_random() { return kernels::op_key(seed_, take_random_counter()); }
 
 void Context::find_non_finite(bool on) {
     find_non_finite_ = on;

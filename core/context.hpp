@@ -80,6 +80,8 @@ class Context {
     // Random state: (seed, counter). Every random op takes the next counter.
     std::uint64_t seed() const { return seed_; }
     kernels::RandomKey next_random();
+    /// The next counter, for randomness on the host.
+    std::uint64_t take_random_counter() { return random_counter_++; }
     std::uint64_t random_counter() const { return random_counter_; }
     void set_random_counter(std::uint64_t counter) { random_counter_ = counter; }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -80,9 +81,7 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
 }
 
 void Parameters::initialize(const Parameter& parameter) {
-    const kernels::RandomKey key{.seed = context_.seed(),
-                                 .counter = kernels::hash_path(parameter.path),
-                                 .domain = kernels::RandomDomain::initialisation};
+    const kernels::RandomKey key = kernels::path_key(context_.seed(), parameter.path);
     parameter.initializer(context_.exec(), parameter.tensor.value()->seen(parameter.tensor.geometry()), key);
 }
 

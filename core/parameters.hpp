@@ -78,6 +78,10 @@ class Parameters : private LazyStorage {
     /// To be called after values were changed in place: what backward saved before is then stale.
     void mark_changed();
 
+    /// The model's mode: training (the initial one) or evaluation, which switches dropout off.
+    void train(bool on = true) { training_ = on; }
+    bool training() const { return training_; }
+
     Context& context() const { return context_; }
     Dtype dtype() const { return dtype_; }
 
@@ -87,6 +91,7 @@ class Parameters : private LazyStorage {
 
     Context& context_;
     Dtype dtype_;
+    bool training_ = true;
     std::vector<Parameter> all_;
     Array values_;
     Array gradients_;

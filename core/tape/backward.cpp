@@ -7,6 +7,7 @@
 #include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
