@@ -21,11 +21,11 @@ namespace headroom::kernels {
 /// dtypes: q, k, v, o share one of f32, f16, bf16, f64; computed in f32 (f64 for f64).
 /// Source: Dao, "FlashAttention-2" (2023), with Milakov and Gimelshein's online softmax (2018).
 struct Attention {
-    View q;
-    View k;
-    View v;
-    View o;
-    View lse;
+    View q{};
+    View k{};
+    View v{};
+    View o{};
+    View lse{};
     bool causal = false;
     double scale = 1;
 };
@@ -41,15 +41,15 @@ void attention(CpuStream& stream, const Attention& attention, std::byte* scratch
 /// without data (null) is not computed. With a beta of 0 the destination is never read. Probabilities are recomputed
 /// from lse.
 struct AttentionGradient {
-    View q;
-    View k;
-    View v;
-    View o;
-    View lse;
-    View dy;
-    View dq;
-    View dk;
-    View dv;
+    View q{};
+    View k{};
+    View v{};
+    View o{};
+    View lse{};
+    View dy{};
+    View dq{};
+    View dk{};
+    View dv{};
     float beta_q = 0;
     float beta_k = 0;
     float beta_v = 0;

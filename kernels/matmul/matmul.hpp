@@ -27,7 +27,7 @@ struct Matmul {
     View a;
     View b;
     View c;
-    View bias;
+    View bias{};
     double alpha = 1;
     float beta = 0;
     Activation activation = Activation::none;

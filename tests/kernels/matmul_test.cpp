@@ -1,0 +1,399 @@
+#include <headroom/kernels/matmul/matmul.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include <headroom/kernels/matmul/bias_gradient.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/test_array.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::describe;
+using test::kFloating;
+using test::kLayouts;
+using test::Layout;
+using test::TestArray;
+
+/// A stream with its state, and scratch that notices being overrun.
+struct Machine {
+    explicit Machine(int threads = 2) : stream{threads, &state} {}
+
+    void run(const Matmul& matmul) {
+        Stream any = stream;
+        const std::size_t bytes = matmul_scratch(any, matmul);
+        std::vector<std::byte> memory(bytes + 192, std::byte{0xff});
+        auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        auto* scratch = memory.data() + (64 - address % 64) % 64;
+        kernels::matmul(stream, matmul, scratch);
+        for (std::byte* guard = scratch + bytes; guard != memory.data() + memory.size(); ++guard) {
+            ASSERT_EQ(*guard, std::byte{0xff}) << "scratch overrun";
+        }
+    }
+
+    StreamState state;
+    CpuStream stream;
+};
+
+/// Position of the element of `x` (a row-major index) that broadcasts to batch `index` of `shape`, times its matrix
+/// size.
+std::int64_t matrix_start(const View& x, const Shape& shape, std::int64_t index) {
+    std::int64_t position = 0, step = x.size(x.rank() - 2) * x.size(x.rank() - 1);
+    for (int axis = shape.rank() - 3; axis >= 0; --axis) {
+        const std::int64_t i = index % shape[axis];
+        index /= shape[axis];
+        const int own = axis - (shape.rank() - x.rank());
+        if (own < 0) continue;
+        position += (x.size(own) == 1 ? 0 : i) * step;
+        step *= x.size(own);
+    }
+    return position;
+}
+
+double activated(Activation activation, double x) {
+    switch (activation) {
+        case Activation::relu:
+            return x < 0 ? 0 : x;
+        case Activation::gelu_tanh:
+            return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+        case Activation::gelu_erf:
+            return 0.5 * x * (1 + std::erf(x / std::sqrt(2)));
+        case Activation::none:
+            break;
+    }
+    return x;
+}
+
+/// Checks `matmul.c` against sums in f64. `before` holds the elements of c before the call. An element is a sum of k
+/// products and at most three terms more, each rounded once: (k + 8) epsilon of the sum of magnitudes bounds it, and
+/// the activation adds its own error, a few epsilon, and a slope of at most 1.13; then it is rounded to c's dtype.
+void expect_close(const TestArray& a, const TestArray& b, const TestArray& c, const TestArray* bias,
+                  const std::vector<double>& before, const Matmul& matmul) {
+    const std::vector<double> as = a.values(), bs = b.values(), cs = c.values();
+    const View &av = a, &cv = c;
+    const std::int64_t m = cv.size(cv.rank() - 2), n = cv.size(cv.rank() - 1), k = av.size(av.rank() - 1);
+    const double eps = epsilon(test::compute_dtype(av.dtype));
+    for (std::int64_t batch = 0; batch * m * n < c.elements(); ++batch) {
+        const std::int64_t a0 = matrix_start(a, cv.shape, batch), b0 = matrix_start(b, cv.shape, batch);
+        for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < n; ++j) {
+                double sum = 0, magnitude = 0;
+                for (std::int64_t p = 0; p < k; ++p) {
+                    const double term = as[a0 + i * k + p] * bs[b0 + p * n + j];
+                    sum += term;
+                    magnitude += std::abs(term);
+                }
+                const std::int64_t at = (batch * m + i) * n + j;
+                sum *= matmul.alpha;
+                magnitude *= std::abs(matmul.alpha);
+                if (matmul.beta != 0) sum += matmul.beta * before[at], magnitude += std::abs(matmul.beta * before[at]);
+                if (bias != nullptr) sum += bias->get(j), magnitude += std::abs(bias->get(j));
+                const double expected = activated(matmul.activation, sum);
+                double bound = 1.2 * static_cast<double>(k + 8) * eps * magnitude;
+                // The sum that is scaled by a beta other than 0 and 1 may be rounded to c's dtype first.
+                bound += (cv.dtype == av.dtype ? 1.0 : 2.0) * epsilon(cv.dtype) *
+                         (std::abs(expected) + magnitude * (matmul.beta != 0 && matmul.beta != 1 ? 1 : 0));
+                if (cv.dtype == Dtype::f16) bound += 0x1p-24;
+                if (matmul.activation != Activation::none) bound += 8 * eps * (std::abs(sum) + 1e-3);
+                ASSERT_NEAR(cs[at], expected, bound) << "batch " << batch << " row " << i << " column " << j;
+            }
+        }
+    }
+}
+
+struct Case {
+    Shape a, b, c;
+};
+
+/// Below and above oneDNN's threshold; rests in every direction; blocks of rows, depth and columns; vectors; batches
+/// that fold into rows, are shared, or are both.
+const Case kCases[] = {
+    {{1, 1}, {1, 1}, {1, 1}},
+    {{5, 3}, {3, 7}, {5, 7}},
+    {{13, 17}, {17, 33}, {13, 33}},
+    {{1, 40}, {40, 70}, {1, 70}},
+    {{50, 40}, {40, 1}, {50, 1}},
+    {{63, 65}, {65, 67}, {63, 67}},
+    {{250, 5}, {5, 130}, {250, 130}},
+    {{7, 800}, {800, 20}, {7, 20}},
+    {{2, 3, 5, 6}, {2, 3, 6, 4}, {2, 3, 5, 4}},
+    {{2, 3, 5, 6}, {6, 4}, {2, 3, 5, 4}},
+    {{5, 6}, {2, 3, 6, 4}, {2, 3, 5, 4}},
+    {{2, 1, 5, 6}, {3, 6, 4}, {2, 3, 5, 4}},
+    {{4, 40, 50}, {50, 60}, {4, 40, 60}},
+    {{3, 2, 2, 2, 3, 4}, {2, 1, 2, 4, 5}, {3, 2, 2, 2, 3, 5}},
+    {{70, 1}, {1, 1000}, {70, 1000}},
+};
+
+TEST(Matmul, MatchesSumsInF64ForAnyDtypeAndStrides) {
+    std::mt19937_64 random(1);
+    for (const Dtype dtype : kFloating) {
+        for (const Layout layout : kLayouts) {
+            for (const Layout c_layout : {Layout::contiguous, layout}) {
+                for (const Case& shapes : kCases) {
+                    Machine machine;
+                    TestArray a(dtype, shapes.a, layout), b(dtype, shapes.b, layout), c(dtype, shapes.c, c_layout);
+                    a.fill(random);
+                    b.fill(random);
+                    SCOPED_TRACE(describe(a) + " x " + describe(b) + " -> " + describe(c));
+                    const Matmul matmul{.a = a, .b = b, .c = c};
+                    machine.run(matmul);  // c was NaN: it must not have been read
+                    expect_close(a, b, c, nullptr, {}, matmul);
+                    EXPECT_TRUE(c.gaps_untouched());
+                    if (HasFatalFailure() || HasNonfatalFailure()) return;
+                }
+            }
+        }
+    }
+}
+
+TEST(Matmul, TakesTransposedOperands) {
+    std::mt19937_64 random(2);
+    for (const Dtype dtype : kFloating) {
+        for (const std::int64_t size : {9, 90}) {
+            for (int transposition = 0; transposition < 4; ++transposition) {
+                const bool ta = transposition & 1, tb = transposition & 2;
+                const std::int64_t m = size, k = size + 1, n = size + 2;
+                TestArray a(dtype, {m, k}, ta ? Layout::transposed : Layout::contiguous);
+                TestArray b(dtype, {k, n}, tb ? Layout::transposed : Layout::contiguous);
+                TestArray c(dtype, {m, n});
+                a.fill(random);
+                b.fill(random);
+                SCOPED_TRACE(describe(a) + " x " + describe(b));
+                const Matmul matmul{.a = a, .b = b, .c = c};
+                Machine().run(matmul);
+                expect_close(a, b, c, nullptr, {}, matmul);
+                // The same through the function that exchanges axes.
+                TestArray again(dtype, {n, m});
+                Machine().run({.a = transposed(b), .b = transposed(a), .c = again});
+                for (std::int64_t i = 0; i < m * n; ++i) {
+                    ASSERT_NEAR(again.get(i % n * m + i / n), c.get(i), 64 * epsilon(dtype)) << i;
+                }
+            }
+        }
+    }
+}
+
+TEST(Matmul, ScalesAccumulatesAddsBiasAndActivates) {
+    std::mt19937_64 random(3);
+    for (const Dtype dtype : kFloating) {
+        for (const std::int64_t size : {6, 66}) {
+            for (const double alpha : {1.0, -0.25}) {
+                for (const float beta : {0.0f, 1.0f, 0.5f}) {
+                    for (const bool biased : {false, true}) {
+                        for (const Activation activation :
+                             {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf}) {
+                            TestArray a(dtype, {size, size}), b(dtype, {size, size + 3}), c(dtype, {size, size + 3});
+                            TestArray bias(dtype, {size + 3}, alpha == 1 ? Layout::contiguous : Layout::gaps);
+                            a.fill(random);
+                            b.fill(random);
+                            bias.fill(random);
+                            if (beta != 0) c.fill(random);
+                            const std::vector<double> before = c.values();
+                            Matmul matmul{
+                                .a = a, .b = b, .c = c, .alpha = alpha, .beta = beta, .activation = activation};
+                            if (biased) matmul.bias = bias;
+                            SCOPED_TRACE(describe(c) + " alpha " + std::to_string(alpha) + " beta " +
+                                         std::to_string(beta) + " activation " +
+                                         std::to_string(static_cast<int>(activation)) + (biased ? " bias" : ""));
+                            Machine().run(matmul);
+                            expect_close(a, b, c, biased ? &bias : nullptr, before, matmul);
+                            if (HasFatalFailure()) return;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+TEST(Matmul, HalvesGiveF32WhereAsked) {
+    std::mt19937_64 random(4);
+    for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+        for (const std::int64_t size : {7, 70}) {
+            for (const float beta : {0.0f, 1.0f}) {
+                TestArray a(dtype, {size, size + 1}, Layout::transposed), b(dtype, {size + 1, size + 2});
+                TestArray c(Dtype::f32, {size, size + 2}), bias(Dtype::f32, {size + 2});
+                a.fill(random);
+                b.fill(random);
+                bias.fill(random);
+                if (beta != 0) c.fill(random);
+                const std::vector<double> before = c.values();
+                const Matmul matmul{.a = a, .b = b, .c = c, .bias = bias, .beta = beta};
+                SCOPED_TRACE(describe(a));
+                Machine().run(matmul);
+                expect_close(a, b, c, &bias, before, matmul);  // to f32's epsilon, not the half's
+            }
+        }
+    }
+}
+
+TEST(Matmul, WithoutDepthGivesWhatIsAdded) {
+    std::mt19937_64 random(5);
+    for (const Dtype dtype : kFloating) {
+        TestArray a(dtype, {3, 0}), b(dtype, {0, 4}), c(dtype, {3, 4}), bias(dtype, {4});
+        bias.fill(random);
+        Machine().run({.a = a, .b = b, .c = c});
+        for (const double value : c.values()) EXPECT_EQ(value, 0);
+        c.fill(random);
+        const std::vector<double> before = c.values();
+        Machine().run({.a = a, .b = b, .c = c, .bias = bias, .beta = 1});
+        for (std::int64_t i = 0; i < 12; ++i) {
+            EXPECT_NEAR(c.get(i), before[i] + bias.get(i % 4), epsilon(dtype) * (std::abs(c.get(i)) + 1));
+        }
+    }
+}
+
+TEST(Matmul, EmptyResultsTouchNothing) {
+    Machine machine;
+    for (const Case& shapes : {Case{{0, 3}, {3, 4}, {0, 4}}, Case{{2, 3}, {3, 0}, {2, 0}},
+                               Case{{0, 2, 3}, {3, 4}, {0, 2, 4}}, Case{{0, 0}, {0, 0}, {0, 0}}}) {
+        const Matmul matmul{.a = contiguous_view(nullptr, Dtype::f32, shapes.a),
+                            .b = contiguous_view(nullptr, Dtype::f32, shapes.b),
+                            .c = contiguous_view(nullptr, Dtype::f32, shapes.c)};
+        machine.run(matmul);
+    }
+}
+
+TEST(Matmul, BroadcastsByStridesOfZero) {
+    std::mt19937_64 random(6);
+    TestArray row(Dtype::f32, {1, 70}), b(Dtype::f32, {70, 60}), c(Dtype::f32, {50, 60});
+    row.fill(random);
+    b.fill(random);
+    const View a = broadcast_to(row, {50, 70});
+    TestArray copy(Dtype::f32, {50, 70});
+    for (std::int64_t i = 0; i < copy.elements(); ++i) copy.set(i, row.get(i % 70));
+    const Matmul matmul{.a = a, .b = b, .c = c};
+    Machine().run(matmul);
+    expect_close(copy, b, c, nullptr, {}, matmul);
+
+    TestArray one(Dtype::f32, {1, 1});  // both axes repeated, on either side
+    one.set(0, 3);
+    Machine().run({.a = broadcast_to(one, {50, 70}), .b = broadcast_to(one, {70, 60}), .c = c});
+    for (const double value : c.values()) ASSERT_EQ(value, 630);
+}
+
+TEST(Matmul, ScratchDependsNeitherOnBetaNorOnWhetherTheStreamIsDry) {
+    for (const Dtype dtype : kFloating) {
+        for (const Shape& c : {Shape{4, 4}, Shape{100, 60}, Shape{128, 768}, Shape{300, 65}}) {
+            for (const bool transposed_a : {false, true}) {
+                StreamState real, rehearsal;
+                Stream cpu = CpuStream{2, &real}, dry = DryStream{2, &rehearsal};
+                Matmul matmul{.a = contiguous_view(nullptr, dtype, {c[0], 512}),
+                              .b = contiguous_view(nullptr, dtype, {512, c[1]}),
+                              .c = contiguous_view(nullptr, dtype, c)};
+                if (transposed_a) matmul.a = transposed(contiguous_view(nullptr, dtype, {512, c[0]}));
+                const std::size_t expected = matmul_scratch(cpu, matmul);
+                EXPECT_EQ(matmul_scratch(dry, matmul), expected);
+                for (const float beta : {1.0f, 0.5f}) {
+                    matmul.beta = beta;
+                    EXPECT_EQ(matmul_scratch(cpu, matmul), expected);
+                    EXPECT_EQ(matmul_scratch(dry, matmul), expected);
+                }
+            }
+        }
+    }
+}
+
+/// The bytes of c after a product of seeded operands on so many threads.
+std::vector<std::byte> bits(Machine& machine, Dtype dtype, const Case& shapes, Layout layout) {
+    std::mt19937_64 random(7);
+    TestArray a(dtype, shapes.a, layout), b(dtype, shapes.b, layout), c(dtype, shapes.c);
+    a.fill(random);
+    b.fill(random);
+    machine.run({.a = a, .b = b, .c = c});
+    return c.memory();
+}
+
+TEST(Matmul, GivesTheSameBitsAgain) {
+    const Case shapes{{150, 300}, {300, 170}, {150, 170}};
+    for (const Dtype dtype : kFloating) {
+        for (const Layout layout : {Layout::contiguous, Layout::transposed}) {
+            Machine one, other;
+            const std::vector<std::byte> first = bits(one, dtype, shapes, layout);
+            EXPECT_EQ(bits(one, dtype, shapes, layout), first) << name(dtype);
+            EXPECT_EQ(bits(other, dtype, shapes, layout), first) << name(dtype);
+        }
+    }
+}
+
+TEST(Matmul, OwnKernelsBitsDoNotDependOnThreads) {
+    const Case shapes{{2, 300, 400}, {2, 400, 170}, {2, 300, 170}};  // batches are never oneDNN's
+    for (const Dtype dtype : kFloating) {
+        Machine one(1), two(2), three(3);
+        const std::vector<std::byte> expected = bits(one, dtype, shapes, Layout::gaps);
+        EXPECT_EQ(bits(two, dtype, shapes, Layout::gaps), expected) << name(dtype);
+        EXPECT_EQ(bits(three, dtype, shapes, Layout::gaps), expected) << name(dtype);
+    }
+}
+
+TEST(Matmul, NanAndInfinityPropagate) {
+    for (const std::int64_t size : {5, 60}) {
+        TestArray a(Dtype::f32, {size, size}), b(Dtype::f32, {size, size}), c(Dtype::f32, {size, size});
+        for (std::int64_t i = 0; i < size * size; ++i) a.set(i, 0), b.set(i, 1);
+        a.set(0, std::numeric_limits<double>::quiet_NaN());
+        a.set(size, std::numeric_limits<double>::infinity());
+        Machine().run({.a = a, .b = b, .c = c});
+        EXPECT_TRUE(std::isnan(c.get(0)));
+        EXPECT_TRUE(std::isinf(c.get(size)));
+        EXPECT_EQ(c.get(2 * size), 0);
+    }
+}
+
+TEST(Matmul, RejectsDtypes) {
+    StreamState state;
+    Stream stream = CpuStream{1, &state};
+    const auto ask = [&](Dtype a, Dtype b, Dtype c, Dtype bias) {
+        return matmul_scratch(stream, {.a = contiguous_view(nullptr, a, {2, 2}),
+                                       .b = contiguous_view(nullptr, b, {2, 2}),
+                                       .c = contiguous_view(nullptr, c, {2, 2}),
+                                       .bias = contiguous_view(nullptr, bias, {2})});
+    };
+    EXPECT_NO_THROW(ask(Dtype::f16, Dtype::f16, Dtype::f32, Dtype::f32));
+    EXPECT_THROW(ask(Dtype::i32, Dtype::i32, Dtype::i32, Dtype::i32), DtypeError);
+    EXPECT_THROW(ask(Dtype::f32, Dtype::f64, Dtype::f32, Dtype::f32), DtypeError);
+    EXPECT_THROW(ask(Dtype::f32, Dtype::f32, Dtype::f64, Dtype::f32), DtypeError);
+    EXPECT_THROW(ask(Dtype::f16, Dtype::f16, Dtype::bf16, Dtype::f16), DtypeError);
+    EXPECT_THROW(ask(Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f16), DtypeError);
+}
+
+TEST(BiasGradient, SumsRowsInF32OrBetter) {
+    std::mt19937_64 random(8);
+    for (const Dtype dtype : kFloating) {
+        for (const Layout layout : kLayouts) {
+            for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{200, 65}, Shape{7, 30, 130}, Shape{0, 3}}) {
+                for (const float beta : {0.0f, 1.0f}) {
+                    const Dtype target = is_half(dtype) && beta == 1 ? Dtype::f32 : dtype;
+                    TestArray dy(dtype, shape, layout), dbias(target, {shape.back()}, layout);
+                    dy.fill(random);
+                    if (beta != 0) dbias.fill(random);
+                    SCOPED_TRACE(describe(dy));
+                    const std::vector<double> before = dbias.values();
+                    Machine machine;
+                    bias_gradient(machine.stream, dy, dbias, beta);
+                    const std::int64_t n = shape.back(), rows = dy.elements() / n;
+                    for (std::int64_t j = 0; j < n; ++j) {
+                        double sum = beta != 0 ? before[j] : 0, magnitude = std::abs(sum);
+                        for (std::int64_t i = 0; i < rows; ++i) {
+                            sum += dy.get(i * n + j);
+                            magnitude += std::abs(dy.get(i * n + j));
+                        }
+                        // Sums of 64 rows, then sums of those.
+                        const double steps = 64 + static_cast<double>(rows) / 64 + 2;
+                        ASSERT_NEAR(
+                            dbias.get(j), sum,
+                            steps * epsilon(test::compute_dtype(dtype)) * magnitude + epsilon(target) * std::abs(sum));
+                    }
+                    EXPECT_TRUE(dbias.gaps_untouched());
+                }
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace headroom::kernels
