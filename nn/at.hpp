@@ -1,0 +1,39 @@
+#pragma once
+// A place in a model: the parameters it registers with, and a path. A module is built at a place, its members at places
+// below it; paths name parameters in files, attach policies and group the bytes in reports.
+//
+//     Parameters parameters(context);
+//     At root(parameters);
+//     Linear up(root / "mlp" / "up", 128, 512);       // "mlp.up.weight", "mlp.up.bias"
+//     Block block(root / "blocks" / 3, config);
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <headroom/core/parameters.hpp>
+
+namespace headroom {
+
+class At {
+  public:
+    explicit At(Parameters& parameters) : parameters_(&parameters) {}
+
+    /// The place `name` below this one; a segment without a dot.
+    At operator/(std::string_view name) const;
+    At operator/(std::int64_t index) const { return *this / std::to_string(index); }
+
+    Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer) const;
+    /// A running statistic: saved, not optimised.
+    Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer) const;
+
+    Parameters& parameters() const { return *parameters_; }
+    Context& context() const { return parameters_->context(); }
+    const std::string& path() const { return path_; }
+
+  private:
+    Parameters* parameters_;
+    std::string path_;
+};
+
+}  // namespace headroom

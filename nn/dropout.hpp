@@ -1,0 +1,20 @@
+#pragma once
+// Dropout: while training, zeroes elements with probability p and scales the others by 1 / (1 - p). Stores no mask.
+// Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
+//
+//     Dropout drop(root / "drop", 0.1);
+//     x = drop(std::move(x));
+#include <headroom/nn/module.hpp>
+
+namespace headroom {
+
+class Dropout : public Module<Dropout> {
+  public:
+    /// Errors: Error unless p is in [0, 1).
+    Dropout(const At& at, double p);
+    Tensor forward(Tensor x) const;
+
+    double p;
+};
+
+}  // namespace headroom

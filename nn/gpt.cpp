@@ -1,0 +1,92 @@
+#include <headroom/nn/gpt.hpp>
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/initializers.hpp>
+
+namespace headroom {
+
+namespace {
+
+constexpr double kDeviation = 0.02;
+
+const GptOptions& checked(const GptOptions& options) {
+    if (options.vocabulary < 1 || options.block < 1 || options.layers < 1 || options.heads < 1 || options.width < 1) {
+        throw ShapeError("gpt: vocabulary, block, layers, heads and width must be at least 1");
+    }
+    return options;
+}
+
+LinearOptions linear_options(const GptOptions& options, bool residual) {
+    const double scale = residual ? 1.0 / std::sqrt(2.0 * static_cast<double>(options.layers)) : 1.0;
+    return {.bias = options.bias, .weight = init::normal(0.0, kDeviation * scale), .bias_values = init::zeros()};
+}
+
+}  // namespace
+
+Block::Block(const At& at, const GptOptions& options)
+    : Module(at),
+      norm1(at / "norm1", options.width, 1e-5, options.bias),
+      attention(at / "attention", {.width = options.width,
+                                   .heads = options.heads,
+                                   .qkv = linear_options(options, false),
+                                   .projection = linear_options(options, true)}),
+      drop1(at / "drop1", options.dropout),
+      norm2(at / "norm2", options.width, 1e-5, options.bias),
+      mlp(at / "mlp", {.width = options.width,
+                       .hidden = 4 * options.width,
+                       .up = linear_options(options, false),
+                       .down = linear_options(options, true)}),
+      drop2(at / "drop2", options.dropout) {}
+
+Tensor Block::forward(Tensor x, KeyValue* cache) const {
+    x = add(drop1(attention(norm1(x), cache)), std::move(x));
+    return add(drop2(mlp(norm2(x))), std::move(x));
+}
+
+Gpt::Gpt(const At& at, const GptOptions& options_)
+    : Module(at),
+      options(checked(options_)),
+      tokens(at / "tokens", options.vocabulary, options.width, init::normal(0.0, kDeviation)),
+      positions(at / "positions", options.block, options.width, init::normal(0.0, kDeviation)),
+      drop(at / "drop", options.dropout),
+      norm(at / "norm", options.width, 1e-5, options.bias) {
+    blocks.reserve(static_cast<std::size_t>(options.layers));
+    for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(at / "blocks" / i, options);
+}
+
+Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
+    if (ids.rank() != 2) throw ShapeError(fmt::format("gpt: ids must be [batch, time], got {}", ids.shape().text()));
+    std::int64_t seen = 0;
+    if (caches && !caches->empty() && caches->front().keys.defined()) seen = caches->front().keys.size(1);
+    const std::int64_t last = seen + ids.size(1);
+    if (last > options.block) {
+        throw ShapeError(fmt::format("gpt: {} positions, but the model was built for a block of {}", last, options.block));
+    }
+    const Tensor where = arange(context(), static_cast<double>(seen), static_cast<double>(last), 1.0, Dtype::i32);
+    Tensor x = drop(add(tokens(ids), positions(where)));
+    for (std::size_t i = 0; i < blocks.size(); ++i) x = blocks[i](std::move(x), caches ? &(*caches)[i] : nullptr);
+    return norm(std::move(x));
+}
+
+Tensor Gpt::forward(const Tensor& ids, std::vector<KeyValue>* caches) const {
+    return linear(hidden(ids, caches), tokens.weight, Tensor());
+}
+
+Tensor Gpt::loss(const Tensor& ids, const Tensor& targets) const {
+    RegionScope scope(context(), path());
+    const Tensor flat = targets.reshape({-1});
+    Tensor x = hidden(ids, nullptr).reshape({-1, options.width});
+    if (options.vocabulary > 4 * options.width) return linear_cross_entropy(std::move(x), tokens.weight, flat);
+    return cross_entropy(linear(std::move(x), tokens.weight, Tensor()), flat);
+}
+
+}  // namespace headroom

@@ -1,0 +1,82 @@
+#pragma once
+// GPT-2's architecture: learned positions, pre-norm blocks, GELU in its tanh form, the head tied to the token table.
+// Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Not for rotary positions or other variants.
+//
+//     Parameters parameters(context);
+//     Gpt model(At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
+//     Tensor loss = model.loss(tokens, targets);   // i32 [batch, time] each; the sum over all positions
+//     backward(loss, 1.0 / tokens.elements());
+//     std::vector<std::int32_t> text = generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});
+#include <cstdint>
+#include <vector>
+
+#include <headroom/nn/attention.hpp>
+#include <headroom/nn/dropout.hpp>
+#include <headroom/nn/embedding.hpp>
+#include <headroom/nn/mlp.hpp>
+#include <headroom/nn/norm.hpp>
+
+namespace headroom {
+
+struct GptOptions {
+    std::int64_t vocabulary = 50257;
+    std::int64_t block = 1024;  ///< the longest sequence
+    std::int64_t layers = 12;
+    std::int64_t heads = 12;
+    std::int64_t width = 768;
+    double dropout = 0.0;
+    bool bias = true;  ///< in linear layers and norms
+};
+
+/// x + attention(norm(x)), then x + mlp(norm(x)).
+class Block : public Module<Block> {
+  public:
+    Block(const At& at, const GptOptions& options);
+    /// [batch, time, width] -> the same.
+    Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
+
+    LayerNorm norm1;
+    SelfAttention attention;
+    Dropout drop1;
+    LayerNorm norm2;
+    Mlp mlp;
+    Dropout drop2;
+};
+
+class Gpt : public Module<Gpt> {
+  public:
+    /// Weights are normal with deviation 0.02, those of residual projections 0.02 / sqrt(2 * layers), biases 0.
+    /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
+    Gpt(const At& at, const GptOptions& options);
+
+    /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`), the ids
+    /// follow those seen before. Errors: ShapeError beyond `block` positions.
+    Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
+    /// The sum of the cross entropy over all positions whose target is not -100. A vocabulary much wider than the model is
+    /// never turned into logits as a whole (see linear_cross_entropy).
+    Tensor loss(const Tensor& ids, const Tensor& targets) const;
+    std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
+
+    GptOptions options;
+    Embedding tokens;
+    Embedding positions;
+    Dropout drop;
+    std::vector<Block> blocks;
+    LayerNorm norm;
+
+  private:
+    Tensor hidden(const Tensor& ids, std::vector<KeyValue>* caches) const;
+};
+
+struct SamplingOptions {
+    double temperature = 1.0;  ///< 0: always the most probable token
+    std::int64_t top_k = 0;    ///< only the k most probable; 0: all
+};
+
+/// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions the
+/// older half is forgotten. Random draws come from the context's random state. A dry context gives token 0 throughout.
+/// Errors: Error for an empty prompt or options out of range.
+std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
+                                   const SamplingOptions& options);
+
+}  // namespace headroom

@@ -1,0 +1,28 @@
+#pragma once
+// Initialisers by their published names. Fans follow PyTorch's convention: of a weight [out, in, ...], fan_in is in times
+// what follows, fan_out is out times what follows. Values depend on the context's seed and the parameter's path alone.
+//
+//     Tensor weight = at.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
+//     Tensor gamma = at.parameter("weight", {128}, init::ones());
+#include <headroom/core/parameters.hpp>
+
+namespace headroom::init {
+
+Initializer constant(double value);
+Initializer zeros();
+Initializer ones();
+Initializer normal(double mean = 0.0, double deviation = 1.0);
+/// In [low, high).
+Initializer uniform(double low = 0.0, double high = 1.0);
+/// Glorot and Bengio 2010, "Understanding the difficulty of training deep feedforward neural networks":
+/// uniform within gain * sqrt(6 / (fan_in + fan_out)). Errors: ShapeError below rank 2, as for all four.
+Initializer xavier_uniform(double gain = 1.0);
+/// The same with a normal distribution of deviation gain * sqrt(2 / (fan_in + fan_out)).
+Initializer xavier_normal(double gain = 1.0);
+/// He et al. 2015, "Delving Deep into Rectifiers", for a leaky ReLU of slope `slope`: uniform within
+/// sqrt(6 / ((1 + slope^2) * fan_in)).
+Initializer kaiming_uniform(double slope = 0.0);
+/// The same with a normal distribution of deviation sqrt(2 / ((1 + slope^2) * fan_in)).
+Initializer kaiming_normal(double slope = 0.0);
+
+}  // namespace headroom::init

@@ -1,0 +1,20 @@
+#include <headroom/nn/linear.hpp>
+
+#include <cmath>
+
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/nn/initializers.hpp>
+
+namespace headroom {
+
+Linear::Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions options)
+    : Module(at),
+      weight(at.parameter("weight", {out, in}, options.weight ? options.weight : init::kaiming_uniform(std::sqrt(5.0)))) {
+    if (!options.bias) return;
+    const double bound = 1.0 / std::sqrt(static_cast<double>(in));
+    bias = at.parameter("bias", {out}, options.bias_values ? options.bias_values : init::uniform(-bound, bound));
+}
+
+Tensor Linear::forward(Tensor x) const { return linear(std::move(x), weight, bias); }
+
+}  // namespace headroom

@@ -1,0 +1,30 @@
+#pragma once
+// A linear layer: y = x W^T + b, the weight stored as [out, in].
+//
+//     Linear layer(root / "head", 128, 10);
+//     Tensor y = layer(x);                                       // [batch, 128] -> [batch, 10]
+//     Linear plain(root / "proj", 128, 128, {.bias = false});
+//     Linear small(root / "out", 128, 128, {.weight = init::normal(0, 0.02), .bias_values = init::zeros()});
+#include <cstdint>
+
+#include <headroom/nn/module.hpp>
+
+namespace headroom {
+
+struct LinearOptions {
+    bool bias = true;
+    Initializer weight = nullptr;       ///< null: Kaiming uniform with slope sqrt(5), PyTorch's default
+    Initializer bias_values = nullptr;  ///< null: uniform within 1 / sqrt(in), PyTorch's default
+};
+
+class Linear : public Module<Linear> {
+  public:
+    Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions options = {});
+    /// x [..., in] -> [..., out].
+    Tensor forward(Tensor x) const;
+
+    Tensor weight;  ///< [out, in]
+    Tensor bias;    ///< [out]; undefined without
+};
+
+}  // namespace headroom

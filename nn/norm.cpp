@@ -1,0 +1,21 @@
+#include <headroom/nn/norm.hpp>
+
+#include <headroom/core/ops/layer_norm.hpp>
+#include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/nn/initializers.hpp>
+
+namespace headroom {
+
+LayerNorm::LayerNorm(const At& at, std::int64_t width, double epsilon_, bool with_bias)
+    : Module(at), weight(at.parameter("weight", {width}, init::ones())), epsilon(epsilon_) {
+    if (with_bias) bias = at.parameter("bias", {width}, init::zeros());
+}
+
+Tensor LayerNorm::forward(Tensor x) const { return layer_norm(std::move(x), weight, bias, epsilon); }
+
+RmsNorm::RmsNorm(const At& at, std::int64_t width, double epsilon_)
+    : Module(at), weight(at.parameter("weight", {width}, init::ones())), epsilon(epsilon_) {}
+
+Tensor RmsNorm::forward(Tensor x) const { return rms_norm(std::move(x), weight, epsilon); }
+
+}  // namespace headroom
