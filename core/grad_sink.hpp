@@ -28,6 +28,8 @@ class GradSink {
   public:
     /// True if input `i` takes part in differentiation.
     bool wanted(int i) const;
+    /// The shape of input `i`, which must be there.
+    const Shape& shape(int i) const;
     /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half operand.
     GradTarget destination(int i);
     /// As `destination`, and offers the storage of `spent`, which backward reads element by element and needs no more:

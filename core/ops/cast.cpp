@@ -4,6 +4,8 @@
 
 namespace headroom {
 
+namespace ops {
+
 Result<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     Array y = exec.empty(x.shape(), attrs.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
@@ -17,9 +19,11 @@ std::vector<Sample<Cast::Attrs>> Cast::samples() {
             {"empty", {Dtype::f64}, {SampleInput::normal({0, 4})}}};
 }
 
+}  // namespace ops
+
 Tensor cast(Tensor x, Dtype dtype) {
     if (x.dtype() == dtype) return x;
-    return apply<Cast>({dtype}, std::move(x));
+    return apply<ops::Cast>({dtype}, std::move(x));
 }
 
 }  // namespace headroom

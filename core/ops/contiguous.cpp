@@ -4,6 +4,8 @@
 
 namespace headroom {
 
+namespace ops {
+
 Result<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs&, const Array& x) {
     Array y = exec.empty(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
@@ -16,6 +18,8 @@ std::vector<Sample<Contiguous::Attrs>> Contiguous::samples() {
     return {{"matrix", {}, {SampleInput::normal({3, 4})}}, {"empty", {}, {SampleInput::normal({2, 0})}}};
 }
 
-Tensor contiguous(Tensor x) { return apply<Contiguous>({}, std::move(x)); }
+}  // namespace ops
+
+Tensor contiguous(Tensor x) { return apply<ops::Contiguous>({}, std::move(x)); }
 
 }  // namespace headroom

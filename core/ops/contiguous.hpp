@@ -6,6 +6,8 @@
 
 namespace headroom {
 
+namespace ops {
+
 struct Contiguous {
     static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
     struct Attrs {};
@@ -14,6 +16,8 @@ struct Contiguous {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// Always a copy, in row-major order.
 Tensor contiguous(Tensor x);

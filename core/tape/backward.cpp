@@ -169,6 +169,8 @@ bool GradSink::wanted(int i) const {
     return value && value->requires_grad;
 }
 
+const Shape& GradSink::shape(int i) const { return record_->inputs[i].geometry.shape; }
+
 GradTarget GradSink::destination(int i) {
     if (!wanted(i)) return {};
     const Slot& slot = record_->inputs[i];
