@@ -7,9 +7,7 @@
 
 namespace headroom {
 
-namespace ops {
-
-struct Cast {
+struct CastOp {
     static constexpr OpInfo info{.name = "cast", .precision = Precision::full, .passes_gradient = true};
     struct Attrs {
         Dtype dtype = Dtype::f32;
@@ -19,8 +17,6 @@ struct Cast {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
-
-}  // namespace ops
 
 /// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: unlike zero.
 Tensor cast(Tensor x, Dtype dtype);

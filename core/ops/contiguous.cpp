@@ -4,22 +4,18 @@
 
 namespace headroom {
 
-namespace ops {
-
-Result<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs&, const Array& x) {
+Result<ContiguousOp::Saved, Array> ContiguousOp::forward(Exec& exec, const Attrs&, const Array& x) {
     Array y = exec.empty(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
 }
 
-void Contiguous::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
+void ContiguousOp::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
 
-std::vector<Sample<Contiguous::Attrs>> Contiguous::samples() {
+std::vector<Sample<ContiguousOp::Attrs>> ContiguousOp::samples() {
     return {{"matrix", {}, {SampleInput::normal({3, 4})}}, {"empty", {}, {SampleInput::normal({2, 0})}}};
 }
 
-}  // namespace ops
-
-Tensor contiguous(Tensor x) { return apply<ops::Contiguous>({}, std::move(x)); }
+Tensor contiguous(Tensor x) { return apply<ContiguousOp>({}, std::move(x)); }
 
 }  // namespace headroom

@@ -6,9 +6,7 @@
 
 namespace headroom {
 
-namespace ops {
-
-struct Contiguous {
+struct ContiguousOp {
     static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
     struct Attrs {};
     struct Saved {};
@@ -16,8 +14,6 @@ struct Contiguous {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
-
-}  // namespace ops
 
 /// Always a copy, in row-major order.
 Tensor contiguous(Tensor x);
