@@ -82,7 +82,10 @@ class HostDriver final : public Driver {
         madvise(address, bytes, MADV_HUGEPAGE);
     }
     void unmap(std::byte* address, std::size_t bytes) noexcept override {
-        mmap(address, bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0);
+        // Splitting a range may fail when the process has too many; its pages go all the same.
+        if (mmap(address, bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0) == MAP_FAILED) {
+            madvise(address, bytes, MADV_DONTNEED);
+        }
     }
 
     // The processor copies from any address, so that nothing has to be locked.
