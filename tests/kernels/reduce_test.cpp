@@ -39,9 +39,9 @@ const Case kCases[] = {{{5, 7}, {5, 1}},
                        {{4, 1}, {4, 1}},
                        {{6}, {1}},
                        {{}, {}},
-                       {{2, 30000}, {2, 1}},
+                       {{2, 20000}, {2, 1}},
                        {{3, 4}, {3, 4}},
-                       {{5000, 3}, {3}},
+                       {{6000, 3}, {3}},
                        {{2, 3, 2, 3, 2, 3}, {2, 1, 1, 3, 1, 3}}};
 
 /// For each element of x the position of the element of y that it is reduced into.
@@ -303,20 +303,12 @@ TEST(VarianceBackward, AgreesWithFiniteDifferences) {
         dvariance.fill(random);
         moments(stream, x, 1, mean, variance);
         variance_backward(stream, x, mean, dvariance, 1, dx, 0);
-        const auto loss = [&] {
+        const auto expected = test::finite_differences(x, [&] {
             moments(stream, x, 1, mean, variance);
-            double total = 0;
-            for (std::int64_t i = 0; i < variance.elements(); ++i) total += variance.get(i) * dvariance.get(i);
-            return total;
-        };
+            return test::dot(variance, dvariance);
+        });
         for (std::int64_t i = 0; i < x.elements(); ++i) {
-            const double value = x.get(i), step = 1e-6;
-            x.set(i, value + step);
-            const double high = loss();
-            x.set(i, value - step);
-            const double low = loss();
-            x.set(i, value);
-            EXPECT_NEAR(dx.get(i), (high - low) / (2 * step), 1e-8);
+            EXPECT_NEAR(dx.get(i), expected[static_cast<std::size_t>(i)], 1e-8);
         }
     }
 }

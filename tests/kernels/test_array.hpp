@@ -7,6 +7,7 @@
 //     x.fill(random);
 //     kernels::softmax(stream, x, y);
 //     EXPECT_TRUE(y.gaps_untouched());
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -107,6 +108,41 @@ class TestArray {
 
 /// The dtype in which a kernel computes.
 inline Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+
+/// The most by which rounding `value` to `dtype` changes it, subnormal numbers of f16 included.
+inline double rounding(Dtype dtype, double value) {
+    return epsilon(dtype) * std::abs(value) + (dtype == Dtype::f16 ? 0x1p-24 : 0x1p-126);
+}
+
+/// The elements of `source` in another dtype, contiguous.
+inline TestArray converted(const TestArray& source, Dtype dtype) {
+    TestArray result(dtype, source.view().shape);
+    for (std::int64_t i = 0; i < source.elements(); ++i) result.set(i, source.get(i));
+    return result;
+}
+
+/// The gradient of `loss` with respect to x (f64) by central differences: what an analytical one must agree with to
+/// about 1e-8 for values and third derivatives around 1.
+template <class Loss>
+std::vector<double> finite_differences(TestArray& x, Loss&& loss) {
+    constexpr double step = 0x1p-20;
+    std::vector<double> result;
+    for (std::int64_t i = 0; i < x.elements(); ++i) {
+        const double value = x.get(i);
+        x.set(i, value + step);
+        const double high = loss();
+        x.set(i, value - step);
+        result.push_back((high - loss()) / (2 * step));
+        x.set(i, value);
+    }
+    return result;
+}
+
+inline double dot(const TestArray& a, const TestArray& b) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < a.elements(); ++i) sum += a.get(i) * b.get(i);
+    return sum;
+}
 
 /// A short text for SCOPED_TRACE.
 inline std::string describe(const View& view) {
