@@ -50,7 +50,6 @@ using PhiloxBlock = std::array<std::uint32_t, 4>;
 [[gnu::always_inline]] constexpr PhiloxBlock philox_rounds(PhiloxBlock counter, std::uint32_t key0,
                                                            std::uint32_t key1) {
     std::uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
-#pragma GCC unroll 10
     for (int round = 0; round < 10; ++round) {
         const std::uint64_t product0 = std::uint64_t{0xd2511f53u} * c0;
         const std::uint64_t product1 = std::uint64_t{0xcd9e8d57u} * c2;
