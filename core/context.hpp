@@ -28,7 +28,7 @@ struct ContextOptions {
     int threads = 0;                       ///< 0: as many as the machine has processors
     std::size_t memory_limit = 0;          ///< bytes; 0: what the device has
     std::uint64_t seed = 0;                ///< of initialisation and of random ops
-    std::shared_ptr<DeviceMemory> memory;  ///< shared with another context; null: its own
+    std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
 };
 
 /// What a rehearsal must know of the device and its settings to allocate the same bytes.

@@ -1,0 +1,208 @@
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/support/toy_ops.hpp>
+
+namespace headroom {
+namespace {
+
+class TapeTest : public ::testing::Test {
+  protected:
+    Tensor leaf(std::vector<float> values) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        return context.from_host(values, {count}).requires_grad();
+    }
+    PathId path(const char* text) { return context.memory().intern(text); }
+    std::size_t allocated() { return context.memory().statistics().allocated; }
+
+    Context context = Context::cpu({.threads = 1});
+};
+
+TEST_F(TapeTest, DifferentiatesAChain) {
+    Tensor x = leaf({1, 2, 3});
+    Tensor loss = toy::total(toy::mul(toy::mul(x, x), x));
+    EXPECT_EQ(loss.item(), 36.0);
+    backward(loss);
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{3, 12, 27}));
+    EXPECT_EQ(context.tape().size(), 0u);
+}
+
+TEST_F(TapeTest, SumsGradientsOverCallsUntilTheyAreCleared) {
+    Tensor x = leaf({1, 2});
+    backward(toy::total(toy::mul(x, x)));
+    backward(toy::total(toy::mul(x, x)), 10.0);
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{22, 44}));
+    x.zero_grad();
+    EXPECT_FALSE(x.grad().defined());
+}
+
+TEST_F(TapeTest, DifferentiatesSeveralLossesAtOnce) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::mul(x, x);
+    const std::vector<Tensor> losses{toy::total(y), toy::total(toy::mul(y, x))};
+    backward(losses, {1.0, 0.5});
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2 + 1.5f, 4 + 6}));
+}
+
+TEST_F(TapeTest, AccumulatesWhenAValueEntersAnOpTwice) {
+    Tensor x = leaf({2});
+    Tensor y = toy::add(x, x);
+    backward(toy::total(toy::add(y, y)));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{4}));
+}
+
+TEST_F(TapeTest, ZeroFillsTheRestOfAPartialView) {
+    Tensor x = leaf({1, 2, 3, 4});
+    backward(toy::total(toy::mul(x.slice(0, 1, 3), x.slice(0, 2, 4))));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0, 3, 2 + 4, 3}));
+}
+
+TEST_F(TapeTest, TakesOverStorageThatNobodyElseNeeds) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::mul(x, x);
+    const std::byte* storage = y.array().buffer.data();
+    y = toy::tanh(std::move(y));
+    EXPECT_EQ(y.array().buffer.data(), storage);
+    Tensor kept = toy::mul(x, x);
+    Tensor z = toy::tanh(kept);
+    EXPECT_NE(z.array().buffer.data(), kept.array().buffer.data());
+}
+
+TEST_F(TapeTest, DoesNotTakeOverWhatBackwardNeeds) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::tanh(x);  // saved
+    const std::vector<float> before = y.to_vector<float>();
+    const std::byte* storage = y.array().buffer.data();
+    Tensor z = toy::add(std::move(y), x);
+    EXPECT_NE(z.array().buffer.data(), storage);
+    backward(toy::total(std::move(z)));
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(x.grad().to_vector<float>()[i], 2 - before[i] * before[i], 1e-6);
+}
+
+TEST_F(TapeTest, FreesAForwardThatIsDropped) {
+    Tensor x = leaf({1, 2});
+    const std::size_t before = allocated();
+    {
+        Tensor y = toy::mul(x, toy::tanh(x));
+        EXPECT_GT(context.tape().size(), 0u);
+    }
+    EXPECT_EQ(context.tape().size(), 0u);
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(TapeTest, RecordsNothingUnderNoGrad) {
+    Tensor x = leaf({1, 2});
+    NoGrad no_grad(context);
+    Tensor y = toy::mul(x, x);
+    EXPECT_EQ(context.tape().size(), 0u);
+    EXPECT_FALSE(y.needs_grad());
+    EXPECT_THROW(backward(toy::total(y)), Error);
+}
+
+TEST_F(TapeTest, LeavesEverythingAsItWasWhenAnOpThrows) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::mul(x, x);
+    const std::size_t before = allocated();
+    const std::size_t records = context.tape().size();
+    EXPECT_THROW(toy::add(y, leaf({1, 2, 3})), ShapeError);
+    EXPECT_EQ(allocated(), before);
+    EXPECT_EQ(context.tape().size(), records);
+    backward(toy::total(y));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST_F(TapeTest, ClearsWhenBackwardThrows) {
+    Tensor x = leaf({1, 2});
+    const std::size_t before = allocated();
+    toy::Faults faults{.backward = 0};
+    EXPECT_THROW(backward(toy::total(toy::mul(toy::fragile(x, faults), x))), Error);
+    EXPECT_EQ(context.tape().size(), 0u);
+    x.zero_grad();
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(TapeTest, SurvivorsAreLeaves) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::mul(x, x);
+    Tensor loss = toy::total(y);
+    backward(loss);
+    EXPECT_FALSE(y.needs_grad());
+    y.requires_grad();
+    backward(toy::total(toy::mul(y, y)));
+    EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 8}));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST_F(TapeTest, RetainsTheGradientOfAnIntermediate) {
+    Tensor x = leaf({1, 2});
+    Tensor y = toy::mul(x, x);
+    y.retain_grad();
+    backward(toy::total(toy::mul(y, y)));
+    EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 8}));
+}
+
+TEST_F(TapeTest, RefusesABackwardWhoseSavedValuesChanged) {
+    Tensor x = leaf({1, 2});
+    Tensor loss = toy::total(toy::mul(x, x));
+    x.array().buffer.bump_version();
+    EXPECT_THROW(backward(loss), Error);
+}
+
+TEST_F(TapeTest, RefusesALossOfSeveralElements) {
+    Tensor x = leaf({1, 2});
+    EXPECT_THROW(backward(toy::mul(x, x)), ShapeError);
+}
+
+TEST_F(TapeTest, KeepsOnlyBordersOfARecomputedRegion) {
+    context.policy("block", recompute_all());
+    Tensor x = leaf(std::vector<float>(1000, 0.5f));
+    const std::size_t before = allocated();
+    Tensor y;
+    {
+        RegionScope scope(context, path("block"));
+        y = toy::tanh(toy::noisy(toy::mul(toy::tanh(x), x)));
+    }
+    EXPECT_EQ(allocated() - before, 4032u);  // 1000 floats, rounded to 64 bytes
+    Tensor loss = toy::total(y);
+    y.reset();
+    backward(loss);
+    EXPECT_EQ(context.tape().statistics().replayed, 3u);  // the last op's output was kept as the region's result
+}
+
+TEST_F(TapeTest, KeepInsideRecomputeKeeps) {
+    context.policy("block", recompute_all());
+    context.policy("block.inner", keep_all());
+    Tensor x = leaf(std::vector<float>(1000, 0.5f));
+    Tensor loss;
+    {
+        RegionScope scope(context, path("block"));
+        Tensor h = toy::tanh(x);
+        {
+            RegionScope inner(context, path("block.inner"));
+            h = toy::tanh(toy::tanh(toy::tanh(h)));
+        }
+        loss = toy::total(toy::mul(h, h));
+    }
+    backward(loss);
+    // Of the four tanh the inner first two were kept; the inner last one left its region, so the outer decides.
+    EXPECT_EQ(context.tape().statistics().replayed, 2u);
+}
+
+TEST(PathPattern, MatchesSegments) {
+    EXPECT_TRUE(path_matches("blocks.*", "blocks.3"));
+    EXPECT_FALSE(path_matches("blocks.*", "blocks.3.mlp"));
+    EXPECT_FALSE(path_matches("blocks.*", "blocks"));
+    EXPECT_TRUE(path_matches("blocks.**", "blocks.3.mlp"));
+    EXPECT_TRUE(path_matches("**.mlp", "blocks.3.mlp"));
+    EXPECT_TRUE(path_matches("**", ""));
+    EXPECT_TRUE(path_matches("a.**.z", "a.z"));
+    EXPECT_FALSE(path_matches("a.**.z", "a.b"));
+    EXPECT_TRUE(path_matches("", ""));
+    EXPECT_FALSE(path_matches("", "a"));
+}
+
+}  // namespace
+}  // namespace headroom
