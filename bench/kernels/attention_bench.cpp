@@ -1,0 +1,118 @@
+// Attention on packed q, k, v at the sizes of two GPTs and at a long sequence, forward and gradient. GFLOP/s counts
+// what the mask lets through: 4 T S D per head forward, 10 for the gradient, half of it if causal. HEADROOM_THREADS: 2.
+#include <cmath>
+#include <cstdlib>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <headroom/kernels/attention/attention.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+int thread_count() {
+    const char* text = std::getenv("HEADROOM_THREADS");
+    return text != nullptr ? std::max(1, std::atoi(text)) : 2;
+}
+
+struct Problem {
+    explicit Problem(const benchmark::State& state)
+        : batch(state.range(0)),
+          length(state.range(1)),
+          heads(state.range(2)),
+          width(state.range(3)),
+          causal(state.range(4) != 0),
+          row(heads * width),
+          packed(numbers(3)),
+          dpacked(numbers(3)),
+          output(numbers(1)),
+          doutput(numbers(1)),
+          sums(static_cast<std::size_t>(batch * length * heads)) {}
+
+    std::vector<float> numbers(std::int64_t parts) const {
+        std::vector<float> result(static_cast<std::size_t>(parts * batch * length * row));
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<float>(i * 7919 % 257) / 128 - 1;
+        return result;
+    }
+    View slice(std::vector<float>& from, std::int64_t part) const {
+        return {
+            from.data() + part * row, Dtype::f32, {batch, length, heads, width}, {length * 3 * row, 3 * row, width, 1}};
+    }
+    Attention forward() {
+        return {slice(packed, 0),
+                slice(packed, 1),
+                slice(packed, 2),
+                contiguous_view(output.data(), Dtype::f32, {batch, length, heads, width}),
+                contiguous_view(sums.data(), Dtype::f32, {batch, heads, length}),
+                causal,
+                1 / std::sqrt(static_cast<double>(width))};
+    }
+    AttentionGradient gradient() {
+        const Attention f = forward();
+        return {f.q,
+                f.k,
+                f.v,
+                f.o,
+                f.lse,
+                contiguous_view(doutput.data(), Dtype::f32, f.o.shape),
+                slice(dpacked, 0),
+                slice(dpacked, 1),
+                slice(dpacked, 2),
+                0,
+                0,
+                0,
+                causal,
+                f.scale};
+    }
+    /// `products`: matrix products of T x S x D.
+    void count(benchmark::State& state, double products) const {
+        const double flops = 2 * products * static_cast<double>(batch * heads * length * length * width);
+        state.counters["FLOP/s"] =
+            benchmark::Counter(causal ? flops / 2 : flops, benchmark::Counter::kIsIterationInvariantRate);
+    }
+
+    std::int64_t batch, length, heads, width;
+    bool causal;
+    std::int64_t row;
+    std::vector<float> packed, dpacked, output, doutput, sums;
+};
+
+std::byte* align(std::vector<std::byte>& memory) {
+    return memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+}
+
+void forward(benchmark::State& state) {
+    Problem problem(state);
+    StreamState kept;
+    CpuStream stream{thread_count(), &kept};
+    Stream any = stream;
+    const Attention attention = problem.forward();
+    std::vector<std::byte> scratch(attention_scratch(any, attention) + 64);
+    for (auto _ : state) kernels::attention(stream, attention, align(scratch));
+    problem.count(state, 2);
+}
+
+void gradient(benchmark::State& state) {
+    Problem problem(state);
+    StreamState kept;
+    CpuStream stream{thread_count(), &kept};
+    Stream any = stream;
+    std::vector<std::byte> scratch(attention_scratch(any, problem.forward()) + 64);
+    kernels::attention(stream, problem.forward(), align(scratch));
+    const AttentionGradient attention = problem.gradient();
+    scratch.resize(attention_gradient_scratch(any, attention) + 64);
+    for (auto _ : state) attention_gradient(stream, attention, align(scratch));
+    problem.count(state, 5);
+}
+
+void sizes(benchmark::internal::Benchmark* benchmark) {
+    benchmark->UseRealTime()->ArgNames({"batch", "length", "heads", "width", "causal"});
+    benchmark->Args({12, 64, 4, 32, 1})->Args({12, 64, 4, 32, 0})->Args({4, 256, 12, 64, 1})->Args({1, 2048, 8, 64, 1});
+    benchmark->Args({1, 1024, 8, 128, 1});
+}
+BENCHMARK(forward)->Apply(sizes);
+BENCHMARK(gradient)->Apply(sizes);
+
+}  // namespace
+}  // namespace headroom::kernels
