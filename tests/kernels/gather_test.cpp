@@ -1,0 +1,196 @@
+#include <headroom/kernels/gather/gather.hpp>
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/test_array.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::describe;
+using test::kFloating;
+using test::kLayouts;
+using test::Layout;
+using test::TestArray;
+
+constexpr Dtype kAll[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64,
+                          Dtype::i32, Dtype::i64, Dtype::u8,   Dtype::boolean};
+
+/// Row-major position in `shape` of element i of `walked`, with the position along `axis` replaced.
+std::int64_t position(const Shape& shape, const Shape& walked, std::int64_t i, int axis, std::int64_t replaced) {
+    const Strides strides = contiguous_strides(shape);
+    std::int64_t result = 0;
+    for (int k = walked.rank() - 1; k >= 0; --k) {
+        result += (k == axis ? replaced : i % walked[k]) * strides[k];
+        i /= walked[k];
+    }
+    return result;
+}
+
+std::int64_t along(const Shape& shape, std::int64_t i, int axis) {
+    return i / contiguous_strides(shape)[axis] % shape[axis];
+}
+
+struct Case {
+    Shape x, index;
+    int axis;
+};
+
+// Along the last, a middle and the first axis; an index smaller and longer than x; longer than one block.
+const Case kCases[] = {{{4, 5}, {4, 3}, 1},
+                       {{4, 5}, {2, 9}, 1},
+                       {{4, 5}, {3, 5}, 0},
+                       {{4, 5}, {9, 2}, 0},
+                       {{2, 3, 4}, {2, 6, 4}, 1},
+                       {{2, 3, 4}, {2, 3, 2}, 2},
+                       {{6}, {4}, 0},
+                       {{2, 600}, {2, 700}, 1},
+                       {{3, 600}, {2, 600}, 0},
+                       {{2, 1, 3, 2}, {1, 1, 3, 5}, 3}};
+
+TEST(Gather, FollowsIndicesForEveryDtypeLayoutAndAxis) {
+    std::mt19937_64 random(61);
+    CpuStream stream{.threads = 2};
+    for (const Case& c : kCases) {
+        for (const Dtype dtype : kAll) {
+            for (const Layout layout : kLayouts) {
+                TestArray x(dtype, c.x, layout), y(dtype, c.index, layout);
+                TestArray index(dtype == Dtype::f32 ? Dtype::i32 : Dtype::i64, c.index, layout);
+                x.fill_indices(random, 100);
+                index.fill_indices(random, c.x[c.axis]);
+                gather(stream, x, c.axis, index, y);
+                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    ASSERT_EQ(y.get(i), x.get(position(c.x, c.index, i, c.axis, index.get_integer(i)))) << describe(x);
+                }
+                ASSERT_TRUE(y.gaps_untouched());
+            }
+        }
+    }
+}
+
+TEST(ScatterAdd, AddsWhereIndicesSayForEveryDtypeLayoutAndBeta) {
+    std::mt19937_64 random(62);
+    CpuStream stream{.threads = 2};
+    for (const Case& c : kCases) {
+        for (const Dtype dtype : kFloating) {
+            for (const Layout layout : kLayouts) {
+                for (const float beta : {0.0f, 1.0f}) {
+                    TestArray y(dtype, c.x, layout), source(dtype, c.index, layout);
+                    TestArray index(Dtype::i64, c.index, layout);
+                    source.fill_indices(random, 10);  // few meet in one element: exact in bf16, too
+                    index.fill_indices(random, c.x[c.axis]);
+                    for (std::int64_t i = 0; beta != 0 && i < y.elements(); ++i) y.set(i, 1);
+                    std::vector<double> expected(static_cast<std::size_t>(y.elements()), beta != 0 ? 1 : 0);
+                    for (std::int64_t i = 0; i < source.elements(); ++i) {
+                        const auto to = position(c.x, c.index, i, c.axis, index.get_integer(i));
+                        expected[static_cast<std::size_t>(to)] += source.get(i);
+                    }
+                    scatter_add(stream, c.axis, index, source, y, beta);
+                    ASSERT_EQ(y.values(), expected) << describe(y);
+                    ASSERT_TRUE(y.gaps_untouched());
+                }
+            }
+        }
+    }
+}
+
+TEST(ScatterAdd, ReadsOnlyThePartOfTheSourceThatHasIndices) {
+    CpuStream stream;
+    TestArray y(Dtype::f32, {2, 3}), source(Dtype::f32, {2, 4}), index(Dtype::i64, {1, 2});
+    for (int i = 0; i < 8; ++i) source.set(i, i + 1);
+    index.set(0, 2), index.set(1, 2);
+    scatter_add(stream, 1, index, source, y, 0);
+    EXPECT_EQ(y.values(), (std::vector<double>{0, 0, 3, 0, 0, 0}));
+}
+
+TEST(ScatterAdd, ScalesWhatIsThere) {
+    CpuStream stream;
+    TestArray y(Dtype::f16, {3}), source(Dtype::f32, {1}), index(Dtype::i64, {1});
+    for (int i = 0; i < 3; ++i) y.set(i, 4);
+    source.set(0, 1), index.set(0, 1);
+    scatter_add(stream, 0, index, source, y, 0.5f);
+    EXPECT_EQ(y.values(), (std::vector<double>{2, 3, 2}));
+}
+
+TEST(IndexSelect, AndItsGradientAreRightForEveryDtypeLayoutAndAxis) {
+    std::mt19937_64 random(63);
+    CpuStream stream{.threads = 2};
+    for (const Shape& shape : {Shape{4, 5}, Shape{2, 3, 4}, Shape{3, 600}, Shape{6}}) {
+        for (int axis = 0; axis < shape.rank(); ++axis) {
+            for (const Dtype dtype : kFloating) {
+                for (const Layout layout : kLayouts) {
+                    Shape selected = shape;
+                    selected[axis] = 7;
+                    TestArray x(dtype, shape, layout), index(Dtype::i32, {7}, layout), y(dtype, selected, layout);
+                    TestArray dy(dtype, selected, layout), dx(Dtype::f32, shape, layout);
+                    x.fill(random);
+                    dy.fill_indices(random, 10);
+                    index.fill_indices(random, shape[axis]);
+                    index_select(stream, x, axis, index, y);
+                    index_select_backward(stream, axis, index, dy, dx, 0);
+                    std::vector<double> expected(static_cast<std::size_t>(dx.elements()));
+                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                        const auto from =
+                            position(shape, selected, i, axis, index.get_integer(along(selected, i, axis)));
+                        ASSERT_EQ(y.get(i), x.get(from)) << describe(x) << " axis " << axis;
+                        expected[static_cast<std::size_t>(from)] += dy.get(i);
+                    }
+                    ASSERT_EQ(dx.values(), expected) << describe(x) << " axis " << axis;
+                    ASSERT_TRUE(y.gaps_untouched() && dx.gaps_untouched());
+                }
+            }
+        }
+    }
+}
+
+TEST(Gather, RefusesIndicesOutsideBeforeWriting) {
+    CpuStream stream;
+    TestArray x(Dtype::f32, {2, 3}), index(Dtype::i64, {2, 2}), y(Dtype::f32, {2, 2}), list(Dtype::i64, {2});
+    for (const double wrong : {3.0, -1.0}) {
+        for (int i = 0; i < 4; ++i) index.set(i, i == 1 ? wrong : 0);
+        list.set(0, 0), list.set(1, wrong);
+        try {
+            gather(stream, x, 1, index, y);
+            ADD_FAILURE() << "accepted";
+        } catch (const ShapeError& error) {
+            EXPECT_THAT(error.what(), testing::HasSubstr("position 1 is outside of [0, 3)"));
+        }
+        EXPECT_THROW(scatter_add(stream, 1, index, y, x, 0), ShapeError);
+        EXPECT_THROW(index_select(stream, x, 1, list, y), ShapeError);
+        EXPECT_THROW(index_select_backward(stream, 1, list, y, x, 0), ShapeError);
+        EXPECT_TRUE(std::isnan(y.get(0)) && std::isnan(x.get(0)));
+    }
+}
+
+TEST(Gather, TakesEmptyViewsAndScalars) {
+    CpuStream stream;
+    TestArray x(Dtype::f32, {2, 3}), index(Dtype::i64, {2, 0}), y(Dtype::f32, {2, 0});
+    gather(stream, x, 1, index, y);
+    scatter_add(stream, 1, index, y, x, 0);
+    EXPECT_EQ(x.values(), std::vector<double>(6, 0.0));
+}
+
+TEST(ScatterAdd, GivesTheSameBitsForAnyNumberOfThreads) {
+    std::mt19937_64 random(64);
+    for (const int axis : {0, 1}) {
+        TestArray index(Dtype::i64, {300, 300}), source(Dtype::f32, {300, 300});
+        index.fill_indices(random, 20);
+        source.fill(random);
+        std::vector<std::vector<std::byte>> results;
+        for (const int threads : {1, 2, 5}) {
+            CpuStream stream{.threads = threads};
+            TestArray y(Dtype::f32, axis == 0 ? Shape{20, 300} : Shape{300, 20});
+            scatter_add(stream, axis, index, source, y, 0);
+            results.push_back(y.memory());
+        }
+        EXPECT_EQ(results[0], results[1]);
+        EXPECT_EQ(results[0], results[2]);
+    }
+}
+
+}  // namespace
+}  // namespace headroom::kernels
