@@ -28,7 +28,8 @@ namespace detail {
     return exponent + s * p;
 }
 
-/// 2^x for x in [-1000, 1000], relative error below 2^-34.
+/// 2^x for x in [-1000, 1000], relative error below 2^-34; a number without
+/// meaning elsewhere.
 [[gnu::always_inline]] constexpr double exp2_wide(double x) {
     const double shifted = x + 0x1.8p52;
     const double f = x - (shifted - 0x1.8p52);
@@ -43,28 +44,27 @@ namespace detail {
     return p * std::bit_cast<double>((std::bit_cast<std::uint64_t>(shifted) + 1023) << 52);
 }
 
-/// y where |y| <= 2^25, else an even number; so that it fits an integer.
-[[gnu::always_inline]] constexpr float fold(float y) { return magnitude(y) <= 0x1p25f ? y : 2.0f; }
-
 }  // namespace detail
 
 /// x to the power of y as C defines it: 1 for y = 0 or x = 1, NaN for x < 0 unless y is an integer. Within 1 ulp.
 [[gnu::always_inline]] constexpr float pow(float x, float y) {
+    // Conditions are joined by & and |: && would be a branch, which keeps loops from being vectorised.
     const float a = detail::magnitude(x);
-    const double finite = detail::log2_wide(static_cast<double>(a));
-    const double logarithm =
-        a == 0.0f ? -static_cast<double>(kInfinity) : (a < kInfinity ? finite : static_cast<double>(a));
-    const double product = static_cast<double>(y) * logarithm;
-    const double low = product < -200.0 ? -200.0 : product;
-    const auto value = static_cast<float>(detail::exp2_wide(low > 200.0 ? 200.0 : low));
-    const float positive = y == 0.0f || (a == 1.0f && (y == y || x == 1.0f)) ? 1.0f : value;
+    const double product = static_cast<double>(y) * detail::log2_wide(static_cast<double>(a));
+    const double power = detail::exp2_wide(product);
+    const auto finite = static_cast<float>(product < -200.0 ? 0.0 : (product > 200.0 ? 0x1p200 : power));
+    const float extreme = (y > 0.0f) == (a == 0.0f) ? 0.0f : kInfinity;
+    const float value = (a == 0.0f) | (a == kInfinity) ? extreme : finite;
+    const float number = (x != x) | (y != y) ? kNan : value;
+    const bool one = (y == 0.0f) | (x == 1.0f) | ((a == 1.0f) & (y == y));
+    const float positive = one ? 1.0f : number;
 
-    const float folded = detail::fold(y);
-    const auto whole = static_cast<std::int32_t>(folded);
-    const bool integer = static_cast<float>(whole) == folded;
-    const bool negative = std::bit_cast<std::int32_t>(x) < 0;
-    const float with_sign = negative && (whole & 1) != 0 && integer ? -positive : positive;
-    return x < 0.0f && !integer && a < kInfinity ? kNan : with_sign;
+    const double shifted = static_cast<double>(y) + 0x1.8p52;
+    const bool even = detail::magnitude(y) >= 0x1p25f;  // all floats are from there on
+    const bool integer = even | (shifted - 0x1.8p52 == static_cast<double>(y));
+    const bool odd = integer & !even & ((std::bit_cast<std::uint64_t>(shifted) & 1) != 0);
+    const float with_sign = odd & (std::bit_cast<std::int32_t>(x) < 0) ? -positive : positive;
+    return (x < 0.0f) & !integer & (a < kInfinity) ? kNan : with_sign;
 }
 
 template <std::same_as<double> T>
