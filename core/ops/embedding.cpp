@@ -1,0 +1,68 @@
+#include <headroom/core/ops/embedding.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/embedding/embedding.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+void check(const Array& table, const Array& ids) {
+    if (!is_floating(table.dtype)) {
+        throw DtypeError(fmt::format("embedding: the table must be floating, got {}", name(table.dtype)));
+    }
+    if (ids.dtype != Dtype::i32 && ids.dtype != Dtype::i64) {
+        throw DtypeError(fmt::format("embedding: ids must be i32 or i64, got {}", name(ids.dtype)));
+    }
+    if (table.rank() != 2) {
+        throw ShapeError(fmt::format("embedding: the table must be [V, D], got {}", table.shape().text()));
+    }
+    if (ids.rank() == kMaxRank) {
+        throw ShapeError(fmt::format("embedding: ids {} have too many axes; reshape them", ids.shape().text()));
+    }
+}
+
+}  // namespace
+
+Result<Embedding::Saved, Array> Embedding::forward(Exec& exec, const Attrs&, const Array& table, const Array& ids) {
+    check(table, ids);
+    Shape shape = ids.shape();
+    shape.push_back(table.size(1));
+    Array y = exec.empty(shape, table.dtype);
+    exec.launch([&](auto& stream) { kernels::embedding(stream, table.view(), ids.view(), y.view()); });
+    return {{ids}, std::move(y)};
+}
+
+void Embedding::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
+    const auto dtable = sink.destination(0);
+    if (!dtable) return;
+    const View ids = saved.ids.view();
+    const Scratch scratch = exec.scratch(kernels::embedding_backward_scratch(exec.stream(), ids, dtable.view()));
+    exec.launch([&](auto& stream) {
+        kernels::embedding_backward(stream, ids, dy.view(), dtable.view(), dtable.beta, scratch.data());
+    });
+}
+
+std::vector<Sample<Embedding::Attrs>> Embedding::samples() {
+    using I = SampleInput;
+    return {
+        {"sequence", {}, {I::normal({5, 3}), I::index({7}, 5)}},
+        {"batches", {}, {I::normal({4, 2}), I::index({2, 3}, 4)}},
+        {"one", {}, {I::normal({4, 3}), I::index({}, 4)}},
+        {"no ids", {}, {I::normal({4, 3}), I::index({0}, 4)}},
+        {"no width", {}, {I::normal({4, 0}), I::index({3}, 4)}},
+        {"the table's rank", {}, {I::normal({5}), I::index({3}, 5)}, "embedding: the table must be [V, D]"},
+        {"the table's dtype", {}, {I::index({5, 3}, 2), I::index({3}, 5)}, "embedding: the table must be floating"},
+        {"the ids' dtype", {}, {I::normal({5, 3}), I::normal({3})}, "embedding: ids must be i32 or i64"},
+    };
+}
+
+}  // namespace ops
+
+Tensor embedding(Tensor table, Tensor ids) { return apply<ops::Embedding>({}, std::move(table), std::move(ids)); }
+
+}  // namespace headroom

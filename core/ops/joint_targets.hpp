@@ -1,0 +1,46 @@
+#pragma once
+// Destinations for a kernel that writes the gradients of several inputs in one launch. Inputs that are one value, or
+// views of one, may share memory there: then nothing is overwritten, everything is added. Ops that launch once per
+// input use `GradSink::destination` alone.
+//
+//     JointTargets targets(exec, sink);
+//     const JointTarget& dgamma = targets.ask(1);
+//     const JointTarget& dx = targets.ask(0, dy);   // last, since it may take over dy's storage
+//     launch(... dx.pointer(), dx.beta, dgamma.pointer(), dgamma.beta ...);
+#include <array>
+#include <cstddef>
+
+#include <headroom/core/exec.hpp>
+#include <headroom/core/grad_sink.hpp>
+
+namespace headroom {
+
+/// Where the gradient of one input goes.
+struct JointTarget {
+    View view;
+    float beta = 0.0f;
+    bool wanted = false;
+
+    explicit operator bool() const { return wanted; }
+    const View* pointer() const { return wanted ? &view : nullptr; }
+};
+
+/// At most four. References stay valid, but `beta` may change until the last one was asked for.
+class JointTargets {
+  public:
+    JointTargets(Exec& exec, GradSink& sink) : exec_(exec), sink_(sink) {}
+
+    const JointTarget& ask(int input) { return add(sink_.destination(input)); }
+    /// As `GradSink::destination(input, spent)`; must be the last. Take `spent.view()` before.
+    const JointTarget& ask(int input, Array& spent) { return add(sink_.destination(input, spent)); }
+
+  private:
+    const JointTarget& add(const GradTarget& target);
+
+    Exec& exec_;
+    GradSink& sink_;
+    std::array<JointTarget, 4> targets_;
+    std::size_t count_ = 0;
+};
+
+}  // namespace headroom

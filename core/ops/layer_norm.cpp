@@ -1,0 +1,97 @@
+#include <headroom/core/ops/layer_norm.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/joint_targets.hpp>
+#include <headroom/kernels/layer_norm/layer_norm.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+void check_parameter(const char* what, const Array& parameter, const Array& x) {
+    if (!parameter.defined()) return;
+    if (!is_floating(parameter.dtype)) {
+        throw DtypeError(fmt::format("layer_norm: {} must be floating, got {}", what, name(parameter.dtype)));
+    }
+    if (parameter.rank() != 1 || parameter.size(0) != x.size(-1)) {
+        throw ShapeError(fmt::format("layer_norm: {} {} does not match x {}; it must be [{}]", what,
+                                     parameter.shape().text(), x.shape().text(), x.size(-1)));
+    }
+}
+
+void check(const Array& x, const Array& gamma, const Array& beta, double epsilon) {
+    if (!is_floating(x.dtype)) throw DtypeError(fmt::format("layer_norm: x must be floating, got {}", name(x.dtype)));
+    if (x.rank() == 0) throw ShapeError("layer_norm: x has no axis to normalise over, its shape is []");
+    if (!(epsilon >= 0)) throw Error(fmt::format("layer_norm: epsilon must not be negative, got {}", epsilon));
+    check_parameter("gamma", gamma, x);
+    check_parameter("beta", beta, x);
+}
+
+}  // namespace
+
+Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
+                                                   const Array& beta) {
+    check(x, gamma, beta, attrs.epsilon);
+    Shape rows = x.shape();
+    rows.erase(rows.rank() - 1);
+    const Dtype compute = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    Array y = exec.empty(x.shape(), x.dtype);
+    Array mean = exec.empty(rows, compute);
+    Array rstd = exec.empty(rows, compute);
+    const View gamma_view = gamma.view(), beta_view = beta.view();
+    exec.launch([&](auto& stream) {
+        kernels::layer_norm(stream, x.view(), gamma.defined() ? &gamma_view : nullptr,
+                            beta.defined() ? &beta_view : nullptr, attrs.epsilon, y.view(), mean.view(), rstd.view());
+    });
+    return {{x, gamma, std::move(mean), std::move(rstd)}, std::move(y)};
+}
+
+void LayerNorm::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
+    const View x = saved.x.view(), gamma = saved.gamma.view(), dy_view = dy.view();
+    JointTargets targets(exec, sink);
+    const JointTarget& dgamma = targets.ask(1);
+    const JointTarget& dbeta = targets.ask(2);
+    const JointTarget& dx = targets.ask(0, dy);
+    const Scratch scratch = exec.scratch(kernels::layer_norm_backward_scratch(exec.stream(), x));
+    exec.launch([&](auto& stream) {
+        kernels::layer_norm_backward(stream, x, dy_view, saved.gamma.defined() ? &gamma : nullptr, saved.mean.view(),
+                                     saved.rstd.view(),
+                                     {.x = dx.pointer(),
+                                      .x_beta = dx.beta,
+                                      .gamma = dgamma.pointer(),
+                                      .gamma_beta = dgamma.beta,
+                                      .beta = dbeta.pointer(),
+                                      .beta_beta = dbeta.beta},
+                                     scratch.data());
+    });
+}
+
+std::vector<Sample<LayerNorm::Attrs>> LayerNorm::samples() {
+    using I = SampleInput;
+    return {
+        {"rows", {}, {I::normal({4, 6}), I::normal({6}), I::normal({6})}},
+        {"batches", {.epsilon = 1e-3}, {I::normal({2, 3, 5}), I::normal({5}), I::normal({5})}},
+        {"no parameters", {}, {I::normal({3, 5}), I::none(), I::none()}},
+        {"no beta", {}, {I::normal({3, 5}), I::normal({5}), I::none()}},
+        {"no gamma", {}, {I::normal({3, 5}), I::none(), I::normal({5})}},
+        {"one row", {}, {I::normal({7}), I::normal({7}), I::normal({7})}},
+        {"no rows", {}, {I::normal({0, 5}), I::normal({5}), I::normal({5})}},
+        {"gamma", {}, {I::normal({4, 6}), I::normal({4}), I::none()}, "layer_norm: gamma [4]"},
+        {"beta", {}, {I::normal({4, 6}), I::none(), I::normal({1, 6})}, "layer_norm: beta [1, 6]"},
+        {"no axis", {}, {I::normal({}), I::none(), I::none()}, "layer_norm: x has no axis"},
+        {"integers", {}, {I::index({4, 6}, 3), I::none(), I::none()}, "layer_norm: x must be floating"},
+        {"epsilon", {.epsilon = -1}, {I::normal({4, 6}), I::none(), I::none()}, "layer_norm: epsilon"},
+    };
+}
+
+}  // namespace ops
+
+Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, double epsilon) {
+    return apply<ops::LayerNorm>({epsilon}, std::move(x), std::move(gamma), std::move(beta));
+}
+
+}  // namespace headroom

@@ -1,0 +1,37 @@
+#pragma once
+// Layer normalisation over the last axis (Ba, Kiros and Hinton 2016, arXiv:1607.06450). For other axes transpose first;
+// without removing the mean see rms_norm.hpp.
+//
+//     Tensor y = layer_norm(x, gamma, beta);      // x [12, 64, 128], gamma and beta [128]
+//     Tensor z = layer_norm(x, gamma, {}, 1e-6);  // no beta
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+struct LayerNorm {
+    static constexpr OpInfo info{.name = "layer_norm", .precision = Precision::full};
+    struct Attrs {
+        double epsilon = 1e-5;
+    };
+    struct Saved {
+        Array x;
+        Array gamma;
+        Array mean;
+        Array rstd;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
+                                        const Array& beta);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// (x - mean) / sqrt(variance + epsilon) * gamma + beta along the last axis, the variance over n; x [..., n], gamma and
+/// beta [n] or undefined (1 and 0). Floating dtypes, also different ones; the result has x's, computed in f32 (f64 for
+/// f64). Errors: ShapeError, DtypeError.
+Tensor layer_norm(Tensor x, Tensor gamma = {}, Tensor beta = {}, double epsilon = 1e-5);
+
+}  // namespace headroom

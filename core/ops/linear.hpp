@@ -1,0 +1,33 @@
+#pragma once
+// The affine map of the last axis: what a linear layer computes. Its gradients go straight where they belong: the
+// weight's into the parameter's gradient. For general products of matrices see matmul.hpp.
+//
+//     Tensor weight = context.from_host(values, {512, 128}).requires_grad();   // [out, in]
+//     Tensor y = linear(x, weight, bias);     // x [12, 64, 128] -> y [12, 64, 512]
+//     Tensor z = linear(x, weight);           // no bias
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+struct Linear {
+    static constexpr OpInfo info{.name = "linear", .cost = Cost::expensive, .precision = Precision::half};
+    struct Attrs {};
+    struct Saved {
+        Array x;
+        Array weight;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                        const Array& bias);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// x [..., in], weight [out, in], bias [out] or undefined -> x weight^T + bias [..., out]. Floating dtypes; different
+/// ones are cast to the widest, under `Autocast` to the half dtype. Errors: ShapeError, DtypeError.
+Tensor linear(Tensor x, Tensor weight, Tensor bias = {});
+
+}  // namespace headroom

@@ -1,0 +1,78 @@
+#include <headroom/core/ops/matmul.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/products.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+/// The axes before the last two.
+Shape batch_of(const Shape& shape) { return Shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 2)); }
+
+Shape shape_of_product(const Array& a, const Array& b) {
+    if (!is_floating(a.dtype) || a.dtype != b.dtype) {
+        throw DtypeError(
+            fmt::format("matmul: operands must be floating, got {} and {}; use cast()", name(a.dtype), name(b.dtype)));
+    }
+    if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2)) {
+        throw ShapeError(fmt::format("matmul: {} x {} do not fit; they must be [..., m, k] x [..., k, n]",
+                                     a.shape().text(), b.shape().text()));
+    }
+    Shape shape = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
+    shape.push_back(a.size(-2));
+    shape.push_back(b.size(-1));
+    return shape;
+}
+
+}  // namespace
+
+Result<Matmul::Saved, Array> Matmul::forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
+    Array c = exec.empty(shape_of_product(a, b), a.dtype);
+    product(exec, {.a = a.view(), .b = b.view(), .c = c.view()});
+    return {{a, b}, std::move(c)};
+}
+
+void Matmul::backward(Exec& exec, const Attrs&, const Saved& saved, Array dc, GradSink sink) {
+    if (const auto da = sink.destination(0)) {
+        product_to(exec, dc.view(), kernels::transposed(saved.b.view()), da.view(), da.beta);
+    }
+    if (const auto db = sink.destination(1)) {
+        product_to(exec, kernels::transposed(saved.a.view()), dc.view(), db.view(), db.beta);
+    }
+}
+
+std::vector<Sample<Matmul::Attrs>> Matmul::samples() {
+    using I = SampleInput;
+    return {
+        {"matrices", {}, {I::normal({3, 4}), I::normal({4, 5})}},
+        {"batches", {}, {I::normal({2, 3, 2}), I::normal({2, 2, 4})}},
+        {"one matrix on the right", {}, {I::normal({2, 3, 2}), I::normal({2, 4})}},
+        {"one matrix on the left", {}, {I::normal({3, 2}), I::normal({2, 2, 4})}},
+        {"both broadcast", {}, {I::normal({2, 1, 2, 3}), I::normal({3, 3, 2})}},
+        {"no rows", {}, {I::normal({0, 4}), I::normal({4, 5})}},
+        {"no inner axis", {}, {I::normal({3, 0}), I::normal({0, 5})}},
+        {"no batches", {}, {I::normal({0, 2, 3}), I::normal({3, 2})}},
+        {"sizes", {}, {I::normal({3, 4}), I::normal({3, 4})}, "matmul: [3, 4] x [3, 4] do not fit"},
+        {"batch sizes", {}, {I::normal({2, 3, 4}), I::normal({3, 4, 5})}, "matmul"},
+        {"integers", {}, {I::index({3, 4}, 5), I::normal({4, 5})}, "matmul: operands must be floating"},
+    };
+}
+
+}  // namespace ops
+
+Tensor matmul(Tensor a, Tensor b) {
+    const bool row = a.defined() && a.rank() == 1, column = b.defined() && b.rank() == 1;
+    if (row) a = a.unsqueeze(0);
+    if (column) b = b.unsqueeze(1);
+    Tensor c = apply<ops::Matmul>({}, std::move(a), std::move(b));
+    if (column) c = c.squeeze(-1);
+    if (row) c = c.squeeze(column ? -1 : -2);
+    return c;
+}
+
+}  // namespace headroom
