@@ -10,7 +10,7 @@ foreach(name IN LISTS libraries)
             FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 install(TARGETS ${targets} EXPORT headroom)
-install(FILES ${PROJECT_SOURCE_DIR}/headroom.hpp ${HEADROOM_INCLUDE_ROOTS}/memory/headroom/config.hpp
+install(FILES ${HEADROOM_INCLUDE_ROOTS}/umbrella/headroom/headroom.hpp ${HEADROOM_INCLUDE_ROOTS}/memory/headroom/config.hpp
               ${HEADROOM_INCLUDE_ROOTS}/memory/headroom/version.hpp
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom)
 
