@@ -1,0 +1,77 @@
+// Cross-entropy and softmax in f32, forward and gradient, with the classes of a character and of a GPT-2 vocabulary.
+// Items are logits. The gradient of cross-entropy is written over the logits, as a loss over chunks does.
+#include <benchmark/benchmark.h>
+
+#include <headroom/kernels/cross_entropy/cross_entropy.hpp>
+#include <headroom/kernels/softmax/softmax.hpp>
+
+#include "floats.hpp"
+
+namespace headroom::kernels {
+namespace {
+
+using bench::Floats;
+
+struct Loss {
+    explicit Loss(const benchmark::State& state)
+        : shape{state.range(0), state.range(1)},
+          logits(shape),
+          output(shape),
+          lse({shape[0]}),
+          loss(Shape{}),
+          indices(static_cast<std::size_t>(shape[0])),
+          targets(contiguous_view(indices.data(), Dtype::i64, {shape[0]})) {
+        for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 31) % shape[1];
+    }
+    void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.elements()); }
+
+    CpuStream stream{.threads = bench::thread_count()};
+    Shape shape;
+    Floats logits, output, lse, loss;
+    std::vector<std::int64_t> indices;
+    View targets;
+};
+
+void cross_entropy_forward(benchmark::State& state) {
+    Loss loss(state);
+    for (auto _ : state) {
+        cross_entropy(loss.stream, loss.logits, loss.targets, {}, loss.loss, 0, loss.lse);
+        benchmark::ClobberMemory();
+    }
+    loss.count(state);
+}
+
+void cross_entropy_gradient(benchmark::State& state) {
+    Loss loss(state);
+    for (auto _ : state) {
+        cross_entropy_backward(loss.stream, loss.logits, loss.targets, {}, loss.lse, loss.loss, loss.logits, 0);
+        benchmark::ClobberMemory();
+    }
+    loss.count(state);
+}
+
+void softmax_forward(benchmark::State& state) {
+    Loss loss(state);
+    for (auto _ : state) {
+        softmax(loss.stream, loss.logits, loss.output);
+        benchmark::ClobberMemory();
+    }
+    loss.count(state);
+}
+
+void softmax_gradient(benchmark::State& state) {
+    Loss loss(state);
+    for (auto _ : state) {
+        softmax_backward(loss.stream, loss.output, loss.logits, loss.logits, 0);
+        benchmark::ClobberMemory();
+    }
+    loss.count(state);
+}
+
+BENCHMARK(cross_entropy_forward)->Args({768, 65})->Args({1024, 50257})->UseRealTime();
+BENCHMARK(cross_entropy_gradient)->Args({768, 65})->Args({1024, 50257})->UseRealTime();
+BENCHMARK(softmax_forward)->Args({768, 65})->Args({768, 1000})->Args({1024, 50257})->UseRealTime();
+BENCHMARK(softmax_gradient)->Args({768, 65})->Args({768, 1000})->Args({1024, 50257})->UseRealTime();
+
+}  // namespace
+}  // namespace headroom::kernels

@@ -1,0 +1,35 @@
+#pragma once
+// Arrays of floats for benchmarks of kernels, and the number of threads: HEADROOM_THREADS, or 2.
+//
+//     Floats x({768, 128});
+//     CpuStream stream{.threads = thread_count()};
+//     kernels::softmax(stream, x, x);
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::bench {
+
+inline int thread_count() {
+    const char* text = std::getenv("HEADROOM_THREADS");
+    return text != nullptr ? std::max(1, std::atoi(text)) : 2;
+}
+
+class Floats {
+  public:
+    explicit Floats(const Shape& shape) : values_(static_cast<std::size_t>(shape.elements())), shape_(shape) {
+        for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>(i * 7919 % 257) / 128 - 1;
+    }
+    View view() { return contiguous_view(values_.data(), Dtype::f32, shape_); }
+    operator View() { return view(); }
+    std::int64_t bytes() const { return shape_.elements() * static_cast<std::int64_t>(sizeof(float)); }
+
+  private:
+    std::vector<float> values_;
+    Shape shape_;
+};
+
+}  // namespace headroom::bench

@@ -1,0 +1,85 @@
+// One step of AdamW and SGD and the norm of the gradients, in f32. Bytes are all that is read and written. `copy` is
+// what memory allows.
+#include <cstring>
+
+#include <benchmark/benchmark.h>
+
+#include <headroom/kernels/norm/norm.hpp>
+#include <headroom/kernels/optimizer/adamw.hpp>
+#include <headroom/kernels/optimizer/sgd.hpp>
+#include <headroom/kernels/parallel.hpp>
+
+#include "floats.hpp"
+
+namespace headroom::kernels {
+namespace {
+
+using bench::Floats;
+
+struct Range {
+    explicit Range(const benchmark::State& state)
+        : parameter({state.range(0)}), gradient({state.range(0)}), first({state.range(0)}), second({state.range(0)}) {
+        auto* v = second.view().as<float>();
+        for (std::int64_t i = 0; i < state.range(0); ++i) v[i] *= v[i];
+    }
+    CpuStream stream{.threads = bench::thread_count()};
+    Floats parameter, gradient, first, second, multiplier{Shape{}};
+};
+
+void adamw_step(benchmark::State& state) {
+    Range range(state);
+    for (auto _ : state) {
+        adamw(range.stream, {}, range.multiplier, range.gradient, range.parameter, range.first, range.second);
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * 7 * range.parameter.bytes());
+}
+
+void sgd_step(benchmark::State& state) {
+    Range range(state);
+    const View velocity = range.first;
+    for (auto _ : state) {
+        sgd(range.stream, {.momentum = 0.9}, range.multiplier, range.gradient, range.parameter, &velocity);
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * 5 * range.parameter.bytes());
+}
+
+void squares(benchmark::State& state) {
+    Range range(state);
+    double result = 0;
+    for (auto _ : state) {
+        sum_of_squares(range.stream, range.gradient, contiguous_view(&result, Dtype::f64, {}), 0);
+        benchmark::DoNotOptimize(result);
+    }
+    state.SetBytesProcessed(state.iterations() * range.gradient.bytes());
+}
+
+void finite(benchmark::State& state) {
+    Range range(state);
+    for (auto _ : state) benchmark::DoNotOptimize(all_finite(range.stream, range.gradient));
+    state.SetBytesProcessed(state.iterations() * range.gradient.bytes());
+}
+
+void copy(benchmark::State& state) {
+    Range range(state);
+    const View from = range.gradient, to = range.parameter;
+    const std::int64_t pieces = 16;
+    for (auto _ : state) {
+        parallel_for(range.stream, pieces, from.elements(), [&](std::int64_t piece) {
+            const std::int64_t begin = from.elements() * piece / pieces, end = from.elements() * (piece + 1) / pieces;
+            std::memcpy(to.at(begin), from.at(begin), static_cast<std::size_t>(end - begin) * sizeof(float));
+        });
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * 2 * range.gradient.bytes());
+}
+
+BENCHMARK(adamw_step)->Arg(1000000)->Arg(30000000)->UseRealTime();
+BENCHMARK(sgd_step)->Arg(1000000)->Arg(30000000)->UseRealTime();
+BENCHMARK(squares)->Arg(1000000)->Arg(30000000)->UseRealTime();
+BENCHMARK(finite)->Arg(1000000)->Arg(30000000)->UseRealTime();
+BENCHMARK(copy)->Arg(1000000)->Arg(30000000)->UseRealTime();
+
+}  // namespace
+}  // namespace headroom::kernels

@@ -1,0 +1,34 @@
+// Reductions in f32: the gradient of a bias (column sums), means of rows, a sum over everything. Bytes are those of the
+// input.
+#include <benchmark/benchmark.h>
+
+#include <headroom/kernels/reduce/reduce.hpp>
+
+#include "floats.hpp"
+
+namespace headroom::kernels {
+namespace {
+
+using bench::Floats;
+
+void reduce_to(benchmark::State& state, const Shape& x_shape, const Shape& y_shape) {
+    CpuStream stream{.threads = bench::thread_count()};
+    Floats x(x_shape), y(y_shape);
+    for (auto _ : state) {
+        sum_to(stream, x, y, 1);
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(state.iterations() * x.bytes());
+}
+
+void columns(benchmark::State& state) { reduce_to(state, {state.range(0), state.range(1)}, {state.range(1)}); }
+BENCHMARK(columns)->Args({768, 128})->Args({768, 512})->Args({1024, 3072})->Args({100000, 8})->UseRealTime();
+
+void rows(benchmark::State& state) { reduce_to(state, {state.range(0), state.range(1)}, {state.range(0), 1}); }
+BENCHMARK(rows)->Args({768, 128})->Args({1024, 3072})->Args({100000, 8})->UseRealTime();
+
+void everything(benchmark::State& state) { reduce_to(state, {state.range(0)}, {1}); }
+BENCHMARK(everything)->Arg(1000)->Arg(1000000)->Arg(30000000)->UseRealTime();
+
+}  // namespace
+}  // namespace headroom::kernels
