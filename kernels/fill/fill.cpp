@@ -37,4 +37,18 @@ void arange(CpuStream& stream, double start, double step, const View& y) {
     });
 }
 
+void causal_mask(CpuStream& stream, const View& y) {
+    const std::int64_t queries = y.size(0);
+    const std::int64_t keys = y.size(1);
+    dispatch(y.dtype, [&]<class Element>(TypeTag<Element>) {
+        Element no, yes;
+        store_one(0.0, &no, y.dtype);
+        store_one(1.0, &yes, y.dtype);
+        parallel_for(stream, queries, y.elements(), [&](std::int64_t t) {
+            auto* row = reinterpret_cast<Element*>(y.at(t * y.stride(0)));
+            for (std::int64_t s = 0; s < keys; ++s) row[s * y.stride(1)] = s <= t + keys - queries ? yes : no;
+        });
+    });
+}
+
 }  // namespace headroom::kernels

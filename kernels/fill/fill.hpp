@@ -1,5 +1,5 @@
 #pragma once
-// Arrays from nothing: one value, or an arithmetic sequence. For random values see `random`.
+// Arrays from nothing: one value, an arithmetic sequence, the causal mask. For random values see `random`.
 //
 //     kernels::fill(stream, 0.0, y);
 //     kernels::arange(stream, 0.0, 1.0, positions);
@@ -13,5 +13,8 @@ void fill(CpuStream& stream, double value, const View& y);
 
 /// y[i] = start + i step, computed in f64 and rounded once; y has one axis.
 void arange(CpuStream& stream, double start, double step, const View& y);
+
+/// y[t, s] = s <= t + keys - queries, y [queries, keys] of any dtype: which keys a query attends to.
+void causal_mask(CpuStream& stream, const View& y);
 
 }  // namespace headroom::kernels

@@ -1,0 +1,48 @@
+#pragma once
+// Pointwise functions of two tensors, which broadcast by NumPy's rule: aligned at the last axis, sizes of 1 stretch.
+// For a tensor and a number see unary.hpp, for truth values compare.hpp.
+//
+//     Tensor y = x + bias;                 // x [768, 128], bias [128]
+//     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
+//     Tensor z = maximum(a, b) / (a * a);
+//
+// Different floating dtypes are cast to the widest; of a floating and an integer one the floating is the result's.
+// Errors: ShapeError if the shapes do not broadcast; DtypeError for integers in `div` and `pow`.
+#include <headroom/core/apply.hpp>
+#include <headroom/kernels/pointwise/functions.hpp>
+
+namespace headroom {
+
+/// A pointwise function of two arguments as an op.
+template <class F>
+struct BinaryOp {
+    struct Two {
+        Array a;
+        Array b;
+    };
+    struct Nothing {};
+    static constexpr OpInfo info{.name = F::name, .in_place = F::saves == kernels::Saves::nothing};
+    using Attrs = F;
+    using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, Nothing, Two>;
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
+    static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+Tensor add(Tensor a, Tensor b);
+Tensor sub(Tensor a, Tensor b);
+Tensor mul(Tensor a, Tensor b);
+Tensor div(Tensor a, Tensor b);
+/// a to the power of b; the gradient for b is that of a > 0, and 0 where a is 0.
+Tensor pow(Tensor a, Tensor b);
+/// The larger; NaN if either is. Equal arguments share the gradient.
+Tensor maximum(Tensor a, Tensor b);
+/// The smaller; NaN if either is. Equal arguments share the gradient.
+Tensor minimum(Tensor a, Tensor b);
+
+Tensor operator+(Tensor a, Tensor b);
+Tensor operator-(Tensor a, Tensor b);
+Tensor operator*(Tensor a, Tensor b);
+Tensor operator/(Tensor a, Tensor b);
+
+}  // namespace headroom

@@ -1,0 +1,126 @@
+#include <headroom/core/ops/create.hpp>
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/random/random.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+void check_sizes(const char* op, const Shape& shape) {
+    for (const std::int64_t size : shape) {
+        if (size < 0) throw ShapeError(fmt::format("{}: the shape {} has a negative size", op, shape.text()));
+    }
+}
+
+}  // namespace
+
+Result<ArangeOp::Saved, Array> ArangeOp::forward(Exec& exec, const Attrs& attrs) {
+    const double count = std::ceil((attrs.stop - attrs.start) / attrs.step);
+    if (attrs.step == 0.0 || !std::isfinite(count)) {
+        throw Error(fmt::format("arange: can't go from {} to {} by {}", attrs.start, attrs.stop, attrs.step));
+    }
+    Array y = exec.empty({std::max<std::int64_t>(0, static_cast<std::int64_t>(count))}, attrs.dtype);
+    exec.launch([&](auto& stream) { kernels::arange(stream, attrs.start, attrs.step, y.view()); });
+    return {{}, std::move(y)};
+}
+
+std::vector<Sample<ArangeOp::Attrs>> ArangeOp::samples() {
+    return {{"integers", {.stop = 7.0}, {}},
+            {"fractions", {.start = 1.0, .stop = 0.0, .step = -0.25, .dtype = Dtype::f32}, {}},
+            {"none", {.start = 3.0, .stop = 3.0}, {}},
+            {"no step", {.stop = 7.0, .step = 0.0}, {}, "by 0"}};
+}
+
+Result<FullOp::Saved, Array> FullOp::forward(Exec& exec, const Attrs& attrs) {
+    check_sizes("full", attrs.shape);
+    Array y = exec.empty(attrs.shape, attrs.dtype);
+    exec.launch([&](auto& stream) { kernels::fill(stream, attrs.value, y.view()); });
+    return {{}, std::move(y)};
+}
+
+std::vector<Sample<FullOp::Attrs>> FullOp::samples() {
+    return {{"matrix", {{2, 3}, 1.5}, {}},
+            {"half", {{5}, -1e9, Dtype::bf16}, {}},
+            {"scalar", {{}, 2.0, Dtype::i64}, {}},
+            {"empty", {{0, 4}, 1.0}, {}},
+            {"negative size", {{2, -1}, 1.0}, {}, "negative size"}};
+}
+
+template <bool kNormal>
+Result<typename RandomOp<kNormal>::Saved, Array> RandomOp<kNormal>::forward(Exec& exec, const Attrs& attrs) {
+    check_sizes(info.name, attrs.shape);
+    if (!is_floating(attrs.dtype)) {
+        throw DtypeError(fmt::format("{}: dtype must be floating, got {}", info.name, name(attrs.dtype)));
+    }
+    Array y = exec.empty(attrs.shape, attrs.dtype);
+    exec.launch([&](auto& stream) {
+        if constexpr (kNormal) {
+            kernels::normal(stream, attrs.key, attrs.first, attrs.second, y.view());
+        } else {
+            kernels::uniform(stream, attrs.key, attrs.first, attrs.second, y.view());
+        }
+    });
+    return {{}, std::move(y)};
+}
+
+template <bool kNormal>
+std::vector<Sample<typename RandomOp<kNormal>::Attrs>> RandomOp<kNormal>::samples() {
+    const kernels::RandomKey key = kernels::op_key(7, 3);
+    return {{"matrix", {.shape = {3, 5}, .key = key}, {}},
+            {"half", {.shape = {7}, .dtype = Dtype::f16, .first = -1.0f, .second = 2.0f, .key = key}, {}},
+            {"empty", {.shape = {0}, .key = key}, {}},
+            {"negative size", {.shape = {-3}, .key = key}, {}, "negative size"},
+            {"integers", {.shape = {3}, .dtype = Dtype::i32, .key = key}, {}, "must be floating"}};
+}
+
+template struct RandomOp<true>;
+template struct RandomOp<false>;
+
+Result<CausalMaskOp::Saved, Array> CausalMaskOp::forward(Exec& exec, const Attrs& attrs) {
+    check_sizes("causal_mask", {attrs.queries, attrs.keys});
+    Array y = exec.empty({attrs.queries, attrs.keys}, Dtype::boolean);
+    exec.launch([&](auto& stream) { kernels::causal_mask(stream, y.view()); });
+    return {{}, std::move(y)};
+}
+
+std::vector<Sample<CausalMaskOp::Attrs>> CausalMaskOp::samples() {
+    return {{"square", {4, 4}, {}},
+            {"more keys", {2, 5}, {}},
+            {"more queries", {5, 2}, {}},
+            {"no queries", {0, 3}, {}},
+            {"negative size", {-1, 3}, {}, "negative size"}};
+}
+
+Tensor arange(Context& context, double start, double stop, double step, Dtype dtype) {
+    return apply<ArangeOp>(context, {start, stop, step, dtype});
+}
+
+Tensor full(Context& context, const Shape& shape, double value, Dtype dtype) {
+    return apply<FullOp>(context, {shape, value, dtype});
+}
+
+Tensor zeros(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 0.0, dtype); }
+
+Tensor ones(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 1.0, dtype); }
+
+Tensor randn(Context& context, const Shape& shape, Dtype dtype, double mean, double deviation) {
+    return apply<RandnOp>(
+        context, {shape, dtype, static_cast<float>(mean), static_cast<float>(deviation), context.next_random()});
+}
+
+Tensor rand(Context& context, const Shape& shape, Dtype dtype, double low, double high) {
+    return apply<RandOp>(context,
+                         {shape, dtype, static_cast<float>(low), static_cast<float>(high), context.next_random()});
+}
+
+Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {
+    return apply<CausalMaskOp>(context, {queries, keys});
+}
+
+}  // namespace headroom

@@ -1,0 +1,81 @@
+#pragma once
+// Tensors from nothing: sequences, constants, random values, the causal mask. They are recorded like any op, so that a
+// region that is recomputed makes them again. For values that the program has already see `Context::from_host`.
+//
+//     Tensor positions = arange(context, 0, 64);                   // i64 [64]
+//     Tensor noise = randn(context, {8, 128});                     // f32, takes the next random counter
+//     Tensor mask = causal_mask(context, 64, 64);                  // bool: may query t see key s
+//     scores = where(mask, scores, full(context, {}, -1e9));
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+struct ArangeOp {
+    static constexpr OpInfo info{.name = "arange"};
+    struct Attrs {
+        double start = 0.0;
+        double stop = 0.0;
+        double step = 1.0;
+        Dtype dtype = Dtype::i64;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct FullOp {
+    static constexpr OpInfo info{.name = "full"};
+    struct Attrs {
+        Shape shape;
+        double value = 0.0;
+        Dtype dtype = Dtype::f32;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// Normal values, or uniform ones.
+template <bool kNormal>
+struct RandomOp {
+    static constexpr OpInfo info{.name = kNormal ? "randn" : "rand"};
+    struct Attrs {
+        Shape shape;
+        Dtype dtype = Dtype::f32;
+        float first = 0.0f;   ///< mean, or lower bound
+        float second = 1.0f;  ///< standard deviation, or upper bound
+        kernels::RandomKey key;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+using RandnOp = RandomOp<true>;
+using RandOp = RandomOp<false>;
+
+struct CausalMaskOp {
+    static constexpr OpInfo info{.name = "causal_mask"};
+    struct Attrs {
+        std::int64_t queries = 0;
+        std::int64_t keys = 0;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Errors: Error if step is 0.
+Tensor arange(Context& context, double start, double stop, double step = 1.0, Dtype dtype = Dtype::i64);
+/// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes.
+Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dtype::f32);
+Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
+Tensor ones(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
+/// Normal values, drawn with the context's next random counter. Errors: DtypeError unless floating.
+Tensor randn(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double mean = 0.0, double deviation = 1.0);
+/// Uniform values in [low, high), which rounding may reach. Errors: DtypeError unless floating.
+Tensor rand(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double low = 0.0, double high = 1.0);
+/// True where query t of `queries` may attend to key s of `keys`: s <= t + keys - queries, so that the last query sees
+/// every key. bool [queries, keys]
+Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys);
+
+}  // namespace headroom

@@ -1,0 +1,27 @@
+#pragma once
+// Dropout (Srivastava et al. 2014) as a function: which elements are dropped follows from the context's seed and
+// counter, so nothing is stored for backward and a recomputed region drops the same ones. For a layer see nn.
+//
+//     Tensor y = dropout(x, 0.1);               // takes the next random counter
+//     Tensor same = dropout(x, 0.1, false);     // x
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+struct DropoutOp {
+    static constexpr OpInfo info{.name = "dropout", .in_place = true};
+    struct Attrs {
+        float p = 0.5f;
+        kernels::RandomKey key;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// Zeroes each element with probability p and divides the others by 1 - p; x itself if not `training` or p is 0.
+/// Errors: Error unless p is in [0, 1]; DtypeError unless x is floating.
+Tensor dropout(Tensor x, double p, bool training = true);
+
+}  // namespace headroom

@@ -1,0 +1,107 @@
+#pragma once
+// Reductions over any axes: sum, mean, largest, smallest, variance; and the position of the largest along one. For
+// norms of whole models see optim, for normalisation layer_norm.hpp.
+//
+//     Tensor total = sum(x);                       // all axes: a scalar
+//     Tensor rows = mean(x, {-1}, true);           // [768, 128] -> [768, 1]
+//     Tensor spread = var(x, {0, 1});              // [2, 3, 4] -> [4]
+//     Tensor best = argmax(logits, -1);            // i64
+//
+// Axes count from the back where negative; none means all. Reduced axes are dropped, or kept with size 1 if `keepdim`.
+// Errors: ShapeError for axes that do not exist or are named twice, and where the result of nothing is not defined;
+// DtypeError.
+#include <initializer_list>
+
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+/// The axes of a reduction: a list, or one.
+class Axes {
+  public:
+    Axes() = default;
+    Axes(std::initializer_list<int> axes);  // NOLINT(google-explicit-constructor): a list reads as axes
+    Axes(int axis) : Axes(std::initializer_list<int>{axis}) {}  // NOLINT(google-explicit-constructor)
+    const std::int8_t* begin() const { return axes_; }
+    const std::int8_t* end() const { return axes_ + count_; }
+
+  private:
+    std::int8_t axes_[kMaxRank] = {};
+    std::int8_t count_ = 0;
+};
+
+struct ReduceAttrs {
+    Axes axes;
+    bool keepdim = false;
+    double correction = 1.0;  ///< of `var`
+};
+
+struct SumOp {
+    static constexpr OpInfo info{.name = "sum"};
+    using Attrs = ReduceAttrs;
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct MeanOp {
+    static constexpr OpInfo info{.name = "mean"};
+    using Attrs = ReduceAttrs;
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// The largest element, or the smallest.
+template <bool kLargest>
+struct ExtremumOp {
+    static constexpr OpInfo info{.name = kLargest ? "max" : "min"};
+    using Attrs = ReduceAttrs;
+    struct Saved {
+        Array x;
+        Array y;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+using MaxOp = ExtremumOp<true>;
+using MinOp = ExtremumOp<false>;
+
+struct VarOp {
+    static constexpr OpInfo info{.name = "var"};
+    using Attrs = ReduceAttrs;
+    struct Saved {
+        Array x;
+        Array mean;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct ArgmaxOp {
+    static constexpr OpInfo info{.name = "argmax"};
+    struct Attrs {
+        int axis = -1;
+        bool keepdim = false;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// Integers and bool are summed as i64.
+Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);
+Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);
+/// The largest element; NaN if there is one. Equal ones share the gradient.
+Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
+Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
+/// sum((x - mean)^2) / (n - correction); correction 1 is Bessel's.
+Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
+/// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
+Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
+
+}  // namespace headroom
