@@ -10,9 +10,11 @@
 
 namespace headroom {
 
+namespace ops {
+
 template <class F>
-Result<typename BinaryOp<F>::Saved, Array> BinaryOp<F>::forward(Exec& exec, const Attrs& f, const Array& a,
-                                                                const Array& b) {
+Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const Attrs& f, const Array& a,
+                                                            const Array& b) {
     check_defined(F::name, a, "the left side");
     check_defined(F::name, b, "the right side");
     const Dtype dtype = promoted(a.dtype, b.dtype);
@@ -70,7 +72,7 @@ void write_gradient(Exec& exec, int i, Array& dy, bool last, GradSink& sink, Wri
 }  // namespace
 
 template <class F>
-void BinaryOp<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink) {
+void Binary<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink) {
     if constexpr (F::saves == kernels::Saves::nothing) {
         hand_on<F>(exec, 0, dy, sink);
         hand_on<F>(exec, 1, dy, sink);
@@ -87,7 +89,7 @@ void BinaryOp<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array
 }
 
 template <class F>
-std::vector<Sample<F>> BinaryOp<F>::samples() {
+std::vector<Sample<F>> Binary<F>::samples() {
     constexpr bool positive = std::is_same_v<F, kernels::Div> || std::is_same_v<F, kernels::Pow>;
     constexpr bool kinked = std::is_same_v<F, kernels::Maximum> || std::is_same_v<F, kernels::Minimum>;
     const auto input = [](Shape shape) {
@@ -111,19 +113,21 @@ std::vector<Sample<F>> BinaryOp<F>::samples() {
     return all;
 }
 
-template struct BinaryOp<kernels::Add>;
-template struct BinaryOp<kernels::Sub>;
-template struct BinaryOp<kernels::Mul>;
-template struct BinaryOp<kernels::Div>;
-template struct BinaryOp<kernels::Pow>;
-template struct BinaryOp<kernels::Maximum>;
-template struct BinaryOp<kernels::Minimum>;
+template struct Binary<kernels::Add>;
+template struct Binary<kernels::Sub>;
+template struct Binary<kernels::Mul>;
+template struct Binary<kernels::Div>;
+template struct Binary<kernels::Pow>;
+template struct Binary<kernels::Maximum>;
+template struct Binary<kernels::Minimum>;
+
+}  // namespace ops
 
 namespace {
 
 template <class F>
 Tensor binary(const F& f, Tensor a, Tensor b) {
-    return apply<BinaryOp<F>>(f, std::move(a), std::move(b));
+    return apply<ops::Binary<F>>(f, std::move(a), std::move(b));
 }
 
 }  // namespace

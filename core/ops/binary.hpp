@@ -13,9 +13,11 @@
 
 namespace headroom {
 
+namespace ops {
+
 /// A pointwise function of two arguments as an op.
 template <class F>
-struct BinaryOp {
+struct Binary {
     struct Two {
         Array a;
         Array b;
@@ -28,6 +30,8 @@ struct BinaryOp {
     static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);

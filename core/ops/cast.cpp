@@ -4,22 +4,26 @@
 
 namespace headroom {
 
-Result<CastOp::Saved, Array> CastOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+namespace ops {
+
+Result<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     Array y = exec.empty(x.shape(), attrs.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
 }
 
-void CastOp::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
+void Cast::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
 
-std::vector<Sample<CastOp::Attrs>> CastOp::samples() {
+std::vector<Sample<Cast::Attrs>> Cast::samples() {
     return {{"to f64", {Dtype::f64}, {SampleInput::normal({3, 4})}},
             {"empty", {Dtype::f64}, {SampleInput::normal({0, 4})}}};
 }
 
+}  // namespace ops
+
 Tensor cast(Tensor x, Dtype dtype) {
     if (x.dtype() == dtype) return x;
-    return apply<CastOp>({dtype}, std::move(x));
+    return apply<ops::Cast>({dtype}, std::move(x));
 }
 
 }  // namespace headroom

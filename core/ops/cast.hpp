@@ -7,7 +7,9 @@
 
 namespace headroom {
 
-struct CastOp {
+namespace ops {
+
+struct Cast {
     static constexpr OpInfo info{.name = "cast", .precision = Precision::full, .passes_gradient = true};
     struct Attrs {
         Dtype dtype = Dtype::f32;
@@ -17,6 +19,8 @@ struct CastOp {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: unlike zero.
 Tensor cast(Tensor x, Dtype dtype);

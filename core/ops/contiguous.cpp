@@ -4,18 +4,22 @@
 
 namespace headroom {
 
-Result<ContiguousOp::Saved, Array> ContiguousOp::forward(Exec& exec, const Attrs&, const Array& x) {
+namespace ops {
+
+Result<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs&, const Array& x) {
     Array y = exec.empty(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
 }
 
-void ContiguousOp::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
+void Contiguous::backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
 
-std::vector<Sample<ContiguousOp::Attrs>> ContiguousOp::samples() {
+std::vector<Sample<Contiguous::Attrs>> Contiguous::samples() {
     return {{"matrix", {}, {SampleInput::normal({3, 4})}}, {"empty", {}, {SampleInput::normal({2, 0})}}};
 }
 
-Tensor contiguous(Tensor x) { return apply<ContiguousOp>({}, std::move(x)); }
+}  // namespace ops
+
+Tensor contiguous(Tensor x) { return apply<ops::Contiguous>({}, std::move(x)); }
 
 }  // namespace headroom

@@ -6,7 +6,9 @@
 
 namespace headroom {
 
-struct ContiguousOp {
+namespace ops {
+
+struct Contiguous {
     static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
     struct Attrs {};
     struct Saved {};
@@ -14,6 +16,8 @@ struct ContiguousOp {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// Always a copy, in row-major order.
 Tensor contiguous(Tensor x);

@@ -10,6 +10,8 @@
 
 namespace headroom {
 
+namespace ops {
+
 namespace {
 
 void check_sizes(const char* op, const Shape& shape) {
@@ -20,7 +22,7 @@ void check_sizes(const char* op, const Shape& shape) {
 
 }  // namespace
 
-Result<ArangeOp::Saved, Array> ArangeOp::forward(Exec& exec, const Attrs& attrs) {
+Result<Arange::Saved, Array> Arange::forward(Exec& exec, const Attrs& attrs) {
     const double count = std::ceil((attrs.stop - attrs.start) / attrs.step);
     if (attrs.step == 0.0 || !std::isfinite(count)) {
         throw Error(fmt::format("arange: can't go from {} to {} by {}", attrs.start, attrs.stop, attrs.step));
@@ -30,21 +32,21 @@ Result<ArangeOp::Saved, Array> ArangeOp::forward(Exec& exec, const Attrs& attrs)
     return {{}, std::move(y)};
 }
 
-std::vector<Sample<ArangeOp::Attrs>> ArangeOp::samples() {
+std::vector<Sample<Arange::Attrs>> Arange::samples() {
     return {{"integers", {.stop = 7.0}, {}},
             {"fractions", {.start = 1.0, .stop = 0.0, .step = -0.25, .dtype = Dtype::f32}, {}},
             {"none", {.start = 3.0, .stop = 3.0}, {}},
             {"no step", {.stop = 7.0, .step = 0.0}, {}, "by 0"}};
 }
 
-Result<FullOp::Saved, Array> FullOp::forward(Exec& exec, const Attrs& attrs) {
+Result<Full::Saved, Array> Full::forward(Exec& exec, const Attrs& attrs) {
     check_sizes("full", attrs.shape);
     Array y = exec.empty(attrs.shape, attrs.dtype);
     exec.launch([&](auto& stream) { kernels::fill(stream, attrs.value, y.view()); });
     return {{}, std::move(y)};
 }
 
-std::vector<Sample<FullOp::Attrs>> FullOp::samples() {
+std::vector<Sample<Full::Attrs>> Full::samples() {
     return {{"matrix", {{2, 3}, 1.5}, {}},
             {"half", {{5}, -1e9, Dtype::bf16}, {}},
             {"scalar", {{}, 2.0, Dtype::i64}, {}},
@@ -53,7 +55,7 @@ std::vector<Sample<FullOp::Attrs>> FullOp::samples() {
 }
 
 template <bool kNormal>
-Result<typename RandomOp<kNormal>::Saved, Array> RandomOp<kNormal>::forward(Exec& exec, const Attrs& attrs) {
+Result<typename Random<kNormal>::Saved, Array> Random<kNormal>::forward(Exec& exec, const Attrs& attrs) {
     check_sizes(info.name, attrs.shape);
     if (!is_floating(attrs.dtype)) {
         throw DtypeError(fmt::format("{}: dtype must be floating, got {}", info.name, name(attrs.dtype)));
@@ -70,7 +72,7 @@ Result<typename RandomOp<kNormal>::Saved, Array> RandomOp<kNormal>::forward(Exec
 }
 
 template <bool kNormal>
-std::vector<Sample<typename RandomOp<kNormal>::Attrs>> RandomOp<kNormal>::samples() {
+std::vector<Sample<typename Random<kNormal>::Attrs>> Random<kNormal>::samples() {
     const kernels::RandomKey key = kernels::op_key(7, 3);
     return {{"matrix", {.shape = {3, 5}, .key = key}, {}},
             {"half", {.shape = {7}, .dtype = Dtype::f16, .first = -1.0f, .second = 2.0f, .key = key}, {}},
@@ -79,17 +81,17 @@ std::vector<Sample<typename RandomOp<kNormal>::Attrs>> RandomOp<kNormal>::sample
             {"integers", {.shape = {3}, .dtype = Dtype::i32, .key = key}, {}, "must be floating"}};
 }
 
-template struct RandomOp<true>;
-template struct RandomOp<false>;
+template struct Random<true>;
+template struct Random<false>;
 
-Result<CausalMaskOp::Saved, Array> CausalMaskOp::forward(Exec& exec, const Attrs& attrs) {
+Result<CausalMask::Saved, Array> CausalMask::forward(Exec& exec, const Attrs& attrs) {
     check_sizes("causal_mask", {attrs.queries, attrs.keys});
     Array y = exec.empty({attrs.queries, attrs.keys}, Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::causal_mask(stream, y.view()); });
     return {{}, std::move(y)};
 }
 
-std::vector<Sample<CausalMaskOp::Attrs>> CausalMaskOp::samples() {
+std::vector<Sample<CausalMask::Attrs>> CausalMask::samples() {
     return {{"square", {4, 4}, {}},
             {"more keys", {2, 5}, {}},
             {"more queries", {5, 2}, {}},
@@ -97,12 +99,14 @@ std::vector<Sample<CausalMaskOp::Attrs>> CausalMaskOp::samples() {
             {"negative size", {-1, 3}, {}, "negative size"}};
 }
 
+}  // namespace ops
+
 Tensor arange(Context& context, double start, double stop, double step, Dtype dtype) {
-    return apply<ArangeOp>(context, {start, stop, step, dtype});
+    return apply<ops::Arange>(context, {start, stop, step, dtype});
 }
 
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype) {
-    return apply<FullOp>(context, {shape, value, dtype});
+    return apply<ops::Full>(context, {shape, value, dtype});
 }
 
 Tensor zeros(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 0.0, dtype); }
@@ -110,17 +114,17 @@ Tensor zeros(Context& context, const Shape& shape, Dtype dtype) { return full(co
 Tensor ones(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 1.0, dtype); }
 
 Tensor randn(Context& context, const Shape& shape, Dtype dtype, double mean, double deviation) {
-    return apply<RandnOp>(
+    return apply<ops::Randn>(
         context, {shape, dtype, static_cast<float>(mean), static_cast<float>(deviation), context.next_random()});
 }
 
 Tensor rand(Context& context, const Shape& shape, Dtype dtype, double low, double high) {
-    return apply<RandOp>(context,
-                         {shape, dtype, static_cast<float>(low), static_cast<float>(high), context.next_random()});
+    return apply<ops::Rand>(context,
+                            {shape, dtype, static_cast<float>(low), static_cast<float>(high), context.next_random()});
 }
 
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {
-    return apply<CausalMaskOp>(context, {queries, keys});
+    return apply<ops::CausalMask>(context, {queries, keys});
 }
 
 }  // namespace headroom

@@ -10,7 +10,9 @@
 
 namespace headroom {
 
-struct ArangeOp {
+namespace ops {
+
+struct Arange {
     static constexpr OpInfo info{.name = "arange"};
     struct Attrs {
         double start = 0.0;
@@ -23,7 +25,7 @@ struct ArangeOp {
     static std::vector<Sample<Attrs>> samples();
 };
 
-struct FullOp {
+struct Full {
     static constexpr OpInfo info{.name = "full"};
     struct Attrs {
         Shape shape;
@@ -37,7 +39,7 @@ struct FullOp {
 
 /// Normal values, or uniform ones.
 template <bool kNormal>
-struct RandomOp {
+struct Random {
     static constexpr OpInfo info{.name = kNormal ? "randn" : "rand"};
     struct Attrs {
         Shape shape;
@@ -50,10 +52,10 @@ struct RandomOp {
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
-using RandnOp = RandomOp<true>;
-using RandOp = RandomOp<false>;
+using Randn = Random<true>;
+using Rand = Random<false>;
 
-struct CausalMaskOp {
+struct CausalMask {
     static constexpr OpInfo info{.name = "causal_mask"};
     struct Attrs {
         std::int64_t queries = 0;
@@ -63,6 +65,8 @@ struct CausalMaskOp {
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Errors: Error if step is 0.
 Tensor arange(Context& context, double start, double stop, double step = 1.0, Dtype dtype = Dtype::i64);

@@ -8,7 +8,9 @@
 
 namespace headroom {
 
-Result<DropoutOp::Saved, Array> DropoutOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+namespace ops {
+
+Result<Dropout::Saved, Array> Dropout::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("dropout", x);
     if (!(attrs.p >= 0.0f && attrs.p <= 1.0f)) {
         throw Error(fmt::format("dropout: the probability must be in [0, 1], got {}", attrs.p));
@@ -18,7 +20,7 @@ Result<DropoutOp::Saved, Array> DropoutOp::forward(Exec& exec, const Attrs& attr
     return {{}, std::move(y)};
 }
 
-void DropoutOp::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
+void Dropout::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0, dy)) {
         exec.launch([&](auto& stream) {
             kernels::dropout_backward(stream, attrs.key, attrs.p, dy.view(), dx.beta, dx.view());
@@ -26,7 +28,7 @@ void DropoutOp::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy,
     }
 }
 
-std::vector<Sample<DropoutOp::Attrs>> DropoutOp::samples() {
+std::vector<Sample<Dropout::Attrs>> Dropout::samples() {
     const kernels::RandomKey key = kernels::op_key(11, 5);
     return {{"matrix", {0.3f, key}, {SampleInput::normal({5, 7})}},
             {"nothing kept", {1.0f, key}, {SampleInput::normal({4})}},
@@ -36,10 +38,12 @@ std::vector<Sample<DropoutOp::Attrs>> DropoutOp::samples() {
             {"integers", {0.5f, key}, {SampleInput::index({4}, 3)}, "dtype must be floating"}};
 }
 
+}  // namespace ops
+
 Tensor dropout(Tensor x, double p, bool training) {
     if (!training || p == 0.0 || !x.defined()) return x;
     const kernels::RandomKey key = x.context().next_random();
-    return apply<DropoutOp>({static_cast<float>(p), key}, std::move(x));
+    return apply<ops::Dropout>({static_cast<float>(p), key}, std::move(x));
 }
 
 }  // namespace headroom

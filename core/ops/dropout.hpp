@@ -8,7 +8,9 @@
 
 namespace headroom {
 
-struct DropoutOp {
+namespace ops {
+
+struct Dropout {
     static constexpr OpInfo info{.name = "dropout", .in_place = true};
     struct Attrs {
         float p = 0.5f;
@@ -19,6 +21,8 @@ struct DropoutOp {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// Zeroes each element with probability p and divides the others by 1 - p; x itself if not `training` or p is 0.
 /// Errors: Error unless p is in [0, 1]; DtypeError unless x is floating.

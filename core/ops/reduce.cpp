@@ -19,6 +19,8 @@ Axes::Axes(std::initializer_list<int> axes) {
     }
 }
 
+namespace ops {
+
 namespace {
 
 /// The shape of a result: as kernels want it, with reduced axes of size 1, and as the caller wants it.
@@ -85,7 +87,7 @@ std::vector<Sample<ReduceAttrs>> common_samples(In (*input)(Shape), bool of_noth
 
 }  // namespace
 
-Result<SumOp::Saved, Array> SumOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("sum", x, "the input");
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
@@ -93,16 +95,16 @@ Result<SumOp::Saved, Array> SumOp::forward(Exec& exec, const Attrs& attrs, const
     return {{}, std::move(y)};
 }
 
-void SumOp::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
+void Sum::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const View from = stretched("sum", dy, dx.array.shape(), attrs);
         exec.launch([&](auto& stream) { kernels::sum_backward(stream, from, 1.0, dx.view(), dx.beta); });
     }
 }
 
-std::vector<Sample<ReduceAttrs>> SumOp::samples() { return common_samples(&In::normal, true); }
+std::vector<Sample<ReduceAttrs>> Sum::samples() { return common_samples(&In::normal, true); }
 
-Result<MeanOp::Saved, Array> MeanOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("mean", x);
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
@@ -111,7 +113,7 @@ Result<MeanOp::Saved, Array> MeanOp::forward(Exec& exec, const Attrs& attrs, con
     return {{}, std::move(y)};
 }
 
-void MeanOp::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
+void Mean::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const Reduced to = reduced("mean", dx.array.shape(), attrs.axes, attrs.keepdim);
         const double scale = 1.0 / static_cast<double>(to.count);
@@ -120,15 +122,15 @@ void MeanOp::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, Gr
     }
 }
 
-std::vector<Sample<ReduceAttrs>> MeanOp::samples() {
+std::vector<Sample<ReduceAttrs>> Mean::samples() {
     auto all = common_samples(&In::normal, false);
     all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
     return all;
 }
 
 template <bool kLargest>
-Result<typename ExtremumOp<kLargest>::Saved, Array> ExtremumOp<kLargest>::forward(Exec& exec, const Attrs& attrs,
-                                                                                  const Array& x) {
+Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Exec& exec, const Attrs& attrs,
+                                                                              const Array& x) {
     check_floating(info.name, x);
     const Reduced to = reduced(info.name, x.shape(), attrs.axes, attrs.keepdim);
     if (to.count == 0) {
@@ -146,7 +148,7 @@ Result<typename ExtremumOp<kLargest>::Saved, Array> ExtremumOp<kLargest>::forwar
 }
 
 template <bool kLargest>
-void ExtremumOp<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
+void Extremum<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const View x = saved.x.view();
         const View y = stretched(info.name, saved.y, saved.x.shape(), attrs);
@@ -158,17 +160,17 @@ void ExtremumOp<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved&
 }
 
 template <bool kLargest>
-std::vector<Sample<ReduceAttrs>> ExtremumOp<kLargest>::samples() {
+std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
     auto all = common_samples(&In::distinct, false);
     all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "nothing to choose from"});
     all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
     return all;
 }
 
-template struct ExtremumOp<true>;
-template struct ExtremumOp<false>;
+template struct Extremum<true>;
+template struct Extremum<false>;
 
-Result<VarOp::Saved, Array> VarOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+Result<Var::Saved, Array> Var::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("var", x);
     const Reduced to = reduced("var", x.shape(), attrs.axes, attrs.keepdim);
     const Dtype wide = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
@@ -182,7 +184,7 @@ Result<VarOp::Saved, Array> VarOp::forward(Exec& exec, const Attrs& attrs, const
     return {{x, std::move(mean)}, std::move(y)};
 }
 
-void VarOp::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
+void Var::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const View from = stretched("var", dy, saved.x.shape(), attrs);
         exec.launch([&](auto& stream) {
@@ -192,14 +194,14 @@ void VarOp::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array d
     }
 }
 
-std::vector<Sample<ReduceAttrs>> VarOp::samples() {
+std::vector<Sample<ReduceAttrs>> Var::samples() {
     auto all = common_samples(&In::normal, false);
     all.push_back({"of the whole population", {.axes = {1}, .correction = 0.0}, {In::normal({4, 6})}});
     all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
     return all;
 }
 
-Result<ArgmaxOp::Saved, Array> ArgmaxOp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+Result<Argmax::Saved, Array> Argmax::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("argmax", x);
     const Reduced to = reduced("argmax", x.shape(), attrs.axis, attrs.keepdim);
     if (to.count == 0) {
@@ -212,7 +214,7 @@ Result<ArgmaxOp::Saved, Array> ArgmaxOp::forward(Exec& exec, const Attrs& attrs,
     return {{}, std::move(y)};
 }
 
-std::vector<Sample<ArgmaxOp::Attrs>> ArgmaxOp::samples() {
+std::vector<Sample<Argmax::Attrs>> Argmax::samples() {
     return {{"last axis", {}, {In::distinct({3, 5})}},
             {"first axis, kept", {.axis = 0, .keepdim = true}, {In::distinct({5, 3})}},
             {"middle axis", {.axis = 1}, {In::distinct({2, 3, 4})}},
@@ -222,18 +224,20 @@ std::vector<Sample<ArgmaxOp::Attrs>> ArgmaxOp::samples() {
             {"integers", {.axis = 0}, {In::index({4}, 3)}, "dtype must be floating"}};
 }
 
-Tensor sum(Tensor x, const Axes& axes, bool keepdim) { return apply<SumOp>({axes, keepdim}, std::move(x)); }
+}  // namespace ops
 
-Tensor mean(Tensor x, const Axes& axes, bool keepdim) { return apply<MeanOp>({axes, keepdim}, std::move(x)); }
+Tensor sum(Tensor x, const Axes& axes, bool keepdim) { return apply<ops::Sum>({axes, keepdim}, std::move(x)); }
 
-Tensor max(Tensor x, const Axes& axes, bool keepdim) { return apply<MaxOp>({axes, keepdim}, std::move(x)); }
+Tensor mean(Tensor x, const Axes& axes, bool keepdim) { return apply<ops::Mean>({axes, keepdim}, std::move(x)); }
 
-Tensor min(Tensor x, const Axes& axes, bool keepdim) { return apply<MinOp>({axes, keepdim}, std::move(x)); }
+Tensor max(Tensor x, const Axes& axes, bool keepdim) { return apply<ops::Max>({axes, keepdim}, std::move(x)); }
+
+Tensor min(Tensor x, const Axes& axes, bool keepdim) { return apply<ops::Min>({axes, keepdim}, std::move(x)); }
 
 Tensor var(Tensor x, const Axes& axes, double correction, bool keepdim) {
-    return apply<VarOp>({axes, keepdim, correction}, std::move(x));
+    return apply<ops::Var>({axes, keepdim, correction}, std::move(x));
 }
 
-Tensor argmax(Tensor x, int axis, bool keepdim) { return apply<ArgmaxOp>({axis, keepdim}, std::move(x)); }
+Tensor argmax(Tensor x, int axis, bool keepdim) { return apply<ops::Argmax>({axis, keepdim}, std::move(x)); }
 
 }  // namespace headroom

@@ -30,13 +30,15 @@ class Axes {
     std::int8_t count_ = 0;
 };
 
+namespace ops {
+
 struct ReduceAttrs {
     Axes axes;
     bool keepdim = false;
     double correction = 1.0;  ///< of `var`
 };
 
-struct SumOp {
+struct Sum {
     static constexpr OpInfo info{.name = "sum"};
     using Attrs = ReduceAttrs;
     struct Saved {};
@@ -45,7 +47,7 @@ struct SumOp {
     static std::vector<Sample<Attrs>> samples();
 };
 
-struct MeanOp {
+struct Mean {
     static constexpr OpInfo info{.name = "mean"};
     using Attrs = ReduceAttrs;
     struct Saved {};
@@ -56,7 +58,7 @@ struct MeanOp {
 
 /// The largest element, or the smallest.
 template <bool kLargest>
-struct ExtremumOp {
+struct Extremum {
     static constexpr OpInfo info{.name = kLargest ? "max" : "min"};
     using Attrs = ReduceAttrs;
     struct Saved {
@@ -67,10 +69,10 @@ struct ExtremumOp {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
-using MaxOp = ExtremumOp<true>;
-using MinOp = ExtremumOp<false>;
+using Max = Extremum<true>;
+using Min = Extremum<false>;
 
-struct VarOp {
+struct Var {
     static constexpr OpInfo info{.name = "var"};
     using Attrs = ReduceAttrs;
     struct Saved {
@@ -82,7 +84,7 @@ struct VarOp {
     static std::vector<Sample<Attrs>> samples();
 };
 
-struct ArgmaxOp {
+struct Argmax {
     static constexpr OpInfo info{.name = "argmax"};
     struct Attrs {
         int axis = -1;
@@ -92,6 +94,8 @@ struct ArgmaxOp {
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 /// Integers and bool are summed as i64.
 Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);

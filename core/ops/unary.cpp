@@ -10,8 +10,10 @@
 
 namespace headroom {
 
+namespace ops {
+
 template <class F>
-Result<typename UnaryOp<F>::Saved, Array> UnaryOp<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
+Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     kernels::takes_integers<F>() ? check_defined(F::name, x, "the input") : check_floating(F::name, x);
     Array y = exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
@@ -25,7 +27,7 @@ Result<typename UnaryOp<F>::Saved, Array> UnaryOp<F>::forward(Exec& exec, const 
 }
 
 template <class F>
-void UnaryOp<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink) {
+void Unary<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0, dy)) {
         exec.launch([&](auto& stream) {
             if constexpr (F::saves == kernels::Saves::nothing) {
@@ -62,7 +64,7 @@ F sample_parameters() {
 }  // namespace
 
 template <class F>
-std::vector<Sample<F>> UnaryOp<F>::samples() {
+std::vector<Sample<F>> Unary<F>::samples() {
     const F f = sample_parameters<F>();
     std::vector<Sample<F>> all{{"matrix", f, {domain_of<F>({3, 5})}},
                                {"one element", f, {domain_of<F>({})}},
@@ -74,31 +76,33 @@ std::vector<Sample<F>> UnaryOp<F>::samples() {
     return all;
 }
 
-template struct UnaryOp<kernels::Neg>;
-template struct UnaryOp<kernels::Affine>;
-template struct UnaryOp<kernels::Abs>;
-template struct UnaryOp<kernels::Square>;
-template struct UnaryOp<kernels::Reciprocal>;
-template struct UnaryOp<kernels::Sqrt>;
-template struct UnaryOp<kernels::Rsqrt>;
-template struct UnaryOp<kernels::PowScalar>;
-template struct UnaryOp<kernels::Exp>;
-template struct UnaryOp<kernels::Log>;
-template struct UnaryOp<kernels::Sin>;
-template struct UnaryOp<kernels::Cos>;
-template struct UnaryOp<kernels::Clamp>;
-template struct UnaryOp<kernels::Relu>;
-template struct UnaryOp<kernels::Tanh>;
-template struct UnaryOp<kernels::Sigmoid>;
-template struct UnaryOp<kernels::Silu>;
-template struct UnaryOp<kernels::GeluTanh>;
-template struct UnaryOp<kernels::GeluErf>;
+template struct Unary<kernels::Neg>;
+template struct Unary<kernels::Affine>;
+template struct Unary<kernels::Abs>;
+template struct Unary<kernels::Square>;
+template struct Unary<kernels::Reciprocal>;
+template struct Unary<kernels::Sqrt>;
+template struct Unary<kernels::Rsqrt>;
+template struct Unary<kernels::PowScalar>;
+template struct Unary<kernels::Exp>;
+template struct Unary<kernels::Log>;
+template struct Unary<kernels::Sin>;
+template struct Unary<kernels::Cos>;
+template struct Unary<kernels::Clamp>;
+template struct Unary<kernels::Relu>;
+template struct Unary<kernels::Tanh>;
+template struct Unary<kernels::Sigmoid>;
+template struct Unary<kernels::Silu>;
+template struct Unary<kernels::GeluTanh>;
+template struct Unary<kernels::GeluErf>;
+
+}  // namespace ops
 
 namespace {
 
 template <class F>
 Tensor unary(const F& f, Tensor x) {
-    return apply<UnaryOp<F>>(f, std::move(x));
+    return apply<ops::Unary<F>>(f, std::move(x));
 }
 
 /// Integers are computed in 64 bits, so a number that meets them must be one.

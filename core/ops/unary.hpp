@@ -14,6 +14,8 @@
 
 namespace headroom {
 
+namespace ops {
+
 struct NothingSaved {};
 struct OneSaved {
     Array value;
@@ -21,7 +23,7 @@ struct OneSaved {
 
 /// A pointwise function as an op: the function with its parameters is the op's attributes.
 template <class F>
-struct UnaryOp {
+struct Unary {
     static constexpr OpInfo info{.name = F::name, .in_place = F::saves != kernels::Saves::input};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, NothingSaved, OneSaved>;
@@ -29,6 +31,8 @@ struct UnaryOp {
     static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+}  // namespace ops
 
 Tensor exp(Tensor x);
 Tensor log(Tensor x);
