@@ -1,0 +1,155 @@
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/joint_targets.hpp>
+#include <headroom/core/ops/products.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;
+constexpr std::int64_t kMinRows = 128;  // fewer, and the weight is read more often than is good
+constexpr std::int64_t kRowStep = 16;
+
+std::int64_t chunk_rows(std::int64_t rows, std::int64_t classes) {
+    const std::int64_t wanted = std::min(std::max(kMinRows, kChunkElements / classes), (rows + 3) / 4);
+    return std::min(rows, (wanted + kRowStep - 1) / kRowStep * kRowStep);
+}
+
+/// Rows [first, first + count) along the first axis.
+View rows_of(View x, std::int64_t first, std::int64_t count) {
+    x.data = x.at(first * x.stride(0));
+    x.shape[0] = count;
+    return x;
+}
+
+void check(const CrossEntropyOptions& options, const Array& x, const Array& weight, const Array& targets) {
+    constexpr const char* op = LinearCrossEntropy::info.name;
+    if (!is_floating(x.dtype) || x.dtype != weight.dtype) {
+        throw DtypeError(
+            fmt::format("{}: x and weight must be floating, got {} and {}", op, name(x.dtype), name(weight.dtype)));
+    }
+    if (x.rank() != 2 || weight.rank() != 2 || x.size(1) != weight.size(1) || weight.size(0) == 0) {
+        throw ShapeError(
+            fmt::format("{}: x {} and weight {} do not fit; they must be [..., in] and [C, in], C at least 1", op,
+                        x.shape().text(), weight.shape().text()));
+    }
+    if (targets.rank() != 1 || targets.size(0) != x.size(0)) {
+        throw ShapeError(fmt::format("{}: targets {} do not match x {}; there must be one for each row", op,
+                                     targets.shape().text(), x.shape().text()));
+    }
+    check_cross_entropy(op, options, targets);
+}
+
+/// One chunk of rows after the other, with room for its logits.
+class Chunks {
+  public:
+    Chunks(Exec& exec, const Array& x, const Array& weight)
+        : exec_(exec),
+          x_(x.view()),
+          weight_(weight.view()),
+          step_(chunk_rows(x.size(0), weight.size(0))),
+          memory_(exec.scratch(static_cast<std::size_t>(step_ * weight.size(0)) * size_of(x.dtype))) {}
+
+    /// Calls `work(first, count, logits)` with the logits computed; they may be overwritten.
+    template <class Work>
+    void for_each(Work&& work) {
+        for (std::int64_t first = 0; first < x_.size(0); first += step_) {
+            const std::int64_t count = std::min(step_, x_.size(0) - first);
+            const View logits = contiguous_view(memory_.data(), x_.dtype, {count, weight_.size(0)});
+            product(exec_, {.a = rows_of(x_, first, count), .b = kernels::transposed(weight_), .c = logits});
+            work(first, count, logits);
+        }
+    }
+
+  private:
+    Exec& exec_;
+    View x_, weight_;
+    std::int64_t step_;
+    Scratch memory_;
+};
+
+}  // namespace
+
+Result<LinearCrossEntropy::Saved, Array> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                                     const Array& weight, const Array& targets) {
+    check(attrs, x, weight, targets);
+    const Dtype compute = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    Array loss = exec.empty({}, compute);
+    Array lse = exec.empty(targets.shape(), compute);
+    const Array total = exec.empty({}, Dtype::f64, Category::workspace);
+    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, total.view()); });
+    Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
+        exec.launch([&](auto& stream) {
+            kernels::cross_entropy(stream, logits, rows_of(targets.view(), first, count), attrs, total.view(), 1.0f,
+                                   rows_of(lse.view(), first, count));
+        });
+    });
+    exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });
+    return {{x, weight, targets, std::move(lse)}, std::move(loss)};
+}
+
+void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink) {
+    const View x = saved.x.view(), weight = saved.weight.view(), targets = saved.targets.view();
+    JointTargets destinations(exec, sink);
+    const JointTarget& dx = destinations.ask(0);
+    const JointTarget& dweight = destinations.ask(1);
+    float beta = dweight.beta;
+    if (x.size(0) == 0 && dweight && beta == 0.0f) {
+        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, dweight.view); });
+    }
+    Chunks(exec, saved.x, saved.weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
+        exec.launch([&](auto& stream) {
+            kernels::cross_entropy_backward(stream, logits, rows_of(targets, first, count), attrs,
+                                            rows_of(saved.lse.view(), first, count), dloss.view(), logits, 0.0f);
+        });
+        if (dx) product(exec, {.a = logits, .b = weight, .c = rows_of(dx.view, first, count), .beta = dx.beta});
+        if (!dweight) return;
+        product(exec,
+                {.a = kernels::transposed(logits), .b = rows_of(x, first, count), .c = dweight.view, .beta = beta});
+        beta = 1.0f;
+    });
+}
+
+std::vector<Sample<LinearCrossEntropy::Attrs>> LinearCrossEntropy::samples() {
+    using I = SampleInput;
+    return {
+        {"rows", {}, {I::normal({5, 3}), I::normal({4, 3}), I::index({5}, 4)}},
+        {"chunks", {}, {I::normal({37, 1}), I::normal({3, 1}), I::index({37}, 3)}},
+        {"ignored", {.ignore_index = 1}, {I::normal({6, 2}), I::normal({3, 2}), I::index({6}, 3)}},
+        {"smoothed", {.label_smoothing = 0.2}, {I::normal({4, 3}), I::normal({5, 3}), I::index({4}, 5)}},
+        {"no rows", {}, {I::normal({0, 3}), I::normal({4, 3}), I::index({0}, 4)}},
+        {"features", {}, {I::normal({5, 3}), I::normal({4, 2}), I::index({5}, 4)}, "linear_cross_entropy: x [5, 3]"},
+        {"targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::index({4}, 4)}, "linear_cross_entropy: targets [4]"},
+        {"no classes", {}, {I::normal({5, 3}), I::normal({0, 3}), I::index({5}, 1)}, "C at least 1"},
+        {"floating targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::normal({5})}, "targets must be i32 or i64"},
+        {"integers", {}, {I::index({5, 3}, 3), I::normal({4, 3}), I::index({5}, 4)}, "x and weight must be floating"},
+    };
+}
+
+}  // namespace ops
+
+Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options) {
+    if (x.defined() && targets.defined() && x.rank() != 2 && x.rank() > 0) {
+        Shape rows = x.shape();
+        rows.erase(rows.rank() - 1);
+        if (targets.shape() != rows) {
+            throw ShapeError(fmt::format("linear_cross_entropy: targets {} do not match x {}; they must be {}",
+                                         targets.shape().text(), x.shape().text(), rows.text()));
+        }
+        x = x.reshape({rows.elements(), x.size(-1)});
+        targets = targets.reshape({rows.elements()});
+    }
+    return apply<ops::LinearCrossEntropy>(options, std::move(x), std::move(weight), std::move(targets));
+}
+
+}  // namespace headroom

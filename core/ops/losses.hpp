@@ -1,0 +1,42 @@
+#pragma once
+// Losses that compare element by element. They are sums, like every loss here: who needs a mean divides by the number
+// of terms. For classes see cross_entropy.hpp.
+//
+//     Tensor loss = mse(prediction, target);                           // the sum of squared differences
+//     Tensor loss = binary_cross_entropy_with_logits(logits, labels);  // labels in [0, 1]
+#include <headroom/core/apply.hpp>
+#include <headroom/kernels/pointwise/loss_functions.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+/// The sum over all elements of `F`, a pointwise function of a prediction and a target.
+template <class F>
+struct ElementLoss {
+    static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
+    struct Attrs {};
+    struct Saved {
+        Array x;
+        Array target;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& target);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+using MeanSquaredError = ElementLoss<kernels::SquaredDifference>;
+using BinaryCrossEntropy = ElementLoss<kernels::LogisticLoss>;
+extern template struct ElementLoss<kernels::SquaredDifference>;
+extern template struct ElementLoss<kernels::LogisticLoss>;
+
+}  // namespace ops
+
+/// The sum of (x - target)^2; both of one shape, x floating, the target of any dtype -> [] in f32 (f64 for f64).
+/// Errors: ShapeError, DtypeError.
+Tensor mse(Tensor x, Tensor target);
+
+/// The sum of -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)), without overflow for any x; otherwise as
+/// `mse`.
+Tensor binary_cross_entropy_with_logits(Tensor x, Tensor target);
+
+}  // namespace headroom
