@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Writes tests/reference/ops.safetensors: inputs, outputs and gradients of every op, computed by PyTorch in f64.
+
+    pip install torch safetensors numpy        # once; written with torch 2.15
+    scripts/reference/ops.py
+
+Tensors of a case are named CASE/in0, in1, ... CASE/out0, ... CASE/dy (the gradient of out0, where that is not a scalar)
+and CASE/grad0, ... for inputs that are differentiated. tests/core/reference_ops_test.cpp makes the same calls by the
+names of the cases; attributes (axes, epsilon, ...) stand in both. Inputs can be represented in f32, so that the same
+values serve a test in f32. Random ops (dropout, rand, randn) are not here: their numbers are Headroom's own.
+"""
+import math
+import pathlib
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+GENERATOR = torch.Generator().manual_seed(20240607)
+TENSORS = {}
+
+
+def normal(*shape):
+    return torch.randn(*shape, generator=GENERATOR).double()
+
+
+def positive(*shape):
+    """In [0.5, 2)."""
+    return (0.5 + 1.5 * torch.rand(*shape, generator=GENERATOR)).double()
+
+
+def unit(*shape):
+    return (0.05 + 0.9 * torch.rand(*shape, generator=GENERATOR)).double()
+
+
+def index(bound, *shape):
+    return torch.randint(bound, shape, generator=GENERATOR)
+
+
+def boolean(*shape):
+    return torch.rand(*shape, generator=GENERATOR) < 0.5
+
+
+def stored(x):
+    x = x.detach()
+    return (x.to(torch.uint8) if x.dtype == torch.bool else x).clone().contiguous()
+
+
+def case(name, function, *inputs):
+    """Calls function(*inputs), which returns a tensor or several, and stores everything."""
+    inputs = [x.clone().requires_grad_() if x.is_floating_point() else x for x in inputs]
+    outputs = function(*inputs)
+    outputs = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    for i, x in enumerate(inputs):
+        TENSORS[f"{name}/in{i}"] = stored(x)
+    for i, y in enumerate(outputs):
+        TENSORS[f"{name}/out{i}"] = stored(y)
+    if not outputs[0].requires_grad:
+        return
+    dy = None
+    if outputs[0].dim() > 0:
+        dy = normal(*outputs[0].shape)
+        TENSORS[f"{name}/dy"] = stored(dy)
+    outputs[0].backward(dy)
+    for i, x in enumerate(inputs):
+        if x.is_floating_point() and x.grad is not None:
+            TENSORS[f"{name}/grad{i}"] = stored(x.grad)
+
+
+def pointwise():
+    for name, function in {
+        "neg": torch.neg, "exp": torch.exp, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": torch.relu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "gelu_erf": F.gelu, "silu": F.silu, "abs": torch.abs,
+        "square": torch.square, "sin": torch.sin, "cos": torch.cos, "clamp": lambda x: torch.clamp(x, -0.5, 0.75),
+        "pow_cube": lambda x: x**3.0, "affine": lambda x: x * -1.5 + 0.25, "number_minus": lambda x: 2.0 - x,
+    }.items():
+        case(name, function, normal(5, 7))
+    for name, function in {
+        "log": torch.log, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "reciprocal": torch.reciprocal,
+        "pow_scalar": lambda x: x**2.5, "number_over": lambda x: 3.0 / x,
+    }.items():
+        case(name, function, positive(5, 7))
+    case("add", torch.add, normal(3, 1, 5), normal(4, 1))
+    case("sub", torch.sub, normal(3, 5), normal(5))
+    case("mul", torch.mul, normal(3, 5), normal(3, 1))
+    case("div", torch.div, normal(2, 3, 5), positive(3, 1))
+    case("pow", torch.pow, positive(3, 5), normal(5))
+    case("maximum", torch.maximum, normal(4, 5), normal(4, 5))
+    case("minimum", torch.minimum, normal(4, 5), normal(5))
+    case("where", torch.where, boolean(4, 5), normal(4, 5), normal(5))
+    for name in ["eq", "ne", "lt", "le", "gt", "ge"]:
+        case(name, getattr(torch, name), index(3, 4, 5), index(3, 5))
+        case(name + "_number", lambda x, f=getattr(torch, name): f(x, 1.0), index(3, 4, 5))
+    case("logical_and", torch.logical_and, boolean(4, 5), boolean(4, 5))
+    case("logical_or", torch.logical_or, boolean(4, 5), boolean(4, 5))
+    case("logical_not", torch.logical_not, boolean(4, 5))
+
+
+def shapes():
+    case("cast", lambda x: x.float(), normal(4, 5))
+    case("contiguous", lambda x: x.transpose(0, 1).contiguous(), normal(4, 5))
+    case("expand", lambda x: x.expand(2, 3, 4), normal(3, 1))
+    case("cat", lambda a, b, c: torch.cat([a, b, c], 1), normal(3, 2), normal(3, 1), normal(3, 4))
+    case("stack", lambda a, b: torch.stack([a, b], 1), normal(3, 2), normal(3, 2))
+    case("gather", lambda x, i: torch.gather(x, 1, i), normal(4, 5), index(5, 4, 3))
+    case("scatter_add", lambda x, i, s: torch.scatter_add(x, 1, i, s), normal(4, 5), index(5, 4, 3), normal(4, 3))
+    case("index_select", lambda x, i: torch.index_select(x, 1, i), normal(3, 5, 2), index(5, 6))
+    case("arange", lambda: torch.arange(2.0, 9.0, 1.5, dtype=torch.float64))
+    case("full", lambda: torch.full((2, 3), 2.5, dtype=torch.float64))
+    case("causal_mask", lambda: torch.ones(3, 5).tril(2).bool())
+
+
+def reductions():
+    x = normal(4, 70, 3)
+    case("sum", torch.sum, x)
+    case("sum_axes", lambda x: x.sum((0, 2), keepdim=True), x)
+    case("mean", lambda x: x.mean((1,)), x)
+    case("max", lambda x: x.amax((1,)), x)
+    case("min", torch.amin, normal(4, 7))
+    case("var", lambda x: x.var((1,), correction=1), x)
+    case("var_population", lambda x: x.var((0, 1), correction=0, keepdim=True), x)
+    case("argmax", lambda x: x.argmax(1), x)
+
+
+def normalisation():
+    case("softmax", lambda x: x.softmax(-1), normal(5, 70))
+    case("softmax_axis", lambda x: x.softmax(0), normal(5, 7, 2))
+    case("log_softmax", lambda x: x.log_softmax(-1), normal(5, 70))
+    case("log_softmax_axis", lambda x: x.log_softmax(1), normal(5, 7, 2))
+    case("layer_norm", lambda x, g, b: F.layer_norm(x, (40,), g, b, 1e-5), normal(3, 7, 40), normal(40), normal(40))
+    case("layer_norm_plain", lambda x: F.layer_norm(x, (9,), eps=1e-3), normal(6, 9))
+    case("rms_norm", lambda x, g: F.rms_norm(x, (40,), g, 1e-5), normal(3, 7, 40), normal(40))
+    case("rms_norm_plain", lambda x: F.rms_norm(x, (9,), eps=1e-3), normal(6, 9))
+
+
+def products():
+    case("matmul", torch.matmul, normal(17, 33), normal(33, 20))
+    case("matmul_batched", torch.matmul, normal(2, 1, 5, 6), normal(3, 6, 4))
+    case("matmul_one_matrix", torch.matmul, normal(2, 3, 5, 6), normal(6, 4))
+    case("matmul_vector", torch.matmul, normal(2, 5, 6), normal(6))
+    case("matmul_row", torch.matmul, normal(6), normal(2, 6, 4))
+    case("matmul_dot", torch.matmul, normal(6), normal(6))
+    case("linear", F.linear, normal(3, 11, 33), normal(20, 33), normal(20))
+    case("linear_plain", F.linear, normal(5, 4), normal(3, 4))
+    case("linear_vector", F.linear, normal(4), normal(3, 4), normal(3))
+    case("embedding", lambda table, ids: F.embedding(ids, table), normal(11, 6), index(11, 4, 9))
+
+
+def scores(q, k, v, causal, scale=None):
+    """[B, T, H, D] attention, composed; a causal query i sees keys up to i + (S - T)."""
+    group = q.shape[2] // k.shape[2]
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
+    s = q @ k.transpose(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
+    if causal:
+        t, n = s.shape[-2:]
+        s = s.masked_fill(torch.ones(t, n).tril(n - t) == 0, -math.inf)
+    return (s.softmax(-1) @ v).transpose(1, 2)
+
+
+def packed(heads, kv_heads, causal, scale=None):
+    def function(qkv):
+        batch, time, width = qkv.shape
+        x = qkv.view(batch, time, heads + 2 * kv_heads, -1)
+        q, k, v = x.split([heads, kv_heads, kv_heads], 2)
+        return scores(q, k, v, causal, scale).reshape(batch, time, -1)
+    return function
+
+
+def attention():
+    case("attention_packed", packed(2, 2, True), normal(2, 37, 3 * 2 * 8))
+    case("attention_packed_full", packed(3, 3, False), normal(2, 9, 3 * 3 * 4))
+    case("attention_packed_grouped", packed(4, 2, True, 0.3), normal(2, 17, (4 + 2 * 2) * 5))
+    case("attention", lambda q, k, v: scores(q, k, v, False), normal(2, 5, 2, 4), normal(2, 9, 2, 4), normal(2, 9, 2, 4))
+    case("attention_cached", lambda q, k, v: scores(q, k, v, True), normal(2, 3, 4, 6), normal(2, 40, 2, 6),
+         normal(2, 40, 2, 6))
+
+
+def losses():
+    case("cross_entropy", lambda x, t: F.cross_entropy(x, t, reduction="sum"), normal(13, 70), index(70, 13))
+    case("cross_entropy_ignore", lambda x, t: F.cross_entropy(x, t, reduction="sum", ignore_index=1), normal(13, 4),
+         index(4, 13))
+    case("cross_entropy_smooth", lambda x, t: F.cross_entropy(x, t, reduction="sum", label_smoothing=0.1),
+         normal(13, 9), index(9, 13))
+    case("linear_cross_entropy", lambda x, w, t: F.cross_entropy(F.linear(x, w), t, reduction="sum"), normal(70, 8),
+         normal(19, 8), index(19, 70))
+    case("linear_cross_entropy_options",
+         lambda x, w, t: F.cross_entropy(F.linear(x, w).view(-1, 5), t.view(-1), reduction="sum", ignore_index=2,
+                                         label_smoothing=0.2), normal(3, 7, 4), normal(5, 4), index(5, 3, 7))
+    case("mse", lambda x, y: F.mse_loss(x, y, reduction="sum"), normal(6, 7), normal(6, 7))
+    case("binary_cross_entropy_with_logits",
+         lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="sum"), 4 * normal(6, 7), unit(6, 7))
+
+
+def main():
+    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses]:
+        group()
+    target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
+    save_file(TENSORS, target)
+    print(f"{target}: {len(TENSORS)} tensors, {target.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
