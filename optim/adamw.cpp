@@ -1,0 +1,42 @@
+#include <headroom/optim/adamw.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/optimizer/adamw.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+// Written so that NaN is refused.
+const AdamWOptions& checked(const AdamWOptions& options) {
+    if (!(options.beta1 >= 0 && options.beta1 < 1 && options.beta2 >= 0 && options.beta2 < 1)) {
+        throw Error(
+            fmt::format("adamw: betas must be at least 0 and below 1, got {} and {}", options.beta1, options.beta2));
+    }
+    if (!(options.epsilon > 0)) throw Error(fmt::format("adamw: epsilon must be above 0, got {}", options.epsilon));
+    if (!(options.weight_decay >= 0)) {
+        throw Error(fmt::format("adamw: weight decay must not be negative, got {}", options.weight_decay));
+    }
+    return options;
+}
+
+}  // namespace
+
+AdamW::AdamW(Parameters& parameters, const AdamWOptions& options)
+    : Optimizer((checked(options), parameters), "adamw", {"first_moment", "second_moment"}), options_(options) {}
+
+void AdamW::update(double learning_rate, const Array& multiplier, const Range& range) {
+    const kernels::AdamWStep step{.learning_rate = learning_rate,
+                                  .beta1 = options_.beta1,
+                                  .beta2 = options_.beta2,
+                                  .epsilon = options_.epsilon,
+                                  .weight_decay = range.decay ? options_.weight_decay : 0.0,
+                                  .step = steps()};
+    parameters().context().exec().launch([&](auto& stream) {
+        kernels::adamw(stream, step, multiplier.view(), range.gradient, range.values, range.arenas[0], range.arenas[1]);
+    });
+}
+
+}  // namespace headroom

@@ -1,0 +1,23 @@
+#pragma once
+// Gradient clipping by the global norm (Pascanu, Mikolov and Bengio 2013, arXiv:1211.5063). Gradients are read once and
+// never rewritten: the factor goes into the multiplier of the optimizer's step. `Window` does all this; use these where
+// you drive an optimizer yourself.
+//
+//     const double norm = gradient_norm(parameters) * multiplier;
+//     optimizer.step(1e-3, multiplier * clip_factor(norm, 1.0));
+#include <headroom/core/parameters.hpp>
+
+namespace headroom {
+
+/// result = sum of the squares of all trained parameters' gradients, each of which must be there (see
+/// Parameters::fill_unreached). One f64 element. It is finite if and only if every gradient is (f32 gradients; f64 ones
+/// up to 1e150).
+void sum_of_squared_gradients(Parameters& parameters, const Array& result);
+
+/// The root of that, read by the host: waits for the device. 0 in a dry context.
+double gradient_norm(Parameters& parameters);
+
+/// min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it; 1 if `max_norm` is 0.
+double clip_factor(double norm, double max_norm);
+
+}  // namespace headroom

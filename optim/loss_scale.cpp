@@ -1,0 +1,49 @@
+#include <headroom/optim/loss_scale.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+LossScale LossScale::dynamic(const LossScaleOptions& options) {
+    // Written so that NaN is refused.
+    if (!(options.growth > 1 && options.backoff > 0 && options.backoff < 1 && options.interval >= 1)) {
+        throw Error(fmt::format(
+            "loss scale: growth must be above 1, backoff between 0 and 1, interval at least 1; got {}, {}, {}",
+            options.growth, options.backoff, options.interval));
+    }
+    if (!(options.minimum > 0 && options.minimum <= options.initial && options.initial <= options.maximum &&
+          std::isfinite(options.maximum))) {
+        throw Error(fmt::format("loss scale: 0 < minimum <= initial <= maximum must hold, got {}, {}, {}",
+                                options.minimum, options.initial, options.maximum));
+    }
+    LossScale scale;
+    scale.options_ = options;
+    scale.state_.scale = options.initial;
+    scale.enabled_ = true;
+    return scale;
+}
+
+void LossScale::update(bool finite) {
+    if (!enabled_) return;
+    if (!finite) {
+        state_ = {std::max(options_.minimum, state_.scale * options_.backoff), 0};
+    } else if (++state_.good_steps >= options_.interval) {
+        state_ = {std::min(options_.maximum, state_.scale * options_.growth), 0};
+    }
+}
+
+void LossScale::set_state(const State& state) {
+    const bool fits = std::isfinite(state.scale) && state.scale > 0 && state.good_steps >= 0;
+    if (!fits || (!enabled_ && state.scale != 1)) {
+        throw Error(fmt::format("loss scale: the state (scale {}, {} good steps) does not fit; loss scaling is {} here",
+                                state.scale, state.good_steps, enabled_ ? "on" : "off"));
+    }
+    state_ = state;
+}
+
+}  // namespace headroom

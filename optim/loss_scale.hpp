@@ -1,0 +1,51 @@
+#pragma once
+// The factor that keeps f16 gradients above underflow (Micikevicius et al. 2018, arXiv:1710.03740): it grows while all
+// is finite, and halves, with the step skipped, when something overflowed. `Window` applies it. Not needed for bf16 and
+// f32, whose exponents reach far enough: the default is off.
+//
+//     Window window(parameters, optimizer, {.scale = LossScale::dynamic()});
+//     fmt::print("{}\n", window.loss_scale().value());
+#include <cstdint>
+
+namespace headroom {
+
+struct LossScaleOptions {
+    double initial = 65536;
+    double growth = 2;             ///< times, after `interval` finite steps in a row
+    double backoff = 0.5;          ///< times, after a step that was not finite
+    std::int64_t interval = 2000;  ///< steps
+    double minimum = 1.0 / 65536;  ///< below it nothing helps: training has diverged
+    double maximum = 16777216;
+};
+
+class LossScale {
+  public:
+    /// What a checkpoint has to hold.
+    struct State {
+        double scale = 1;
+        std::int64_t good_steps = 0;  ///< finite steps since the last change
+    };
+
+    /// Off: always 1.
+    LossScale() = default;
+    /// Errors: Error unless growth > 1, 0 < backoff < 1, interval >= 1 and 0 < minimum <= initial <= maximum.
+    static LossScale dynamic(const LossScaleOptions& options = {});
+
+    bool enabled() const { return enabled_; }
+    double value() const { return state_.scale; }
+    /// True if a further step that is not finite can't lower it.
+    bool exhausted() const { return !enabled_ || state_.scale <= options_.minimum; }
+    /// After each step: was every gradient finite?
+    void update(bool finite);
+
+    State state() const { return state_; }
+    /// Errors: Error unless scale is finite and above 0 (and 1 when off), and good_steps not negative.
+    void set_state(const State& state);
+
+  private:
+    LossScaleOptions options_;
+    State state_;
+    bool enabled_ = false;
+};
+
+}  // namespace headroom

@@ -1,0 +1,109 @@
+#include <headroom/optim/optimizer.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+View part(const Array& arena, const ArenaRange& range) {
+    Array slice = arena;
+    slice.geometry.shape = {range.count};
+    slice.geometry.strides = contiguous_strides(slice.geometry.shape);
+    slice.geometry.offset += range.offset;
+    return slice.view();
+}
+
+const NamedArray& find(const std::vector<NamedArray>& arrays, const NamedArray& wanted) {
+    const auto found = std::find_if(arrays.begin(), arrays.end(),
+                                    [&](const NamedArray& candidate) { return candidate.name == wanted.name; });
+    if (found == arrays.end()) {
+        throw Error(
+            fmt::format("optimizer: the state lacks \"{}\"; it was saved by another optimizer or model", wanted.name));
+    }
+    const Array& array = found->array;
+    if (array.shape() != wanted.array.shape()) {
+        throw ShapeError(
+            fmt::format("optimizer: \"{}\" has shape {} in the state, {} here; it belongs to another model",
+                        wanted.name, array.shape().text(), wanted.array.shape().text()));
+    }
+    if (array.dtype != wanted.array.dtype) {
+        throw DtypeError(fmt::format("optimizer: \"{}\" is {} in the state, {} here", wanted.name,
+                                     headroom::name(array.dtype), headroom::name(wanted.array.dtype)));
+    }
+    return *found;
+}
+
+}  // namespace
+
+Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<std::string> arena_names)
+    : parameters_(parameters), name_(std::move(name)) {
+    const Array gradients = parameters.gradients();
+    Exec& exec = parameters.context().exec();
+    exec.set_path(0);
+    for (std::string& arena : arena_names) {
+        const Array array = exec.empty(gradients.shape(), gradients.dtype, Category::optimizer_state);
+        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, array.view()); });
+        arenas_.push_back({std::move(arena), array});
+    }
+    multiplier_ = exec.empty({}, Dtype::f64, Category::optimizer_state);
+}
+
+void Optimizer::step(double learning_rate, double multiplier) {
+    parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, multiplier, multiplier_.view()); });
+    step(learning_rate, multiplier_);
+}
+
+void Optimizer::step(double learning_rate, const Array& multiplier) {
+    if (!std::isfinite(learning_rate) || learning_rate < 0) {
+        throw Error(fmt::format("{}: the learning rate must be finite and not negative, got {}", name_, learning_rate));
+    }
+    const Array values = parameters_.values();
+    const Array gradients = parameters_.gradients();
+    ++steps_;
+    Range now;
+    for (const ArenaRange& range : parameters_.trained_ranges()) {
+        now = {part(gradients, range), part(values, range), {}, range.decay};
+        for (const Arena& arena : arenas_) now.arenas.push_back(part(arena.array, range));
+        update(learning_rate, multiplier, now);
+    }
+    parameters_.mark_changed();
+}
+
+std::vector<NamedArray> Optimizer::state() const {
+    std::vector<NamedArray> state;
+    for (const Arena& arena : arenas_) {
+        for (const Parameter& parameter : parameters_.all()) {
+            if (parameter.buffer) continue;
+            Array array = arena.array;
+            array.geometry = Geometry::contiguous(parameter.tensor.shape());
+            array.geometry.offset = arena.array.geometry.offset + parameter.offset;
+            state.push_back({fmt::format("{}.{}.{}", name_, arena.name, parameter.path), std::move(array)});
+        }
+    }
+    return state;
+}
+
+void Optimizer::set_steps(std::int64_t steps) {
+    if (steps < 0) throw Error(fmt::format("{}: the number of steps must not be negative, got {}", name_, steps));
+    steps_ = steps;
+}
+
+void Optimizer::load_state(const std::vector<NamedArray>& arrays, std::int64_t steps) {
+    const std::vector<NamedArray> mine = state();
+    for (const NamedArray& entry : mine) find(arrays, entry);
+    set_steps(steps);
+    for (const NamedArray& entry : mine) {
+        const View source = find(arrays, entry).array.view();
+        parameters_.context().exec().launch([&](auto& stream) { kernels::copy(stream, source, entry.array.view()); });
+    }
+}
+
+}  // namespace headroom

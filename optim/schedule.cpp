@@ -1,0 +1,17 @@
+#include <headroom/optim/schedule.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace headroom {
+
+double Schedule::operator()(std::int64_t step) const {
+    if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps + 1);
+    if (decay == Decay::constant) return peak;
+    if (step >= decay_steps) return floor;
+    const double x = static_cast<double>(step - warmup_steps) / static_cast<double>(decay_steps - warmup_steps);
+    const double share = decay == Decay::linear ? 1 - x : 0.5 * (1 + std::cos(std::numbers::pi * x));
+    return floor + share * (peak - floor);
+}
+
+}  // namespace headroom

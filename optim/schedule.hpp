@@ -1,0 +1,29 @@
+#pragma once
+// Learning rates as a pure function of the step: constant, linear or cosine (Loshchilov and Hutter 2016,
+// arXiv:1608.03983) after a linear warm-up, nanoGPT's formula. There is no state to save. Not for schedules that look
+// at the loss: compute those in the training loop and hand the rate to `Window::step`.
+//
+//     const Schedule rate{.decay = Decay::cosine, .peak = 1e-3, .floor = 1e-4, .warmup_steps = 100, .decay_steps =
+//     2000}; for (std::int64_t step = 0; step < 2000; ++step) {
+//         ...
+//         window.step(rate(step));
+//     }
+#include <cstdint>
+
+namespace headroom {
+
+enum class Decay : std::uint8_t { constant, linear, cosine };
+
+struct Schedule {
+    Decay decay = Decay::constant;
+    double peak = 1e-3;             ///< the rate after warm-up
+    double floor = 0.0;             ///< the rate from `decay_steps` on; not used by `constant`
+    std::int64_t warmup_steps = 0;  ///< 0: none
+    std::int64_t decay_steps = 0;   ///< counted from step 0, the warm-up included; not used by `constant`
+
+    /// The rate of step `step`, counted from 0. In warm-up: peak * (step + 1) / (warmup_steps + 1). Then, with x going
+    /// from 0 at `warmup_steps` to 1 at `decay_steps`: floor + (peak - floor) * (1 - x), or * (1 + cos(pi x)) / 2.
+    double operator()(std::int64_t step) const;
+};
+
+}  // namespace headroom

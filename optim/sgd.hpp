@@ -1,0 +1,34 @@
+#pragma once
+// Stochastic gradient descent, with momentum (Sutskever et al. 2013, "On the importance of initialization and momentum
+// in deep learning") or without; PyTorch's form, no dampening. One array of state per parameter, none without momentum.
+// Not for transformers without tuning: their gradients' sizes differ too much, see AdamW.
+//
+//     Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+//     Window window(parameters, optimizer);
+//     window.accumulate([&] { return MicroBatch{cross_entropy(model(images), labels), batch}; });
+//     StepResult result = window.step(0.1);
+#include <headroom/optim/optimizer.hpp>
+
+namespace headroom {
+
+struct SgdOptions {
+    double momentum = 0;
+    double weight_decay = 0;  ///< of matrices, added to their gradient; vectors never decay
+    bool nesterov = false;
+};
+
+class Sgd : public Optimizer {
+  public:
+    /// With momentum, allocates "sgd.velocity.*". Errors: Error unless 0 <= momentum < 1 and weight_decay >= 0, or for
+    /// Nesterov without momentum; OutOfMemory.
+    explicit Sgd(Parameters& parameters, const SgdOptions& options = {});
+
+    const SgdOptions& options() const { return options_; }
+
+  private:
+    void update(double learning_rate, const Array& multiplier, const Range& range) override;
+
+    SgdOptions options_;
+};
+
+}  // namespace headroom
