@@ -1,0 +1,67 @@
+#include <headroom/core/ops/all_ops.hpp>
+
+#include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/dropout.hpp>
+#include <headroom/core/ops/embedding.hpp>
+#include <headroom/core/ops/layer_norm.hpp>
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/softmax.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+
+namespace headroom {
+
+namespace {
+
+template <class... Functions>
+void add_unary(std::vector<OpEntry>& all) {
+    (all.push_back(op_entry<ops::Unary<Functions>>()), ...);
+}
+
+template <class... Functions>
+void add_binary(std::vector<OpEntry>& all) {
+    (all.push_back(op_entry<ops::Binary<Functions>>()), ...);
+}
+
+template <class... Ops>
+void add(std::vector<OpEntry>& all) {
+    (all.push_back(op_entry<Ops>()), ...);
+}
+
+std::vector<OpEntry> make_list() {
+    using namespace kernels;
+    std::vector<OpEntry> all;
+    add_unary<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Log, Sin, Cos, Clamp>(all);
+    add_unary<Relu, Tanh, Sigmoid, Silu, GeluTanh, GeluErf>(all);
+    add_binary<Add, Sub, Mul, Div, Pow, Maximum, Minimum>(all);
+    // Shape and dtype
+    add<ops::Cast, ops::Contiguous>(all);
+    // Reductions
+    add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax>(all);
+    // From nothing, and random
+    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::CausalMask, ops::Dropout>(all);
+    // Products
+    add<ops::Matmul, ops::Linear, ops::Embedding>(all);
+    // Normalisation and attention
+    add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention>(all);
+    // Losses
+    add<ops::CrossEntropy>(all);
+    return all;
+}
+
+}  // namespace
+
+std::span<const OpEntry> all_ops() {
+    static const std::vector<OpEntry> list = make_list();
+    return list;
+}
+
+}  // namespace headroom
