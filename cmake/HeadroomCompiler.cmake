@@ -13,6 +13,7 @@ function(headroom_compile_options target)
         -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math
         -Wall -Wextra -Wpedantic
         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12's own AVX-512 intrinsics raise it (PR 105593)
+        $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>  # vectors wider than the machine's are passed inside of a source only
         $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
     if(HEADROOM_SANITIZE)
         target_compile_options(${target} PRIVATE -fno-omit-frame-pointer)
