@@ -5,13 +5,12 @@
 
 #include <headroom/kernels/attention/block.hpp>
 #include <headroom/kernels/math.hpp>
+#include <headroom/kernels/matmul/transpose.hpp>
 #include <headroom/kernels/parallel.hpp>
 
 namespace headroom::kernels {
 
 namespace {
-
-constexpr std::int64_t kQueryBlock = 24;  // whole register tiles of 6 and of 12 rows
 
 /// Blocks of one thread.
 template <class T>
@@ -36,50 +35,86 @@ struct Workspace {
 /// What the online softmax knows of the queries at hand.
 template <class T>
 struct Running {
-    T maximum[kQueryBlock];
-    T sum[kQueryBlock];
+    alignas(kVectorBytes) T maximum[kQueryBlock];
+    alignas(kVectorBytes) T sum[kQueryBlock];
+    alignas(kVectorBytes) T correction[kQueryBlock];  // by what earlier sums must be multiplied
 };
 
+/// As many rows as a vector has lanes: so that what each row reduces to is found for all of them at once.
 template <class T>
-T row_maximum(const T* scores, std::int64_t width) {
-    T lanes[kLanes<T>];
-    std::copy_n(scores, kLanes<T>, lanes);
-    for (std::int64_t j = kLanes<T>; j < width; j += kLanes<T>) {
-        for (std::int64_t l = 0; l < kLanes<T>; ++l) lanes[l] = lanes[l] < scores[j + l] ? scores[j + l] : lanes[l];
-    }
-    T maximum = lanes[0];
-    for (std::int64_t l = 1; l < kLanes<T>; ++l) maximum = maximum < lanes[l] ? lanes[l] : maximum;
-    return maximum;
-}
+struct RowGroup {
+    static constexpr std::int64_t kRows = kLanes<T>;
 
-/// scores = exp(scores - shift); returns their sum.
-template <class T>
-T exponentials(T* scores, std::int64_t width, T shift) {
-    T lanes[kLanes<T>] = {};
-    for (std::int64_t j = 0; j < width; j += kLanes<T>) {
-        for (std::int64_t l = 0; l < kLanes<T>; ++l) {
-            scores[j + l] = math::exp(scores[j + l] - shift);
-            lanes[l] += scores[j + l];
+    T* scores;
+    std::int64_t rows;
+    std::int64_t columns;
+
+    /// scores *= scale, but minus infinity where hidden: row i sees `seen + i * step` keys, at most `keys`. Gives the
+    /// largest of each row.
+    Vector<T> scale_and_mask(T scale, std::int64_t seen, std::int64_t step, std::int64_t keys) const {
+        const Vector<T> hidden = Vector<T>{} - std::numeric_limits<T>::infinity();
+        const Vector<T> lane = load_vector(kLaneNumbers<T>.values);
+        Vector<T> largest[kRows];
+        for (std::int64_t i = 0; i < kRows; ++i) {
+            largest[i] = hidden;
+            if (i >= rows) continue;
+            T* row = scores + i * kKeyBlock;
+            for (std::int64_t j = 0; j < columns; j += kRows) {
+                const T limit = static_cast<T>(std::min(keys, seen + i * step) - j);
+                const Vector<T> x = lane < limit ? scale * load_vector(row + j) : hidden;
+                store_vector<T>(x, row + j);
+                largest[i] = larger<T>(largest[i], x);
+            }
         }
+        return across(largest, [](Vector<T> x, Vector<T> y) { return larger<T>(x, y); });
     }
-    T sum = 0;
-    for (std::int64_t l = 0; l < kLanes<T>; ++l) sum += lanes[l];
-    return sum;
-}
 
-/// Turns one row of scores into unnormalised probabilities. Returns by what earlier sums must be multiplied.
-template <class T>
-T softmax_row(T* scores, std::int64_t seen, std::int64_t width, T& maximum, T& sum) {
-    if (seen <= 0) {
-        std::fill_n(scores, width, T{0});
-        return 1;
+    /// scores = exp(scores - shift), then zero up to `width`; gives the sum of each row.
+    Vector<T> exponentials(const T* shift, std::int64_t width) const {
+        Vector<T> sums[kRows];
+        for (std::int64_t i = 0; i < kRows; ++i) {
+            sums[i] = Vector<T>{};
+            if (i >= rows) continue;
+            T* row = scores + i * kKeyBlock;
+            for (std::int64_t j = 0; j < columns; j += kRows) {
+                for (std::int64_t l = 0; l < kRows; ++l) row[j + l] = math::exp(row[j + l] - shift[i]);
+                sums[i] += load_vector(row + j);
+            }
+            for (std::int64_t j = columns; j < width; j += kRows) store_vector<T>(Vector<T>{}, row + j);
+        }
+        return across(sums, [](Vector<T> x, Vector<T> y) { return x + y; });
     }
-    std::fill(scores + std::min(seen, width), scores + width, -std::numeric_limits<T>::infinity());
-    const T larger = std::max(maximum, row_maximum(scores, width));
-    const T correction = math::exp(maximum - larger);
-    sum = sum * correction + exponentials(scores, width, larger);
-    maximum = larger;
-    return correction;
+
+  private:
+    template <class Combine>
+    static Vector<T> across(Vector<T>* rows, Combine&& combine) {
+        transpose_registers<T>(rows);
+        Vector<T> result = rows[0];
+        for (std::int64_t i = 1; i < kRows; ++i) result = combine(result, rows[i]);
+        return result;
+    }
+};
+
+/// Turns the scores of a block into unnormalised probabilities, zero where they are hidden.
+template <class T>
+void softmax_block(const Block& block, T scale, T* scores, Running<T>& running) {
+    constexpr std::int64_t lanes = kLanes<T>;
+    for (std::int64_t i = 0; i < block.queries; i += lanes) {
+        const RowGroup<T> group{scores + i * kKeyBlock, std::min(lanes, block.queries - i), block.columns<T>(i)};
+        alignas(kVectorBytes) T found[lanes], shift[lanes];
+        store_vector<T>(group.scale_and_mask(scale, block.unclamped_seen(i), block.g.causal ? 1 : 0, block.keys),
+                        found);
+        T* const maximum = running.maximum + i;
+        T* const correction = running.correction + i;
+        for (std::int64_t l = 0; l < lanes; ++l) {
+            const T both = maximum[l] < found[l] ? found[l] : maximum[l];
+            shift[l] = both == -std::numeric_limits<T>::infinity() ? T{0} : both;  // saw no key so far
+            correction[l] = math::exp(maximum[l] - shift[l]);
+            maximum[l] = both;
+        }
+        store_vector<T>(group.exponentials(shift, padded<T>(block.keys)), found);
+        for (std::int64_t l = 0; l < lanes; ++l) running.sum[i + l] = running.sum[i + l] * correction[l] + found[l];
+    }
 }
 
 template <class T>
@@ -93,46 +128,48 @@ struct HeadForward {
     void queries(std::int64_t first, std::int64_t count) const {
         const std::int64_t row = padded<T>(g.width);
         pack_rows(attention.q, batch, first, count, head, w.queries, row);
-        const T scale = static_cast<T>(attention.scale);
-        for (std::int64_t i = 0; i < count * row; ++i) w.queries[i] *= scale;
-
         Running<T> running;
-        std::fill_n(running.maximum, count, -std::numeric_limits<T>::infinity());
-        std::fill_n(running.sum, count, T{0});
+        std::fill_n(running.maximum, kQueryBlock, -std::numeric_limits<T>::infinity());
+        std::fill_n(running.sum, kQueryBlock, T{0});
         const std::int64_t seen = g.visible(first + count - 1);
         for (std::int64_t key = 0; key < seen; key += kKeyBlock) {
-            block(first, count, key, std::min(kKeyBlock, seen - key), running);
+            block({g, first, count, key, std::min(kKeyBlock, seen - key)}, running);
         }
         if (seen == 0) std::fill_n(w.sums, count * row, T{0});
-        for (std::int64_t i = 0; i < count; ++i)
-            finish(first + i, w.sums + i * row, running.maximum[i], running.sum[i]);
+        finish(first, count, running);
     }
 
-    void block(std::int64_t first, std::int64_t count, std::int64_t key, std::int64_t keys, Running<T>& running) const {
+    void block(const Block& block, Running<T>& running) const {
         const std::int64_t row = padded<T>(g.width);
-        const std::int64_t width = padded<T>(keys);
-        tile_product({count, width, g.width}, w.queries, row, 1, w.keys + key * g.width, kKeyBlock, w.scores, kKeyBlock,
-                     false);
-        for (std::int64_t i = 0; i < count; ++i) {
-            const T correction = softmax_row(w.scores + i * kKeyBlock, g.visible(first + i) - key, width,
-                                             running.maximum[i], running.sum[i]);
-            if (key == 0 || correction == 1) continue;
+        block.scores(w.queries, row, w.keys + block.first_key * g.width, w.scores);
+        softmax_block(block, static_cast<T>(attention.scale), w.scores, running);
+        for (std::int64_t i = 0; i < block.queries && block.first_key != 0; ++i) {
+            const T correction = running.correction[i];
+            if (correction == 1) continue;
             T* sums = w.sums + i * row;
             for (std::int64_t d = 0; d < row; ++d) sums[d] *= correction;
         }
-        tile_product({count, row, keys}, w.scores, kKeyBlock, 1, w.values + key * row, row, w.sums, row, key != 0);
+        block.per_query(w.scores, w.values + block.first_key * row, row, w.sums, block.first_key != 0);
     }
 
-    void finish(std::int64_t query, T* sums, T maximum, T sum) const {
-        const bool any = g.visible(query) > 0;
-        const T factor = any ? 1 / sum : 0;
-        for (std::int64_t d = 0; d < g.width; ++d) sums[d] *= factor;
+    void finish(std::int64_t first, std::int64_t count, const Running<T>& running) const {
+        alignas(kVectorBytes) T factor[kQueryBlock], lse[kQueryBlock];
+        for (std::int64_t i = 0; i < kQueryBlock; ++i) {
+            factor[i] = running.sum[i] == 0 ? T{0} : 1 / running.sum[i];
+            lse[i] = running.maximum[i] + math::log(running.sum[i]);  // minus infinity for a query that sees nothing
+        }
         const View& o = attention.o;
-        store(sums, g.width, row_of(o, batch, query, head), o.dtype, o.stride(3));
-        const View& lse = attention.lse;
-        if (lse.data == nullptr) return;
-        const T value = any ? maximum + std::log(sum) : -std::numeric_limits<T>::infinity();
-        store(&value, 1, lse.at(batch * lse.stride(0) + head * lse.stride(1) + query * lse.stride(2)), lse.dtype, 1);
+        for (std::int64_t i = 0; i < count; ++i) {
+            T* sums = w.sums + i * padded<T>(g.width);
+            std::byte* target = row_of(o, batch, first + i, head);
+            T* out = borrow_target(target, o.dtype, o.stride(3), g.width, sums);
+            for (std::int64_t d = 0; d < g.width; ++d) out[d] = sums[d] * factor[i];
+            settle(out, g.width, target, o.dtype, o.stride(3));
+        }
+        const View& to = attention.lse;
+        if (to.data == nullptr) return;
+        std::byte* target = to.at(batch * to.stride(0) + head * to.stride(1) + first * to.stride(2));
+        store(lse, count, target, to.dtype, to.stride(2));
     }
 };
 
@@ -151,6 +188,14 @@ void compute_group(const Attention& attention, const Geometry& g, std::int64_t t
     }
 }
 
+void prefetch_group(const Attention& attention, std::int64_t batch, std::int64_t key_head) {
+    prefetch_rows(attention.k, batch, key_head);
+    prefetch_rows(attention.v, batch, key_head);
+    const std::int64_t head = key_head * attention.q.size(2) / attention.k.size(2);
+    prefetch_rows(attention.q, batch, head);
+    prefetch_rows<true>(attention.o, batch, head);
+}
+
 template <class T>
 void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
@@ -166,6 +211,8 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
         const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
+            if (task + 1 < end)
+                prefetch_group(attention, (task + 1) / parts / g.key_heads, (task + 1) / parts % g.key_heads);
             const std::int64_t part = task % parts;
             const std::int64_t first = part * blocks / parts * kQueryBlock;
             const std::int64_t last = std::min(g.queries, (part + 1) * blocks / parts * kQueryBlock);

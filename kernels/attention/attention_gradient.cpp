@@ -1,5 +1,4 @@
 #include <cmath>
-#include <limits>
 
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/block.hpp>
@@ -9,8 +8,6 @@
 namespace headroom::kernels {
 
 namespace {
-
-constexpr std::int64_t kQueryBlock = 32;
 
 /// Blocks of one thread: of one (batch, key head) the keys both ways, the values transposed, and the gradients of both.
 template <class T>
@@ -54,31 +51,32 @@ struct Rows {
     T lse[kQueryBlock];
 };
 
+/// The dot product of two padded rows.
 template <class T>
-T dot(const T* a, const T* b, std::int64_t count) {
-    T lanes[kLanes<T>] = {};
-    std::int64_t i = 0;
-    for (; i + kLanes<T> <= count; i += kLanes<T>) {
-        for (std::int64_t l = 0; l < kLanes<T>; ++l) lanes[l] += a[i + l] * b[i + l];
-    }
-    T sum = 0;
-    for (; i < count; ++i) sum += a[i] * b[i];
-    for (std::int64_t l = 0; l < kLanes<T>; ++l) sum += lanes[l];
-    return sum;
+T dot(const T* a, const T* b, std::int64_t width) {
+    Vector<T> sums = load_vector(a) * load_vector(b);
+    for (std::int64_t i = kLanes<T>; i < width; i += kLanes<T>) sums += load_vector(a + i) * load_vector(b + i);
+    return sum<T>(sums);
 }
 
-/// One row: scores become probabilities, and the gradient of the probabilities that of the scores.
+/// One row of `columns` scores, of which `seen` are visible: they become probabilities, and the gradient of the
+/// probabilities that of the scores before scaling; zero where hidden, and on to `width`.
 template <class T>
-void differentiate_row(T* scores, T* dscores, std::int64_t seen, std::int64_t width, T lse, T delta) {
-    const std::int64_t end = std::clamp<std::int64_t>(seen, 0, width);
-    std::fill(scores + end, scores + width, -std::numeric_limits<T>::infinity());
-    if (end == 0) lse = 0;
-    for (std::int64_t j = 0; j < width; j += kLanes<T>) {
+void differentiate_row(T* scores, T* dscores, std::int64_t seen, std::int64_t columns, std::int64_t width, T scale,
+                       T lse, T delta) {
+    for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
+        const T limit = static_cast<T>(seen - j);
         for (std::int64_t l = 0; l < kLanes<T>; ++l) {
-            const T probability = math::exp(scores[j + l] - lse);
-            scores[j + l] = probability;
-            dscores[j + l] = probability * (dscores[j + l] - delta);
+            const bool visible = kLaneNumbers<T>.values[l] < limit;
+            const T probability = math::exp(scale * scores[j + l] - lse);
+            const T dscore = scale * probability * (dscores[j + l] - delta);
+            scores[j + l] = visible ? probability : T{0};
+            dscores[j + l] = visible ? dscore : T{0};
         }
+    }
+    for (std::int64_t j = columns; j < width; j += kLanes<T>) {
+        store_vector<T>(Vector<T>{}, scores + j);
+        store_vector<T>(Vector<T>{}, dscores + j);
     }
 }
 
@@ -90,47 +88,49 @@ struct HeadGradient {
     std::int64_t head;
     Workspace<T> w;
 
-    void queries(std::int64_t first, std::int64_t count) const {
+    /// `known`: keys whose gradients hold sums already.
+    void queries(std::int64_t first, std::int64_t count, std::int64_t& known) const {
         const std::int64_t row = padded<T>(g.width);
         pack_rows(gradient.q, batch, first, count, head, w.queries, row);
         pack_rows(gradient.dy, batch, first, count, head, w.dy, row);
-        const T scale = static_cast<T>(gradient.scale);
-        for (std::int64_t i = 0; i < count * row; ++i) w.queries[i] *= scale;
+        pack_rows(gradient.o, batch, first, count, head, w.dqueries, row);
         Rows<T> rows;
-        const View &lse = gradient.lse, &o = gradient.o;
+        const View& lse = gradient.lse;
         for (std::int64_t i = 0; i < count; ++i) {
-            const T* output = borrow(row_of(o, batch, first + i, head), o.dtype, o.stride(3), g.width, w.row_buffer);
-            rows.delta[i] = dot(output, w.dy + i * row, g.width);
-            load(lse.at(batch * lse.stride(0) + head * lse.stride(1) + (first + i) * lse.stride(2)), lse.dtype, 1, 1,
-                 rows.lse + i);
+            rows.delta[i] = dot(w.dqueries + i * row, w.dy + i * row, row);
+            rows.lse[i] = load_one<T>(
+                lse.at(batch * lse.stride(0) + head * lse.stride(1) + (first + i) * lse.stride(2)), lse.dtype);
         }
         const std::int64_t seen = g.visible(first + count - 1);
         for (std::int64_t key = 0; key < seen; key += kKeyBlock) {
-            block(first, count, key, std::min(kKeyBlock, seen - key), rows);
+            block({g, first, count, key, std::min(kKeyBlock, seen - key)}, rows, known);
         }
         if (gradient.dq.data == nullptr) return;
         if (seen == 0) std::fill_n(w.dqueries, count * row, T{0});
-        for (std::int64_t i = 0; i < count * row; ++i) w.dqueries[i] *= scale;
         for (std::int64_t i = 0; i < count; ++i) {
             accumulate_row(w.dqueries + i * row, gradient.dq, batch, first + i, head, static_cast<T>(gradient.beta_q),
                            w.row_buffer);
         }
     }
 
-    void block(std::int64_t first, std::int64_t count, std::int64_t key, std::int64_t keys, const Rows<T>& rows) const {
-        const std::int64_t row = padded<T>(g.width);
-        const std::int64_t width = padded<T>(keys);
-        tile_product({count, width, g.width}, w.queries, row, 1, w.keys_transposed + key * g.width, kKeyBlock,
-                     w.probabilities, kKeyBlock, false);
-        tile_product({count, width, g.width}, w.dy, row, 1, w.values_transposed + key * g.width, kKeyBlock, w.dscores,
-                     kKeyBlock, false);
-        for (std::int64_t i = 0; i < count; ++i) {
-            differentiate_row(w.probabilities + i * kKeyBlock, w.dscores + i * kKeyBlock, g.visible(first + i) - key,
-                              width, rows.lse[i], rows.delta[i]);
+    void block(const Block& block, const Rows<T>& rows, std::int64_t& known) const {
+        const std::int64_t row = padded<T>(g.width), key = block.first_key;
+        block.scores(w.queries, row, w.keys_transposed + key * g.width, w.probabilities);
+        block.scores(w.dy, row, w.values_transposed + key * g.width, w.dscores);
+        for (std::int64_t i = 0; i < block.queries; ++i) {
+            differentiate_row(w.probabilities + i * kKeyBlock, w.dscores + i * kKeyBlock, block.seen(i),
+                              block.columns<T>(i), padded<T>(block.keys), static_cast<T>(gradient.scale), rows.lse[i],
+                              rows.delta[i]);
         }
-        tile_product({keys, row, count}, w.probabilities, 1, kKeyBlock, w.dy, row, w.dvalues + key * row, row, true);
-        tile_product({keys, row, count}, w.dscores, 1, kKeyBlock, w.queries, row, w.dkeys + key * row, row, true);
-        tile_product({count, row, keys}, w.dscores, kKeyBlock, 1, w.keys + key * row, row, w.dqueries, row, key != 0);
+        const std::int64_t end = key + block.keys;
+        if (known > key && known < end) {  // part of a block was seen before: only then is there something to clear
+            std::fill(w.dkeys + known * row, w.dkeys + end * row, T{0});
+            std::fill(w.dvalues + known * row, w.dvalues + end * row, T{0});
+        }
+        block.per_key(w.probabilities, w.dy, row, w.dvalues + key * row, known > key);
+        block.per_key(w.dscores, w.queries, row, w.dkeys + key * row, known > key);
+        block.per_query(w.dscores, w.keys + key * row, row, w.dqueries, key != 0);
+        known = std::max(known, end);
     }
 };
 
@@ -142,14 +142,15 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
     pack_transposed_blocks(gradient.k, batch, key_head, w.keys_transposed);
     pack_transposed_blocks(gradient.v, batch, key_head, w.values_transposed);
     pack_rows(gradient.k, batch, 0, g.keys, key_head, w.keys, row);
-    std::fill_n(w.dkeys, g.keys * row, T{0});
-    std::fill_n(w.dvalues, g.keys * row, T{0});
+    std::int64_t known = 0;
     for (std::int64_t head = key_head * g.group(); head < (key_head + 1) * g.group(); ++head) {
         const HeadGradient<T> head_gradient{gradient, g, batch, head, w};
         for (std::int64_t query = 0; query < g.queries; query += kQueryBlock) {
-            head_gradient.queries(query, std::min(kQueryBlock, g.queries - query));
+            head_gradient.queries(query, std::min(kQueryBlock, g.queries - query), known);
         }
     }
+    std::fill(w.dkeys + known * row, w.dkeys + g.keys * row, T{0});
+    std::fill(w.dvalues + known * row, w.dvalues + g.keys * row, T{0});
     for (std::int64_t key = 0; key < g.keys; ++key) {
         if (gradient.dk.data != nullptr) {
             accumulate_row(w.dkeys + key * row, gradient.dk, batch, key, key_head, static_cast<T>(gradient.beta_k),
@@ -160,6 +161,14 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
                            w.row_buffer);
         }
     }
+}
+
+void prefetch_group(const AttentionGradient& gradient, std::int64_t batch, std::int64_t key_head) {
+    const std::int64_t head = key_head * gradient.q.size(2) / gradient.k.size(2);
+    for (const View* x : {&gradient.k, &gradient.v}) prefetch_rows(*x, batch, key_head);
+    for (const View* x : {&gradient.q, &gradient.dy, &gradient.o}) prefetch_rows(*x, batch, head);
+    for (const View* x : {&gradient.dk, &gradient.dv}) prefetch_rows<true>(*x, batch, key_head);
+    prefetch_rows<true>(gradient.dq, batch, head);
 }
 
 template <class T>
@@ -173,6 +182,7 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
         const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
+            if (task + 1 < end) prefetch_group(gradient, (task + 1) / g.key_heads, (task + 1) % g.key_heads);
             compute_group<T>(gradient, g, task, workspace);
         }
     });

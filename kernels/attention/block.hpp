@@ -1,9 +1,10 @@
 #pragma once
-// What attention's forward and gradient share: geometry, and one (batch, key head)'s keys and values in dense blocks.
-// Internal to kernels/attention.
+// What attention's forward and gradient share: geometry, dense copies of one head's rows, and products of blocks that
+// leave out what the causal mask hides. Internal to kernels/attention.
 //
-//     Geometry g = geometry_of(q, k, causal);
-//     std::int64_t seen = g.visible(query);      // keys that this query sees
+//     const Geometry g = geometry_of(q, k, causal);
+//     const Block block{g, first_query, 64, first_key, 64};
+//     block.scores(queries, row, keys_transposed, scores);   // only the tiles that some query sees
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,8 @@
 
 namespace headroom::kernels {
 
-/// Keys per block: a block of transposed keys, one of values and one of scores stay in the first-level cache.
+/// Queries and keys per block: the blocks of scores, keys and values that a product needs share the nearest caches.
+inline constexpr std::int64_t kQueryBlock = 64;
 inline constexpr std::int64_t kKeyBlock = 64;
 
 struct Geometry {
@@ -27,9 +29,12 @@ struct Geometry {
     std::int64_t visible(std::int64_t i) const {
         return causal ? std::clamp<std::int64_t>(i + 1 + keys - queries, 0, keys) : keys;
     }
-    std::int64_t key_blocks() const { return (keys + kKeyBlock - 1) / kKeyBlock; }
+    /// The first query that sees key j.
+    std::int64_t first_seeing(std::int64_t j) const {
+        return causal ? std::clamp<std::int64_t>(j - (keys - queries), 0, queries) : 0;
+    }
     /// Keys, rounded up to whole blocks.
-    std::int64_t padded_keys() const { return key_blocks() * kKeyBlock; }
+    std::int64_t padded_keys() const { return (keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock; }
 };
 
 inline Geometry geometry_of(const View& q, const View& k, bool causal) {
@@ -60,12 +65,21 @@ void pack_transposed_blocks(const View& x, std::int64_t batch, std::int64_t head
     }
 }
 
-/// target = beta * target + values, for one row of a gradient.
+/// target = beta * target + values, for one row of a gradient. `buffer` has room for a row.
 template <class T>
 void accumulate_row(const T* values, const View& target, std::int64_t batch, std::int64_t position, std::int64_t head,
                     T beta, T* buffer) {
     const std::int64_t width = target.size(3), stride = target.stride(3);
     std::byte* row = row_of(target, batch, position, head);
+    if (target.dtype == dtype_of<T> && stride == 1) {
+        T* out = reinterpret_cast<T*>(row);
+        if (beta == 0) {
+            for (std::int64_t d = 0; d < width; ++d) out[d] = values[d];
+        } else {
+            for (std::int64_t d = 0; d < width; ++d) out[d] = beta * out[d] + values[d];
+        }
+        return;
+    }
     if (beta != 0) {
         load(row, target.dtype, stride, width, buffer);
         for (std::int64_t d = 0; d < width; ++d) buffer[d] = beta * buffer[d] + values[d];
@@ -73,5 +87,87 @@ void accumulate_row(const T* values, const View& target, std::int64_t batch, std
     }
     store(values, width, row, target.dtype, stride);
 }
+
+/// Asks for one head's rows ahead of their use: they are short and far apart, which hardware does not foresee.
+template <bool ForWriting = false>
+void prefetch_rows(const View& x, std::int64_t batch, std::int64_t head) {
+    constexpr std::int64_t kLine = 64, kMost = 1 << 15;
+    const std::int64_t bytes = x.size(3) * static_cast<std::int64_t>(size_of(x.dtype));
+    if (x.data == nullptr || bytes * x.size(1) > kMost) return;
+    for (std::int64_t position = 0; position < x.size(1); ++position) {
+        const std::byte* row = row_of(x, batch, position, head);
+        for (std::int64_t offset = 0; offset < bytes; offset += kLine)
+            __builtin_prefetch(row + offset, ForWriting ? 1 : 0, 2);
+    }
+}
+
+/// 0, 1, 2, ...: compared with the number of visible keys, a mask.
+template <class T>
+struct LaneNumbers {
+    alignas(kVectorBytes) T values[kLanes<T>];
+    constexpr LaneNumbers() : values{} {
+        for (std::int64_t l = 0; l < kLanes<T>; ++l) values[l] = static_cast<T>(l);
+    }
+};
+template <class T>
+inline constexpr LaneNumbers<T> kLaneNumbers;
+
+/// `queries` queries from `first_query` on against `keys` keys from `first_key` on, keys that the last of them sees.
+/// Matrices of scores have rows of kKeyBlock; what the mask hides in them is zero up to the padded number of keys,
+/// where they serve as operands.
+struct Block {
+    const Geometry& g;
+    std::int64_t first_query, queries, first_key, keys;
+
+    /// Keys of this block that its query i sees; may be negative.
+    std::int64_t seen(std::int64_t i) const { return std::min(keys, g.visible(first_query + i) - first_key); }
+    /// The same before it is cut to what there is: one more for each query, if causal.
+    std::int64_t unclamped_seen(std::int64_t i) const {
+        return g.causal ? first_query + i + 1 + g.keys - g.queries - first_key : keys;
+    }
+    bool masked() const { return seen(0) < keys; }
+    /// Columns that `scores` computes for query i: what its whole group of rows sees, in whole vectors.
+    template <class T>
+    std::int64_t columns(std::int64_t i) const {
+        const std::int64_t last = std::min(queries - 1, i / kScoreRows * kScoreRows + kScoreRows - 1);
+        return padded<T>(std::max<std::int64_t>(0, seen(masked() ? last : queries - 1)));
+    }
+
+    /// out[i, j] = x[i] . y[j], where y comes transposed: y[d * kKeyBlock + j].
+    template <class T>
+    void scores(const T* x, std::int64_t x_row, const T* y, T* out) const {
+        const std::int64_t step = masked() ? kScoreRows : queries;
+        for (std::int64_t i = 0; i < queries; i += step) {
+            const std::int64_t rows = std::min(step, queries - i);
+            tile_product({rows, columns<T>(i), g.width}, x + i * x_row, x_row, 1, y, kKeyBlock, out + i * kKeyBlock,
+                         kKeyBlock, false);
+        }
+    }
+
+    /// out[i] (+)= the sum over j of s[i, j] * y[j]: one row per query.
+    template <class T>
+    void per_query(const T* s, const T* y, std::int64_t row, T* out, bool accumulate) const {
+        const std::int64_t step = masked() ? kRows : queries;
+        for (std::int64_t i = 0; i < queries; i += step) {
+            const std::int64_t rows = std::min(step, queries - i);
+            const std::int64_t depth = std::max<std::int64_t>(0, seen(i + rows - 1));
+            tile_product({rows, row, depth}, s + i * kKeyBlock, kKeyBlock, 1, y, row, out + i * row, row, accumulate);
+        }
+    }
+
+    /// out[j] (+)= the sum over i of s[i, j] * x[i]: one row per key.
+    template <class T>
+    void per_key(const T* s, const T* x, std::int64_t row, T* out, bool accumulate) const {
+        const std::int64_t step = masked() ? kRows : keys;
+        for (std::int64_t j = 0; j < keys; j += step) {
+            const std::int64_t skip = std::clamp<std::int64_t>(g.first_seeing(first_key + j) - first_query, 0, queries);
+            tile_product({std::min(step, keys - j), row, queries - skip}, s + skip * kKeyBlock + j, 1, kKeyBlock,
+                         x + skip * row, row, out + j * row, row, accumulate);
+        }
+    }
+
+    static constexpr std::int64_t kScoreRows = 16;  // what is hidden shows in whole vectors
+    static constexpr std::int64_t kRows = 12;       // of registers
+};
 
 }  // namespace headroom::kernels

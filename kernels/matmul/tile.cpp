@@ -19,15 +19,6 @@ struct Operands {
     bool accumulate;
 };
 
-template <class T>
-struct Register {
-    typedef T Aligned __attribute__((vector_size(kVectorBytes)));
-    typedef T Unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
-
-    static Aligned load(const T* from) { return *reinterpret_cast<const Unaligned*>(from); }
-    static void store(Aligned value, T* to) { *reinterpret_cast<Unaligned*>(to) = value; }
-};
-
 /// As many rows as leave the registers room for a row of b and one element of a.
 constexpr int rows_in_registers(int vectors) {
     return kTileVectors == 4 ? std::min(12, 24 / vectors) : std::min(6, 12 / vectors);
@@ -35,30 +26,29 @@ constexpr int rows_in_registers(int vectors) {
 
 template <class T, int Rows, int Vectors>
 void block(const Operands<T>& operands) {
-    using R = Register<T>;
     const std::int64_t a_row = operands.a_row;
     const std::int64_t c_row = operands.c_row;
     const T* a = operands.a;
     const T* b = operands.b;
     T* const c = operands.c;
-    typename R::Aligned sum[Rows][Vectors];
+    Vector<T> sum[Rows][Vectors];
     if (operands.accumulate) {
 #pragma GCC unroll 12
         for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-            for (int j = 0; j < Vectors; ++j) sum[i][j] = R::load(c + i * c_row + j * kLanes<T>);
+            for (int j = 0; j < Vectors; ++j) sum[i][j] = load_vector(c + i * c_row + j * kLanes<T>);
         }
     } else {
 #pragma GCC unroll 12
         for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-            for (int j = 0; j < Vectors; ++j) sum[i][j] = typename R::Aligned{};
+            for (int j = 0; j < Vectors; ++j) sum[i][j] = Vector<T>{};
         }
     }
     for (std::int64_t p = 0; p < operands.depth; ++p) {
-        typename R::Aligned row[Vectors];
+        Vector<T> row[Vectors];
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) row[j] = R::load(b + j * kLanes<T>);
+        for (int j = 0; j < Vectors; ++j) row[j] = load_vector(b + j * kLanes<T>);
 #pragma GCC unroll 12
         for (int i = 0; i < Rows; ++i) {
             const T element = a[i * a_row];
@@ -71,7 +61,7 @@ void block(const Operands<T>& operands) {
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) R::store(sum[i][j], c + i * c_row + j * kLanes<T>);
+        for (int j = 0; j < Vectors; ++j) store_vector<T>(sum[i][j], c + i * c_row + j * kLanes<T>);
     }
 }
 

@@ -4,32 +4,18 @@
 //
 //     alignas(64) float k_transposed[32 * 64], scores[64 * 64];
 //     tile_product<float>({.rows = 64, .columns = 64, .depth = 32}, q, q_row, 1, k_transposed, 64, scores, 64, false);
-#include <cstddef>
 #include <cstdint>
+
+#include <headroom/kernels/matmul/vector.hpp>
 
 namespace headroom::kernels {
 
-#if defined(__AVX512F__)
-inline constexpr std::size_t kVectorBytes = 64;
-inline constexpr int kTileVectors = 4;  // columns of a register tile, in vectors
-#else
-inline constexpr std::size_t kVectorBytes = 32;
-inline constexpr int kTileVectors = 2;
-#endif
-
-/// Elements in a vector register: columns of a tile come in multiples of this.
-template <class T>
-inline constexpr std::int64_t kLanes = static_cast<std::int64_t>(kVectorBytes / sizeof(T));
+/// Columns of a register tile, in vectors: with the rows below they fill the 32 or 16 registers that there are.
+inline constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 
 /// Columns that one pass of registers holds; the width of a packed panel.
 template <class T>
 inline constexpr std::int64_t kPanel = kTileVectors* kLanes<T>;
-
-/// `columns` rounded up to whole vectors.
-template <class T>
-constexpr std::int64_t padded(std::int64_t columns) {
-    return (columns + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
-}
 
 struct TileSize {
     std::int64_t rows;
