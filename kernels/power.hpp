@@ -48,23 +48,27 @@ namespace detail {
 
 /// x to the power of y as C defines it: 1 for y = 0 or x = 1, NaN for x < 0 unless y is an integer. Within 1 ulp.
 [[gnu::always_inline]] constexpr float pow(float x, float y) {
-    // Conditions are joined by & and |: && would be a branch, which keeps loops from being vectorised.
+    // For the vectoriser, conditions are selections in a chain or joined by &, and compare numbers of one width.
     const float a = detail::magnitude(x);
     const double product = static_cast<double>(y) * detail::log2_wide(static_cast<double>(a));
     const double power = detail::exp2_wide(product);
     const auto finite = static_cast<float>(product < -200.0 ? 0.0 : (product > 200.0 ? 0x1p200 : power));
-    const float extreme = (y > 0.0f) == (a == 0.0f) ? 0.0f : kInfinity;
-    const float value = (a == 0.0f) | (a == kInfinity) ? extreme : finite;
-    const float number = (x != x) | (y != y) ? kNan : value;
-    const bool one = (y == 0.0f) | (x == 1.0f) | ((a == 1.0f) & (y == y));
-    const float positive = one ? 1.0f : number;
+    const float known = y == y ? finite : kNan;
+    const float at_zero = y > 0.0f ? 0.0f : (y < 0.0f ? kInfinity : y);
+    const float at_infinity = y > 0.0f ? kInfinity : (y < 0.0f ? 0.0f : y);
+    const float value = a == 0.0f ? at_zero : (a == kInfinity ? at_infinity : known);
+    const float base = y == y ? a : x;  // a NaN for y still gives 1 for x = 1, but not for x = -1
+    const float number = base == 1.0f ? 1.0f : (x == x ? value : kNan);
+    const float positive = y == 0.0f ? 1.0f : number;
 
     const double shifted = static_cast<double>(y) + 0x1.8p52;
     const bool even = detail::magnitude(y) >= 0x1p25f;  // all floats are from there on
-    const bool integer = even | (shifted - 0x1.8p52 == static_cast<double>(y));
-    const bool odd = integer & !even & ((std::bit_cast<std::uint64_t>(shifted) & 1) != 0);
-    const float with_sign = odd & (std::bit_cast<std::int32_t>(x) < 0) ? -positive : positive;
-    return (x < 0.0f) & !integer & (a < kInfinity) ? kNan : with_sign;
+    const bool integer = even | (static_cast<float>(shifted - 0x1.8p52) == y);
+    const std::uint32_t parity = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) << 31;
+    const std::uint32_t sign = integer & !even ? parity & std::bit_cast<std::uint32_t>(x) : 0u;
+    const float with_sign = std::bit_cast<float>(std::bit_cast<std::uint32_t>(positive) ^ sign);
+    const float forbidden = integer ? 0.0f : x;
+    return (forbidden < 0.0f) & (a < kInfinity) ? kNan : with_sign;
 }
 
 template <std::same_as<double> T>

@@ -44,6 +44,12 @@ template <DifferentiableBinary F>
 void map_backward_b(CpuStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
                     const View& db);
 
+// A constant exponent runs as a broadcast one: compilers vectorise that.
+template <>
+void map(CpuStream& stream, const PowScalar& f, const View& x, const View& y);
+template <>
+void map_backward(CpuStream& stream, const PowScalar& f, const View& saved, const View& dy, float beta, const View& dx);
+
 /// y = condition ? a : b, elementwise; the condition is of any dtype, true where it is not 0.
 void where(CpuStream& stream, const View& condition, const View& a, const View& b, const View& y);
 

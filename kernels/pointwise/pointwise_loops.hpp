@@ -5,6 +5,7 @@
 //     struct Cube { ... };                               // see functions.hpp
 //     kernels::map(stream, Cube{}, x, y);                // compiled here
 #include <cstdint>
+#include <type_traits>
 
 #include <headroom/kernels/pointwise/elementwise.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
@@ -13,12 +14,19 @@ namespace headroom::kernels {
 
 namespace detail {
 
+/// A truth value as a number; by choice, because conversions of bool keep loops from being vectorised.
+template <class T, class Result>
+[[gnu::always_inline]] inline T number_from(Result result) {
+    if constexpr (std::is_same_v<Result, bool>) return result ? T(1) : T(0);
+    return static_cast<T>(result);
+}
+
 template <class F, class T>
 void unary_loop(const void* function, const T* const* in, T* out, std::int64_t count) {
     const F f = *static_cast<const F*>(function);
     const T* x = in[0];
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(f(x[i]));
+    for (std::int64_t i = 0; i < count; ++i) out[i] = number_from<T>(f(x[i]));
 }
 
 template <class F, class T>
@@ -27,7 +35,7 @@ void binary_loop(const void* function, const T* const* in, T* out, std::int64_t 
     const T* a = in[0];
     const T* b = in[1];
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(f(a[i], b[i]));
+    for (std::int64_t i = 0; i < count; ++i) out[i] = number_from<T>(f(a[i], b[i]));
 }
 
 /// in: dy, then what was saved; dy alone where nothing was.

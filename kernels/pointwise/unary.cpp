@@ -9,7 +9,6 @@ template void map(CpuStream&, const Square&, const View&, const View&);
 template void map(CpuStream&, const Reciprocal&, const View&, const View&);
 template void map(CpuStream&, const Sqrt&, const View&, const View&);
 template void map(CpuStream&, const Rsqrt&, const View&, const View&);
-template void map(CpuStream&, const PowScalar&, const View&, const View&);
 template void map(CpuStream&, const Exp&, const View&, const View&);
 template void map(CpuStream&, const Expm1&, const View&, const View&);
 template void map(CpuStream&, const Log&, const View&, const View&);
@@ -31,7 +30,6 @@ template void map_backward(CpuStream&, const Square&, const View&, const View&, 
 template void map_backward(CpuStream&, const Reciprocal&, const View&, const View&, float, const View&);
 template void map_backward(CpuStream&, const Sqrt&, const View&, const View&, float, const View&);
 template void map_backward(CpuStream&, const Rsqrt&, const View&, const View&, float, const View&);
-template void map_backward(CpuStream&, const PowScalar&, const View&, const View&, float, const View&);
 template void map_backward(CpuStream&, const Exp&, const View&, const View&, float, const View&);
 template void map_backward(CpuStream&, const Expm1&, const View&, const View&, float, const View&);
 template void map_backward(CpuStream&, const Log&, const View&, const View&, float, const View&);

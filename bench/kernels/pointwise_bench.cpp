@@ -1,0 +1,173 @@
+// Pointwise kernels, copies and randomness: elements per second of CPU time on one thread, in the second-level cache
+// (8k elements) and beyond it (400k, the hidden layer of a small GPT), and the cost of a call on eight elements.
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/dropout/dropout.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/random/random.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+class Array {
+  public:
+    Array(Dtype dtype, const Shape& shape) : memory_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {
+        view_ = contiguous_view(memory_.data(), dtype, shape);
+        CpuStream stream;
+        normal(stream, op_key(1, 0), 0.0f, 1.0f, view_);
+    }
+    operator const View&() const { return view_; }
+    const View& view() const { return view_; }
+
+  private:
+    std::vector<std::byte> memory_;
+    View view_;
+};
+
+void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * state.range(0)); }
+
+template <class F>
+void forward(benchmark::State& state, Dtype dtype = Dtype::f32) {
+    CpuStream stream;
+    Array x(dtype, {state.range(0)}), y(dtype, {state.range(0)});
+    for (auto _ : state) map(stream, F{}, x, y);
+    count(state);
+}
+
+template <class F>
+void backward(benchmark::State& state, float beta, Dtype dtype = Dtype::f32) {
+    CpuStream stream;
+    Array x(dtype, {state.range(0)}), dy(dtype, {state.range(0)}), dx(dtype, {state.range(0)});
+    for (auto _ : state) map_backward(stream, F{}, x, dy, beta, dx);
+    count(state);
+}
+
+template <class F>
+void binary(benchmark::State& state, Dtype dtype = Dtype::f32) {
+    CpuStream stream;
+    Array a(dtype, {state.range(0)}), b(dtype, {state.range(0)}), y(dtype, {state.range(0)});
+    for (auto _ : state) map(stream, F{}, a, b, y);
+    count(state);
+}
+
+void add_bias(benchmark::State& state, std::int64_t width) {
+    CpuStream stream;
+    Array x(Dtype::f32, {state.range(0) / width, width}), bias(Dtype::f32, {width});
+    for (auto _ : state) map(stream, Add{}, x, bias, x);
+    count(state);
+}
+
+void cast(benchmark::State& state, Dtype from, Dtype to) {
+    CpuStream stream;
+    Array x(from, {state.range(0)}), y(to, {state.range(0)});
+    for (auto _ : state) copy(stream, x, y);
+    count(state);
+}
+
+void transpose(benchmark::State& state, Dtype dtype) {
+    CpuStream stream;
+    const std::int64_t side = state.range(0);
+    Array x(dtype, {side, side}), y(dtype, {side, side});
+    const View turned{x.view().data, dtype, {side, side}, {1, side}};
+    for (auto _ : state) copy(stream, turned, y);
+    state.SetItemsProcessed(state.iterations() * side * side);
+}
+
+void add_onto(benchmark::State& state) {
+    CpuStream stream;
+    Array x(Dtype::f32, {state.range(0)}), y(Dtype::f32, {state.range(0)});
+    for (auto _ : state) accumulate(stream, x, y, 0.5f, 1.0f);
+    count(state);
+}
+
+void draw_normal(benchmark::State& state) {
+    CpuStream stream;
+    Array y(Dtype::f32, {state.range(0)});
+    for (auto _ : state) normal(stream, op_key(1, 0), 0.0f, 1.0f, y);
+    count(state);
+}
+
+void drop(benchmark::State& state) {
+    CpuStream stream;
+    Array x(Dtype::f32, {state.range(0)}), y(Dtype::f32, {state.range(0)});
+    for (auto _ : state) dropout(stream, op_key(1, 0), 0.1f, x, y);
+    count(state);
+}
+
+const std::vector<std::int64_t> kLarge{8192, 393216};
+const std::vector<std::int64_t> kAll{8, 8192, 393216};
+
+template <class Work>
+void add(const std::string& name, const std::vector<std::int64_t>& sizes, Work work) {
+    auto* entry = benchmark::RegisterBenchmark(name.c_str(), work);
+    for (const std::int64_t size : sizes) entry->Arg(size);
+}
+
+template <class F>
+void add_function(const std::vector<std::int64_t>& sizes = kLarge) {
+    add(F::name, sizes, [](benchmark::State& state) { forward<F>(state); });
+}
+
+template <class F>
+void add_gradient() {
+    add(std::string(F::name) + "_backward", kLarge, [](benchmark::State& state) { backward<F>(state, 0.0f); });
+}
+
+void add_functions() {
+    add_function<Neg>(kAll);
+    add_function<Exp>();
+    add_function<Log>();
+    add_function<Tanh>();
+    add_function<GeluTanh>(kAll);
+    add_function<GeluErf>();
+    add_function<Silu>();
+    add_function<Sin>();
+    add_function<PowScalar>();
+    add_gradient<GeluTanh>();
+    add_gradient<GeluErf>();
+    add_gradient<Tanh>();
+    add("gelu_tanh_backward/accumulate", kLarge, [](benchmark::State& s) { backward<GeluTanh>(s, 1.0f); });
+    add("add", kAll, [](benchmark::State& s) { binary<Add>(s); });
+    add("lt", kLarge, [](benchmark::State& s) { binary<Less>(s); });
+    for (const Dtype half : {Dtype::bf16, Dtype::f16}) {
+        const auto suffix = "/" + std::string(name(half));
+        add("gelu_tanh" + suffix, kLarge, [half](benchmark::State& s) { forward<GeluTanh>(s, half); });
+        add("gelu_tanh_backward" + suffix, kLarge, [half](benchmark::State& s) { backward<GeluTanh>(s, 0.0f, half); });
+        add("add" + suffix, kLarge, [half](benchmark::State& s) { binary<Add>(s, half); });
+    }
+}
+
+void add_others() {
+    for (const std::int64_t width : {4, 32, 128, 512}) {
+        add("add_bias/width:" + std::to_string(width), width == 4 ? std::vector<std::int64_t>{8} : kLarge,
+            [width](benchmark::State& s) { add_bias(s, width); });
+    }
+    add("accumulate", kAll, add_onto);
+    for (const auto& [from, to] : {std::pair{Dtype::f32, Dtype::bf16},
+                                   {Dtype::bf16, Dtype::f32},
+                                   {Dtype::f32, Dtype::f16},
+                                   {Dtype::i64, Dtype::f32},
+                                   {Dtype::f32, Dtype::f32}}) {
+        add("copy/" + std::string(name(from)) + "_to_" + std::string(name(to)), kLarge,
+            [from = from, to = to](benchmark::State& s) { cast(s, from, to); });
+    }
+    add("transpose/f32", {128, 768}, [](benchmark::State& s) { transpose(s, Dtype::f32); });
+    add("transpose/bf16", {128, 768}, [](benchmark::State& s) { transpose(s, Dtype::bf16); });
+    add("normal", kLarge, draw_normal);
+    add("dropout", kAll, drop);
+}
+
+const bool kRegistered = [] {
+    add_functions();
+    add_others();
+    return true;
+}();
+
+}  // namespace
+}  // namespace headroom::kernels
