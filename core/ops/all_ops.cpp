@@ -10,6 +10,8 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
@@ -53,7 +55,7 @@ std::vector<OpEntry> make_list() {
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention>(all);
     // Losses
-    add<ops::CrossEntropy>(all);
+    add<ops::CrossEntropy, ops::LinearCrossEntropy, ops::MeanSquaredError, ops::BinaryCrossEntropy>(all);
     return all;
 }
 
