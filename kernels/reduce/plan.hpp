@@ -41,8 +41,11 @@ class ReduceAxes {
     ReduceOffsets offsets(std::int64_t index) const {
         ReduceOffsets result;
         for (std::size_t i = count_; i-- > 0;) {
-            const std::int64_t position = index % axes_[i].size;
-            index /= axes_[i].size;
+            std::int64_t position = index;
+            if (i > 0) {  // the division costs as much as a short row
+                position = index % axes_[i].size;
+                index /= axes_[i].size;
+            }
             result.x += position * axes_[i].x;
             result.y += position * axes_[i].y;
             result.center += position * axes_[i].center;

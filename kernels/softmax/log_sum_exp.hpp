@@ -35,14 +35,13 @@ SumExp<T> sum_exp(RowReader<T>& row, std::int64_t length) {
     SumExp<T> result{nothing, 0};
     for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
         const T* values = row(begin, count);
-        const T largest = combine_run<Largest>(values, count);
-        if (largest == nothing) return;
-        if (!(largest <= result.largest)) {
-            result.sum =
-                begin == 0 || result.largest == nothing ? T{0} : result.sum * math::exp(result.largest - largest);
+        const T largest = combine_run<LargestNumber>(values, count);
+        if (largest > result.largest) {
+            // Before any number was seen, the sum is 0 or NaN.
+            if (result.largest != nothing) result.sum *= math::exp(result.largest - largest);
             result.largest = largest;
         }
-        result.sum += sum_exp_run(values, count, result.largest);
+        result.sum += sum_exp_run(values, count, result.largest == nothing ? T{0} : result.largest);
     });
     return result;
 }

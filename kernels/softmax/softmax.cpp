@@ -13,7 +13,7 @@ constexpr std::int64_t kExpCost = 4;
 /// A row that fits in one chunk: its exponentials are kept instead of computed twice.
 template <class T>
 void softmax_short(const T* x, std::int64_t count, T* y) {
-    const T largest = combine_run<Largest>(x, count);
+    const T largest = combine_run<LargestNumber>(x, count);  // a NaN makes the sum NaN
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (std::int64_t i = 0; i < count; ++i) {
