@@ -6,21 +6,25 @@ namespace headroom::kernels {
 
 Walk::Walk(const View* const* views, int count, Order order) : operands_(count) {
     const Shape& shape = views[0]->shape;
+    const int rank = shape.rank();
     size_.fill(1);
     int axis = kMaxRank;
-    for (int i = shape.rank() - 1; i >= 0; --i) {
+    for (int i = rank - 1; i >= 0; --i) {
         if (shape[i] == 1) continue;
+        size_[index(--axis)] = shape[i];
+        for (int k = 0; k < count; ++k) {
+            const View& view = *views[k];
+            const int own = i - (rank - view.rank());
+            stride_[index(k)][index(axis)] = own < 0 || view.shape[own] == 1 ? 0 : view.strides[own];
+        }
+    }
+    if (axis == kMaxRank) {  // one element: a row of it
         --axis;
-        size_[index(axis)] = shape[i];
-        for (int k = 0; k < count; ++k) stride_[index(k)][index(axis)] = views[k]->strides[i];
+        for (int k = 0; k < count; ++k) stride_[index(k)][index(axis)] = 1;
     }
     for (int k = 0; k < count; ++k) {
         data_[index(k)] = static_cast<std::byte*>(views[k]->data);
         bytes_[index(k)] = static_cast<std::int64_t>(size_of(views[k]->dtype));
-    }
-    if (axis == kMaxRank) {  // one element: a row of it
-        axis = kMaxRank - 1;
-        for (int k = 0; k < count; ++k) stride_[index(k)][index(axis)] = 1;
     }
     if (order == Order::memory) sort_axes(axis);
     first_ = merge_axes(axis);

@@ -26,7 +26,8 @@ class Walk {
     /// What the elements' order is: the one that suits the output's memory, or always the shape's own (row-major).
     enum class Order : std::uint8_t { memory, shape };
 
-    /// All views have the shape of the first, which has no stride of 0; a shape without elements gives 0 rows.
+    /// All views have the shape of the first or broadcast to it; the first has no stride of 0. A shape without elements
+    /// gives 0 rows.
     explicit Walk(std::initializer_list<const View*> views, Order order = Order::memory)
         : Walk(views.begin(), static_cast<int>(views.size()), order) {}
     Walk(const View* const* views, int count, Order order = Order::memory);
@@ -79,27 +80,38 @@ class Cursor {
 /// Elements of one share of work.
 inline constexpr std::int64_t kShare = 8192;
 
-/// Calls `visit(cursor, first, count)` for every run of at most `run_length` elements of every row, from several
-/// threads. `cost`: of the whole, in element operations.
-template <class Visit>
-void for_each_run(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
-                  Visit&& visit) {
+/// Shares the runs of at most `run_length` elements of every row out among threads: calls `work(each)` for every share,
+/// where `each(visit)` calls `visit(cursor, first, count)` for every run in it. `cost`: of the whole, in element
+/// operations.
+template <class Work>
+void for_each_share(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
+                    Work&& work) {
     if (walk.rows() == 0) return;
     run_length = std::min(run_length, walk.row_size());
     const std::int64_t per_row = (walk.row_size() + run_length - 1) / run_length;
     const std::int64_t runs = walk.rows() * per_row;
     const std::int64_t share = std::max<std::int64_t>(1, kShare / run_length);
     parallel_for(stream, (runs + share - 1) / share, cost, [&](std::int64_t i) {
-        Cursor cursor(walk, i * share / per_row);
-        std::int64_t part = i * share % per_row;
-        for (std::int64_t run = i * share; run < std::min(runs, (i + 1) * share); ++run) {
-            const std::int64_t first = part * run_length;
-            visit(static_cast<const Cursor&>(cursor), first, std::min(run_length, walk.row_size() - first));
-            if (++part < per_row) continue;
-            part = 0;
-            cursor.next();
-        }
+        work([&](auto&& visit) {
+            Cursor cursor(walk, i * share / per_row);
+            std::int64_t part = i * share % per_row;
+            const std::int64_t end = std::min(runs, (i + 1) * share);
+            for (std::int64_t run = i * share; run < end; ++run) {
+                const std::int64_t first = part * run_length;
+                visit(static_cast<const Cursor&>(cursor), first, std::min(run_length, walk.row_size() - first));
+                if (++part < per_row) continue;
+                part = 0;
+                cursor.next();
+            }
+        });
     });
+}
+
+/// The same where a share needs nothing of its own: `visit(cursor, first, count)` for every run.
+template <class Visit>
+void for_each_run(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
+                  Visit&& visit) {
+    for_each_share(stream, walk, run_length, cost, [&](auto&& each) { each(visit); });
 }
 
 }  // namespace headroom::kernels

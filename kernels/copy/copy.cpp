@@ -127,7 +127,6 @@ void accumulate_as(const CpuStream& stream, const View& x, const View& y, float 
 
 void copy(CpuStream& stream, const View& x, const View& y) {
     if (y.elements() == 0) return;
-    if (x.shape != y.shape) return copy(stream, broadcast_to(x, y.shape), y);
     if (x.dtype == y.dtype) {
         switch (size_of(x.dtype)) {
             case 1:

@@ -21,7 +21,14 @@ struct ElementLoop {
 };
 
 /// The type to compute in: f64, f32 or i64.
-Dtype compute_dtype(std::initializer_list<const View*> views);
+inline Dtype compute_dtype(std::initializer_list<const View*> views) {
+    Dtype result = Dtype::i64;
+    for (const View* view : views) {
+        if (view->dtype == Dtype::f64) return Dtype::f64;
+        if (is_floating(view->dtype)) result = Dtype::f32;
+    }
+    return result;
+}
 
 /// output = beta output + loop(inputs...); at most four inputs, of the output's shape or broadcast to it.
 /// T: float, double or int64_t. Runs are cut by shape and strides alone.
