@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -81,8 +82,9 @@ TEST(MemoryDataset, RefusesIndicesOutsideOfIt) {
         EXPECT_THAT([&] { data.read(Indices{0, index}, batch); }, throws<ShapeError>(std::to_string(index).c_str()));
     constexpr int64_t most = std::numeric_limits<int64_t>::max();
     const std::pair<int64_t, int64_t> ranges[] = {{0, 5}, {-1, 2}, {0, 0}, {4, 1}, {2, -1}, {1, most}, {most, 1}};
-    for (const auto& [first, count] : ranges)
-        EXPECT_THAT([&] { data.slice(first, count); }, throws<ShapeError>("slice")) << first << ' ' << count;
+    for (const auto& range : ranges)
+        EXPECT_THAT([&] { data.slice(range.first, range.second); }, throws<ShapeError>("slice"))
+            << range.first << ' ' << range.second;
 }
 
 TEST(MemoryDataset, RefusesSizesThatDontFit) {

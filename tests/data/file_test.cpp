@@ -1,4 +1,6 @@
+#include <functional>
 #include <thread>
+#include <vector>
 #include <sys/stat.h>
 
 #include <headroom/data/file.hpp>

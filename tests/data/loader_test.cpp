@@ -1,5 +1,7 @@
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>

@@ -1,6 +1,8 @@
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include <headroom/data/prefetcher.hpp>
 #include <headroom/memory/error.hpp>

@@ -63,8 +63,9 @@ TEST(TokenView, RefusesRangesOutsideOfItAlsoWhereTheyOverflow) {
     const TokenView view(tokens, 10);
     constexpr int64_t most = std::numeric_limits<int64_t>::max();
     const std::pair<int64_t, int64_t> ranges[] = {{0, 4}, {3, 1}, {4, 0}, {-1, 1}, {0, -1}, {most, most}, {1, most}};
-    for (const auto& [first, count] : ranges)
-        EXPECT_THAT([&] { view.slice(first, count); }, throws<ShapeError>("outside")) << first << ' ' << count;
+    for (const auto& range : ranges)
+        EXPECT_THAT([&] { view.slice(range.first, range.second); }, throws<ShapeError>("outside"))
+            << range.first << ' ' << range.second;
     Tokens out(2);
     EXPECT_THAT([&] { view.copy(2, out); }, throws<ShapeError>("outside"));
     EXPECT_THAT([&] { view.at(3); }, throws<ShapeError>("outside"));

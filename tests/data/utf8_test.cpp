@@ -42,8 +42,8 @@ TEST(Utf8, InvalidBytesAreReportedWithTheirOffset) {
         {"\xff\xfeh\0i\0"s, "byte 0 (0xff)"},   // UTF-16
         {"caf\xe9 noir", "byte 3 (0xe9)"},      // Latin-1
     };
-    for (const auto& [text, where] : cases)
-        EXPECT_THAT([&] { decode_utf8(text); }, throws<Error>("invalid UTF-8", where)) << where;
+    for (const auto& sample : cases)
+        EXPECT_THAT([&] { decode_utf8(sample.first); }, throws<Error>("invalid UTF-8", sample.second)) << sample.second;
 }
 
 TEST(Utf8, WhatIsNoCharacterIsNotEncoded) {
