@@ -5,6 +5,7 @@ find_package(fmt REQUIRED)
 find_package(dnnl REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL REQUIRED)
 
 # ThreadSanitizer does not know libgomp's barriers and reports correct loops.
 set(HEADROOM_OPENMP_TARGET "")

@@ -115,16 +115,16 @@ kernels::RandomKey Context::next_random() { return kernels::op_key(seed_, take_r
 
 void Context::find_non_finite(bool on) {
     find_non_finite_ = on;
-    if (on) first_non_finite_.clear();
+    if (on) first_non_finite_.reset();
 }
 
 void Context::check_finite(const Region& region) {
-    if (!first_non_finite_.empty() || dry()) return;
+    if (first_non_finite_ || dry()) return;
     tape_.for_each_held(region, [&](const Value& value) {
         if (!is_floating(value.array.dtype) || value.missing()) return;
         bool finite = true;
         exec().launch([&](auto& stream) { finite = kernels::all_finite(stream, value.array.view()); });
-        if (!finite && first_non_finite_.empty()) first_non_finite_ = memory_->path(region.path);
+        if (!finite && !first_non_finite_) first_non_finite_ = memory_->path(region.path);
     });
 }
 

@@ -90,8 +90,8 @@ class Context {
 
     /// While on, every region that closes checks what leaves it; the first path with a NaN or an infinity is kept. Slow.
     void find_non_finite(bool on);
-    /// The path found since it was switched on; empty if none.
-    const std::string& first_non_finite() const { return first_non_finite_; }
+    /// The path found since it was switched on, if any.
+    const std::optional<std::string>& first_non_finite() const { return first_non_finite_; }
 
   private:
     friend class RegionScope;
@@ -109,7 +109,7 @@ class Context {
     std::vector<std::pair<std::string, std::shared_ptr<const Policy>>> policies_;
     std::vector<std::optional<const Policy*>> policy_of_path_;
     bool find_non_finite_ = false;
-    std::string first_non_finite_;
+    std::optional<std::string> first_non_finite_;
     Tape tape_;
 };
 

@@ -17,12 +17,13 @@ std::string purpose(const MemoryReport& report) {
 std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
-    return fmt::format(
-        "out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); make the batch smaller{} recompute "
-        "activations{}",
-        report.device, format_bytes(report.requested), purpose(report), budget,
-        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved), report.limit ? "," : " or",
-        report.limit ? " or raise the limit" : "");
+    const std::string advice =
+        !report.advice.empty() ? report.advice
+        : report.limit         ? "make the batch smaller, recompute activations or raise the limit"
+                               : "make the batch smaller or recompute activations";
+    return fmt::format("out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); {}", report.device,
+                       format_bytes(report.requested), purpose(report), budget,
+                       format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved), advice);
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {

@@ -26,6 +26,7 @@ struct MemoryReport {
     MemoryStatistics statistics;
     std::size_t largest_free_block = 0;
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
+    std::string advice;  ///< what would fit, from somebody who knows the program; empty: general advice
 
     /// Several lines, for a person.
     std::string text() const;

@@ -1,0 +1,55 @@
+#include <headroom/examples/gpt/rehearsal.hpp>
+
+#include <algorithm>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/gpt/session.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+
+namespace headroom::gpt {
+
+namespace {
+
+Forecast run_dry(const GptFlags& flags, const TextCorpus& corpus) {
+    Context context = Context::dry({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+    Session session(context, flags, corpus);
+    // The second step finds the first one's free blocks, as all later ones do.
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(flags.steps, 2); ++i) session.step();
+    session.evaluate();
+    if (flags.sample > 0) session.sample(flags.sample);
+    const MemoryStatistics statistics = context.memory().statistics();
+    return {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(), session.parameters()};
+}
+
+/// The first change of flags that makes it fit, in words; empty if none does.
+std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
+    for (GptFlags other = flags;; other.batch /= 2, other.accumulate *= 2) {
+        for (const bool checkpoint : {flags.checkpoint, true}) {
+            other.checkpoint = checkpoint;
+            try {
+                const Forecast forecast = run_dry(other, corpus);
+                return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} bytes reserved)", other.batch,
+                                   other.accumulate, checkpoint ? " --checkpoint" : "", forecast.peak_reserved);
+            } catch (const OutOfMemory&) {
+            }
+        }
+        if (other.batch == 1) return "no smaller micro-batch fits: use a smaller model or a larger --memory-limit";
+    }
+}
+
+}  // namespace
+
+Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus) {
+    try {
+        return run_dry(flags, corpus);
+    } catch (const OutOfMemory& error) {
+        MemoryReport report = error.report();
+        report.advice = advice(flags, corpus);
+        throw OutOfMemory(std::move(report));
+    }
+}
+
+}  // namespace headroom::gpt

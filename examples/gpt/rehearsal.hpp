@@ -1,0 +1,26 @@
+#pragma once
+// Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
+//
+//     Forecast forecast = rehearse(flags, corpus);
+//     fmt::print("{}\n", forecast.peak_allocated);
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/data/text.hpp>
+#include <headroom/examples/gpt/flags.hpp>
+
+namespace headroom::gpt {
+
+/// Bytes, of the whole program: training steps, evaluation and sampling.
+struct Forecast {
+    std::size_t peak_allocated = 0;
+    std::size_t peak_reserved = 0;
+    std::size_t resident_bytes = 0;
+    std::int64_t parameters = 0;
+};
+
+/// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if
+/// --memory-limit is too small; its message says which flags would fit.
+Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus);
+
+}  // namespace headroom::gpt

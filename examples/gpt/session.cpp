@@ -1,0 +1,106 @@
+#include <headroom/examples/gpt/session.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <headroom/data/utf8.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::gpt {
+
+Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corpus)
+    : context_(context),
+      flags_(flags),
+      corpus_(corpus),
+      parameters_(context),
+      model_(At(parameters_), flags.model(corpus.vocabulary().size())),
+      optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
+      window_(parameters_, optimizer_,
+              {.clip = flags.clip,
+               .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale(),
+               .expected_terms = static_cast<double>(tokens_per_step())}),
+      schedule_{.decay = Decay::cosine,
+                .peak = flags.lr,
+                .floor = flags.floor(),
+                .warmup_steps = flags.warmup,
+                .decay_steps = flags.steps},
+      training_(corpus.split().train, flags.block, WindowStart::every_token),
+      validation_(corpus.split().validation, flags.block, WindowStart::every_block),
+      loader_(training_, Sampler::with_replacement(training_.size(), flags.batch, flags.seed)) {
+    if (flags.checkpoint) context.policy("blocks.*", recompute_all());
+}
+
+Tensor Session::loss(const TokenBatch& batch) {
+    const Shape shape{batch.rows, batch.length};
+    const Tensor inputs = context_.from_host(batch.inputs, shape);
+    const Tensor targets = context_.from_host(batch.targets, shape);
+    Autocast autocast(context_, flags_.autocast());
+    return model_.loss(inputs, targets);
+}
+
+StepResult Session::step() {
+    window_batches_.clear();
+    window_counter_ = context_.random_counter();
+    for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
+        const TokenBatch& batch = window_batches_.emplace_back(*loader_.next());
+        window_.accumulate(
+            [&] { return MicroBatch{loss(batch), static_cast<double>(batch.rows * batch.length)}; });
+    }
+    const StepResult result = window_.step(schedule_(steps_done()));
+    if (result.diverged) explain_not_finite(result);
+    skipped_ += result.skipped;
+    return result;
+}
+
+/// Runs the window's batches once more with every module's output checked; nothing was updated in between.
+void Session::explain_not_finite(const StepResult& result) {
+    const std::string what = fmt::format("step {}: the {} not finite", steps_done() + 1,
+                                         std::isfinite(result.loss) ? "gradient is" : "loss is");
+    context_.set_random_counter(window_counter_);
+    context_.find_non_finite(true);
+    for (const TokenBatch& batch : window_batches_) {
+        if (!context_.first_non_finite()) loss(batch);
+    }
+    context_.find_non_finite(false);
+    const std::optional<std::string>& path = context_.first_non_finite();
+    const std::string where = !path ? "every module's output was finite, so it arose in backward"
+                                    : fmt::format("the first output that was not finite is that of {}",
+                                                  path->empty() ? "the model" : *path);
+    throw Error(fmt::format("{}; {}; try a lower --lr, a longer --warmup or --dtype f32", what, where));
+}
+
+double Session::evaluate(std::optional<std::int64_t> batches) {
+    NoGrad no_grad(context_);
+    parameters_.train(false);
+    Loader<TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
+    double total = 0;
+    double terms = 0;
+    std::int64_t done = 0;
+    while (const TokenBatch* batch = loader.next()) {
+        if (batches && done++ >= *batches) break;
+        total += loss(*batch).item();
+        terms += static_cast<double>(batch->rows * batch->length);
+    }
+    parameters_.train(true);
+    return total / terms;
+}
+
+std::string Session::sample(std::int64_t tokens) {
+    const TokenView text = corpus_.split().validation;
+    std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(text.size(), flags_.block / 2 + 1)));
+    text.copy(0, prompt);
+    Autocast autocast(context_, flags_.autocast());
+    const auto all = generate(model_, prompt, tokens, {.temperature = flags_.temperature, .top_k = flags_.top_k});
+    return printable(corpus_.vocabulary().decode(std::span(all).subspan(prompt.size())));
+}
+
+std::size_t Session::resident_bytes() const {
+    const auto& by_category = context_.memory().statistics().allocated_by_category;
+    const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
+    return of(Category::parameters) + of(Category::gradients) + of(Category::optimizer_state);
+}
+
+}  // namespace headroom::gpt

@@ -1,0 +1,51 @@
+#include <headroom/examples/program/summary.hpp>
+
+#include <fstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::program {
+
+void take_peaks(Summary& summary, Context& context) {
+    const MemoryStatistics statistics = context.memory().statistics();
+    summary.peak_bytes_allocated = statistics.peak_allocated;
+    summary.peak_bytes_reserved = statistics.peak_reserved;
+}
+
+void write_summary(const std::filesystem::path& path, const Summary& summary) {
+    nlohmann::ordered_json json;
+    const auto put = [&](const std::string& name, const auto& figure) {
+        if (figure) json[name] = *figure;
+    };
+    put("val_loss", summary.val_loss);
+    put("val_accuracy", summary.val_accuracy);
+    put("train_loss", summary.train_loss);
+    put(summary.rate_name, summary.rate);
+    json["seconds"] = summary.seconds;
+    put("peak_bytes_allocated", summary.peak_bytes_allocated);
+    put("peak_bytes_reserved", summary.peak_bytes_reserved);
+    json["peak_bytes_predicted"] = summary.peak_bytes_predicted;
+    json["peak_bytes_reserved_predicted"] = summary.peak_bytes_reserved_predicted;
+    json["resident_bytes"] = summary.resident_bytes;
+    json["parameters"] = summary.parameters;
+    json["steps"] = summary.steps;
+    if (!summary.state_sha256.empty()) json["state_sha256"] = summary.state_sha256;
+    std::ofstream file(path);
+    file << json.dump(2) << '\n';
+    file.close();
+    if (!file) throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
+}
+
+void Throughput::add(double units, double seconds) {
+    if (warm_up_-- > 0) {
+        recent_ = units / seconds;
+        return;
+    }
+    units_ += units;
+    seconds_ += seconds;
+}
+
+}  // namespace headroom::program

@@ -1,0 +1,55 @@
+#pragma once
+// The one JSON object that a training program leaves behind, and the throughput in it.
+//
+//     Summary summary;
+//     summary.val_loss = 1.88;
+//     write_summary("run.json", summary);
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include <headroom/core/context.hpp>
+
+namespace headroom::program {
+
+struct Summary {
+    std::optional<double> val_loss;
+    std::optional<double> val_accuracy;
+    std::optional<double> train_loss;
+    std::string rate_name = "tokens_per_second";
+    std::optional<double> rate;
+    double seconds = 0;
+    std::optional<std::size_t> peak_bytes_allocated;
+    std::optional<std::size_t> peak_bytes_reserved;
+    std::size_t peak_bytes_predicted = 0;
+    std::size_t peak_bytes_reserved_predicted = 0;
+    std::size_t resident_bytes = 0;  ///< parameters, gradients and optimizer state
+    std::int64_t parameters = 0;
+    std::int64_t steps = 0;
+    std::string state_sha256;
+};
+
+/// Takes the peaks of what a context has allocated so far.
+void take_peaks(Summary& summary, Context& context);
+
+/// Absent figures are left out. Errors: FileError if it can't be written.
+void write_summary(const std::filesystem::path& path, const Summary& summary);
+
+/// Units of work per second of training steps: the first ones warm caches up and are left out.
+class Throughput {
+  public:
+    explicit Throughput(std::int64_t steps) : warm_up_(steps >= 20 ? 10 : steps / 2) {}
+    void add(double units, double seconds);
+    /// 0 before anything was counted.
+    double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
+
+  private:
+    std::int64_t warm_up_;
+    double units_ = 0;
+    double seconds_ = 0;
+    double recent_ = 0;
+};
+
+}  // namespace headroom::program

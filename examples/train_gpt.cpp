@@ -1,0 +1,102 @@
+// Trains a GPT on a text file within the memory that there is, and says beforehand how much that will be.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/gpt/rehearsal.hpp>
+#include <headroom/examples/gpt/session.hpp>
+#include <headroom/examples/program/interrupt.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/progress.hpp>
+#include <headroom/examples/program/recent.hpp>
+#include <headroom/examples/program/summary.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::gpt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+/// Trains until the last step, Ctrl-C or --stop-after; false if it ended early.
+bool train(Session& session, const GptFlags& flags, program::Summary& summary) {
+    program::Interrupt interrupt;
+    program::Progress progress(flags.steps, "tokens", session.steps_done());
+    program::Throughput throughput(flags.steps - session.steps_done());
+    program::RecentMean loss(100);
+    const auto tokens = static_cast<double>(session.tokens_per_step());
+    const std::int64_t stop = flags.stop_after >= 0 ? session.steps_done() + flags.stop_after : flags.steps;
+    bool asked = false;
+    while (session.steps_done() < std::min(stop, flags.steps) && !(asked = interrupt.requested())) {
+        const Clock::time_point begin = Clock::now();
+        const StepResult result = session.step();
+        throughput.add(tokens, seconds_since(begin));
+        if (result.finite) loss.add(result.loss);
+        const MemoryStatistics memory = session.context().memory().statistics();
+        progress.show({session.steps_done(), result.loss, throughput.rate(), memory.allocated, memory.peak_allocated});
+    }
+    progress.end();
+    if (asked) fmt::print("interrupted after step {}\n", session.steps_done());
+    summary.train_loss = loss.mean();
+    summary.rate = throughput.rate();
+    summary.steps = session.steps_done();
+    return session.steps_done() == flags.steps;
+}
+
+void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
+    Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+    Session session(context, flags, corpus);
+    if (!flags.resume.empty()) session.resume(flags.resume);
+    const bool complete = train(session, flags, summary);
+    if (!flags.save.empty()) {
+        session.save(flags.save);
+        fmt::print("saved to {}\n", flags.save);
+    }
+    if (complete) {
+        summary.val_loss = session.evaluate();
+        fmt::print("validation loss {:.4f}\n", *summary.val_loss);
+    }
+    if (flags.sample > 0 && complete) fmt::print("\n{}\n\n", session.sample(flags.sample));
+    summary.state_sha256 = session.state_sha256();
+    summary.parameters = session.parameters();
+    summary.resident_bytes = session.resident_bytes();
+    program::take_peaks(summary, context);
+    fmt::print("peak memory {} bytes, predicted {}\n", *summary.peak_bytes_allocated, summary.peak_bytes_predicted);
+}
+
+void main_program(const GptFlags& flags) {
+    if (flags.device == "cuda") {
+        throw DeviceError("--device cuda: this build has no CUDA; use --device cpu");
+    }
+    const Clock::time_point begin = Clock::now();
+    const TextOptions text{.block = flags.block};
+    const TextCorpus corpus =
+        flags.bytes ? TextCorpus::bytes(flags.data, text) : TextCorpus::characters(flags.data, text);
+    program::Summary summary;
+    const Forecast forecast = rehearse(flags, corpus);
+    summary.peak_bytes_predicted = forecast.peak_allocated;
+    summary.peak_bytes_reserved_predicted = forecast.peak_reserved;
+    summary.parameters = forecast.parameters;
+    summary.resident_bytes = forecast.resident_bytes;
+    fmt::print("{} parameters, {} tokens of {} kinds; predicted peak {} bytes ({} of them parameters, gradients and "
+               "optimizer state)\n",
+               forecast.parameters, corpus.tokens().size(), corpus.vocabulary().size(), forecast.peak_allocated,
+               forecast.resident_bytes);
+    std::fflush(stdout);
+    if (flags.device == "cpu") run_training(flags, corpus, summary);
+    summary.seconds = seconds_since(begin);
+    if (!flags.json.empty()) program::write_summary(flags.json, summary);
+}
+
+}  // namespace
+}  // namespace headroom::gpt
+
+int main(int argc, char** argv) {
+    CLI::App app("Trains a GPT on a text file.", "train_gpt");
+    headroom::gpt::GptFlags flags;
+    headroom::gpt::add_flags(app, flags);
+    return headroom::program::run(app, argc, argv, [&] { headroom::gpt::main_program(flags); });
+}

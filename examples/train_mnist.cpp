@@ -1,0 +1,216 @@
+// Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/data/dataset.hpp>
+#include <headroom/data/idx.hpp>
+#include <headroom/data/loader.hpp>
+#include <headroom/examples/program/interrupt.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/progress.hpp>
+#include <headroom/examples/program/recent.hpp>
+#include <headroom/examples/program/summary.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/dropout.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/nn/sequential.hpp>
+#include <headroom/nn/state_hash.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/schedule.hpp>
+#include <headroom/optim/window.hpp>
+
+namespace headroom::mnist {
+namespace {
+
+using Images = MemoryDataset<std::int32_t>;
+using Clock = std::chrono::steady_clock;
+
+struct Flags {
+    std::string data;
+    std::int64_t hidden = 512;
+    std::int64_t batch = 100;
+    std::int64_t epochs = 20;
+    std::int64_t validation = 1000;
+    double lr = 1e-3;
+    double dropout = 0.3;
+    double weight_decay = 0.05;
+    std::uint64_t seed = 1337;
+    std::string device = "cpu";
+    std::size_t memory_limit = 0;
+    int threads = 0;
+    std::string json;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+    const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1} << 31);
+    app.add_option("--data", flags.data, "folder with the images and labels")->required();
+    app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
+    app.add_option("--batch", flags.batch, "images in a step")->check(count)->capture_default_str();
+    app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
+    app.add_option("--validation", flags.validation, "images kept for validation")->check(count)->capture_default_str();
+    app.add_option("--lr", flags.lr, "peak learning rate")->check(CLI::Range(0.0, 1e30))->capture_default_str();
+    app.add_option("--dropout", flags.dropout, "probability")->check(CLI::Range(0.0, 0.99))->capture_default_str();
+    app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(CLI::Range(0.0, 1e30))->capture_default_str();
+    app.add_option("--seed", flags.seed, "of initialisation and data order")->capture_default_str();
+    app.add_option("--device", flags.device, "cpu, or dry: predict the memory without computing")
+        ->check(CLI::IsMember({"cpu", "dry"}))
+        ->capture_default_str();
+    app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is");
+    app.add_option("--threads", flags.threads, "0: one per processor")->check(CLI::Range(0, 1024));
+    app.add_option("--json", flags.json, "file for the figures of the run");
+}
+
+/// 784 -> hidden -> hidden -> 10 with ReLU and dropout.
+auto make_model(const At& at, const Flags& flags) {
+    const auto activate = [](Tensor x) { return relu(std::move(x)); };
+    return sequential(Linear(at / "fc1", 28 * 28, flags.hidden), activate, Dropout(at / "drop1", flags.dropout),
+                      Linear(at / "fc2", flags.hidden, flags.hidden), activate, Dropout(at / "drop2", flags.dropout),
+                      Linear(at / "fc3", flags.hidden, 10));
+}
+
+class Session {
+  public:
+    Session(Context& context, const Flags& flags, const Images& images)
+        : context_(context),
+          parameters_(context),
+          model_(make_model(At(parameters_), flags)),
+          optimizer_(parameters_, {.weight_decay = flags.weight_decay}),
+          window_(parameters_, optimizer_),
+          training_(images.slice(0, images.size() - flags.validation)),
+          validation_(images.slice(images.size() - flags.validation, flags.validation)),
+          loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
+          batch_(flags.batch),
+          steps_(flags.epochs * loader_.sampler().batches()),
+          schedule_{.decay = Decay::cosine, .peak = flags.lr, .warmup_steps = 20, .decay_steps = steps_} {}
+
+    StepResult step() {
+        const Images::Batch* batch = loader_.next();
+        if (!batch) batch = loader_.next();
+        window_.accumulate([&] {
+            const Tensor logits = model_(images(*batch));
+            return MicroBatch{cross_entropy(logits, labels(*batch)), static_cast<double>(batch->rows)};
+        });
+        const StepResult result = window_.step(schedule_(optimizer_.steps()));
+        if (result.diverged) {
+            throw Error(fmt::format("step {}: loss or gradient is not finite; try a lower --lr", optimizer_.steps() + 1));
+        }
+        return result;
+    }
+
+    struct Score {
+        double loss = 0;
+        double accuracy = 0;
+    };
+    Score evaluate() {
+        NoGrad no_grad(context_);
+        parameters_.train(false);
+        Loader<Images> loader(validation_, Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
+        Score score;
+        while (const Images::Batch* batch = loader.next()) {
+            const Tensor logits = model_(images(*batch));
+            const Tensor truth = labels(*batch);
+            score.loss += cross_entropy(logits, truth).item();
+            const Tensor right = eq(argmax(logits, -1), cast(truth, Dtype::i64));
+            score.accuracy += sum(cast(right, Dtype::f32)).item();
+        }
+        parameters_.train(true);
+        const auto total = static_cast<double>(validation_.size());
+        return {score.loss / total, score.accuracy / total};
+    }
+
+    std::string state_sha256() { return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter()); }
+    std::int64_t steps() const { return steps_; }
+    std::int64_t parameters() const { return parameters_.count(); }
+
+  private:
+    Tensor images(const Images::Batch& batch) { return context_.from_host(batch.features, {batch.rows, 28 * 28}); }
+    Tensor labels(const Images::Batch& batch) { return context_.from_host(batch.targets, {batch.rows}); }
+
+    Context& context_;
+    Parameters parameters_;
+    decltype(make_model(std::declval<At>(), std::declval<Flags>())) model_;
+    AdamW optimizer_;
+    Window window_;
+    Images training_;
+    Images validation_;
+    Loader<Images> loader_;
+    std::int64_t batch_;
+    std::int64_t steps_;
+    Schedule schedule_;
+};
+
+Images load(const Flags& flags) {
+    const LabelledImages data = read_labelled_images(flags.data, "t10k", 10);
+    if (data.images.rows != 28 || data.images.columns != 28) {
+        throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", flags.data, data.images.rows,
+                                    data.images.columns));
+    }
+    if (data.images.count < flags.validation + flags.batch) {
+        throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", flags.validation,
+                                flags.batch, data.images.count, flags.data));
+    }
+    return Images::images(data.images.pixels, {28, 28}, {data.labels.begin(), data.labels.end()},
+                          {.mean = 0.1307f, .deviation = 0.3081f});
+}
+
+void main_program(const Flags& flags) {
+    const Clock::time_point begin = Clock::now();
+    const Images images = load(flags);
+    program::Summary summary;
+    summary.rate_name = "samples_per_second";
+    {
+        Context dry = Context::dry({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+        Session session(dry, flags, images);
+        session.step();
+        session.step();
+        session.evaluate();
+        summary.peak_bytes_predicted = dry.memory().statistics().peak_allocated;
+        summary.peak_bytes_reserved_predicted = dry.memory().statistics().peak_reserved;
+        summary.parameters = session.parameters();
+    }
+    fmt::print("{} parameters, {} images; predicted peak {} bytes\n", summary.parameters, images.size(),
+               summary.peak_bytes_predicted);
+    if (flags.device == "cpu") {
+        Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+        Session session(context, flags, images);
+        program::Interrupt interrupt;
+        program::Progress progress(session.steps(), "images");
+        program::Throughput throughput(session.steps());
+        program::RecentMean loss(100);
+        for (std::int64_t i = 0; i < session.steps() && !interrupt.requested(); ++i) {
+            const Clock::time_point start = Clock::now();
+            loss.add(session.step().loss);
+            throughput.add(static_cast<double>(flags.batch), std::chrono::duration<double>(Clock::now() - start).count());
+            const MemoryStatistics memory = context.memory().statistics();
+            progress.show({i + 1, *loss.mean(), throughput.rate(), memory.allocated, memory.peak_allocated});
+            summary.steps = i + 1;
+        }
+        progress.end();
+        const auto score = session.evaluate();
+        fmt::print("validation loss {:.4f}, accuracy {:.2f}%\n", score.loss, 100 * score.accuracy);
+        summary.val_loss = score.loss;
+        summary.val_accuracy = score.accuracy;
+        summary.train_loss = loss.mean();
+        summary.rate = throughput.rate();
+        summary.state_sha256 = session.state_sha256();
+        program::take_peaks(summary, context);
+    }
+    summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!flags.json.empty()) program::write_summary(flags.json, summary);
+}
+
+}  // namespace
+}  // namespace headroom::mnist
+
+int main(int argc, char** argv) {
+    CLI::App app("Trains a multi-layer perceptron on MNIST.", "train_mnist");
+    headroom::mnist::Flags flags;
+    headroom::mnist::add_flags(app, flags);
+    return headroom::program::run(app, argc, argv, [&] { headroom::mnist::main_program(flags); });
+}

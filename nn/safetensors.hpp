@@ -1,0 +1,62 @@
+#pragma once
+// Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON header,
+// then the tensors' bytes, row-major and little-endian, without gaps. A file is believed in nothing: lengths, dtypes,
+// shapes and offsets are checked against each other and against the file before a byte is used. Writing goes to a file
+// aside, which takes the old one's place only when it is complete.
+//
+//     write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
+//     SafetensorsFile file("model.safetensors");
+//     const SafetensorsEntry* entry = file.find("weight");
+//     file.copy_to(*entry, context, weight.array());
+//
+// Source: https://github.com/huggingface/safetensors, "Format".
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/named_array.hpp>
+
+namespace headroom {
+
+using Metadata = std::map<std::string, std::string>;
+
+struct SafetensorsEntry {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    Shape shape;
+    std::uint64_t begin = 0;  ///< bytes from the start of the file
+    std::uint64_t end = 0;
+};
+
+class SafetensorsFile {
+  public:
+    /// Opens and checks the whole header. Errors: FileError that names the file, the tensor and what is wrong.
+    explicit SafetensorsFile(const std::filesystem::path& path);
+
+    const std::filesystem::path& path() const { return path_; }
+    /// In ascending order of names.
+    const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+    const SafetensorsEntry* find(std::string_view name) const;
+    const Metadata& metadata() const { return metadata_; }
+
+    /// Fills `target`, of the entry's shape, converting the dtype. Errors: ShapeError if shapes differ; FileError if the
+    /// file has changed.
+    void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
+
+  private:
+    std::filesystem::path path_;
+    std::vector<SafetensorsEntry> entries_;
+    Metadata metadata_;
+};
+
+/// Writes tensors in ascending order of names: the same tensors give the same bytes. Errors: FileError if it can't be
+/// written, and Error for two tensors of one name; a file that stood there before is then as it was.
+void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
+                       const Metadata& metadata = {});
+
+}  // namespace headroom

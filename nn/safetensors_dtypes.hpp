@@ -1,0 +1,25 @@
+#pragma once
+// The names that safetensors files give to dtypes.
+//
+//     safetensors_name(Dtype::bf16);   // "BF16"
+//     safetensors_dtype("F8_E4M3");    // none: not supported
+#include <optional>
+#include <string_view>
+
+#include <headroom/kernels/dtype.hpp>
+
+namespace headroom {
+
+constexpr std::string_view safetensors_name(Dtype dtype) {
+    constexpr std::string_view names[kDtypeCount] = {"F32", "F16", "BF16", "F64", "I32", "I64", "U8", "BOOL"};
+    return names[static_cast<int>(dtype)];
+}
+
+constexpr std::optional<Dtype> safetensors_dtype(std::string_view name) {
+    for (int i = 0; i < kDtypeCount; ++i) {
+        if (safetensors_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
+    }
+    return std::nullopt;
+}
+
+}  // namespace headroom

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/safetensors.hpp>
+#include <headroom/nn/safetensors_dtypes.hpp>
+
+namespace headroom {
+
+namespace {
+
+using Json = nlohmann::json;
+
+/// Far above any real header; keeps a lying length from allocating.
+constexpr std::uint64_t kLargestHeader = 100'000'000;
+
+[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
+    throw FileError(fmt::format("{}: not a sound safetensors file: {}", path.string(), what));
+}
+
+/// nlohmann's parser lets the last of two equal keys win; a file that has two is damaged.
+Json parse_header(const std::filesystem::path& path, const std::string& text) {
+    std::vector<std::set<std::string>> keys;
+    std::string twice;
+    const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+        if (event == Json::parse_event_t::object_start) keys.emplace_back();
+        if (event == Json::parse_event_t::object_end) keys.pop_back();
+        if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
+            twice = parsed.get<std::string>();
+        }
+        return true;
+    };
+    Json header;
+    try {
+        header = Json::parse(text, watch);
+    } catch (const Json::exception& error) {
+        refuse(path, fmt::format("the header is not JSON ({})", error.what()));
+    }
+    if (!twice.empty()) refuse(path, fmt::format("\"{}\" stands in the header twice", twice));
+    if (!header.is_object()) refuse(path, "the header is not a JSON object");
+    return header;
+}
+
+std::uint64_t number(const std::filesystem::path& path, const std::string& name, const Json& value, const char* what) {
+    if (!value.is_number_unsigned()) refuse(path, fmt::format("{}: {} is not a whole number", name, what));
+    return value.get<std::uint64_t>();
+}
+
+Shape read_shape(const std::filesystem::path& path, const std::string& name, const Json& sizes, std::uint64_t item_bytes,
+                 std::uint64_t& bytes) {
+    if (!sizes.is_array() || sizes.size() > kMaxRank) {
+        refuse(path, fmt::format("{}: the shape must be a list of at most {} sizes", name, kMaxRank));
+    }
+    Shape shape;
+    bytes = item_bytes;
+    bool empty = false;
+    for (const Json& value : sizes) {
+        const std::uint64_t size = number(path, name, value, "a size");
+        empty |= size == 0;
+        if (size > 0 && bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / size) {
+            refuse(path, fmt::format("{}: the shape has more elements than can be", name));
+        }
+        if (size > 0) bytes *= size;
+        shape.push_back(static_cast<std::int64_t>(size));
+    }
+    if (empty) bytes = 0;
+    return shape;
+}
+
+SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string& name, const Json& json) {
+    if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
+        refuse(path, fmt::format("{}: dtype, shape or data_offsets is missing", name));
+    }
+    const Json& dtype_name = json["dtype"];
+    const std::optional<Dtype> dtype =
+        dtype_name.is_string() ? safetensors_dtype(dtype_name.get<std::string>()) : std::nullopt;
+    if (!dtype) refuse(path, fmt::format("{}: the dtype {} is not supported", name, dtype_name.dump()));
+    SafetensorsEntry entry{name, *dtype, {}, 0, 0};
+    std::uint64_t bytes = 0;
+    entry.shape = read_shape(path, name, json["shape"], size_of(*dtype), bytes);
+    const Json& offsets = json["data_offsets"];
+    if (!offsets.is_array() || offsets.size() != 2) refuse(path, fmt::format("{}: data_offsets must be two numbers", name));
+    entry.begin = number(path, name, offsets[0], "an offset");
+    entry.end = number(path, name, offsets[1], "an offset");
+    if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
+        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, headroom::name(*dtype),
+                                 entry.shape.text(), bytes, entry.begin, entry.end));
+    }
+    return entry;
+}
+
+/// Tensors must fill the data without overlap or gap.
+void check_layout(const std::filesystem::path& path, std::vector<SafetensorsEntry> entries, std::uint64_t data_bytes) {
+    std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+        return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+    });
+    std::uint64_t place = 0;
+    for (const SafetensorsEntry& entry : entries) {
+        if (entry.end > data_bytes) {
+            refuse(path, fmt::format("{}: ends at byte {} of {} (truncated?)", entry.name, entry.end, data_bytes));
+        }
+        if (entry.begin != place) {
+            refuse(path, fmt::format("{}: begins at byte {}, {} (tensors must neither overlap nor leave gaps)", entry.name,
+                                     entry.begin, place));
+        }
+        place = entry.end;
+    }
+    if (place != data_bytes) refuse(path, fmt::format("{} bytes follow the last tensor", data_bytes - place));
+}
+
+std::string read_header_text(const std::filesystem::path& path, std::uint64_t& data_begin, std::uint64_t& data_bytes) {
+    std::error_code error;
+    if (std::filesystem::is_directory(path, error)) throw FileError(fmt::format("{}: is a folder", path.string()));
+    const std::uint64_t size = std::filesystem::file_size(path, error);
+    std::ifstream file(path, std::ios::binary);
+    if (error || !file) {
+        throw FileError(fmt::format("{}: can't be opened ({})", path.string(), error ? error.message() : "no permission?"));
+    }
+    if (size < 8) refuse(path, fmt::format("it has {} bytes, 8 are the least", size));
+    unsigned char raw[8];
+    file.read(reinterpret_cast<char*>(raw), 8);
+    std::uint64_t length = 0;
+    for (int i = 7; i >= 0; --i) length = length << 8 | raw[i];
+    if (length > kLargestHeader || length > size - 8) {
+        refuse(path, fmt::format("the header claims {} bytes, the file has {} (truncated?)", length, size - 8));
+    }
+    std::string text(length, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(length));
+    if (!file) throw FileError(fmt::format("{}: can't be read", path.string()));
+    data_begin = 8 + length;
+    data_bytes = size - data_begin;
+    return text;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+    std::uint64_t data_begin = 0;
+    std::uint64_t data_bytes = 0;
+    const Json header = parse_header(path, read_header_text(path, data_begin, data_bytes));
+    for (const auto& [name, json] : header.items()) {
+        if (name != "__metadata__") {
+            entries_.push_back(read_entry(path, name, json));
+            continue;
+        }
+        if (!json.is_object()) refuse(path, "the metadata is not an object");
+        for (const auto& [key, value] : json.items()) {
+            if (!value.is_string()) refuse(path, fmt::format("the metadata \"{}\" is not a string", key));
+            metadata_[key] = value.get<std::string>();
+        }
+    }
+    check_layout(path, entries_, data_bytes);
+    for (SafetensorsEntry& entry : entries_) {
+        entry.begin += data_begin;
+        entry.end += data_begin;
+    }
+    std::sort(entries_.begin(), entries_.end(),
+              [](const SafetensorsEntry& a, const SafetensorsEntry& b) { return a.name < b.name; });
+}
+
+const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+    const auto found = std::lower_bound(entries_.begin(), entries_.end(), name,
+                                        [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
+    return found != entries_.end() && found->name == name ? &*found : nullptr;
+}
+
+void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
+    if (entry.shape != target.shape()) {
+        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name, entry.shape.text(),
+                                     target.shape().text()));
+    }
+    std::vector<char> bytes(entry.end - entry.begin);
+    std::ifstream file(path_, std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(entry.begin));
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!file) throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
+    const View source = contiguous_view(bytes.data(), entry.dtype, entry.shape);
+    context.exec().launch([&](auto& stream) { kernels::copy(stream, source, target.view()); });
+}
+
+}  // namespace headroom

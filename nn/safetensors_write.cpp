@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/safetensors.hpp>
+#include <headroom/nn/safetensors_dtypes.hpp>
+
+namespace headroom {
+
+namespace {
+
+/// A file beside `path` that takes its place when it is complete, or disappears.
+class FileAside {
+  public:
+    explicit FileAside(const std::filesystem::path& path) : path_(path), aside_(path.string() + ".partial") {
+        file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        if (file_ < 0) fail("can't be created");
+    }
+    FileAside(const FileAside&) = delete;
+    FileAside& operator=(const FileAside&) = delete;
+    ~FileAside() {
+        if (file_ >= 0) ::close(file_);
+        if (!complete_) ::unlink(aside_.c_str());
+    }
+
+    void write(const void* data, std::size_t bytes) {
+        const char* next = static_cast<const char*>(data);
+        while (bytes > 0) {
+            const ssize_t written = ::write(file_, next, bytes);
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) fail("can't be written");
+            next += written;
+            bytes -= static_cast<std::size_t>(written);
+        }
+    }
+
+    void finish() {
+        if (::fsync(file_) != 0) fail("can't be written");
+        const int file = std::exchange(file_, -1);
+        if (::close(file) != 0) fail("can't be written");
+        if (::rename(aside_.c_str(), path_.c_str()) != 0) fail("can't be put in place");
+        complete_ = true;
+        const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+        const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0) return;  // the rename is done; only its durability is the file system's business now
+        ::fsync(directory);
+        ::close(directory);
+    }
+
+  private:
+    [[noreturn]] void fail(const char* what) const {
+        throw FileError(fmt::format("{}: {} ({}); what stood there before is untouched", path_.string(), what,
+                                    std::strerror(errno)));
+    }
+
+    std::filesystem::path path_;
+    std::string aside_;
+    int file_ = -1;
+    bool complete_ = false;
+};
+
+std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& metadata) {
+    nlohmann::ordered_json header = nlohmann::ordered_json::object();
+    if (!metadata.empty()) header["__metadata__"] = metadata;
+    std::uint64_t place = 0;
+    for (const auto& [name, array] : tensors) {
+        const std::uint64_t bytes = static_cast<std::uint64_t>(array.elements()) * size_of(array.dtype);
+        header[name] = {{"dtype", safetensors_name(array.dtype)},
+                        {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+                        {"data_offsets", {place, place + bytes}}};
+        place += bytes;
+    }
+    std::string text = header.dump();
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
+                       const Metadata& metadata) {
+    std::sort(tensors.begin(), tensors.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+    const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
+                                          [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
+    if (twice != tensors.end()) throw Error(fmt::format("safetensors: two tensors are called \"{}\"", twice->name));
+    const std::string header = header_of(tensors, metadata);
+    FileAside file(path);
+    unsigned char length[8];
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
+    file.write(length, 8);
+    file.write(header.data(), header.size());
+    for (const auto& [name, array] : tensors) {
+        std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
+        const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
+        context.exec().launch([&](auto& stream) { kernels::copy(stream, array.view(), out); });
+        file.write(bytes.data(), bytes.size());
+    }
+    file.finish();
+}
+
+}  // namespace headroom

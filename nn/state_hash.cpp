@@ -1,0 +1,58 @@
+#include <headroom/nn/state_hash.hpp>
+
+#include <algorithm>
+#include <memory>
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/checkpoint.hpp>
+
+namespace headroom {
+
+namespace {
+
+class Sha256 {
+  public:
+    Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+        check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr));
+    }
+    void add(const void* data, std::size_t bytes) { check(EVP_DigestUpdate(context_.get(), data, bytes)); }
+    void add(const std::string& text) { add(text.data(), text.size()); }
+    std::string hex() {
+        unsigned char digest[EVP_MAX_MD_SIZE];
+        unsigned int bytes = 0;
+        check(EVP_DigestFinal_ex(context_.get(), digest, &bytes));
+        std::string text;
+        for (unsigned int i = 0; i < bytes; ++i) text += fmt::format("{:02x}", digest[i]);
+        return text;
+    }
+
+  private:
+    static void check(bool done) {
+        if (!done) throw Error("state_sha256: OpenSSL can't compute SHA-256 here");
+    }
+    std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+}  // namespace
+
+std::string state_sha256(Parameters& parameters, const std::vector<NamedArray>& extra, std::uint64_t random_position) {
+    std::vector<NamedArray> arrays = named_arrays(parameters);
+    arrays.insert(arrays.end(), extra.begin(), extra.end());
+    std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+    Sha256 hash;
+    for (const auto& [label, array] : arrays) {
+        hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().text()));
+        std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
+        const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
+        parameters.context().exec().launch([&](auto& stream) { kernels::copy(stream, array.view(), out); });
+        hash.add(bytes.data(), bytes.size());
+    }
+    hash.add(fmt::format("random {}\n", random_position));
+    return hash.hex();
+}
+
+}  // namespace headroom
