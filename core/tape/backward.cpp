@@ -130,9 +130,9 @@ Value* Tape::receiver(const Slot& slot) {
     Value* value = slot.value;
     while (value->producer && value->producer->op->info.passes_gradient && !value->grad.defined() && !value->retains_grad) {
         const Slot& source = value->producer->inputs[0];
-        const bool same = source.value->requires_grad && is_floating(value->array.dtype) &&
-                          source.value->dense(source.geometry) && value->array.contiguous();
-        if (!same) break;
+        const bool widens = is_half(value->array.dtype) && source.value->array.dtype == Dtype::f32;  // as kernels can
+        const bool same = source.value->requires_grad && source.value->dense(source.geometry) && value->array.contiguous();
+        if (!widens || !same) break;
         value = source.value;
     }
     return value;
@@ -168,6 +168,8 @@ bool GradSink::wanted(int i) const {
     const Value* value = record_->inputs[i].value;
     return value && value->requires_grad;
 }
+
+int GradSink::inputs() const { return record_->n_inputs; }
 
 const Shape& GradSink::shape(int i) const { return record_->inputs[i].geometry.shape; }
 
