@@ -1,0 +1,220 @@
+// Every op against PyTorch: values and gradients, in f64 and f32. The inputs of the reference can be represented in
+// f32, so both see the same numbers.
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/embedding.hpp>
+#include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/index.hpp>
+#include <headroom/core/ops/layer_norm.hpp>
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/softmax.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/ops/where.hpp>
+#include <headroom/tests/support/reference.hpp>
+
+namespace headroom {
+namespace {
+
+struct In {
+    Context& context;
+    Dtype dtype;
+    std::vector<Tensor> x;
+    const Tensor& operator[](std::size_t i) const { return x[i]; }
+};
+
+struct Case {
+    const char* name;
+    int length;  ///< terms that one element of a result or gradient sums up
+    Tensor (*call)(const In& in);
+};
+
+// clang-format off
+const Case kCases[] = {
+    {"neg", 1, [](const In& x) { return -x[0]; }},
+    {"exp", 1, [](const In& x) { return exp(x[0]); }},
+    {"log", 1, [](const In& x) { return log(x[0]); }},
+    {"sqrt", 1, [](const In& x) { return sqrt(x[0]); }},
+    {"rsqrt", 1, [](const In& x) { return rsqrt(x[0]); }},
+    {"reciprocal", 1, [](const In& x) { return reciprocal(x[0]); }},
+    {"tanh", 1, [](const In& x) { return tanh(x[0]); }},
+    {"sigmoid", 1, [](const In& x) { return sigmoid(x[0]); }},
+    {"relu", 1, [](const In& x) { return relu(x[0]); }},
+    {"gelu_tanh", 1, [](const In& x) { return gelu(x[0]); }},
+    {"gelu_erf", 1, [](const In& x) { return gelu(x[0], Gelu::erf); }},
+    {"silu", 1, [](const In& x) { return silu(x[0]); }},
+    {"abs", 1, [](const In& x) { return abs(x[0]); }},
+    {"square", 1, [](const In& x) { return square(x[0]); }},
+    {"sin", 1, [](const In& x) { return sin(x[0]); }},
+    {"cos", 1, [](const In& x) { return cos(x[0]); }},
+    {"clamp", 1, [](const In& x) { return clamp(x[0], -0.5, 0.75); }},
+    {"pow_cube", 1, [](const In& x) { return pow(x[0], 3.0); }},
+    {"pow_scalar", 1, [](const In& x) { return pow(x[0], 2.5); }},
+    {"affine", 1, [](const In& x) { return x[0] * -1.5 + 0.25; }},
+    {"number_minus", 1, [](const In& x) { return 2.0 - x[0]; }},
+    {"number_over", 1, [](const In& x) { return 3.0 / x[0]; }},
+    {"add", 15, [](const In& x) { return x[0] + x[1]; }},
+    {"sub", 3, [](const In& x) { return x[0] - x[1]; }},
+    {"mul", 5, [](const In& x) { return x[0] * x[1]; }},
+    {"div", 10, [](const In& x) { return x[0] / x[1]; }},
+    {"pow", 3, [](const In& x) { return pow(x[0], x[1]); }},
+    {"maximum", 1, [](const In& x) { return maximum(x[0], x[1]); }},
+    {"minimum", 4, [](const In& x) { return minimum(x[0], x[1]); }},
+    {"where", 4, [](const In& x) { return where(x[0], x[1], x[2]); }},
+    {"eq", 1, [](const In& x) { return eq(x[0], x[1]); }},
+    {"ne", 1, [](const In& x) { return ne(x[0], x[1]); }},
+    {"lt", 1, [](const In& x) { return lt(x[0], x[1]); }},
+    {"le", 1, [](const In& x) { return le(x[0], x[1]); }},
+    {"gt", 1, [](const In& x) { return gt(x[0], x[1]); }},
+    {"ge", 1, [](const In& x) { return ge(x[0], x[1]); }},
+    {"eq_number", 1, [](const In& x) { return eq(x[0], 1.0); }},
+    {"ne_number", 1, [](const In& x) { return ne(x[0], 1.0); }},
+    {"lt_number", 1, [](const In& x) { return lt(x[0], 1.0); }},
+    {"le_number", 1, [](const In& x) { return le(x[0], 1.0); }},
+    {"gt_number", 1, [](const In& x) { return gt(x[0], 1.0); }},
+    {"ge_number", 1, [](const In& x) { return ge(x[0], 1.0); }},
+    {"logical_and", 1, [](const In& x) { return logical_and(x[0], x[1]); }},
+    {"logical_or", 1, [](const In& x) { return logical_or(x[0], x[1]); }},
+    {"logical_not", 1, [](const In& x) { return logical_not(x[0]); }},
+    {"cast", 1, [](const In& x) { return cast(x[0], x.dtype == Dtype::f64 ? Dtype::f32 : Dtype::f64); }},
+    {"contiguous", 1, [](const In& x) { return contiguous(x[0].transpose(0, 1)); }},
+    {"expand", 8, [](const In& x) { return expand(x[0], {2, 3, 4}); }},
+    {"cat", 1, [](const In& x) { return cat({x[0], x[1], x[2]}, 1); }},
+    {"stack", 1, [](const In& x) { return stack({x[0], x[1]}, 1); }},
+    {"gather", 3, [](const In& x) { return gather(x[0], 1, x[1]); }},
+    {"scatter_add", 3, [](const In& x) { return scatter_add(x[0], 1, x[1], x[2]); }},
+    {"index_select", 6, [](const In& x) { return index_select(x[0], 1, x[1]); }},
+    {"arange", 1, [](const In& x) { return arange(x.context, 2.0, 9.0, 1.5, x.dtype); }},
+    {"full", 1, [](const In& x) { return full(x.context, {2, 3}, 2.5, x.dtype); }},
+    {"causal_mask", 1, [](const In& x) { return causal_mask(x.context, 3, 5); }},
+    {"sum", 840, [](const In& x) { return sum(x[0]); }},
+    {"sum_axes", 12, [](const In& x) { return sum(x[0], {0, 2}, true); }},
+    {"mean", 70, [](const In& x) { return mean(x[0], 1); }},
+    {"max", 1, [](const In& x) { return max(x[0], 1); }},
+    {"min", 1, [](const In& x) { return min(x[0]); }},
+    {"var", 70, [](const In& x) { return var(x[0], 1); }},
+    {"var_population", 280, [](const In& x) { return var(x[0], {0, 1}, 0.0, true); }},
+    {"argmax", 1, [](const In& x) { return argmax(x[0], 1); }},
+    {"softmax", 70, [](const In& x) { return softmax(x[0]); }},
+    {"softmax_axis", 5, [](const In& x) { return softmax(x[0], 0); }},
+    {"log_softmax", 70, [](const In& x) { return log_softmax(x[0]); }},
+    {"log_softmax_axis", 7, [](const In& x) { return log_softmax(x[0], 1); }},
+    {"layer_norm", 40, [](const In& x) { return layer_norm(x[0], x[1], x[2]); }},
+    {"layer_norm_plain", 9, [](const In& x) { return layer_norm(x[0], {}, {}, 1e-3); }},
+    {"rms_norm", 40, [](const In& x) { return rms_norm(x[0], x[1]); }},
+    {"rms_norm_plain", 9, [](const In& x) { return rms_norm(x[0], {}, 1e-3); }},
+    {"matmul", 33, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"matmul_batched", 12, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"matmul_one_matrix", 30, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"matmul_vector", 10, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"matmul_row", 8, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"matmul_dot", 6, [](const In& x) { return matmul(x[0], x[1]); }},
+    {"linear", 33, [](const In& x) { return linear(x[0], x[1], x[2]); }},
+    {"linear_plain", 5, [](const In& x) { return linear(x[0], x[1]); }},
+    {"linear_vector", 4, [](const In& x) { return linear(x[0], x[1], x[2]); }},
+    {"embedding", 8, [](const In& x) { return embedding(x[0], x[1]); }},
+    {"attention_packed", 37, [](const In& x) { return attention_packed(x[0], 2, 2, true); }},
+    {"attention_packed_full", 9, [](const In& x) { return attention_packed(x[0], 3, 3, false); }},
+    {"attention_packed_grouped", 34, [](const In& x) { return attention_packed(x[0], 4, 2, true, 0.3); }},
+    {"attention", 9, [](const In& x) { return attention(x[0], x[1], x[2], false); }},
+    {"attention_cached", 40, [](const In& x) { return attention(x[0], x[1], x[2], true); }},
+    {"cross_entropy", 70, [](const In& x) { return cross_entropy(x[0], x[1]); }},
+    {"cross_entropy_ignore", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.ignore_index = 1}); }},
+    {"cross_entropy_smooth", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); }},
+    {"linear_cross_entropy", 70, [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2]); }},
+    {"linear_cross_entropy_options", 21,
+     [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2], {.ignore_index = 2, .label_smoothing = 0.2}); }},
+    {"mse", 42, [](const In& x) { return mse(x[0], x[1]); }},
+    {"binary_cross_entropy_with_logits", 42, [](const In& x) { return binary_cross_entropy_with_logits(x[0], x[1]); }},
+};
+// clang-format on
+
+const test::Reference& reference() {
+    static const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/ops.safetensors");
+    return file;
+}
+
+Tensor upload(Context& context, const test::ReferenceTensor& tensor, Dtype dtype) {
+    const std::vector<double>& values = tensor.values;
+    if (tensor.dtype == "I64") {
+        return context.from_host(std::vector<std::int64_t>(values.begin(), values.end()), tensor.shape);
+    }
+    if (tensor.dtype == "U8") {
+        return cast(context.from_host(std::vector<std::uint8_t>(values.begin(), values.end()), tensor.shape),
+                    Dtype::boolean);
+    }
+    if (dtype == Dtype::f64) return context.from_host(values, tensor.shape);
+    return context.from_host(std::vector<float>(values.begin(), values.end()), tensor.shape);
+}
+
+class ReferenceOps : public ::testing::TestWithParam<Case> {
+  protected:
+    /// A sum of n products has an error of at most n epsilon times the sum of their sizes, itself at most n times the
+    /// largest; the elementary functions add a few units in the last place.
+    void compare(Dtype dtype) {
+        const std::string name = GetParam().name;
+        Context context = Context::cpu({.threads = 2});
+        In in{context, dtype, {}};
+        for (int i = 0; reference().has(key("in", i)); ++i) {
+            Tensor x = upload(context, reference().at(key("in", i)), dtype);
+            if (reference().has(key("grad", i))) x.requires_grad();
+            in.x.push_back(x);
+        }
+        const Tensor y = GetParam().call(in);
+        expect_close(y, key("out", 0), dtype);
+        if (!reference().has(key("grad", 0))) return;
+        const bool scalar = y.rank() == 0;
+        backward(scalar ? y : sum(y * upload(context, reference().at(name + "/dy"), dtype)));
+        for (int i = 0; i < static_cast<int>(in.x.size()); ++i) {
+            if (reference().has(key("grad", i)))
+                expect_close(in.x[static_cast<std::size_t>(i)].grad(), key("grad", i), dtype);
+        }
+    }
+
+  private:
+    static std::string key(const char* what, int i) {
+        return std::string(GetParam().name) + "/" + what + std::to_string(i);
+    }
+
+    static void expect_close(const Tensor& got, const std::string& name, Dtype dtype) {
+        ASSERT_TRUE(got.defined()) << name;
+        const test::ReferenceTensor& want = reference().at(name);
+        EXPECT_EQ(got.shape(), want.shape) << name << ": " << got.shape().text() << " " << want.shape.text();
+        const double errors = test::error_in_epsilons(got.to_vector<double>(), want.values, epsilon(dtype));
+        EXPECT_LE(errors, 8.0 * (GetParam().length + 8)) << name;
+    }
+};
+
+TEST_P(ReferenceOps, AgreesWithPyTorchInF64) { compare(Dtype::f64); }
+
+TEST_P(ReferenceOps, AgreesWithPyTorchInF32) { compare(Dtype::f32); }
+
+INSTANTIATE_TEST_SUITE_P(All, ReferenceOps, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(ReferenceFile, HoldsTheSameCasesAsTheTest) {
+    std::set<std::string> in_file, here;
+    for (const auto& [name, tensor] : reference().all()) in_file.insert(name.substr(0, name.find('/')));
+    for (const Case& one : kCases) here.insert(one.name);
+    EXPECT_EQ(in_file, here);
+}
+
+}  // namespace
+}  // namespace headroom
