@@ -168,6 +168,26 @@ TEST(SoftmaxBackward, IsTheSameInEveryDtypeAndLayout) {
     }
 }
 
+TEST(Softmax, AndItsGradientGiveTheSameBitsForAnyNumberOfThreads) {
+    std::mt19937_64 random(15);
+    TestArray x(Dtype::f32, {300, 77}), dy(Dtype::f32, {300, 77});
+    x.fill(random);
+    dy.fill(random);
+    std::vector<std::vector<std::byte>> values, gradients;
+    for (const int threads : {1, 2, 5}) {
+        CpuStream stream{.threads = threads};
+        TestArray y(Dtype::f32, {300, 77}), dx(Dtype::f32, {300, 77});
+        softmax(stream, x, y);
+        softmax_backward(stream, y, dy, dx, 0);
+        values.push_back(y.memory());
+        gradients.push_back(dx.memory());
+    }
+    EXPECT_EQ(values[0], values[1]);
+    EXPECT_EQ(values[0], values[2]);
+    EXPECT_EQ(gradients[0], gradients[1]);
+    EXPECT_EQ(gradients[0], gradients[2]);
+}
+
 TEST(Softmax, TakesEmptyViews) {
     CpuStream stream;
     for (const Shape& shape : {Shape{0, 3}, Shape{3, 0}}) {
