@@ -10,8 +10,8 @@
 //
 // Inputs have any floating dtype and strides (sums take integers and bool too); f64 and integers are computed in f64,
 // the rest in f32. Outputs have any dtype and strides other than 0. Sums are formed in blocks whose borders depend on
-// the shape and strides alone, and the blocks are added up in f64: the same bits for any number of threads, and an error
-// of at most 70 * epsilon * sum(|x|) whatever the length, usually far less. A sum of nothing is 0.
+// the shape and strides alone, and the blocks are added up in f64: the same bits for any number of threads, and an
+// error of at most 70 * epsilon * sum(|x|) whatever the length, usually far less. A sum of nothing is 0.
 #include <cstddef>
 #include <cstdint>
 
