@@ -18,7 +18,7 @@ class RandomWords {
     const std::uint32_t* generate(const RandomKey& key, std::int64_t first, std::int64_t count);
 
   private:
-    alignas(64) std::uint32_t words_[kChunk + 8];
+    alignas(64) std::uint32_t words_[kChunk + 40];  // vectors of blocks are written whole
 };
 
 }  // namespace headroom::kernels
