@@ -65,10 +65,10 @@ namespace detail {
     const bool even = detail::magnitude(y) >= 0x1p25f;  // all floats are from there on
     const bool integer = even | (static_cast<float>(shifted - 0x1.8p52) == y);
     const std::uint32_t parity = static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(shifted)) << 31;
-    const std::uint32_t sign = integer & !even ? parity & std::bit_cast<std::uint32_t>(x) : 0u;
+    const std::uint32_t sign = (integer & !even) ? parity & std::bit_cast<std::uint32_t>(x) : 0u;
     const float with_sign = std::bit_cast<float>(std::bit_cast<std::uint32_t>(positive) ^ sign);
     const float forbidden = integer ? 0.0f : x;
-    return (forbidden < 0.0f) & (a < kInfinity) ? kNan : with_sign;
+    return ((forbidden < 0.0f) & (a < kInfinity)) ? kNan : with_sign;
 }
 
 template <std::same_as<double> T>

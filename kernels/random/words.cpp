@@ -10,11 +10,9 @@ namespace {
 
 #if defined(__AVX512F__)
 
-constexpr std::int64_t kBlocks = 8;  // one vector's
-
-/// A block in each 64-bit lane. Only the lower halves of lanes count until the end: the multiplication reads no others,
-/// and what its results carry in theirs does no harm. Compilers that vectorise the portable loop spend as much on
-/// shuffling halves as on the rounds.
+/// Eight blocks, one in each 64-bit lane. Only the lower halves of lanes count until the end: the multiplication reads
+/// no others, and what its results carry in theirs does no harm. Compilers that vectorise the portable loop spend as
+/// much on shuffling halves as on the rounds.
 void make_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t* out) {
     const __m512i multiplier0 = _mm512_set1_epi64(0xd2511f53);
     const __m512i multiplier1 = _mm512_set1_epi64(0xcd9e8d57);
@@ -44,16 +42,22 @@ void make_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t* out) 
     _mm512_store_si512(out + 16, _mm512_permutex2var_epi64(first, high, second));
 }
 
+void make_run(const RandomKey& key, std::uint64_t block, std::int64_t blocks, std::uint32_t* out) {
+    for (std::int64_t i = 0; i < blocks; i += 8) make_blocks(key, block + static_cast<std::uint64_t>(i), out + 4 * i);
+}
+
 #else
 
-constexpr std::int64_t kBlocks = 1;
-
-inline void make_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t* out) {
-    const PhiloxBlock words = philox(key, block);
-    out[0] = words[0];
-    out[1] = words[1];
-    out[2] = words[2];
-    out[3] = words[3];
+void make_run(const RandomKey& key, std::uint64_t block, std::int64_t blocks, std::uint32_t* out) {
+    const RandomKey local = key;
+#pragma omp simd
+    for (std::int64_t i = 0; i < blocks; ++i) {
+        const PhiloxBlock words = philox(local, block + static_cast<std::uint64_t>(i));
+        out[4 * i] = words[0];
+        out[4 * i + 1] = words[1];
+        out[4 * i + 2] = words[2];
+        out[4 * i + 3] = words[3];
+    }
 }
 
 #endif
@@ -63,12 +67,7 @@ inline void make_blocks(const RandomKey& key, std::uint64_t block, std::uint32_t
 const std::uint32_t* RandomWords::generate(const RandomKey& key, std::int64_t first, std::int64_t count) {
     const std::int64_t begin = first / 4;
     const std::int64_t blocks = (first + count + 3) / 4 - begin;
-    const RandomKey local = key;
-    std::uint32_t* out = words_;
-#pragma omp simd
-    for (std::int64_t i = 0; i < blocks; i += kBlocks) {
-        make_blocks(local, static_cast<std::uint64_t>(begin + i), out + 4 * i);
-    }
+    make_run(key, static_cast<std::uint64_t>(begin), blocks, words_);
     return words_ + first % 4;
 }
 
