@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/window.hpp>
+#include <headroom/tests/optim/regression.hpp>
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kBlock = 16;
+
+using MakeContext = std::function<Context()>;
+
+/// A small GPT-2 with its optimizer; `vocabulary` decides whether logits are stored whole.
+struct Training {
+    Training(const MakeContext& make, Dtype dtype, std::int64_t vocabulary_, double dropout = 0.0)
+        : context(make()),
+          parameters(context, dtype),
+          model(At(parameters),
+                {.vocabulary = vocabulary_, .block = kBlock, .layers = 3, .heads = 2, .width = 32, .dropout = dropout}),
+          vocabulary(vocabulary_) {}
+
+    /// Sequences `first` to `first + count` of an endless, fixed supply.
+    MicroBatch micro_batch(std::int64_t first, std::int64_t count) {
+        std::vector<std::int32_t> ids, targets;
+        for (std::int64_t i = first * kBlock; i < (first + count) * kBlock; ++i) {
+            ids.push_back(static_cast<std::int32_t>((i * i + 3 * i) % vocabulary));
+            targets.push_back(static_cast<std::int32_t>((i * i + 5 * i + 4) % vocabulary));
+        }
+        const Tensor x = context.from_host(ids, {count, kBlock});
+        return {model.loss(x, context.from_host(targets, {count, kBlock})), static_cast<double>(count * kBlock)};
+    }
+    StepResult step(const std::vector<std::int64_t>& sizes) {
+        std::int64_t first = next;
+        for (const std::int64_t size : sizes) {
+            window.accumulate([&] { return micro_batch(first, size); });
+            first += size;
+        }
+        next = first;
+        return window.step(1e-3);
+    }
+    std::vector<double> mean_gradient(const StepResult& result) {
+        std::vector<double> gradient = test::read(context, parameters.gradients());
+        for (double& x : gradient) x *= result.multiplier;
+        return gradient;
+    }
+
+    Context context;
+    Parameters parameters;
+    Gpt model;
+    std::int64_t vocabulary;
+    std::int64_t next = 0;
+    AdamW optimizer{parameters, {.beta2 = 0.99, .weight_decay = 0.1}};
+    Window window{parameters, optimizer, {.clip = 1.0}};
+};
+
+Context cpu() { return Context::cpu({.threads = 2, .seed = 4}); }
+
+const std::vector<std::int64_t> kWhole{16}, kEight(8, 2), kUneven{1, 6, 4, 5};  // the same sequences
+const std::vector<std::int64_t> kOne{2}, kShortLast{2, 2, 1};
+
+class WindowOfGpt : public ::testing::TestWithParam<std::int64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies, WindowOfGpt, ::testing::Values(11, 600),
+                         [](const auto& info) { return std::to_string(info.param); });
+
+TEST_P(WindowOfGpt, MicroBatchesEqualTheBigBatch) {
+    for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
+        Training whole(cpu, dtype, GetParam());
+        const std::vector<double> expected = whole.mean_gradient(whole.step(kWhole));
+        double largest = 0;
+        for (const double x : expected) largest = std::max(largest, std::abs(x));
+        ASSERT_GT(largest, 1e-3);
+        for (const auto& sizes : {kEight, kUneven}) {
+            Training parts(cpu, dtype, GetParam());
+            const std::vector<double> gradient = parts.mean_gradient(parts.step(sizes));
+            double difference = 0;
+            for (std::size_t i = 0; i < gradient.size(); ++i) {
+                difference = std::max(difference, std::abs(gradient[i] - expected[i]));
+            }
+            EXPECT_LE(difference, largest * (dtype == Dtype::f64 ? 1e-12 : 1e-6)) << name(dtype);
+        }
+    }
+}
+
+MemoryStatistics train(const MakeContext& make, std::int64_t vocabulary, const std::vector<std::int64_t>& sizes,
+                       bool recompute) {
+    Training training(make, Dtype::f32, vocabulary, 0.1);
+    if (recompute) training.context.policy("blocks.*", recompute_all());
+    for (int i = 0; i < 3; ++i) training.step(sizes);
+    return training.context.memory().statistics();
+}
+
+TEST_P(WindowOfGpt, EightMicroBatchesPeakAtNotOneByteMoreThanOne) {
+    for (const bool recompute : {false, true}) {
+        const MemoryStatistics one = train(cpu, GetParam(), kOne, recompute);
+        const MemoryStatistics eight = train(cpu, GetParam(), kEight, recompute);
+        EXPECT_EQ(eight.peak_allocated, one.peak_allocated);
+        EXPECT_EQ(eight.peak_reserved, one.peak_reserved);
+    }
+}
+
+TEST_P(WindowOfGpt, ADryRunPeaksAsTheRealOne) {
+    const Profile profile = cpu().profile();
+    for (const bool recompute : {false, true}) {
+        const MemoryStatistics real = train(cpu, GetParam(), kShortLast, recompute);
+        const MemoryStatistics dry = train([&] { return Context::dry(profile); }, GetParam(), kShortLast, recompute);
+        EXPECT_EQ(dry.peak_allocated, real.peak_allocated);
+        EXPECT_EQ(dry.peak_reserved, real.peak_reserved);
+        EXPECT_EQ(dry.allocations, real.allocations);
+    }
+}
+
+TEST_P(WindowOfGpt, ResumesBitForBitWithDropout) {
+    Training whole(cpu, Dtype::f32, GetParam(), 0.1);
+    for (int i = 0; i < 5; ++i) whole.step(kShortLast);
+    Training first(cpu, Dtype::f32, GetParam(), 0.1);
+    for (int i = 0; i < 2; ++i) first.step(kShortLast);
+
+    Training second(cpu, Dtype::f32, GetParam(), 0.1);
+    test::write(second.context, test::read(first.context, first.parameters.values()), second.parameters.values());
+    second.optimizer.load_state(first.optimizer.state(), first.optimizer.steps());
+    second.context.set_random_counter(first.context.random_counter());
+    second.next = first.next;
+    for (int i = 0; i < 3; ++i) second.step(kShortLast);
+    EXPECT_EQ(test::read(second.context, second.parameters.values()),
+              test::read(whole.context, whole.parameters.values()));
+}
+
+TEST(WindowOfGptRecomputed, GivesTheSameBitsAsKeptActivations) {
+    std::vector<double> values[2];
+    for (const bool recompute : {false, true}) {
+        Training training(cpu, Dtype::f32, 11, 0.1);
+        if (recompute) training.context.policy("blocks.*", recompute_all());
+        for (int i = 0; i < 3; ++i) training.step(kShortLast);
+        values[recompute] = test::read(training.context, training.parameters.values());
+    }
+    EXPECT_EQ(values[0], values[1]);
+}
+
+}  // namespace
+}  // namespace headroom
