@@ -188,14 +188,6 @@ void compute_group(const Attention& attention, const Geometry& g, std::int64_t t
     }
 }
 
-void prefetch_group(const Attention& attention, std::int64_t batch, std::int64_t key_head) {
-    prefetch_rows(attention.k, batch, key_head);
-    prefetch_rows(attention.v, batch, key_head);
-    const std::int64_t head = key_head * attention.q.size(2) / attention.k.size(2);
-    prefetch_rows(attention.q, batch, head);
-    prefetch_rows<true>(attention.o, batch, head);
-}
-
 template <class T>
 void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
@@ -211,8 +203,6 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
         const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
-            if (task + 1 < end)
-                prefetch_group(attention, (task + 1) / parts / g.key_heads, (task + 1) / parts % g.key_heads);
             const std::int64_t part = task % parts;
             const std::int64_t first = part * blocks / parts * kQueryBlock;
             const std::int64_t last = std::min(g.queries, (part + 1) * blocks / parts * kQueryBlock);

@@ -163,14 +163,6 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
     }
 }
 
-void prefetch_group(const AttentionGradient& gradient, std::int64_t batch, std::int64_t key_head) {
-    const std::int64_t head = key_head * gradient.q.size(2) / gradient.k.size(2);
-    for (const View* x : {&gradient.k, &gradient.v}) prefetch_rows(*x, batch, key_head);
-    for (const View* x : {&gradient.q, &gradient.dy, &gradient.o}) prefetch_rows(*x, batch, head);
-    for (const View* x : {&gradient.dk, &gradient.dv}) prefetch_rows<true>(*x, batch, key_head);
-    prefetch_rows<true>(gradient.dq, batch, head);
-}
-
 template <class T>
 void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
@@ -182,7 +174,6 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
         const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
-            if (task + 1 < end) prefetch_group(gradient, (task + 1) / g.key_heads, (task + 1) % g.key_heads);
             compute_group<T>(gradient, g, task, workspace);
         }
     });

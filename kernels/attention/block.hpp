@@ -88,19 +88,6 @@ void accumulate_row(const T* values, const View& target, std::int64_t batch, std
     store(values, width, row, target.dtype, stride);
 }
 
-/// Asks for one head's rows ahead of their use: they are short and far apart, which hardware does not foresee.
-template <bool ForWriting = false>
-void prefetch_rows(const View& x, std::int64_t batch, std::int64_t head) {
-    constexpr std::int64_t kLine = 64, kMost = 1 << 15;
-    const std::int64_t bytes = x.size(3) * static_cast<std::int64_t>(size_of(x.dtype));
-    if (x.data == nullptr || bytes * x.size(1) > kMost) return;
-    for (std::int64_t position = 0; position < x.size(1); ++position) {
-        const std::byte* row = row_of(x, batch, position, head);
-        for (std::int64_t offset = 0; offset < bytes; offset += kLine)
-            __builtin_prefetch(row + offset, ForWriting ? 1 : 0, 2);
-    }
-}
-
 /// 0, 1, 2, ...: compared with the number of visible keys, a mask.
 template <class T>
 struct LaneNumbers {

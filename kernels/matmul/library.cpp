@@ -5,39 +5,44 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include <dnnl.hpp>
 #include <fmt/format.h>
 
+#include <headroom/kernels/parallel.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
 
 namespace {
 
+/// Multiply-adds below which a second thread does not pay.
+constexpr std::int64_t kSplitThreshold = 1 << 19;
+
 /// oneDNN asks OpenMP for the number of threads, when it compiles and when it runs.
-class Threads {
+class OneThread {
   public:
-    explicit Threads([[maybe_unused]] int threads) {
+    OneThread() {
 #ifdef _OPENMP
         before_ = omp_get_max_threads();
-        if (threads != before_) omp_set_num_threads(changed_ = threads);
+        if (before_ != 1) omp_set_num_threads(1);
 #endif
     }
-    ~Threads() {
+    ~OneThread() {
 #ifdef _OPENMP
-        if (changed_ != 0) omp_set_num_threads(before_);
+        if (before_ != 1) omp_set_num_threads(before_);
 #endif
     }
-    Threads(const Threads&) = delete;
-    Threads& operator=(const Threads&) = delete;
+    OneThread(const OneThread&) = delete;
+    OneThread& operator=(const OneThread&) = delete;
 
   private:
-    int before_ = 0;
-    int changed_ = 0;
+    int before_ = 1;
 };
 
 dnnl::memory::data_type data_type(Dtype dtype) {
@@ -103,61 +108,59 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry
     return {dnnl::matmul::desc(a, b, bias, c), attributes, engine};
 }
 
-class Product final : public LibraryMatmul {
+/// One thread's share: rows or columns of c.
+class Part {
   public:
     /// Errors: dnnl::error if oneDNN refuses.
-    Product(const dnnl::engine& engine, const dnnl::stream& stream, const Geometry& g, const Matmul& matmul,
-            int threads)
-        : stream_(stream),
-          threads_(threads),
-          overwrite_{describe(engine, g, matmul, false), {}},
-          accumulate_{describe(engine, g, matmul, true), {}},
-          has_bias_(matmul.has_bias()) {
-        const auto& d = overwrite_.description;
-        scratch_ = std::max(d.scratchpad_desc().get_size(), accumulate_.description.scratchpad_desc().get_size());
+    Part(const dnnl::engine& engine, const Geometry& g, const Matmul& matmul)
+        : variants_{Variant{describe(engine, g, matmul, false), {}}, Variant{describe(engine, g, matmul, true), {}}} {
+        const auto& d = variants_[0].description;
         add(DNNL_ARG_SRC, d.src_desc(), engine);
         add(DNNL_ARG_WEIGHTS, d.weights_desc(), engine);
         add(DNNL_ARG_DST, d.dst_desc(), engine);
-        if (has_bias_) add(DNNL_ARG_BIAS, d.bias_desc(), engine);
-        add(DNNL_ARG_SCRATCHPAD, overwrite_.description.scratchpad_desc(), engine);
-        add(DNNL_ARG_SCRATCHPAD, accumulate_.description.scratchpad_desc(), engine);
+        if (matmul.has_bias()) add(DNNL_ARG_BIAS, d.bias_desc(), engine);
+        for (Variant& variant : variants_) {
+            variant.scratch = dnnl::memory(variant.description.scratchpad_desc(), engine, DNNL_MEMORY_NONE);
+        }
     }
 
     /// A reference implementation is slower than ours.
     bool fast() const {
-        return !std::string_view(overwrite_.description.impl_info_str()).starts_with("ref") &&
-               !std::string_view(accumulate_.description.impl_info_str()).starts_with("ref");
+        return std::none_of(variants_.begin(), variants_.end(), [](const Variant& variant) {
+            return std::string_view(variant.description.impl_info_str()).starts_with("ref");
+        });
     }
-    std::size_t scratch() const override { return scratch_; }
+    /// In whole cache lines.
+    std::size_t scratch() const {
+        const auto bytes = [](const Variant& variant) { return variant.description.scratchpad_desc().get_size(); };
+        return (std::max(bytes(variants_[0]), bytes(variants_[1])) + 63) / 64 * 64;
+    }
 
-    void run(const Matmul& matmul, std::byte* scratch) override {
-        const Threads threads(threads_);
-        Variant& variant = matmul.beta != 0 ? accumulate_ : overwrite_;
+    void compile(bool accumulate) {
+        Variant& variant = variants_[accumulate ? 1 : 0];
         if (!variant.primitive) variant.primitive = dnnl::matmul(variant.description);
+    }
+    /// Data in the order a, b, c, bias. Must have been compiled.
+    dnnl_status_t run(const dnnl::stream& stream, bool accumulate, const std::array<void*, 4>& data,
+                      std::byte* scratch) {
+        const OneThread scope;
+        Variant& variant = variants_[accumulate ? 1 : 0];
         std::array<dnnl_exec_arg_t, 5> arguments;
-        int count = 0;
-        const auto pass = [&](int index, void* data) {
-            dnnl_memory_set_data_handle(memories_[static_cast<std::size_t>(index)].get(), data);
-            arguments[static_cast<std::size_t>(count++)] = {names_[static_cast<std::size_t>(index)],
-                                                            memories_[static_cast<std::size_t>(index)].get()};
-        };
-        pass(0, matmul.a.data);
-        pass(1, matmul.b.data);
-        pass(2, matmul.c.data);
-        if (has_bias_) pass(3, matmul.bias.data);
-        const int scratchpad = has_bias_ ? 4 : 3;
-        pass(matmul.beta != 0 ? scratchpad + 1 : scratchpad, scratch);
-        const auto status = dnnl_primitive_execute(variant.primitive.get(), stream_.get(), count, arguments.data());
-        if (status != dnnl_success) {
-            throw DeviceError(fmt::format("matmul: oneDNN failed with status {} on {} x {}", static_cast<int>(status),
-                                          matmul.a.shape.text(), matmul.b.shape.text()));
+        for (std::size_t i = 0; i < count_; ++i) {
+            dnnl_memory_set_data_handle(memories_[i].get(), data[i]);
+            arguments[i] = {names_[i], memories_[i].get()};
         }
+        dnnl_memory_set_data_handle(variant.scratch.get(), scratch);
+        arguments[count_] = {DNNL_ARG_SCRATCHPAD, variant.scratch.get()};
+        return dnnl_primitive_execute(variant.primitive.get(), stream.get(), static_cast<int>(count_) + 1,
+                                      arguments.data());
     }
 
   private:
     struct Variant {
         dnnl::matmul::primitive_desc description;
         dnnl::matmul primitive;
+        dnnl::memory scratch{};
     };
 
     void add(int name, const dnnl::memory::desc& description, const dnnl::engine& engine) {
@@ -165,15 +168,71 @@ class Product final : public LibraryMatmul {
         memories_[count_++] = dnnl::memory(description, engine, DNNL_MEMORY_NONE);
     }
 
-    dnnl::stream stream_;
-    int threads_;
-    Variant overwrite_;
-    Variant accumulate_;
-    bool has_bias_;
-    std::size_t scratch_ = 0;
+    std::array<Variant, 2> variants_;
     std::size_t count_ = 0;
-    std::array<int, 6> names_{};
-    std::array<dnnl::memory, 6> memories_;
+    std::array<int, 4> names_{};
+    std::array<dnnl::memory, 4> memories_;
+};
+
+class Product final : public LibraryMatmul {
+  public:
+    Product(const dnnl::engine& engine, const dnnl::stream& stream, const Geometry& g, const Matmul& matmul,
+            int threads)
+        : stream_(stream) {
+        const std::int64_t m = g.c.rows, n = g.c.columns;
+        const std::int64_t count = m * n * g.a.columns < kSplitThreshold ? 1 : threads;
+        by_rows_ = m >= kLeastRows * count;
+        const std::int64_t all = by_rows_ ? m : n;
+        const std::int64_t unit = by_rows_ ? 1 : kColumnUnit;
+        step_ = ((all + count - 1) / count + unit - 1) / unit * unit;
+        for (std::int64_t first = 0; first < all; first += step_) {
+            Geometry share = g;
+            (by_rows_ ? share.a.rows : share.b.columns) = std::min(step_, all - first);
+            (by_rows_ ? share.c.rows : share.c.columns) = std::min(step_, all - first);
+            parts_.push_back(std::make_unique<Part>(engine, share, matmul));
+            offsets_.push_back(scratch_);
+            scratch_ += parts_.back()->scratch();
+        }
+        a_step_ = by_rows_ ? step_ * g.a.row : 0;
+        b_step_ = by_rows_ ? 0 : step_ * g.b.column;
+        c_step_ = by_rows_ ? step_ * g.c.row : step_;
+    }
+
+    bool fast() const {
+        return std::all_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->fast(); });
+    }
+    std::size_t scratch() const override { return scratch_; }
+
+    void run(const CpuStream& stream, const Matmul& matmul, std::byte* scratch) override {
+        const bool accumulate = matmul.beta != 0;
+        for (auto& part : parts_) part->compile(accumulate);
+        const auto count = static_cast<std::int64_t>(parts_.size());
+        std::atomic<dnnl_status_t> failure{dnnl_success};
+        parallel_for(stream, count, count == 1 ? 0 : kParallelThreshold, [&](std::int64_t i) {
+            const auto index = static_cast<std::size_t>(i);
+            void* bias = matmul.has_bias() ? matmul.bias.at(by_rows_ ? 0 : i * step_) : nullptr;
+            const auto status =
+                parts_[index]->run(stream_, accumulate,
+                                   {matmul.a.at(i * a_step_), matmul.b.at(i * b_step_), matmul.c.at(i * c_step_), bias},
+                                   scratch + offsets_[index]);
+            if (status != dnnl_success) failure = status;
+        });
+        if (failure == dnnl_success) return;
+        throw DeviceError(fmt::format("matmul: oneDNN failed with status {} on {} x {}",
+                                      static_cast<int>(failure.load()), matmul.a.shape.text(), matmul.b.shape.text()));
+    }
+
+  private:
+    static constexpr std::int64_t kLeastRows = 16;   // per thread; with fewer, columns are shared out
+    static constexpr std::int64_t kColumnUnit = 16;  // so that threads write to cache lines of their own
+
+    dnnl::stream stream_;
+    bool by_rows_;
+    std::int64_t step_;
+    std::int64_t a_step_, b_step_, c_step_;
+    std::vector<std::unique_ptr<Part>> parts_;
+    std::vector<std::size_t> offsets_;
+    std::size_t scratch_ = 0;
 };
 
 }  // namespace
@@ -191,7 +250,7 @@ LibraryMatmul* MatmulCache::find(int threads, const Problem& problem, const Matm
     if (!geometry) return nullptr;
     const auto [entry, created] = products_.try_emplace(key_of(*geometry, matmul, threads));
     if (!created) return entry->second.get();
-    const Threads scope(threads);
+    const OneThread scope;
     try {
         auto product = std::make_unique<Product>(engine_->engine, engine_->stream, *geometry, matmul, threads);
         if (product->fast()) entry->second = std::move(product);

@@ -30,7 +30,7 @@ void check(const Matmul& matmul) {
     }
 }
 
-/// Null for what the blocked kernel does.
+/// Null for what the blocked kernel does, such as batches.
 LibraryMatmul* library(StreamState* state, int threads, const Problem& problem, const Matmul& matmul) {
     if (state == nullptr || problem.m * problem.n * problem.k < kLibraryThreshold) return nullptr;
     return state->get<MatmulCache>().find(threads, problem, matmul);
@@ -68,7 +68,7 @@ void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch) {
     if (product == nullptr) return blocked_matmul(stream, problem, matmul, scratch);
     // oneDNN would compile one more primitive for each other beta: they are rare.
     if (matmul.beta != 0 && matmul.beta != 1) scale(problem, matmul);
-    product->run(matmul, scratch);
+    product->run(stream, matmul, scratch);
 }
 
 }  // namespace headroom::kernels
