@@ -11,7 +11,7 @@ namespace headroom::kernels {
 
 namespace {
 
-constexpr std::int64_t kTile = 32;
+constexpr std::int64_t kTile = 8;
 
 /// Sizes of a tile and strides in elements: of rows and of elements in a row.
 struct Tile {
