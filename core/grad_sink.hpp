@@ -26,6 +26,8 @@ struct GradTarget {
 
 class GradSink {
   public:
+    /// How many inputs the op was called with.
+    int inputs() const;
     /// True if input `i` takes part in differentiation.
     bool wanted(int i) const;
     /// The shape of input `i`, which must be there.

@@ -3,11 +3,15 @@
 #include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/contiguous.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/dropout.hpp>
 #include <headroom/core/ops/embedding.hpp>
+#include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
@@ -17,6 +21,7 @@
 #include <headroom/core/ops/rms_norm.hpp>
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/core/ops/where.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom {
@@ -33,6 +38,11 @@ void add_binary(std::vector<OpEntry>& all) {
     (all.push_back(op_entry<ops::Binary<Functions>>()), ...);
 }
 
+template <class... Functions>
+void add_comparisons(std::vector<OpEntry>& all) {
+    (all.push_back(op_entry<ops::Comparison<Functions>>()), ...);
+}
+
 template <class... Ops>
 void add(std::vector<OpEntry>& all) {
     (all.push_back(op_entry<Ops>()), ...);
@@ -44,8 +54,10 @@ std::vector<OpEntry> make_list() {
     add_unary<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Log, Sin, Cos, Clamp>(all);
     add_unary<Relu, Tanh, Sigmoid, Silu, GeluTanh, GeluErf>(all);
     add_binary<Add, Sub, Mul, Div, Pow, Maximum, Minimum>(all);
-    // Shape and dtype
-    add<ops::Cast, ops::Contiguous>(all);
+    add_comparisons<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>(all);
+    add<ops::LogicalNot, ops::Where>(all);
+    // Shape and dtype, indices
+    add<ops::Cast, ops::Contiguous, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
     // Reductions
     add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax>(all);
     // From nothing, and random

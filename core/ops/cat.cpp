@@ -1,0 +1,110 @@
+#include <headroom/core/ops/cat.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/checks.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+Shape joined(std::span<const Array> inputs, int wanted) {
+    if (inputs.empty()) throw Error("cat: there is no tensor to join");
+    for (const Array& input : inputs) check_defined("cat", input, "an input");
+    Shape shape = inputs[0].shape();
+    if (wanted < -shape.rank() || wanted >= shape.rank()) {
+        throw ShapeError(fmt::format("cat: axis {} is outside of the shape {}", wanted, shape.text()));
+    }
+    const int axis = shape.axis(wanted);
+    for (const Array& input : inputs.subspan(1)) {
+        bool fits = input.rank() == shape.rank();
+        for (int i = 0; fits && i < shape.rank(); ++i) fits = i == axis || input.shape()[i] == shape[i];
+        if (!fits) {
+            throw ShapeError(fmt::format("cat: {} and {} differ beside axis {}", inputs[0].shape().text(),
+                                         input.shape().text(), axis));
+        }
+        if (input.dtype != inputs[0].dtype) {
+            throw DtypeError(
+                fmt::format("cat: dtypes {} and {} differ; use cast()", name(inputs[0].dtype), name(input.dtype)));
+        }
+        shape[axis] += input.shape()[axis];
+    }
+    return shape;
+}
+
+/// Elements [start, start + size) of an axis.
+View part(const Array& whole, int axis, std::int64_t start, std::int64_t size) {
+    View view = whole.view();
+    if (view.data) view.data = view.at(start * view.strides[axis]);
+    view.shape[axis] = size;
+    return view;
+}
+
+}  // namespace
+
+Result<Cat::Saved, Array> Cat::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
+    const Shape shape = joined(inputs, attrs.axis);
+    const int axis = shape.axis(attrs.axis);
+    Array y = exec.empty(shape, inputs[0].dtype);
+    exec.launch([&](auto& stream) {
+        std::int64_t start = 0;
+        for (const Array& input : inputs) {
+            kernels::copy(stream, input.view(), part(y, axis, start, input.shape()[axis]));
+            start += input.shape()[axis];
+        }
+    });
+    return {{}, std::move(y)};
+}
+
+void Cat::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
+    const int axis = dy.shape().axis(attrs.axis);
+    std::int64_t start = 0;
+    for (int i = 0; i < sink.inputs(); ++i) {
+        const std::int64_t size = sink.shape(i)[axis];
+        if (const auto target = sink.destination(i)) {
+            exec.launch([&](auto& stream) {
+                kernels::accumulate(stream, part(dy, axis, start, size), target.view(), 1.0f, target.beta);
+            });
+        }
+        start += size;
+    }
+}
+
+std::vector<Sample<Cat::Attrs>> Cat::samples() {
+    using In = SampleInput;
+    return {{"rows", {0}, {In::normal({2, 3}), In::normal({1, 3}), In::normal({3, 3})}},
+            {"columns", {-1}, {In::normal({3, 2}), In::normal({3, 4})}},
+            {"a middle axis", {1}, {In::normal({2, 1, 3}), In::normal({2, 3, 3})}},
+            {"one", {0}, {In::normal({4})}},
+            {"one of them empty", {0}, {In::normal({2, 3}), In::normal({0, 3}), In::normal({1, 3})}},
+            {"all empty", {1}, {In::normal({0, 3}), In::normal({0, 2})}},
+            {"the last one empty", {0}, {In::normal({2, 3}), In::normal({0, 3})}},
+            {"integers", {0}, {In::index({3}, 9), In::index({2}, 9)}},
+            {"other axes differ", {0}, {In::normal({2, 3}), In::normal({2, 4})}, "differ beside axis 0"},
+            {"ranks differ", {0}, {In::normal({2, 3}), In::normal({3})}, "differ beside axis 0"},
+            {"dtypes differ", {0}, {In::normal({2}), In::index({2}, 9)}, "differ; use cast()"},
+            {"axis outside", {2}, {In::normal({2, 3})}, "axis 2 is outside"}};
+}
+
+}  // namespace ops
+
+Tensor cat(std::vector<Tensor> tensors, int axis) { return apply<ops::Cat>({axis}, std::move(tensors)); }
+
+Tensor stack(std::vector<Tensor> tensors, int axis) {
+    if (tensors.empty()) throw Error("stack: there is no tensor to join");
+    for (const Tensor& tensor : tensors) {
+        if (!tensor.defined()) throw Error("stack: an input is an undefined tensor");
+        if (tensor.shape() != tensors[0].shape()) {
+            throw ShapeError(
+                fmt::format("stack: shapes {} and {} differ", tensors[0].shape().text(), tensor.shape().text()));
+        }
+    }
+    for (Tensor& tensor : tensors) tensor = tensor.unsqueeze(axis);
+    return cat(std::move(tensors), axis);
+}
+
+}  // namespace headroom

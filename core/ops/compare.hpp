@@ -1,0 +1,56 @@
+#pragma once
+// Comparisons of two tensors, which broadcast, or of a tensor and a number; and logic on truth values. Results are
+// bool, without a gradient. For choosing by them see where.hpp.
+//
+//     Tensor mask = lt(x, 0.5);
+//     Tensor both = logical_and(mask, ne(ids, padding));
+//     Tensor hits = sum(eq(argmax(logits), targets));      // i64
+//
+// Different dtypes are compared in the wider one. Comparisons with NaN are false, `ne` is true. Errors: ShapeError.
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+/// A function of two arguments with a truth value.
+template <class F>
+struct Comparison {
+    static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
+    using Attrs = F;
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct LogicalNot {
+    static constexpr OpInfo info{.name = "logical_not", .precision = Precision::full};
+    struct Attrs {};
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+Tensor eq(Tensor a, Tensor b);
+Tensor ne(Tensor a, Tensor b);
+Tensor lt(Tensor a, Tensor b);
+Tensor le(Tensor a, Tensor b);
+Tensor gt(Tensor a, Tensor b);
+Tensor ge(Tensor a, Tensor b);
+
+// The number is rounded to the dtype of a, if that is floating.
+Tensor eq(Tensor a, double b);
+Tensor ne(Tensor a, double b);
+Tensor lt(Tensor a, double b);
+Tensor le(Tensor a, double b);
+Tensor gt(Tensor a, double b);
+Tensor ge(Tensor a, double b);
+
+// Anything but 0 counts as true.
+Tensor logical_and(Tensor a, Tensor b);
+Tensor logical_or(Tensor a, Tensor b);
+Tensor logical_not(Tensor x);
+
+}  // namespace headroom

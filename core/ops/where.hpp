@@ -1,0 +1,31 @@
+#pragma once
+// Elementwise choice between two tensors by a third; all three broadcast. To zero out positions only, a product with a
+// mask may do.
+//
+//     scores = where(causal_mask(context, t, s), scores, full(context, {}, -1e9));
+//     Tensor safe = where(gt(x, 0.0), log(x), zeros(context, {}));
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+struct Where {
+    static constexpr OpInfo info{.name = "where"};
+    struct Attrs {};
+    struct Saved {
+        Array condition;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& condition, const Array& a,
+                                        const Array& b);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// a where the condition (bool or integers, true unless 0) holds, else b. The gradient goes to the one chosen, so a NaN
+/// in the other does no harm in `where` itself. Dtypes as in binary.hpp. Errors: ShapeError, DtypeError.
+Tensor where(Tensor condition, Tensor a, Tensor b);
+
+}  // namespace headroom

@@ -1,0 +1,69 @@
+#pragma once
+// The sample calls of all ops, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
+// and the call itself. What holds for every op is tested with this, once.
+//
+//     const Seed seed;
+//     for (const ErasedSample& sample : accepted(op)) {
+//         SCOPED_TRACE(describe(op, sample, seed));
+//         const auto inputs = place_all(context, draw(sample, seed), Dtype::f64, Layout::contiguous);
+//         const std::vector<Tensor> outputs = call(context, op, sample, inputs);
+//     }
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <headroom/core/apply.hpp>
+#include <headroom/core/context.hpp>
+
+namespace headroom::test {
+
+/// Where random inputs come from: 1, or what the environment's HEADROOM_TEST_SEED says.
+struct Seed {
+    Seed();
+    std::uint64_t value;
+};
+
+/// One input on the host: what it is, and its elements in row-major order (none if it is left out).
+struct HostInput {
+    SampleInput what;
+    std::vector<double> values;
+};
+
+/// Where an input's elements lie. Between them, `strided` leaves elements that no kernel may read: NaN, or an index
+/// that is far outside.
+enum class Layout : std::uint8_t { contiguous, transposed, strided };
+
+std::vector<ErasedSample> accepted(const OpEntry& op);
+std::vector<ErasedSample> refused(const OpEntry& op);
+
+/// The name of op number `i` of all_ops(), for parametrised tests.
+std::string op_name(std::size_t i);
+/// What to print when a check fails.
+std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed);
+
+/// Floating: an input of that kind can have a gradient.
+bool is_floating(const SampleInput& input);
+
+std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed);
+/// Standard normal values for the projection of output `i`.
+std::vector<double> draw_projection(std::int64_t elements, std::size_t i, const Seed& seed);
+
+/// A leaf; floating inputs have the dtype and, if `differentiable`, require a gradient; indices are i64 or i32.
+Tensor place(Context& context, const HostInput& input, Dtype dtype, Layout layout, bool differentiable = true,
+             Dtype index = Dtype::i64);
+std::vector<Tensor> place_all(Context& context, const std::vector<HostInput>& inputs, Dtype dtype, Layout layout,
+                              bool differentiable = true);
+
+std::vector<Tensor> call(Context& context, const OpEntry& op, const ErasedSample& sample, std::vector<Tensor> inputs);
+
+/// The sum of all elements of all floating outputs, each times a random number; undefined if there is nothing to
+/// differentiate.
+Tensor projected(Context& context, const std::vector<Tensor>& outputs, const Seed& seed);
+
+/// The gradients of `projected` by the floating inputs; empty vectors for the others.
+std::vector<std::vector<double>> gradients(Context& context, const OpEntry& op, const ErasedSample& sample,
+                                           const std::vector<Tensor>& inputs, const Seed& seed);
+
+double largest(const std::vector<double>& values);
+
+}  // namespace headroom::test
