@@ -79,6 +79,24 @@ class Rows {
         }
     }
 
+    /// Elements [begin, begin + count) of a row = beta * themselves + value(i), i counting from `begin`: at most
+    /// kChunk, for which `buffer` has room.
+    template <class T, class Value>
+    void add(std::int64_t row, std::int64_t begin, std::int64_t count, float beta, T* buffer, Value&& value) const {
+        std::byte* memory = at(row, begin);
+        T* target = borrow_target(memory, view_.dtype, stride_, count, buffer);
+        if (beta == 0) {
+#pragma omp simd
+            for (std::int64_t i = 0; i < count; ++i) target[i] = value(i);
+        } else {
+            if (target == buffer) load(memory, view_.dtype, stride_, count, buffer);
+            const T factor = static_cast<T>(beta);
+#pragma omp simd
+            for (std::int64_t i = 0; i < count; ++i) target[i] = factor * target[i] + value(i);
+        }
+        settle(target, count, memory, view_.dtype, stride_);
+    }
+
   private:
     std::int64_t offset(std::int64_t row) const {
         if (regular_) return row * step_;

@@ -77,10 +77,10 @@ void rms_norm_gradient(benchmark::State& state) {
     state.SetBytesProcessed(state.iterations() * 4 * layer.x.bytes());
 }
 
-BENCHMARK(layer_norm_forward)->Args({768, 128})->Args({1024, 768})->UseRealTime();
-BENCHMARK(layer_norm_gradient)->Args({768, 128})->Args({1024, 768})->UseRealTime();
-BENCHMARK(rms_norm_forward)->Args({768, 128})->Args({1024, 768})->UseRealTime();
-BENCHMARK(rms_norm_gradient)->Args({768, 128})->Args({1024, 768})->UseRealTime();
+BENCHMARK(layer_norm_forward)->Args({768, 128})->Args({1024, 768})->Args({1024, 1024})->UseRealTime();
+BENCHMARK(layer_norm_gradient)->Args({768, 128})->Args({1024, 768})->Args({1024, 1024})->UseRealTime();
+BENCHMARK(rms_norm_forward)->Args({768, 128})->Args({1024, 768})->Args({1024, 1024})->UseRealTime();
+BENCHMARK(rms_norm_gradient)->Args({768, 128})->Args({1024, 768})->Args({1024, 1024})->UseRealTime();
 
 }  // namespace
 }  // namespace headroom::kernels

@@ -81,13 +81,11 @@ void row_gradient(RowReader<T>& in, RowReader<T>& gradient, const View* gamma, T
         const T* x = in(begin, count);
         const T* dy = gradient(begin, count);
         const T* g = weights(gamma, T{1}, begin, count, gamma_buffer);
-        T* dx = out->target(row, begin, count, out_buffer, beta);
-#pragma omp simd
-        for (std::int64_t i = 0; i < count; ++i) {
+        const auto value = [&](std::int64_t i) {
             const T h = (x[i] - mean) * rstd;
-            dx[i] = rstd * (dy[i] * g[i] - mean_gradient - h * mean_product);
-        }
-        out->write(dx, row, begin, count, beta);
+            return rstd * (dy[i] * g[i] - mean_gradient - h * mean_product);
+        };
+        out->template add<T>(row, begin, count, beta, out_buffer, value);
     });
 }
 
@@ -120,25 +118,21 @@ void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const
     const Rows out(gradients.x ? *gradients.x : x);
     const std::int64_t rows = in.count(), length = in.length(), parts = parts_of(rows);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        T* dgamma = reinterpret_cast<T*>(scratch);
-        T* dbeta = dgamma + parts * length;
+        T* sums = reinterpret_cast<T*>(scratch);  // per part: dgamma, then dbeta
         parallel_for(stream, parts, 6 * x.elements(), [&](std::int64_t part) {
-            std::fill_n(dgamma + part * length, length, T{0});
-            std::fill_n(dbeta + part * length, length, T{0});
+            T* dgamma = sums + part * 2 * length;
+            std::fill_n(dgamma, 2 * length, T{0});
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);
                 row_gradient(values, upstream, gamma, mean.as<T>()[row], rstd.as<T>()[row],
-                             gradients.x ? &out : nullptr, gradients.x_beta, row, length, dgamma + part * length,
-                             dbeta + part * length);
+                             gradients.x ? &out : nullptr, gradients.x_beta, row, length, dgamma, dgamma + length);
             }
         });
-        const Shape shape{parts, length};
-        if (gradients.gamma) {
-            sum_to(stream, contiguous_view(dgamma, dtype_of<T>, shape), *gradients.gamma, gradients.gamma_beta);
-        }
-        if (gradients.beta) {
-            sum_to(stream, contiguous_view(dbeta, dtype_of<T>, shape), *gradients.beta, gradients.beta_beta);
-        }
+        const auto add_parts = [&](T* first, const View* to, float factor) {
+            if (to) sum_to(stream, {first, dtype_of<T>, {parts, length}, {2 * length, 1}}, *to, factor);
+        };
+        add_parts(sums, gradients.gamma, gradients.gamma_beta);
+        add_parts(sums + length, gradients.beta, gradients.beta_beta);
     });
 }
 

@@ -48,10 +48,7 @@ void sum_backward(CpuStream& stream, const View& dy, double scale, const View& d
         for_each_run(stream, out, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
             T in_buffer[kChunk], out_buffer[kChunk];
             const T* source = in.read(row, begin, count, in_buffer);
-            T* target = out.target(row, begin, count, out_buffer, beta);
-#pragma omp simd
-            for (std::int64_t i = 0; i < count; ++i) target[i] = factor * source[i];
-            out.write(target, row, begin, count, beta);
+            out.add(row, begin, count, beta, out_buffer, [&](std::int64_t i) { return factor * source[i]; });
         });
     });
 }
@@ -68,10 +65,7 @@ void variance_backward(CpuStream& stream, const View& x, const View& mean, const
             const T* v = values.read(row, begin, count, x_buffer);
             const T* m = means.read(row, begin, count, mean_buffer);
             const T* g = gradients.read(row, begin, count, gradient_buffer);
-            T* target = out.target(row, begin, count, out_buffer, beta);
-#pragma omp simd
-            for (std::int64_t i = 0; i < count; ++i) target[i] = factor * g[i] * (v[i] - m[i]);
-            out.write(target, row, begin, count, beta);
+            out.add(row, begin, count, beta, out_buffer, [&](std::int64_t i) { return factor * g[i] * (v[i] - m[i]); });
         });
     });
 }
@@ -94,13 +88,10 @@ void extremum_backward(CpuStream& stream, const View& x, const View& y, const Vi
             const T* e = extrema.read(row, begin, count, y_buffer);
             const T* g = gradients.read(row, begin, count, gradient_buffer);
             const T* n = counts.read(row, begin, count, count_buffer);
-            T* target = out.target(row, begin, count, out_buffer, beta);
-#pragma omp simd
-            for (std::int64_t i = 0; i < count; ++i) {
+            out.add(row, begin, count, beta, out_buffer, [&](std::int64_t i) {
                 const bool tie = (v[i] == e[i]) | ((v[i] != v[i]) & (e[i] != e[i]));
-                target[i] = tie ? g[i] / n[i] : T{0};
-            }
-            out.write(target, row, begin, count, beta);
+                return tie ? g[i] / n[i] : T{0};
+            });
         });
     });
 }

@@ -63,10 +63,8 @@ void row_gradient(RowReader<T>& in, RowReader<T>& gradient, const View* gamma, T
         const T* x = in(begin, count);
         const T* dy = gradient(begin, count);
         const T* g = weights(gamma, begin, count, gamma_buffer);
-        T* dx = out->target(row, begin, count, out_buffer, beta);
-#pragma omp simd
-        for (std::int64_t i = 0; i < count; ++i) dx[i] = rstd * (dy[i] * g[i] - x[i] * rstd * mean_product);
-        out->write(dx, row, begin, count, beta);
+        out->template add<T>(row, begin, count, beta, out_buffer,
+                             [&](std::int64_t i) { return rstd * (dy[i] * g[i] - x[i] * rstd * mean_product); });
     });
 }
 

@@ -45,9 +45,7 @@ void map_gradient(RowReader<T>& in, RowReader<T>& gradient, const Rows& out, flo
     for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
         const T* y = in(begin, count);
         const T* dy = gradient(begin, count);
-        T* dx = out.target(row, begin, count, buffer, beta);
-        map(y, dy, count, dx);
-        out.write(dx, row, begin, count, beta);
+        out.add(row, begin, count, beta, buffer, [&](std::int64_t i) { return map(y[i], dy[i]); });
     });
 }
 
@@ -102,10 +100,7 @@ void softmax_backward(CpuStream& stream, const View& y, const View& dy, const Vi
                 for (std::int64_t j = 0; j < count; ++j) part += v[j] * g[j];
                 sum += part;
             });
-            map_gradient(row, gradient, out, beta, i, [sum](const T* v, const T* g, std::int64_t count, T* target) {
-#pragma omp simd
-                for (std::int64_t j = 0; j < count; ++j) target[j] = v[j] * (g[j] - sum);
-            });
+            map_gradient(row, gradient, out, beta, i, [sum](T v, T g) { return v * (g - sum); });
         });
     });
 }
@@ -120,10 +115,7 @@ void log_softmax_backward(CpuStream& stream, const View& y, const View& dy, cons
             for_each_chunk(in.length(), [&](std::int64_t begin, std::int64_t count) {
                 sum += combine_run<Sum>(gradient(begin, count), count);
             });
-            map_gradient(row, gradient, out, beta, i, [sum](const T* v, const T* g, std::int64_t count, T* target) {
-#pragma omp simd
-                for (std::int64_t j = 0; j < count; ++j) target[j] = g[j] - math::exp(v[j]) * sum;
-            });
+            map_gradient(row, gradient, out, beta, i, [sum](T v, T g) { return g - math::exp(v) * sum; });
         });
     });
 }
