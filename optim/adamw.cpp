@@ -24,7 +24,7 @@ const AdamWOptions& checked(const AdamWOptions& options) {
 
 }  // namespace
 
-AdamW::AdamW(Parameters& parameters, const AdamWOptions& options)
+AdamW::AdamW(Parameters& parameters, AdamWOptions options)
     : Optimizer((checked(options), parameters), "adamw", {"first_moment", "second_moment"}), options_(options) {}
 
 void AdamW::update(double learning_rate, const Array& multiplier, const Range& range) {

@@ -22,7 +22,7 @@ class AdamW : public Optimizer {
   public:
     /// Allocates the moments: "adamw.first_moment.*", "adamw.second_moment.*". Errors: Error unless 0 <= beta < 1,
     /// epsilon > 0 and weight_decay >= 0; OutOfMemory.
-    explicit AdamW(Parameters& parameters, const AdamWOptions& options = {});
+    explicit AdamW(Parameters& parameters, AdamWOptions options = {});
 
     const AdamWOptions& options() const { return options_; }
 

@@ -25,7 +25,7 @@ const SgdOptions& checked(const SgdOptions& options) {
 
 }  // namespace
 
-Sgd::Sgd(Parameters& parameters, const SgdOptions& options)
+Sgd::Sgd(Parameters& parameters, SgdOptions options)
     : Optimizer((checked(options), parameters), "sgd",
                 options.momentum > 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{}),
       options_(options) {}

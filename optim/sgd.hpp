@@ -21,7 +21,7 @@ class Sgd : public Optimizer {
   public:
     /// With momentum, allocates "sgd.velocity.*". Errors: Error unless 0 <= momentum < 1 and weight_decay >= 0, or for
     /// Nesterov without momentum; OutOfMemory.
-    explicit Sgd(Parameters& parameters, const SgdOptions& options = {});
+    explicit Sgd(Parameters& parameters, SgdOptions options = {});
 
     const SgdOptions& options() const { return options_; }
 

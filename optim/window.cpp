@@ -39,7 +39,7 @@ void check(const MicroBatch& batch, const Context& context) {
 
 }  // namespace
 
-Window::Window(Parameters& parameters, Optimizer& optimizer, const WindowOptions& options)
+Window::Window(Parameters& parameters, Optimizer& optimizer, WindowOptions options)
     : parameters_(parameters), optimizer_(optimizer), options_(options) {
     if (&optimizer.parameters() != &parameters) throw Error("window: the optimizer was made for other parameters");
     check_option("clip", options.clip);

@@ -54,7 +54,7 @@ class Window {
   public:
     /// The three live as long as the window. Errors: Error if the optimizer is of other parameters, or for options that
     /// are negative or not finite; OutOfMemory.
-    Window(Parameters& parameters, Optimizer& optimizer, const WindowOptions& options = {});
+    Window(Parameters& parameters, Optimizer& optimizer, WindowOptions options = {});
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
 

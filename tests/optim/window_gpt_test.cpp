@@ -13,16 +13,20 @@ namespace headroom {
 namespace {
 
 constexpr std::int64_t kBlock = 16;
+constexpr AdamWOptions kAdamW{.beta2 = 0.99, .weight_decay = 0.1};
 
 using MakeContext = std::function<Context()>;
+
+GptOptions options(std::int64_t vocabulary, double dropout) {
+    return {.vocabulary = vocabulary, .block = kBlock, .layers = 3, .heads = 2, .width = 32, .dropout = dropout};
+}
 
 /// A small GPT-2 with its optimizer; `vocabulary` decides whether logits are stored whole.
 struct Training {
     Training(const MakeContext& make, Dtype dtype, std::int64_t vocabulary_, double dropout = 0.0)
         : context(make()),
           parameters(context, dtype),
-          model(At(parameters),
-                {.vocabulary = vocabulary_, .block = kBlock, .layers = 3, .heads = 2, .width = 32, .dropout = dropout}),
+          model(At(parameters), options(vocabulary_, dropout)),
           vocabulary(vocabulary_) {}
 
     /// Sequences `first` to `first + count` of an endless, fixed supply.
@@ -55,7 +59,7 @@ struct Training {
     Gpt model;
     std::int64_t vocabulary;
     std::int64_t next = 0;
-    AdamW optimizer{parameters, {.beta2 = 0.99, .weight_decay = 0.1}};
+    AdamW optimizer{parameters, kAdamW};
     Window window{parameters, optimizer, {.clip = 1.0}};
 };
 
