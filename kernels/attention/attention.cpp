@@ -200,7 +200,7 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);
     const std::size_t bytes = Workspace<T>::elements(g) * sizeof(T);
     parallel_for(stream, threads, g.batch * g.heads * g.queries * g.keys * g.width / 8, [&](std::int64_t thread) {
-        const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
+        const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
             const std::int64_t part = task % parts;
@@ -217,7 +217,8 @@ std::size_t attention_scratch(Stream& stream, const Attention& attention) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
     const std::size_t bytes = attention.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
                                                               : Workspace<float>::elements(g) * sizeof(float);
-    return bytes * static_cast<std::size_t>(threads_of(stream));
+    const auto threads = static_cast<std::size_t>(threads_of(stream));
+    return bytes * threads + kScratchGap * (threads - 1);
 }
 
 void attention(CpuStream& stream, const Attention& attention, std::byte* scratch) {

@@ -171,7 +171,7 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);
     const std::size_t bytes = Workspace<T>::elements(g) * sizeof(T);
     parallel_for(stream, threads, g.batch * g.heads * g.queries * g.keys * g.width / 4, [&](std::int64_t thread) {
-        const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * bytes);
+        const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
             compute_group<T>(gradient, g, task, workspace);
@@ -185,7 +185,8 @@ std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& 
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     const std::size_t bytes = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
                                                              : Workspace<float>::elements(g) * sizeof(float);
-    return bytes * static_cast<std::size_t>(threads_of(stream));
+    const auto threads = static_cast<std::size_t>(threads_of(stream));
+    return bytes * threads + kScratchGap * (threads - 1);
 }
 
 void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch) {

@@ -94,24 +94,32 @@ struct Block {
     }
 };
 
+/// At most kRows; whole register tiles; a share for each thread where that pays. No bit depends on it.
+std::int64_t rows_per_block(const Problem& p, int threads) {
+    const std::int64_t wanted = p.batches() >= threads ? 1 : threads;
+    const std::int64_t most = std::min(kRows, (p.m + wanted - 1) / wanted);
+    return std::max<std::int64_t>(1, (most + kPackedRows - 1) / kPackedRows) * kPackedRows;
+}
+
 template <class T>
 void compute(CpuStream& stream, const Problem& p, const Matmul& matmul, std::byte* scratch) {
     const std::size_t bytes = Workspace<T>::bytes(p, matmul.a.dtype != dtype_of<T>);
     alignas(64) std::byte stack[kStackBytes];
     const bool on_stack = bytes <= kStackBytes;
     const std::int64_t panels = (p.n + kPanel<T> - 1) / kPanel<T>;
-    const std::int64_t chunks = (p.m + kRows - 1) / kRows;
+    const std::int64_t rows = rows_per_block(p, stream.threads);
+    const std::int64_t chunks = (p.m + rows - 1) / rows;
     const std::int64_t blocks = p.batches() * panels * chunks;
     const std::int64_t threads = on_stack ? 1 : std::min<std::int64_t>(stream.threads, blocks);
+    // Neighbouring blocks are columns of the same rows, so that each thread writes to rows of its own.
     parallel_for(stream, threads, p.batches() * p.m * p.n * p.k / 8, [&](std::int64_t thread) {
-        const Workspace<T> workspace(p, on_stack ? stack : scratch + static_cast<std::size_t>(thread) * bytes);
+        const Workspace<T> workspace(
+            p, on_stack ? stack : scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * blocks / threads;
         for (std::int64_t block = thread * blocks / threads; block < end; ++block) {
-            const std::int64_t panel = block / chunks % panels;
-            const std::int64_t row = block % chunks * kRows;
-            Block<T>{
-                p, matmul, batch_offset(p, block / chunks / panels), row, std::min(kRows, p.m - row), panel * kPanel<T>}
-                .compute(workspace);
+            const BatchOffset offset = batch_offset(p, block / panels / chunks);
+            const std::int64_t row = block / panels % chunks * rows;
+            Block<T>{p, matmul, offset, row, std::min(rows, p.m - row), block % panels * kPanel<T>}.compute(workspace);
         }
     });
 }
@@ -121,7 +129,8 @@ void compute(CpuStream& stream, const Problem& p, const Matmul& matmul, std::byt
 std::size_t blocked_scratch(int threads, const Problem& problem, Dtype dtype) {
     const std::size_t bytes = dtype == Dtype::f64 ? Workspace<double>::bytes(problem, false)
                                                   : Workspace<float>::bytes(problem, dtype != Dtype::f32);
-    return bytes <= kStackBytes ? 0 : bytes * static_cast<std::size_t>(threads);
+    if (bytes <= kStackBytes) return 0;
+    return bytes * static_cast<std::size_t>(threads) + kScratchGap * static_cast<std::size_t>(threads - 1);
 }
 
 void blocked_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul, std::byte* scratch) {

@@ -190,8 +190,8 @@ class Product final : public LibraryMatmul {
             (by_rows_ ? share.a.rows : share.b.columns) = std::min(step_, all - first);
             (by_rows_ ? share.c.rows : share.c.columns) = std::min(step_, all - first);
             parts_.push_back(std::make_unique<Part>(engine, share, matmul));
-            offsets_.push_back(scratch_);
-            scratch_ += parts_.back()->scratch();
+            offsets_.push_back(scratch_ + (first == 0 ? 0 : kScratchGap));
+            scratch_ = offsets_.back() + parts_.back()->scratch();
         }
         a_step_ = by_rows_ ? step_ * g.a.row : 0;
         b_step_ = by_rows_ ? 0 : step_ * g.b.column;
