@@ -1,4 +1,5 @@
-# Installs the build in BUILD to a fresh prefix below WORK, builds the project beside this file against it, runs it.
+# Installs the build in BUILD to a fresh prefix below WORK, builds the project beside this file against it, runs it;
+# then does the same with the program in README.md.
 # cmake -D BUILD=... -D WORK=... -D CXX=... -D BUILD_TYPE=... -D VERSION=... -P run.cmake
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -18,12 +19,30 @@ foreach(path IN LISTS links)
         message(FATAL_ERROR "${path} is a link into the source tree")
     endif()
 endforeach()
+
+# The first C++ block of README.md.
+file(READ ${CMAKE_CURRENT_LIST_DIR}/../../README.md readme)
+string(FIND "${readme}" "```cpp\n" start)
+math(EXPR start "${start} + 7")
+string(SUBSTRING "${readme}" ${start} -1 readme)
+string(FIND "${readme}" "```" end)
+string(SUBSTRING "${readme}" 0 ${end} readme)
+file(WRITE ${WORK}/readme.cpp "${readme}")
+
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${WORK}/build -G Ninja -DCMAKE_PREFIX_PATH=${WORK}/prefix
-    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE})
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
+    -DREADME_PROGRAM=${WORK}/readme.cpp)
 run(${CMAKE_COMMAND} --build ${WORK}/build)
 run(${WORK}/build/consumer)
 message(STATUS "${output}")
 string(FIND "${output}" "headroom ${VERSION}" found)
 if(found LESS 0)
     message(FATAL_ERROR "the consumer does not report version ${VERSION}")
+endif()
+
+run(${WORK}/build/readme ${CMAKE_CURRENT_LIST_DIR}/../../LICENSE)
+message(STATUS "${output}")
+string(FIND "${output}" "step 20 loss" found)
+if(found LESS 0)
+    message(FATAL_ERROR "the program in README.md does not reach step 20")
 endif()
