@@ -138,6 +138,14 @@ std::vector<ErasedSample> accepted(const OpEntry& op) { return some_samples(op, 
 
 std::vector<ErasedSample> refused(const OpEntry& op) { return some_samples(op, true); }
 
+std::vector<std::size_t> differentiable_ops() {
+    std::vector<std::size_t> result;
+    for (std::size_t i = 0; i < all_ops().size(); ++i) {
+        if (all_ops()[i].table->backward) result.push_back(i);
+    }
+    return result;
+}
+
 std::string op_name(std::size_t i) { return all_ops()[i].table->info.name; }
 
 std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
@@ -178,6 +186,8 @@ std::vector<double> draw_projection(std::int64_t elements, std::size_t i, const 
     std::normal_distribution<double> normal;
     std::vector<double> values(static_cast<std::size_t>(elements));
     for (double& value : values) value = normal(random);
+    std::mt19937_64 signs(seed.error_draw);
+    for (double& value : values) value *= signs() & 1u ? 1 + seed.projection_error : 1 - seed.projection_error;
     return values;
 }
 

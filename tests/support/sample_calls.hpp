@@ -21,6 +21,8 @@ namespace headroom::test {
 struct Seed {
     Seed();
     std::uint64_t value;
+    double projection_error = 0.0;  ///< projections are off by this, relatively, up or down as `error_draw` has it
+    std::uint64_t error_draw = 0;
 };
 
 /// One input on the host: what it is, and its elements in row-major order (none if it is left out).
@@ -36,6 +38,8 @@ enum class Layout : std::uint8_t { contiguous, transposed, strided };
 std::vector<ErasedSample> accepted(const OpEntry& op);
 std::vector<ErasedSample> refused(const OpEntry& op);
 
+/// The numbers of those ops in all_ops() that have a gradient.
+std::vector<std::size_t> differentiable_ops();
 /// The name of op number `i` of all_ops(), for parametrised tests.
 std::string op_name(std::size_t i);
 /// What to print when a check fails.
