@@ -34,8 +34,8 @@ class GradSink {
     const Shape& shape(int i) const;
     /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half operand.
     GradTarget destination(int i);
-    /// As `destination`, and offers the storage of `spent`, which backward reads element by element and needs no more:
-    /// taken if nothing else holds it and no gradient is there yet.
+    /// As `destination`, and offers the storage of `spent`, dy or a saved array, which backward needs no more, or reads
+    /// element by element as it writes: taken if nothing else holds it and no gradient is there yet.
     GradTarget destination(int i, Array& spent);
     /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not wanted.
     void give(int i, Array gradient);

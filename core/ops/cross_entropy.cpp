@@ -50,12 +50,13 @@ Result<CrossEntropy::Saved, Array> CrossEntropy::forward(Exec& exec, const Attrs
     return {{logits, targets, std::move(lse)}, std::move(loss)};
 }
 
-void CrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink) {
-    const auto target = sink.destination(0);
+void CrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dloss, GradSink sink) {
+    const View logits = saved.logits.view();
+    const auto target = sink.destination(0, saved.logits);
     if (!target) return;
     exec.launch([&](auto& stream) {
-        kernels::cross_entropy_backward(stream, saved.logits.view(), saved.targets.view(), attrs, saved.lse.view(),
-                                        dloss.view(), target.view(), target.beta);
+        kernels::cross_entropy_backward(stream, logits, saved.targets.view(), attrs, saved.lse.view(), dloss.view(),
+                                        target.view(), target.beta);
     });
 }
 

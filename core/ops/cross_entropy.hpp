@@ -25,7 +25,7 @@ struct CrossEntropy {
         Array lse;
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& logits, const Array& targets);
-    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dloss, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -45,16 +45,17 @@ Result<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const Arr
     return {{x, weight}, std::move(y)};
 }
 
-void Linear::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
+// x's gradient comes last: it has x's shape, and takes over x's storage where nothing else needs that.
+void Linear::backward(Exec& exec, const Attrs&, Saved& saved, Array dy, GradSink sink) {
     const View dy_rows = as_matrix(dy.view());
-    if (const auto dx = sink.destination(0)) {
-        product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});
-    }
     if (const auto dweight = sink.destination(1)) {
         product_to(exec, kernels::transposed(dy_rows), as_matrix(saved.x.view()), dweight.view(), dweight.beta);
     }
     if (const auto dbias = sink.destination(2)) {
         exec.launch([&](auto& stream) { kernels::bias_gradient(stream, dy.view(), dbias.view(), dbias.beta); });
+    }
+    if (const auto dx = sink.destination(0, saved.x)) {
+        product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});
     }
 }
 

@@ -20,7 +20,7 @@ struct Linear {
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                         const Array& bias);
-    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 

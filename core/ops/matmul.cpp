@@ -37,11 +37,11 @@ Result<Matmul::Saved, Array> Matmul::forward(Exec& exec, const Attrs&, const Arr
     return {{a, b}, std::move(c)};
 }
 
-void Matmul::backward(Exec& exec, const Attrs&, const Saved& saved, Array dc, GradSink sink) {
+void Matmul::backward(Exec& exec, const Attrs&, Saved& saved, Array dc, GradSink sink) {
     if (const auto da = sink.destination(0)) {
         product_to(exec, dc.view(), kernels::transposed(saved.b.view()), da.view(), da.beta);
     }
-    if (const auto db = sink.destination(1)) {
+    if (const auto db = sink.destination(1, saved.b)) {  // b has been read
         product_to(exec, kernels::transposed(saved.a.view()), dc.view(), db.view(), db.beta);
     }
 }

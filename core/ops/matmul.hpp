@@ -19,7 +19,7 @@ struct Matmul {
         Array b;
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
-    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dc, GradSink sink);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dc, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 

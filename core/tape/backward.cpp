@@ -14,6 +14,10 @@ namespace headroom {
 
 namespace {
 
+/// True if only the record whose backward is about to run needs the value's storage: the op gets it for itself, to let
+/// go of early or to put a gradient into. A leaf's may be memory of somebody else.
+bool last_use(const Value& value) { return value.producer && value.pins == 1 && !value.users && !value.holds; }
+
 /// Clears the tape when backward ends, whichever way.
 struct BackwardScope {
     Tape& tape;
@@ -36,7 +40,8 @@ void Tape::backward(std::span<const Tensor> losses, std::span<const double> seed
     for (const Tensor& loss : losses) {
         if (!loss.defined() || loss.elements() != 1) throw ShapeError("backward: a loss must have exactly one element");
         if (!loss.needs_grad()) {
-            throw Error("backward: the loss does not depend on anything that requires a gradient (or was made under NoGrad)");
+            throw Error(
+                "backward: the loss does not depend on anything that requires a gradient (or was made under NoGrad)");
         }
     }
     BackwardScope scope(*this, in_backward_);
@@ -90,9 +95,10 @@ Array Tape::array_of(const Slot& slot, const Record& record) const {
     if (!slot.value) return {};
     const Value& value = *slot.value;
     if (!value.producer && value.array.buffer.version() != slot.version) {
-        throw Error(fmt::format("{}: a tensor that backward needs was changed after it was used (an optimizer step between "
-                                "forward and backward?)",
-                                record.op->info.name));
+        throw Error(
+            fmt::format("{}: a tensor that backward needs was changed after it was used (an optimizer step between "
+                        "forward and backward?)",
+                        record.op->info.name));
     }
     return value.seen(slot.geometry);
 }
@@ -106,7 +112,10 @@ void Tape::run_backward(Record& record) {
     exec_.set_path(record.path);
     InlineList<Array, 4> saved;
     saved.reserve(record.op->n_saved);
-    for (const Slot& slot : record.saved_slots()) saved.emplace_back(array_of(slot, record));
+    for (const Slot& slot : record.saved_slots()) {
+        saved.emplace_back(array_of(slot, record));
+        if (slot.value && last_use(*slot.value)) slot.value->array.buffer.reset();
+    }
     InlineList<Array, 2> dy;
     dy.reserve(record.op->n_outputs);
     for (Value* output : record.outputs()) {
@@ -128,10 +137,12 @@ void Tape::run_backward(Record& record) {
 
 Value* Tape::receiver(const Slot& slot) {
     Value* value = slot.value;
-    while (value->producer && value->producer->op->info.passes_gradient && !value->grad.defined() && !value->retains_grad) {
+    while (value->producer && value->producer->op->info.passes_gradient && !value->grad.defined() &&
+           !value->retains_grad) {
         const Slot& source = value->producer->inputs[0];
         const bool widens = is_half(value->array.dtype) && source.value->array.dtype == Dtype::f32;  // as kernels can
-        const bool same = source.value->requires_grad && source.value->dense(source.geometry) && value->array.contiguous();
+        const bool same =
+            source.value->requires_grad && source.value->dense(source.geometry) && value->array.contiguous();
         if (!widens || !same) break;
         value = source.value;
     }
@@ -144,7 +155,8 @@ GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spen
     const bool first = grad.defined() ? value.grad_fresh : true;
     if (!grad.defined()) {
         const bool reuse = spent && spent->buffer.unique() && spent->dtype == value.array.dtype &&
-                           spent->contiguous() && spent->geometry.offset == 0 && value.dense(geometry);
+                           spent->contiguous() && spent->geometry.offset == 0 && value.dense(geometry) &&
+                           spent->elements() == value.array.elements();
         if (reuse) {
             grad = {spent->buffer, spent->dtype, Geometry::contiguous(value.array.shape())};
         } else {
@@ -190,11 +202,11 @@ void GradSink::give(int i, Array gradient) {
     const Slot& slot = record_->inputs[i];
     Value& value = *Tape::receiver(slot);
     if (gradient.shape() != slot.geometry.shape) {
-        throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name, i,
-                                     gradient.shape().text(), slot.geometry.shape.text()));
+        throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name,
+                                     i, gradient.shape().text(), slot.geometry.shape.text()));
     }
-    const bool adopt = !value.grad.defined() && gradient.dtype == value.array.dtype &&
-                       value.dense(slot.geometry) && gradient.contiguous() && gradient.geometry.offset == 0;
+    const bool adopt = !value.grad.defined() && gradient.dtype == value.array.dtype && value.dense(slot.geometry) &&
+                       gradient.contiguous() && gradient.geometry.offset == 0;
     if (adopt) {
         value.grad = {std::move(gradient.buffer), gradient.dtype, Geometry::contiguous(value.array.shape())};
         return;

@@ -12,6 +12,7 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/products.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/core/parameters.hpp>
 
 namespace headroom {
@@ -127,6 +128,29 @@ TEST_F(ProductsTest, WeightGradientsLandInTheArenaWithoutATemporary) {
     EXPECT_TRUE(gradient.buffer.same(parameters.gradients().buffer));
     EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(64 * 32, 16.0f));
     EXPECT_EQ(bias.grad().to_vector<float>(), std::vector<float>(64, 32.0f));
+}
+
+TEST_F(ProductsTest, AnInputsGradientTakesOverItsStorageUnlessSomebodyHoldsIt) {
+    const std::size_t bytes = std::size_t{4096} * 64 * sizeof(float);
+    Tensor x = context.from_host(std::vector<float>(4096 * 64, 0.5f), {4096, 64}).requires_grad();
+    Tensor weight = context.from_host(std::vector<float>(2 * 64, 3.0f), {2, 64}).requires_grad();
+    for (const bool held : {false, true}) {
+        Tensor hidden = x * 2.0;
+        const Tensor loss = sum(linear(hidden, weight));
+        if (!held) hidden.reset();
+        const std::size_t before = allocated();
+        context.memory().reset_peak();
+        backward(loss);
+        const std::size_t more = context.memory().statistics().peak_allocated - before;
+        if (!held) {
+            EXPECT_LT(more, bytes / 4);
+        } else {
+            EXPECT_GE(more, bytes);
+            EXPECT_EQ(hidden.to_vector<float>(), std::vector<float>(4096 * 64, 1.0f));
+        }
+        EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(4096 * 64, 12.0f));
+        x.zero_grad();
+    }
 }
 
 TEST_F(ProductsTest, HalfOperandsWriteStraightIntoAnF32Gradient) {
