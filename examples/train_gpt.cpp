@@ -9,6 +9,7 @@
 #include <headroom/examples/gpt/session.hpp>
 #include <headroom/examples/program/interrupt.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/progress.hpp>
 #include <headroom/examples/program/recent.hpp>
 #include <headroom/examples/program/summary.hpp>
@@ -22,8 +23,7 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Trains until the last step, Ctrl-C or --stop-after; false if it ended early.
-bool train(Session& session, const GptFlags& flags, program::Summary& summary) {
-    program::Interrupt interrupt;
+bool train(Session& session, const GptFlags& flags, program::Interrupt& interrupt, program::Summary& summary) {
     program::Progress progress(flags.steps, "tokens", session.steps_done());
     program::Throughput throughput(flags.steps - session.steps_done());
     program::RecentMean loss(100);
@@ -39,7 +39,10 @@ bool train(Session& session, const GptFlags& flags, program::Summary& summary) {
         progress.show({session.steps_done(), result.loss, throughput.rate(), memory.allocated, memory.peak_allocated});
     }
     progress.end();
-    if (asked) fmt::print("interrupted after step {}\n", session.steps_done());
+    if (asked) {
+        fmt::print("interrupted after step {}{}\n", session.steps_done(),
+                   flags.save.empty() ? "; no --save, not saved" : "");
+    }
     summary.train_loss = loss.mean();
     summary.rate = throughput.rate();
     summary.steps = session.steps_done();
@@ -47,14 +50,16 @@ bool train(Session& session, const GptFlags& flags, program::Summary& summary) {
 }
 
 void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
+    program::Interrupt interrupt;  // before the context's threads
     Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
     Session session(context, flags, corpus);
     if (!flags.resume.empty()) session.resume(flags.resume);
-    const bool complete = train(session, flags, summary);
+    const bool complete = train(session, flags, interrupt, summary);
     if (!flags.save.empty()) {
         session.save(flags.save);
         fmt::print("saved to {}\n", flags.save);
     }
+    interrupt.release();  // nothing is lost any more
     if (complete) {
         summary.val_loss = session.evaluate();
         fmt::print("validation loss {:.4f}\n", *summary.val_loss);
@@ -71,6 +76,8 @@ void main_program(const GptFlags& flags) {
     if (flags.device == "cuda") {
         throw DeviceError("--device cuda: this build has no CUDA; use --device cpu");
     }
+    program::expect_writable("--save", flags.save);
+    program::expect_writable("--json", flags.json);
     const Clock::time_point begin = Clock::now();
     const TextOptions text{.block = flags.block};
     const TextCorpus corpus =
@@ -81,10 +88,11 @@ void main_program(const GptFlags& flags) {
     summary.peak_bytes_reserved_predicted = forecast.peak_reserved;
     summary.parameters = forecast.parameters;
     summary.resident_bytes = forecast.resident_bytes;
-    fmt::print("{} parameters, {} tokens of {} kinds; predicted peak {} bytes ({} of them parameters, gradients and "
-               "optimizer state)\n",
-               forecast.parameters, corpus.tokens().size(), corpus.vocabulary().size(), forecast.peak_allocated,
-               forecast.resident_bytes);
+    fmt::print(
+        "{} parameters, {} tokens of {} kinds; predicted peak {} bytes ({} of them parameters, gradients and "
+        "optimizer state)\n",
+        forecast.parameters, corpus.tokens().size(), corpus.vocabulary().size(), forecast.peak_allocated,
+        forecast.resident_bytes);
     std::fflush(stdout);
     if (flags.device == "cpu") run_training(flags, corpus, summary);
     summary.seconds = seconds_since(begin);

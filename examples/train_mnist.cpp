@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -13,7 +14,9 @@
 #include <headroom/data/loader.hpp>
 #include <headroom/examples/program/interrupt.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/progress.hpp>
+#include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/recent.hpp>
 #include <headroom/examples/program/summary.hpp>
 #include <headroom/memory/error.hpp>
@@ -48,21 +51,23 @@ struct Flags {
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
-    const auto count = CLI::Range(std::int64_t{1}, std::int64_t{1} << 31);
+    const auto count = program::whole(1, 1 << 20);
     app.add_option("--data", flags.data, "folder with the images and labels")->required();
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
     app.add_option("--batch", flags.batch, "images in a step")->check(count)->capture_default_str();
     app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
     app.add_option("--validation", flags.validation, "images kept for validation")->check(count)->capture_default_str();
-    app.add_option("--lr", flags.lr, "peak learning rate")->check(CLI::Range(0.0, 1e30))->capture_default_str();
-    app.add_option("--dropout", flags.dropout, "probability")->check(CLI::Range(0.0, 0.99))->capture_default_str();
-    app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(CLI::Range(0.0, 1e30))->capture_default_str();
+    app.add_option("--lr", flags.lr, "peak learning rate")->check(program::real(0, 1e30))->capture_default_str();
+    app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
+    app.add_option("--weight-decay", flags.weight_decay, "of matrices")
+        ->check(program::real(0, 1e30))
+        ->capture_default_str();
     app.add_option("--seed", flags.seed, "of initialisation and data order")->capture_default_str();
     app.add_option("--device", flags.device, "cpu, or dry: predict the memory without computing")
         ->check(CLI::IsMember({"cpu", "dry"}))
         ->capture_default_str();
     app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is");
-    app.add_option("--threads", flags.threads, "0: one per processor")->check(CLI::Range(0, 1024));
+    app.add_option("--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
     app.add_option("--json", flags.json, "file for the figures of the run");
 }
 
@@ -98,7 +103,8 @@ class Session {
         });
         const StepResult result = window_.step(schedule_(optimizer_.steps()));
         if (result.diverged) {
-            throw Error(fmt::format("step {}: loss or gradient is not finite; try a lower --lr", optimizer_.steps() + 1));
+            throw Error(
+                fmt::format("step {}: loss or gradient is not finite; try a lower --lr", optimizer_.steps() + 1));
         }
         return result;
     }
@@ -124,7 +130,9 @@ class Session {
         return {score.loss / total, score.accuracy / total};
     }
 
-    std::string state_sha256() { return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter()); }
+    std::string state_sha256() {
+        return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter());
+    }
     std::int64_t steps() const { return steps_; }
     std::int64_t parameters() const { return parameters_.count(); }
 
@@ -148,8 +156,8 @@ class Session {
 Images load(const Flags& flags) {
     const LabelledImages data = read_labelled_images(flags.data, "t10k", 10);
     if (data.images.rows != 28 || data.images.columns != 28) {
-        throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", flags.data, data.images.rows,
-                                    data.images.columns));
+        throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", flags.data,
+                                    data.images.rows, data.images.columns));
     }
     if (data.images.count < flags.validation + flags.batch) {
         throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", flags.validation,
@@ -160,6 +168,7 @@ Images load(const Flags& flags) {
 }
 
 void main_program(const Flags& flags) {
+    program::expect_writable("--json", flags.json);
     const Clock::time_point begin = Clock::now();
     const Images images = load(flags);
     program::Summary summary;
@@ -177,16 +186,18 @@ void main_program(const Flags& flags) {
     fmt::print("{} parameters, {} images; predicted peak {} bytes\n", summary.parameters, images.size(),
                summary.peak_bytes_predicted);
     if (flags.device == "cpu") {
-        Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+        program::Interrupt interrupt;  // before the context's threads
+        Context context =
+            Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
         Session session(context, flags, images);
-        program::Interrupt interrupt;
         program::Progress progress(session.steps(), "images");
         program::Throughput throughput(session.steps());
         program::RecentMean loss(100);
         for (std::int64_t i = 0; i < session.steps() && !interrupt.requested(); ++i) {
             const Clock::time_point start = Clock::now();
             loss.add(session.step().loss);
-            throughput.add(static_cast<double>(flags.batch), std::chrono::duration<double>(Clock::now() - start).count());
+            throughput.add(static_cast<double>(flags.batch),
+                           std::chrono::duration<double>(Clock::now() - start).count());
             const MemoryStatistics memory = context.memory().statistics();
             progress.show({i + 1, *loss.mean(), throughput.rate(), memory.allocated, memory.peak_allocated});
             summary.steps = i + 1;

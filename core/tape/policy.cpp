@@ -3,22 +3,22 @@
 namespace headroom {
 
 Policy inherit_all() {
-    return [](const OpInfo&, std::size_t) { return Answer::inherit; };
+    return [](const Candidate&) { return Answer::inherit; };
 }
 
 Policy keep_all() {
-    return [](const OpInfo&, std::size_t) { return Answer::keep; };
+    return [](const Candidate&) { return Answer::keep; };
 }
 
 Policy recompute_all() {
-    return [](const OpInfo&, std::size_t) { return Answer::recompute; };
+    return [](const Candidate&) { return Answer::recompute; };
 }
 
 Policy recompute_cheap() {
-    return [](const OpInfo& op, std::size_t) { return op.cost == Cost::cheap ? Answer::recompute : Answer::keep; };
+    return [](const Candidate& op) {
+        return op.info.cost == Cost::cheap && op.inputs_kept ? Answer::recompute : Answer::keep;
+    };
 }
-
-Policy recompute_if(Policy decide) { return decide; }
 
 namespace {
 

@@ -5,8 +5,8 @@
 //
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());
-//     context.policy("**.mlp", recompute_if([](const OpInfo& op, std::size_t bytes) {
-//         return op.cost == Cost::cheap && bytes > 1'000'000 ? Answer::recompute : Answer::inherit; }));
+//     context.policy("**.mlp", [](const Candidate& op) {
+//         return op.inputs_kept && op.bytes > 1'000'000 ? Answer::recompute : Answer::inherit; });
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -18,17 +18,24 @@ namespace headroom {
 
 enum class Answer : std::uint8_t { inherit, keep, recompute };
 
-/// Called once per recorded op with the bytes of its outputs; must depend on nothing else.
-using Policy = std::function<Answer(const OpInfo& op, std::size_t bytes)>;
+/// A recorded op, as a policy sees it.
+struct Candidate {
+    const OpInfo& info;
+    std::size_t bytes;  ///< of its outputs
+    bool inputs_kept;   ///< recomputing pins nothing new: each input is a leaf, or saved for this op's gradient anyway
+};
+
+/// May be called several times for one op; must depend on the candidate alone.
+using Policy = std::function<Answer(const Candidate&)>;
 
 /// As if no policy were attached: undoes a broader pattern.
 Policy inherit_all();
 Policy keep_all();
 /// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": only what enters and leaves the region is kept.
 Policy recompute_all();
-/// Recomputes what is cheap to compute again, keeps matrix products and attention.
+/// Recomputes what is cheap to compute again and pins nothing new (an activation function, a norm; not a residual add,
+/// whose operand would be kept in its place), keeps the rest.
 Policy recompute_cheap();
-Policy recompute_if(Policy decide);
 
 /// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of them, none included.
 bool path_matches(std::string_view pattern, std::string_view path);

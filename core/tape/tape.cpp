@@ -170,17 +170,32 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
     return record;
 }
 
+namespace {
+
+Candidate candidate_of(const Record& record) {
+    Candidate candidate{record.op->info, 0, true};
+    for (const Value* output : record.outputs()) {
+        candidate.bytes += static_cast<std::size_t>(output->array.elements()) * size_of(output->array.dtype);
+    }
+    for (const Slot& input : record.input_slots()) {
+        if (!input.value || !input.value->producer) continue;
+        bool saved = false;
+        for (const Slot& slot : record.saved_slots()) saved |= slot.value == input.value;
+        candidate.inputs_kept &= saved && record.differentiable;
+    }
+    return candidate;
+}
+
+}  // namespace
+
 /// The innermost answer other than inherit decides.
 Tape::Home Tape::home_of(Region* innermost, const Record& record) {
     Region* region = innermost ? innermost->deciding : nullptr;
     if (!region) return {};
-    std::size_t bytes = 0;
-    for (const Value* output : record.outputs()) {
-        bytes += static_cast<std::size_t>(output->array.elements()) * size_of(output->array.dtype);
-    }
+    const Candidate candidate = candidate_of(record);
     bool kept = false;
     for (; region; region = region->parent ? region->parent->deciding : nullptr) {
-        const Answer answer = (*region->policy)(record.op->info, bytes);
+        const Answer answer = (*region->policy)(candidate);
         if (answer == Answer::recompute) return kept ? Home{nullptr, true} : Home{region, false};
         kept |= answer == Answer::keep;
     }

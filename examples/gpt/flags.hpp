@@ -33,7 +33,8 @@ struct GptFlags {
     std::uint64_t seed = 1337;
     std::string device = "cpu";
     std::string dtype = "f32";
-    bool checkpoint = false;
+    bool checkpoint = false;      ///< the same as recompute = "blocks"
+    std::string recompute = "none";
     std::size_t memory_limit = 0;
     std::string save;
     std::string resume;
@@ -46,6 +47,8 @@ struct GptFlags {
     std::string json;
 
     double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
+    /// "none", "cheap", "mlp" or "blocks".
+    std::string recomputed() const { return checkpoint ? "blocks" : recompute; }
     /// None for f32.
     std::optional<Dtype> autocast() const;
     GptOptions model(std::int64_t vocabulary) const;

@@ -1,7 +1,6 @@
 #include <headroom/examples/gpt/rehearsal.hpp>
 
 #include <algorithm>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -13,7 +12,9 @@ namespace headroom::gpt {
 
 namespace {
 
-Forecast run_dry(const GptFlags& flags, const TextCorpus& corpus) {
+Forecast run_dry(GptFlags flags, const TextCorpus& corpus) {
+    // A third micro-batch finds what the second one found: gradients to add to.
+    flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
     Context context = Context::dry({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
     Session session(context, flags, corpus);
     // The second step finds the first one's free blocks, as all later ones do.
@@ -24,9 +25,12 @@ Forecast run_dry(const GptFlags& flags, const TextCorpus& corpus) {
     return {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(), session.parameters()};
 }
 
-/// The first change of flags that makes it fit, in words; empty if none does.
+/// The first change of flags that makes it fit, in words; empty if none does. The tokens of a step stay as many.
 std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
-    for (GptFlags other = flags;; other.batch /= 2, other.accumulate *= 2) {
+    GptFlags other = flags;
+    for (other.batch = flags.batch; other.batch >= 1; --other.batch) {
+        if (flags.batch % other.batch != 0) continue;
+        other.accumulate = flags.accumulate * (flags.batch / other.batch);
         for (const bool checkpoint : {flags.checkpoint, true}) {
             other.checkpoint = checkpoint;
             try {
@@ -36,8 +40,8 @@ std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
             } catch (const OutOfMemory&) {
             }
         }
-        if (other.batch == 1) return "no smaller micro-batch fits: use a smaller model or a larger --memory-limit";
     }
+    return "no smaller micro-batch fits: use a smaller model or a larger --memory-limit";
 }
 
 }  // namespace

@@ -30,7 +30,10 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
       training_(corpus.split().train, flags.block, WindowStart::every_token),
       validation_(corpus.split().validation, flags.block, WindowStart::every_block),
       loader_(training_, Sampler::with_replacement(training_.size(), flags.batch, flags.seed)) {
-    if (flags.checkpoint) context.policy("blocks.*", recompute_all());
+    const std::string recomputed = flags.recomputed();
+    if (recomputed == "blocks") context.policy("blocks.*", recompute_all());
+    if (recomputed == "cheap" || recomputed == "mlp") context.policy("blocks.*", recompute_cheap());
+    if (recomputed == "mlp") context.policy("blocks.*.mlp", recompute_all());
 }
 
 Tensor Session::loss(const TokenBatch& batch) {

@@ -13,13 +13,15 @@ Interrupt::Interrupt() {
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
 
-Interrupt::~Interrupt() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+Interrupt::~Interrupt() { release(); }
+
+void Interrupt::release() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 bool Interrupt::requested() {
     if (requested_) return true;
     const timespec now{};
     if (sigtimedwait(&signals_, nullptr, &now) < 0) return false;
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    release();
     return requested_ = true;
 }
 

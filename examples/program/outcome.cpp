@@ -1,6 +1,8 @@
 #include <headroom/examples/program/outcome.hpp>
 
+#include <csignal>
 #include <exception>
+#include <new>
 
 #include <fmt/format.h>
 
@@ -17,11 +19,17 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         fmt::print(stderr, "{}: {} (--help lists the options)\n", app.get_name(), error.what());
         return 2;
     }
+    // A file that grows past the shell's limit is then an error of the write, and the program can say so.
+    std::signal(SIGXFSZ, SIG_IGN);
     try {
         body();
         return 0;
     } catch (const OutOfMemory& error) {
         fmt::print(stderr, "{}: {}\n{}", app.get_name(), error.what(), error.report().text());
+        return 3;
+    } catch (const std::bad_alloc&) {
+        fmt::print(stderr, "{}: the host's memory does not suffice; use a smaller batch or less data\n",
+                   app.get_name());
         return 3;
     } catch (const std::exception& error) {
         fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());

@@ -1,6 +1,6 @@
 #pragma once
-// How a program ends: 0 done, 1 failed, 2 wrong usage, 3 out of memory. Whatever goes wrong, one line on stderr says what
-// and what to do; out of memory is followed by the report.
+// How a program ends: 0 done, 1 failed, 2 wrong usage, 3 out of memory. Whatever goes wrong, one line on stderr says
+// what and what to do; out of memory is followed by the report.
 //
 //     int main(int argc, char** argv) {
 //         CLI::App app("...");

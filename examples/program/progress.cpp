@@ -34,8 +34,9 @@ std::string Progress::line(const Status& status) const {
     const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
     const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
     const double left = elapsed / done * static_cast<double>(steps_ - status.step);
-    return fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  memory {} peak {}  left {}", status.step, steps_, status.loss,
-                       status.rate, unit_, format_bytes(status.live_bytes), format_bytes(status.peak_bytes), duration(left));
+    return fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  memory {} peak {}  left {}", status.step, steps_,
+                       status.loss, status.rate, unit_, format_bytes(status.live_bytes),
+                       format_bytes(status.peak_bytes), duration(left));
 }
 
 void Progress::show(const Status& status) {

@@ -1,5 +1,6 @@
 #pragma once
-// What a person sees while a program trains: one line that is redrawn on a terminal, a plain line now and then elsewhere.
+// What a person sees while a program trains: one line that is redrawn on a terminal, a plain line now and then
+// elsewhere.
 //
 //     Progress progress(2000, "tokens");
 //     progress.show({.step = 100, .loss = 2.5, .rate = 21000, .live_bytes = 12'000'000, .peak_bytes = 24'000'000});

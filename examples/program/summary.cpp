@@ -18,10 +18,11 @@ void take_peaks(Summary& summary, Context& context) {
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
     nlohmann::ordered_json json;
     const auto put = [&](const std::string& name, const auto& figure) {
+        json[name] = nullptr;
         if (figure) json[name] = *figure;
     };
     put("val_loss", summary.val_loss);
-    put("val_accuracy", summary.val_accuracy);
+    if (summary.val_accuracy) put("val_accuracy", summary.val_accuracy);
     put("train_loss", summary.train_loss);
     put(summary.rate_name, summary.rate);
     json["seconds"] = summary.seconds;
@@ -32,11 +33,12 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     json["resident_bytes"] = summary.resident_bytes;
     json["parameters"] = summary.parameters;
     json["steps"] = summary.steps;
-    if (!summary.state_sha256.empty()) json["state_sha256"] = summary.state_sha256;
+    put("state_sha256", summary.state_sha256);
     std::ofstream file(path);
     file << json.dump(2) << '\n';
     file.close();
-    if (!file) throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
+    if (!file)
+        throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
 }
 
 void Throughput::add(double units, double seconds) {

@@ -28,13 +28,14 @@ struct Summary {
     std::size_t resident_bytes = 0;  ///< parameters, gradients and optimizer state
     std::int64_t parameters = 0;
     std::int64_t steps = 0;
-    std::string state_sha256;
+    std::optional<std::string> state_sha256;
 };
 
 /// Takes the peaks of what a context has allocated so far.
 void take_peaks(Summary& summary, Context& context);
 
-/// Absent figures are left out. Errors: FileError if it can't be written.
+/// Absent figures are null (an interrupted training has no val_loss), an absent val_accuracy is left out. Errors:
+/// FileError if it can't be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 /// Units of work per second of training steps: the first ones warm caches up and are left out.

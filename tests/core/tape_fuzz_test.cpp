@@ -71,9 +71,8 @@ class Machine {
   public:
     Machine(Context& context, bool with_policies, const Program& program) : context_(context) {
         const std::vector<Policy> policies = {
-            recompute_all(), keep_all(), recompute_cheap(), recompute_if([](const OpInfo&, std::size_t bytes) {
-                return bytes > 40 ? Answer::recompute : Answer::inherit;
-            })};
+            recompute_all(), keep_all(), recompute_cheap(),
+            [](const Candidate& op) { return op.bytes > 40 ? Answer::recompute : Answer::inherit; }};
         for (const auto& [pattern, which] : program.policies) {
             if (with_policies) context.policy(pattern, policies[static_cast<std::size_t>(which)]);
         }
@@ -86,7 +85,8 @@ class Machine {
 
     void forward(const Program& program) {
         variables.assign(kVariables, Tensor());
-        for (int i = 0; i < kVariables; ++i) variables[static_cast<std::size_t>(i)] = leaves[static_cast<std::size_t>(i % kLeaves)];
+        for (int i = 0; i < kVariables; ++i)
+            variables[static_cast<std::size_t>(i)] = leaves[static_cast<std::size_t>(i % kLeaves)];
         faults.forward = program.forward_fault;
         std::vector<std::unique_ptr<RegionScope>> regions;
         std::optional<NoGrad> no_grad;
@@ -96,10 +96,17 @@ class Machine {
                     regions.push_back(std::make_unique<RegionScope>(
                         context_, context_.memory().intern(kPaths[static_cast<std::size_t>(next.path)])));
                     break;
-                case Action::close: regions.pop_back(); break;
-                case Action::no_grad: no_grad.emplace(context_); break;
-                case Action::grad: no_grad.reset(); break;
-                default: step(next);
+                case Action::close:
+                    regions.pop_back();
+                    break;
+                case Action::no_grad:
+                    no_grad.emplace(context_);
+                    break;
+                case Action::grad:
+                    no_grad.reset();
+                    break;
+                default:
+                    step(next);
             }
         }
         no_grad.reset();
@@ -182,11 +189,16 @@ class Machine {
 
     Tensor run(const Instruction& next, Tensor x, Tensor b) {
         switch (next.action) {
-            case Action::add: return toy::add(std::move(x), std::move(b));
-            case Action::mul: return toy::mul(std::move(x), std::move(b));
-            case Action::tanh: return toy::tanh(std::move(x));
-            case Action::noisy: return toy::noisy(std::move(x));
-            case Action::fragile: return toy::fragile(std::move(x), faults);
+            case Action::add:
+                return toy::add(std::move(x), std::move(b));
+            case Action::mul:
+                return toy::mul(std::move(x), std::move(b));
+            case Action::tanh:
+                return toy::tanh(std::move(x));
+            case Action::noisy:
+                return toy::noisy(std::move(x));
+            case Action::fragile:
+                return toy::fragile(std::move(x), faults);
             default: {
                 auto [one, two] = toy::fork(std::move(x));
                 return next.b % 2 ? toy::mul(one, std::move(two)) : two;
@@ -254,8 +266,8 @@ TEST(TapeFuzz, RecomputationChangesNoBitAndLeaksNoByte) {
     const char* many = std::getenv("HEADROOM_FUZZ_PROGRAMS");
     const std::uint64_t first = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
     const std::uint64_t programs = many ? std::strtoull(many, nullptr, 10) : fixed ? 1 : 10000;
-    std::printf("seeds %llu to %llu (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_PROGRAMS runs as many)\n", static_cast<unsigned long long>(first),
-                static_cast<unsigned long long>(first + programs - 1));
+    std::printf("seeds %llu to %llu (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_PROGRAMS runs as many)\n",
+                static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + programs - 1));
     std::fflush(stdout);
     for (std::uint64_t seed = first; seed < first + programs; ++seed) {
         SCOPED_TRACE("HEADROOM_FUZZ_SEED=" + std::to_string(seed));
