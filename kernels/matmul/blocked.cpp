@@ -53,28 +53,46 @@ struct Block {
     void compute(Workspace<T> w) const {
         const std::int64_t columns = std::min(kPanel<T>, p.n - first_column);
         const std::int64_t width = padded<T>(columns);
+        const bool direct = columns == width && writes_sums();
+        const Target to =
+            direct ? Target{reinterpret_cast<T*>(address()), p.c_row, matmul.beta != 0} : Target{w.sums, width, false};
         if (p.k == 0) std::fill_n(w.sums, rows * width, T{0});
         for (std::int64_t depth = 0; depth < p.k; depth += kDepth) {
             const std::int64_t run = std::min(kDepth, p.k - depth);
             const std::byte* b = matmul.b.at(offset.b + depth * p.b_depth + first_column * p.b_column);
             pack(b, matmul.b.dtype, p.b_depth, p.b_column, run, columns, w.panel, width, width);
-            multiply(w, depth, run, width);
+            multiply(w, depth, run, width, {to.data, to.row, to.accumulate || depth != 0});
         }
-        finish(w.sums, columns, width);
+        if (!direct) finish(w.sums, columns, width);
     }
 
-    void multiply(Workspace<T> w, std::int64_t depth, std::int64_t run, std::int64_t width) const {
+  private:
+    /// Where sums are kept: in c itself, if nothing is to be done to them.
+    struct Target {
+        T* data;
+        std::int64_t row;
+        bool accumulate;
+    };
+
+    bool writes_sums() const {
+        return matmul.c.dtype == dtype_of<T> && p.c_column == 1 && p.k > 0 && matmul.alpha == 1 && !matmul.has_bias() &&
+               (matmul.beta == 0 || matmul.beta == 1) && matmul.activation == Activation::none;
+    }
+    std::byte* address() const { return matmul.c.at(offset.c + first_row * p.c_row + first_column * p.c_column); }
+
+    void multiply(Workspace<T> w, std::int64_t depth, std::int64_t run, std::int64_t width, Target to) const {
         const std::byte* a = matmul.a.at(offset.a + first_row * p.a_row + depth * p.a_depth);
         if (matmul.a.dtype == dtype_of<T>) {
-            tile_product({rows, width, run}, reinterpret_cast<const T*>(a), p.a_row, p.a_depth, w.panel, width, w.sums,
-                         width, depth != 0);
+            tile_product({rows, width, run}, reinterpret_cast<const T*>(a), p.a_row, p.a_depth, w.panel, width, to.data,
+                         to.row, to.accumulate);
             return;
         }
         for (std::int64_t i = 0; i < rows; i += kPackedRows) {
             const std::int64_t count = std::min(kPackedRows, rows - i);
             const std::byte* from = matmul.a.at(offset.a + (first_row + i) * p.a_row + depth * p.a_depth);
             pack(from, matmul.a.dtype, p.a_row, p.a_depth, count, run, w.rows, run, run);
-            tile_product({count, width, run}, w.rows, run, 1, w.panel, width, w.sums + i * width, width, depth != 0);
+            tile_product({count, width, run}, w.rows, run, 1, w.panel, width, to.data + i * to.row, to.row,
+                         to.accumulate);
         }
     }
 
@@ -87,10 +105,7 @@ struct Block {
         }
         const Epilogue<T> epilogue{static_cast<T>(matmul.alpha), static_cast<T>(matmul.beta), matmul.activation,
                                    matmul.has_bias() ? bias : nullptr};
-        for (std::int64_t i = 0; i < rows; ++i) {
-            std::byte* target = matmul.c.at(offset.c + (first_row + i) * p.c_row + first_column * p.c_column);
-            epilogue.finish(sums + i * width, columns, target, matmul.c.dtype, p.c_column);
-        }
+        epilogue.finish({rows, columns}, sums, width, address(), matmul.c.dtype, p.c_row, p.c_column);
     }
 };
 

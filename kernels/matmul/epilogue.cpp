@@ -35,7 +35,24 @@ void activate(Activation activation, T* values, std::int64_t count) {
 }  // namespace
 
 template <class T>
-void Epilogue<T>::finish(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const {
+void Epilogue<T>::finish(Size size, T* sums, std::int64_t sums_row, std::byte* y, Dtype dtype, std::int64_t row,
+                         std::int64_t column) const {
+    const bool plain = alpha == 1 && beta == 0 && bias == nullptr && activation == Activation::none;
+    if (plain && dtype == dtype_of<T> && column == 1) {
+        for (std::int64_t i = 0; i < size.rows; ++i) {
+            T* to = reinterpret_cast<T*>(y) + i * row;
+            for (std::int64_t j = 0; j < size.columns; ++j) to[j] = sums[i * sums_row + j];
+        }
+        return;
+    }
+    for (std::int64_t i = 0; i < size.rows; ++i) {
+        std::byte* to = y + i * row * static_cast<std::int64_t>(size_of(dtype));
+        finish_row(sums + i * sums_row, size.columns, to, dtype, column);
+    }
+}
+
+template <class T>
+void Epilogue<T>::finish_row(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const {
     if (alpha != 1) {
         for (std::int64_t j = 0; j < columns; ++j) sums[j] *= alpha;
     }

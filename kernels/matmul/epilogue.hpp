@@ -2,8 +2,9 @@
 // What follows a product while it is still in cache: scaling, accumulation, bias, activation, rounding to the output's
 // dtype. Internal to kernels/matmul.
 //
-//     Epilogue<float> epilogue{alpha, beta, activation, has_bias ? bias_row : nullptr};
-//     epilogue.finish(sums, columns, c, Dtype::bf16, 1);
+//     const Epilogue<float> epilogue{alpha, beta, activation, has_bias ? bias_row : nullptr};
+//     epilogue.finish({rows, columns}, sums, 64, c, Dtype::bf16, c_row, 1);
+#include <cstddef>
 #include <cstdint>
 
 #include <headroom/kernels/dtype.hpp>
@@ -18,11 +19,19 @@ struct Epilogue {
     Activation activation;
     const T* bias;  // of the columns at hand; null for none
 
-    /// target[j * stride] = activation(alpha * sums[j] + beta * target[j * stride] + bias[j]) for j in [0, columns),
-    /// with at most kMaxColumns columns; overwrites sums.
-    void finish(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const;
+    struct Size {
+        std::int64_t rows;
+        std::int64_t columns;  // at most kMaxColumns
+    };
+    /// y[i, j] = activation(alpha * sums[i, j] + beta * y[i, j] + bias[j]), where rows of sums are `sums_row` apart and
+    /// those of y `row`, its columns `column`. Overwrites sums.
+    void finish(Size size, T* sums, std::int64_t sums_row, std::byte* y, Dtype dtype, std::int64_t row,
+                std::int64_t column) const;
 
     static constexpr std::int64_t kMaxColumns = 64;
+
+  private:
+    void finish_row(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const;
 };
 
 extern template struct Epilogue<float>;
