@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/products.hpp>
-#include <headroom/kernels/matmul/bias_gradient.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -52,7 +52,7 @@ void Linear::backward(Exec& exec, const Attrs&, Saved& saved, Array dy, GradSink
         product_to(exec, kernels::transposed(dy_rows), as_matrix(saved.x.view()), dweight.view(), dweight.beta);
     }
     if (const auto dbias = sink.destination(2)) {
-        exec.launch([&](auto& stream) { kernels::bias_gradient(stream, dy.view(), dbias.view(), dbias.beta); });
+        exec.launch([&](auto& stream) { kernels::sum_to(stream, dy.view(), dbias.view(), dbias.beta); });
     }
     if (const auto dx = sink.destination(0, saved.x)) {
         product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});

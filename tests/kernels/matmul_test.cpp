@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/kernels/matmul/bias_gradient.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
@@ -359,40 +358,6 @@ TEST(Matmul, RejectsDtypes) {
     EXPECT_THROW(ask(Dtype::f32, Dtype::f32, Dtype::f64, Dtype::f32), DtypeError);
     EXPECT_THROW(ask(Dtype::f16, Dtype::f16, Dtype::bf16, Dtype::f16), DtypeError);
     EXPECT_THROW(ask(Dtype::f32, Dtype::f32, Dtype::f32, Dtype::f16), DtypeError);
-}
-
-TEST(BiasGradient, SumsRowsInF32OrBetter) {
-    std::mt19937_64 random(8);
-    for (const Dtype dtype : kFloating) {
-        for (const Layout layout : kLayouts) {
-            for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{200, 65}, Shape{7, 30, 130}, Shape{0, 3}}) {
-                for (const float beta : {0.0f, 1.0f}) {
-                    const Dtype target = is_half(dtype) && beta == 1 ? Dtype::f32 : dtype;
-                    TestArray dy(dtype, shape, layout), dbias(target, {shape.back()}, layout);
-                    dy.fill(random);
-                    if (beta != 0) dbias.fill(random);
-                    SCOPED_TRACE(describe(dy));
-                    const std::vector<double> before = dbias.values();
-                    Machine machine;
-                    bias_gradient(machine.stream, dy, dbias, beta);
-                    const std::int64_t n = shape.back(), rows = dy.elements() / n;
-                    for (std::int64_t j = 0; j < n; ++j) {
-                        double sum = beta != 0 ? before[j] : 0, magnitude = std::abs(sum);
-                        for (std::int64_t i = 0; i < rows; ++i) {
-                            sum += dy.get(i * n + j);
-                            magnitude += std::abs(dy.get(i * n + j));
-                        }
-                        // Sums of 64 rows, then sums of those.
-                        const double steps = 64 + static_cast<double>(rows) / 64 + 2;
-                        ASSERT_NEAR(
-                            dbias.get(j), sum,
-                            steps * epsilon(test::compute_dtype(dtype)) * magnitude + epsilon(target) * std::abs(sum));
-                    }
-                    EXPECT_TRUE(dbias.gaps_untouched());
-                }
-            }
-        }
-    }
 }
 
 }  // namespace
