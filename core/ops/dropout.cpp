@@ -10,11 +10,17 @@ namespace headroom {
 
 namespace ops {
 
+namespace {
+
+void check_probability(double p) {
+    if (!(p >= 0.0 && p <= 1.0)) throw Error(fmt::format("dropout: the probability must be in [0, 1], got {}", p));
+}
+
+}  // namespace
+
 Result<Dropout::Saved, Array> Dropout::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("dropout", x);
-    if (!(attrs.p >= 0.0f && attrs.p <= 1.0f)) {
-        throw Error(fmt::format("dropout: the probability must be in [0, 1], got {}", attrs.p));
-    }
+    check_probability(attrs.p);
     Array y = exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::dropout(stream, attrs.key, attrs.p, x.view(), y.view()); });
     return {{}, std::move(y)};
@@ -42,6 +48,7 @@ std::vector<Sample<Dropout::Attrs>> Dropout::samples() {
 
 Tensor dropout(Tensor x, double p, bool training) {
     if (!training || p == 0.0 || !x.defined()) return x;
+    ops::check_probability(p);  // before a random number is spent
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::Dropout>({static_cast<float>(p), key}, std::move(x));
 }

@@ -1,0 +1,154 @@
+// Pointwise ops: dtypes of mixed operands, numbers, and whose storage a result takes over.
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/ops/where.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+namespace {
+
+using Doubles = std::vector<double>;
+
+class Arithmetic : public ::testing::Test {
+  protected:
+    Tensor floats(std::vector<float> values) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        return context.from_host(values, {count});
+    }
+    Tensor integers(std::vector<std::int64_t> values) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        return context.from_host(values, {count});
+    }
+    Doubles values(const Tensor& x) { return x.to_vector<double>(); }
+    std::byte* storage(const Tensor& x) { return x.value()->array.buffer.data(); }
+
+    Context context = Context::cpu({.threads = 1});
+};
+
+TEST_F(Arithmetic, WithNumbersReadsAsWritten) {
+    const Tensor x = floats({1, 2, 4});
+    EXPECT_EQ(values(x * 2.0 + 1.0), (Doubles{3, 5, 9}));
+    EXPECT_EQ(values(10.0 - x), (Doubles{9, 8, 6}));
+    EXPECT_EQ(values(x - 1.0), (Doubles{0, 1, 3}));
+    EXPECT_EQ(values(8.0 / x), (Doubles{8, 4, 2}));
+    EXPECT_EQ(values(-x / 2.0), (Doubles{-0.5, -1, -2}));
+    EXPECT_EQ(values(pow(x, 2.0)), (Doubles{1, 4, 16}));
+    EXPECT_EQ(values(pow(x, 0.0)), (Doubles{1, 1, 1}));
+}
+
+TEST_F(Arithmetic, OnIntegersIsExactAndRefusesFractions) {
+    const std::int64_t large = (std::int64_t{1} << 60) + 1;
+    const Tensor x = integers({large, -3});
+    EXPECT_EQ((x * 2.0 + 1.0).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large + 1, -5}));
+    EXPECT_EQ((x + x).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large, -6}));
+    EXPECT_EQ(clamp(x, 0.0, std::numeric_limits<double>::infinity()).to_vector<std::int64_t>(),
+              (std::vector<std::int64_t>{large, 0}));
+    EXPECT_THROW(x * 0.5, DtypeError);
+    EXPECT_THROW(x / 2.0, DtypeError);
+    EXPECT_THROW(x / x, DtypeError);
+    EXPECT_THROW(clamp(x, 0.5, 2.0), DtypeError);
+}
+
+TEST_F(Arithmetic, OfMixedDtypesTakesTheWider) {
+    const Tensor x = floats({1, 2});
+    const Tensor i = integers({1, 2});
+    EXPECT_EQ((x + i).dtype(), Dtype::f32);
+    EXPECT_EQ((cast(x, Dtype::f16) + cast(x, Dtype::bf16)).dtype(), Dtype::f32);
+    EXPECT_EQ((cast(x, Dtype::f16) + i).dtype(), Dtype::f16);
+    EXPECT_EQ((cast(x, Dtype::f64) * x).dtype(), Dtype::f64);
+    EXPECT_EQ((cast(i, Dtype::i32) + i).dtype(), Dtype::i64);
+    EXPECT_EQ((cast(i, Dtype::i32) + cast(i, Dtype::u8)).dtype(), Dtype::i32);
+    EXPECT_EQ((eq(i, i) + i).dtype(), Dtype::i64);
+}
+
+TEST_F(Arithmetic, OfMixedDtypesCastsGradientsBack) {
+    Tensor x = floats({1, 2}).requires_grad();
+    Tensor h = cast(floats({3, 4}), Dtype::bf16).detach().requires_grad();
+    Tensor i = integers({5, 6});
+    backward(sum(x * h * i));
+    EXPECT_EQ(x.grad().dtype(), Dtype::f32);
+    EXPECT_EQ(h.grad().dtype(), Dtype::bf16);
+    EXPECT_EQ(values(x.grad()), (Doubles{15, 24}));
+    EXPECT_EQ(values(h.grad()), (Doubles{5, 12}));
+}
+
+TEST_F(Arithmetic, TakesOverWhatNobodyNeeds) {
+    Tensor x = floats({1, 2, 3}).requires_grad();
+    Tensor y = x * 2.0;
+    const std::byte* before = storage(y);
+    y = relu(std::move(y));
+    EXPECT_EQ(storage(y), before);
+    Tensor z = x + std::move(y);  // the right side
+    EXPECT_NE(storage(z), before) << "relu saved its output";
+    Tensor w = x + z * 3.0;
+    EXPECT_EQ(values(w), (Doubles{10, 20, 30}));
+    backward(sum(w));
+    EXPECT_EQ(values(x.grad()), (Doubles{10, 10, 10}));
+}
+
+TEST_F(Arithmetic, ASumTakesOverEitherSide) {
+    const Tensor x = floats({1, 2, 3});
+    Tensor right = x * 2.0;
+    const std::byte* before = storage(right);
+    const Tensor y = x + std::move(right);
+    EXPECT_EQ(storage(y), before);
+    EXPECT_EQ(values(y), (Doubles{3, 6, 9}));
+    Tensor kept = x * 2.0;
+    const Tensor z = x + kept;
+    EXPECT_NE(storage(z), storage(kept));
+    EXPECT_EQ(values(kept), (Doubles{2, 4, 6}));
+}
+
+TEST_F(Arithmetic, NeverTakesOverALeafThatIsRecorded) {
+    Tensor x = floats({1, 2, 3});
+    const std::byte* before = storage(x);
+    Tensor alias = x.slice(0, 0, 3);
+    EXPECT_NE(storage(relu(std::move(alias))), before);
+    const Tensor y = relu(std::move(x));
+    EXPECT_NE(storage(y), before) << "a region might have to compute it again";
+}
+
+TEST_F(Arithmetic, ComparesWithNumbersInTheDtypeOfTheTensor) {
+    EXPECT_EQ(values(eq(floats({0.1F, 0.2F}), 0.1)), (Doubles{1, 0}));
+    EXPECT_EQ(values(lt(integers({0, 1}), 0.5)), (Doubles{1, 0}));
+    const Tensor nan = floats({std::nanf(""), 1.0F});
+    EXPECT_EQ(values(eq(nan, nan)), (Doubles{0, 1}));
+    EXPECT_EQ(values(ne(nan, nan)), (Doubles{1, 0}));
+    EXPECT_EQ(values(logical_not(eq(nan, nan))), (Doubles{1, 0}));
+    EXPECT_EQ(values(logical_or(gt(integers({1, 2, 3}), 2.0), le(integers({1, 2, 3}), 1.0))), (Doubles{1, 0, 1}));
+}
+
+TEST_F(Arithmetic, ChoosingKeepsNanOutOfGradients) {
+    Tensor x = floats({4, 0}).requires_grad();
+    const Tensor positive = gt(x, 0.0);
+    const Tensor safe = where(positive, x, floats({1, 1}));
+    backward(sum(where(positive, log(safe), context.scalar(0.0))));
+    EXPECT_EQ(values(x.grad()), (Doubles{0.25, 0}));
+}
+
+TEST_F(Arithmetic, OfUndefinedTensorsIsRefused) {
+    const Tensor x = floats({1, 2});
+    const Tensor none;
+    EXPECT_THROW(relu(none), Error);
+    EXPECT_THROW(none * 2.0, Error);
+    EXPECT_THROW(1.0 / none, Error);
+    EXPECT_THROW(x + none, Error);
+    EXPECT_THROW(none + x, Error);
+    EXPECT_THROW(where(none, x, x), Error);
+    EXPECT_THROW(lt(none, 1.0), Error);
+    EXPECT_EQ(context.tape().size(), 0u);
+}
+
+}  // namespace
+}  // namespace headroom

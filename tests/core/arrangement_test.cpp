@@ -1,0 +1,119 @@
+// Ops that make, join, choose and reduce: what their arguments mean.
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/dropout.hpp>
+#include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/index.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+namespace {
+
+using Doubles = std::vector<double>;
+
+class Arrangement : public ::testing::Test {
+  protected:
+    Tensor sequence(const Shape& shape) { return arange(context, 0, shape.elements(), 1, Dtype::f32).reshape(shape); }
+    Doubles values(const Tensor& x) { return x.to_vector<double>(); }
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+};
+
+TEST_F(Arrangement, ArangeStopsBeforeTheEnd) {
+    EXPECT_EQ(values(arange(context, 0, 3)), (Doubles{0, 1, 2}));
+    EXPECT_EQ(values(arange(context, 1, 0, -0.4, Dtype::f64)).size(), 3u);
+    EXPECT_EQ(arange(context, 3, 0).elements(), 0);
+    EXPECT_EQ(arange(context, 0, 3).dtype(), Dtype::i64);
+    EXPECT_THROW(arange(context, 0, 3, 0.0), Error);
+}
+
+TEST_F(Arrangement, CausalMaskLetsTheLastQuerySeeEverything) {
+    EXPECT_EQ(values(causal_mask(context, 3, 3)), (Doubles{1, 0, 0, 1, 1, 0, 1, 1, 1}));
+    EXPECT_EQ(values(causal_mask(context, 1, 3)), (Doubles{1, 1, 1}));
+    EXPECT_EQ(values(causal_mask(context, 2, 3)), (Doubles{1, 1, 0, 1, 1, 1}));
+}
+
+TEST_F(Arrangement, RandomTensorsTakeTheNextCounter) {
+    const Tensor a = randn(context, {64});
+    const Tensor b = randn(context, {64});
+    EXPECT_NE(values(a), values(b));
+    context.set_random_counter(0);
+    EXPECT_EQ(values(a), values(randn(context, {64})));
+    const Tensor u = rand(context, {256}, Dtype::f32, 2.0, 3.0);
+    EXPECT_GE(min(u).item(), 2.0);
+    EXPECT_LE(max(u).item(), 3.0);
+    EXPECT_NEAR(mean(u).item(), 2.5, 0.1);
+}
+
+TEST_F(Arrangement, DropoutKeepsTheExpectation) {
+    const Tensor y = dropout(ones(context, {4096}), 0.25);
+    for (const double value : values(y)) EXPECT_TRUE(value == 0.0 || value == static_cast<float>(1.0 / 0.75));
+    EXPECT_NEAR(mean(y).item(), 1.0, 6 * 0.58 / 64);  // six standard deviations
+    const std::uint64_t counter = context.random_counter();
+    const Tensor x = ones(context, {8});
+    EXPECT_EQ(dropout(x, 0.25, false).value(), x.value());
+    EXPECT_EQ(dropout(x, 0.0).value(), x.value());
+    EXPECT_EQ(context.random_counter(), counter) << "nothing was drawn";
+    EXPECT_THROW(dropout(x, 1.5), Error);
+    EXPECT_THROW(dropout(x, -0.5), Error);
+}
+
+TEST_F(Arrangement, StackAddsAnAxis) {
+    const Tensor x = sequence({2, 3});
+    EXPECT_EQ(stack({x, x}).shape(), (Shape{2, 2, 3}));
+    EXPECT_EQ(stack({x, x}, -1).shape(), (Shape{2, 3, 2}));
+    EXPECT_EQ(values(stack({x.select(0, 0), x.select(0, 1)}, 1)), (Doubles{0, 3, 1, 4, 2, 5}));
+    EXPECT_THROW(stack({x, x.transpose(0, 1)}), ShapeError);
+    EXPECT_THROW(stack({x, Tensor()}), Error);
+    EXPECT_THROW(stack({}), Error);
+    EXPECT_THROW(cat({}), Error);
+}
+
+TEST_F(Arrangement, CatUndoesSplit) {
+    const Tensor x = sequence({2, 7});
+    EXPECT_EQ(values(cat(x.split({2, 4, 1}, 1), 1)), values(x));
+    EXPECT_EQ(values(cat(x.split(3, -1), -1)), values(x));
+}
+
+TEST_F(Arrangement, ExpandOfItsOwnShapeIsFree) {
+    const Tensor x = sequence({2, 3});
+    EXPECT_EQ(expand(x, {2, 3}).value(), x.value());
+    EXPECT_EQ(values(expand(x.select(0, 1), {2, 3})), (Doubles{3, 4, 5, 3, 4, 5}));
+}
+
+TEST_F(Arrangement, IndicesOutsideAreNamed) {
+    const Tensor x = sequence({5});
+    const Tensor index = context.from_host(std::vector<std::int64_t>{1, 5}, {2});
+    try {
+        gather(x, 0, index);
+        FAIL() << "was accepted";
+    } catch (const ShapeError& error) {
+        EXPECT_NE(std::string(error.what()).find('5'), std::string::npos) << error.what();
+    }
+    EXPECT_THROW(index_select(x, 0, index), ShapeError);
+    EXPECT_THROW(scatter_add(x, 0, index, ones(context, {2})), ShapeError);
+}
+
+TEST_F(Arrangement, ReductionsNameAxesFromEitherEnd) {
+    const Tensor x = sequence({2, 3, 4});
+    EXPECT_EQ(sum(x).item(), 276.0);
+    EXPECT_EQ(sum(x).shape(), Shape{});
+    EXPECT_EQ(sum(x, {0, -1}).shape(), Shape{3});
+    EXPECT_EQ(sum(x, {0, -1}, true).shape(), (Shape{1, 3, 1}));
+    EXPECT_EQ(values(mean(x, 1)), values(mean(x, -2)));
+    EXPECT_EQ(values(max(x, {1, 2})), (Doubles{11, 23}));
+    EXPECT_EQ(values(min(x, {1, 2})), (Doubles{0, 12}));
+    EXPECT_EQ(values(argmax(x, 0)), Doubles(12, 1.0));
+    EXPECT_NEAR(var(sequence({4}), 0).item(), 5.0 / 3.0, 4 * epsilon(Dtype::f32));
+    EXPECT_EQ(sum(gather(x, 0, zeros(context, {1, 3, 4}, Dtype::i64))).item(), 66.0);
+    EXPECT_EQ(sum(causal_mask(context, 3, 3)).dtype(), Dtype::i64);
+    EXPECT_EQ(sum(causal_mask(context, 3, 3)).item(), 6.0);
+}
+
+}  // namespace
+}  // namespace headroom
