@@ -1,4 +1,5 @@
 // Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -19,6 +20,7 @@
 #include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/recent.hpp>
 #include <headroom/examples/program/summary.hpp>
+#include <headroom/kernels/random/philox.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
@@ -38,7 +40,8 @@ struct Flags {
     std::string data;
     std::int64_t hidden = 512;
     std::int64_t batch = 100;
-    std::int64_t epochs = 20;
+    std::int64_t epochs = 30;
+    std::int64_t shift = 2;  ///< pixels
     std::int64_t validation = 1000;
     double lr = 1e-3;
     double dropout = 0.3;
@@ -56,25 +59,54 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
     app.add_option("--batch", flags.batch, "images in a step")->check(count)->capture_default_str();
     app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
+    app.add_option("--shift", flags.shift, "training images are moved by up to so many pixels each way")
+        ->check(CLI::Range(0, 27))
+        ->capture_default_str();
     app.add_option("--validation", flags.validation, "images kept for validation")->check(count)->capture_default_str();
     app.add_option("--lr", flags.lr, "peak learning rate")->check(program::real(0, 1e30))->capture_default_str();
     app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
     app.add_option("--weight-decay", flags.weight_decay, "of matrices")
         ->check(program::real(0, 1e30))
         ->capture_default_str();
-    app.add_option("--seed", flags.seed, "of initialisation and data order")->capture_default_str();
+    app.add_option("--seed", flags.seed, "of initialisation and data order")
+        ->check(program::natural())
+        ->capture_default_str();
     app.add_option("--device", flags.device, "cpu, or dry: predict the memory without computing")
         ->check(CLI::IsMember({"cpu", "dry"}))
         ->capture_default_str();
-    app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is");
+    app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
+        ->check(program::natural());
     app.add_option("--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
     app.add_option("--json", flags.json, "file for the figures of the run");
+}
+
+constexpr std::int64_t kSide = 28;
+constexpr PixelScale kScale{.mean = 0.1307f, .deviation = 0.3081f};
+
+/// Moves each image by its own random offset, rows and columns each within [-most, most]; what comes in is background.
+void shift(std::vector<float>& images, std::int64_t rows, std::int64_t most, const kernels::RandomKey& key) {
+    const auto span = static_cast<std::uint32_t>(2 * most + 1);
+    std::vector<float> moved(kSide * kSide);
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const kernels::PhiloxBlock random = kernels::philox(key, static_cast<std::uint64_t>(row));
+        const std::int64_t down = static_cast<std::int64_t>(random[0] % span) - most;
+        const std::int64_t right = static_cast<std::int64_t>(random[1] % span) - most;
+        float* image = images.data() + row * kSide * kSide;
+        std::fill(moved.begin(), moved.end(), -kScale.mean / kScale.deviation);
+        for (std::int64_t y = std::max<std::int64_t>(0, down); y < std::min(kSide, kSide + down); ++y) {
+            const std::int64_t first = std::max<std::int64_t>(0, right);
+            const std::int64_t last = std::min(kSide, kSide + right);
+            const float* source = image + (y - down) * kSide - right;
+            std::copy(source + first, source + last, moved.begin() + y * kSide + first);
+        }
+        std::copy(moved.begin(), moved.end(), image);
+    }
 }
 
 /// 784 -> hidden -> hidden -> 10 with ReLU and dropout.
 auto make_model(const At& at, const Flags& flags) {
     const auto activate = [](Tensor x) { return relu(std::move(x)); };
-    return sequential(Linear(at / "fc1", 28 * 28, flags.hidden), activate, Dropout(at / "drop1", flags.dropout),
+    return sequential(Linear(at / "fc1", kSide * kSide, flags.hidden), activate, Dropout(at / "drop1", flags.dropout),
                       Linear(at / "fc2", flags.hidden, flags.hidden), activate, Dropout(at / "drop2", flags.dropout),
                       Linear(at / "fc3", flags.hidden, 10));
 }
@@ -91,14 +123,20 @@ class Session {
           validation_(images.slice(images.size() - flags.validation, flags.validation)),
           loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
           batch_(flags.batch),
+          shift_(flags.shift),
           steps_(flags.epochs * loader_.sampler().batches()),
           schedule_{.decay = Decay::cosine, .peak = flags.lr, .warmup_steps = 20, .decay_steps = steps_} {}
 
     StepResult step() {
         const Images::Batch* batch = loader_.next();
         if (!batch) batch = loader_.next();
+        std::vector<float> pixels = batch->features;
+        const auto step = static_cast<std::uint64_t>(optimizer_.steps());
+        if (shift_ > 0) {
+            shift(pixels, batch->rows, shift_, kernels::random_key(context_.seed(), kernels::RandomDomain::data, step));
+        }
         window_.accumulate([&] {
-            const Tensor logits = model_(images(*batch));
+            const Tensor logits = model_(context_.from_host(pixels, {batch->rows, kSide * kSide}));
             return MicroBatch{cross_entropy(logits, labels(*batch)), static_cast<double>(batch->rows)};
         });
         const StepResult result = window_.step(schedule_(optimizer_.steps()));
@@ -119,7 +157,7 @@ class Session {
         Loader<Images> loader(validation_, Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
         Score score;
         while (const Images::Batch* batch = loader.next()) {
-            const Tensor logits = model_(images(*batch));
+            const Tensor logits = model_(context_.from_host(batch->features, {batch->rows, kSide * kSide}));
             const Tensor truth = labels(*batch);
             score.loss += cross_entropy(logits, truth).item();
             const Tensor right = eq(argmax(logits, -1), cast(truth, Dtype::i64));
@@ -137,7 +175,6 @@ class Session {
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
-    Tensor images(const Images::Batch& batch) { return context_.from_host(batch.features, {batch.rows, 28 * 28}); }
     Tensor labels(const Images::Batch& batch) { return context_.from_host(batch.targets, {batch.rows}); }
 
     Context& context_;
@@ -149,13 +186,14 @@ class Session {
     Images validation_;
     Loader<Images> loader_;
     std::int64_t batch_;
+    std::int64_t shift_;
     std::int64_t steps_;
     Schedule schedule_;
 };
 
 Images load(const Flags& flags) {
     const LabelledImages data = read_labelled_images(flags.data, "t10k", 10);
-    if (data.images.rows != 28 || data.images.columns != 28) {
+    if (data.images.rows != kSide || data.images.columns != kSide) {
         throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", flags.data,
                                     data.images.rows, data.images.columns));
     }
@@ -163,8 +201,7 @@ Images load(const Flags& flags) {
         throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", flags.validation,
                                 flags.batch, data.images.count, flags.data));
     }
-    return Images::images(data.images.pixels, {28, 28}, {data.labels.begin(), data.labels.end()},
-                          {.mean = 0.1307f, .deviation = 0.3081f});
+    return Images::images(data.images.pixels, {kSide, kSide}, {data.labels.begin(), data.labels.end()}, kScale);
 }
 
 void main_program(const Flags& flags) {
