@@ -20,10 +20,12 @@ std::string some(const std::vector<std::string>& names) {
 
 void check_match(const SafetensorsFile& file, const SafetensorsEntry& entry, const Array& target) {
     if (entry.shape != target.shape()) {
-        throw ShapeError(fmt::format("{}: {} has shape {} in the file, {} in the model; it belongs to a model of another size",
-                                     file.path().string(), entry.name, entry.shape.text(), target.shape().text()));
+        throw ShapeError(
+            fmt::format("{}: {} has shape {} in the file, {} in the model; it belongs to a model of another size",
+                        file.path().string(), entry.name, entry.shape.text(), target.shape().text()));
     }
-    if (is_floating(entry.dtype) != is_floating(target.dtype)) {
+    const bool converts = is_floating(entry.dtype) && is_floating(target.dtype);
+    if (entry.dtype != target.dtype && !converts) {
         throw DtypeError(fmt::format("{}: {} is {} in the file, {} in the model", file.path().string(), entry.name,
                                      name(entry.dtype), name(target.dtype)));
     }
@@ -45,9 +47,8 @@ void save_parameters(const std::filesystem::path& path, Parameters& parameters, 
     write_safetensors(path, parameters.context(), std::move(arrays), metadata);
 }
 
-LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options) {
-    std::vector<NamedArray> wanted = named_arrays(parameters);
-    wanted.insert(wanted.end(), options.extra.begin(), options.extra.end());
+LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
+                       const LoadOptions& options) {
     LoadReport report;
     std::set<std::string> names;
     for (const auto& [name, array] : wanted) {
@@ -57,20 +58,28 @@ LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, 
         (entry ? report.loaded : report.missing).push_back(name);
     }
     for (const SafetensorsEntry& entry : file.entries()) {
-        if (!names.contains(entry.name)) report.left_over.push_back(entry.name);
+        const bool ignored = options.ignore && options.ignore(entry.name);
+        if (!ignored && !names.contains(entry.name)) report.left_over.push_back(entry.name);
     }
     if (!options.partial && !report.missing.empty()) {
         throw Error(fmt::format("{}: lacks {} of the model; it belongs to another model", file.path().string(),
                                 some(report.missing)));
     }
     if (!options.partial && !report.left_over.empty()) {
-        throw Error(fmt::format("{}: holds {}, which the model has not; it belongs to another model", file.path().string(),
-                                some(report.left_over)));
+        throw Error(fmt::format("{}: holds {}, which the model has not; it belongs to another model",
+                                file.path().string(), some(report.left_over)));
     }
     for (const auto& [name, array] : wanted) {
         const SafetensorsEntry* entry = file.find(name);
-        if (entry) file.copy_to(*entry, parameters.context(), array);
+        if (entry) file.copy_to(*entry, context, array);
     }
+    return report;
+}
+
+LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options) {
+    std::vector<NamedArray> wanted = named_arrays(parameters);
+    wanted.insert(wanted.end(), options.extra.begin(), options.extra.end());
+    const LoadReport report = load_arrays(file, parameters.context(), wanted, options);
     parameters.mark_changed();
     return report;
 }

@@ -7,7 +7,9 @@
 //     LoadReport report = load_parameters(file, parameters, {.partial = true});
 //     for (const std::string& name : report.missing) fmt::print("kept as initialised: {}\n", name);
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <headroom/core/named_array.hpp>
@@ -17,8 +19,9 @@
 namespace headroom {
 
 struct LoadOptions {
-    bool partial = false;             ///< true: missing and left-over tensors are reported, not errors
-    std::vector<NamedArray> extra{};  ///< further arrays to fill by name, such as an optimizer's state
+    bool partial = false;                            ///< true: missing and left-over tensors are reported, not errors
+    std::vector<NamedArray> extra{};                 ///< further arrays to fill by name, such as an optimizer's state
+    std::function<bool(std::string_view)> ignore{};  ///< names in the file that are neither wanted nor left over
 };
 
 struct LoadReport {
@@ -31,12 +34,16 @@ struct LoadReport {
 std::vector<NamedArray> named_arrays(Parameters& parameters);
 
 /// Errors: as write_safetensors.
-void save_parameters(const std::filesystem::path& path, Parameters& parameters, const std::vector<NamedArray>& extra = {},
-                     const Metadata& metadata = {});
+void save_parameters(const std::filesystem::path& path, Parameters& parameters,
+                     const std::vector<NamedArray>& extra = {}, const Metadata& metadata = {});
 
-/// Fills parameters, buffers and `extra` by name, converting floating dtypes. Errors: Error that names the tensor if one is
-/// missing or left over (unless partial), has another shape, or is floating in one place and not in the other; nothing is
-/// changed then.
+/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Of `options`, `extra`
+/// is not looked at. Errors: Error that names the tensor if one is missing or left over (unless partial), ShapeError or
+/// DtypeError if one does not fit: nothing is changed then. FileError if the file changes meanwhile.
+LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
+                       const LoadOptions& options = {});
+
+/// The same for parameters, buffers and `extra`.
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options = {});
 
 }  // namespace headroom

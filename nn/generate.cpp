@@ -46,6 +46,21 @@ void check(const std::vector<std::int32_t>& prompt, std::int64_t count, const Sa
     if (options.top_k < 0) throw Error(fmt::format("generate: top_k must be at least 0, got {}", options.top_k));
 }
 
+/// Evaluation mode until the scope ends, however it ends.
+class EvaluationMode {
+  public:
+    explicit EvaluationMode(Parameters& parameters) : parameters_(parameters), training_(parameters.training()) {
+        parameters_.train(false);
+    }
+    ~EvaluationMode() { parameters_.train(training_); }
+    EvaluationMode(const EvaluationMode&) = delete;
+    EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+  private:
+    Parameters& parameters_;
+    bool training_;
+};
+
 }  // namespace
 
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
@@ -53,9 +68,9 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
     check(prompt, count, options);
     Context& context = model.context();
     NoGrad no_grad(context);
-    const bool training = model.training();
-    model.parameters().train(false);
-    const auto key = kernels::random_key(context.seed(), kernels::RandomDomain::sampling, context.take_random_counter());
+    const EvaluationMode evaluation(model.parameters());
+    const auto key =
+        kernels::random_key(context.seed(), kernels::RandomDomain::sampling, context.take_random_counter());
     const auto block = static_cast<std::size_t>(model.options.block);
     std::vector<std::int32_t> text = prompt;
     std::vector<KeyValue> caches = model.caches();
@@ -73,9 +88,9 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
         cached += fresh.size();
         seen = text.size();
         const auto step = static_cast<std::uint64_t>(i);
-        text.push_back(draw(logits.to_vector<float>(), options, kernels::uniform_from(kernels::philox(key, step / 4)[step % 4])));
+        text.push_back(
+            draw(logits.to_vector<float>(), options, kernels::uniform_from(kernels::philox(key, step / 4)[step % 4])));
     }
-    model.parameters().train(training);
     return text;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
-// Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON header,
-// then the tensors' bytes, row-major and little-endian, without gaps. A file is believed in nothing: lengths, dtypes,
-// shapes and offsets are checked against each other and against the file before a byte is used. Writing goes to a file
-// aside, which takes the old one's place only when it is complete.
+// Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON
+// header, then the tensors' bytes, row-major and little-endian, without gaps. A file is believed in nothing: lengths,
+// dtypes, shapes and offsets are checked against each other and against the file before a byte is used. Writing goes to
+// a file aside, which takes the old one's place only when it is complete.
 //
 //     write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
 //     SafetensorsFile file("model.safetensors");
@@ -44,8 +44,8 @@ class SafetensorsFile {
     const SafetensorsEntry* find(std::string_view name) const;
     const Metadata& metadata() const { return metadata_; }
 
-    /// Fills `target`, of the entry's shape, converting the dtype. Errors: ShapeError if shapes differ; FileError if the
-    /// file has changed.
+    /// Fills `target`, of the entry's shape, converting the dtype. Errors: ShapeError if shapes differ; FileError if
+    /// the file has changed.
     void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
 
   private:

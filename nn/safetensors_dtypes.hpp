@@ -1,8 +1,9 @@
 #pragma once
-// The names that safetensors files give to dtypes.
+// The names that safetensors files give to dtypes, and those that tensors may have in them.
 //
 //     safetensors_name(Dtype::bf16);   // "BF16"
 //     safetensors_dtype("F8_E4M3");    // none: not supported
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -20,6 +21,12 @@ constexpr std::optional<Dtype> safetensors_dtype(std::string_view name) {
         if (safetensors_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);
     }
     return std::nullopt;
+}
+
+/// Names are printed in messages of one line, so control characters are refused.
+constexpr bool is_sound_name(std::string_view name) {
+    return name.size() <= 1024 &&
+           std::none_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; });
 }
 
 }  // namespace headroom

@@ -28,22 +28,23 @@ constexpr std::uint64_t kLargestHeader = 100'000'000;
 /// nlohmann's parser lets the last of two equal keys win; a file that has two is damaged.
 Json parse_header(const std::filesystem::path& path, const std::string& text) {
     std::vector<std::set<std::string>> keys;
-    std::string twice;
     const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
         if (event == Json::parse_event_t::object_start) keys.emplace_back();
         if (event == Json::parse_event_t::object_end) keys.pop_back();
-        if (event == Json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second) {
-            twice = parsed.get<std::string>();
-        }
+        if (event != Json::parse_event_t::key) return true;
+        const auto& key = parsed.get_ref<const std::string&>();
+        if (!is_sound_name(key)) refuse(path, "a name in the header is too long or holds control characters");
+        if (!keys.back().insert(key).second) refuse(path, fmt::format("\"{}\" stands in the header twice", key));
         return true;
     };
     Json header;
     try {
         header = Json::parse(text, watch);
-    } catch (const Json::exception& error) {
-        refuse(path, fmt::format("the header is not JSON ({})", error.what()));
+    } catch (const Json::parse_error& error) {
+        refuse(path, fmt::format("the header is not JSON (at its byte {})", error.byte));
+    } catch (const Json::exception&) {
+        refuse(path, "the header is not JSON that can be used (a number is too large)");
     }
-    if (!twice.empty()) refuse(path, fmt::format("\"{}\" stands in the header twice", twice));
     if (!header.is_object()) refuse(path, "the header is not a JSON object");
     return header;
 }
@@ -53,8 +54,8 @@ std::uint64_t number(const std::filesystem::path& path, const std::string& name,
     return value.get<std::uint64_t>();
 }
 
-Shape read_shape(const std::filesystem::path& path, const std::string& name, const Json& sizes, std::uint64_t item_bytes,
-                 std::uint64_t& bytes) {
+Shape read_shape(const std::filesystem::path& path, const std::string& name, const Json& sizes,
+                 std::uint64_t item_bytes, std::uint64_t& bytes) {
     if (!sizes.is_array() || sizes.size() > kMaxRank) {
         refuse(path, fmt::format("{}: the shape must be a list of at most {} sizes", name, kMaxRank));
     }
@@ -74,23 +75,30 @@ Shape read_shape(const std::filesystem::path& path, const std::string& name, con
     return shape;
 }
 
+Dtype read_dtype(const std::filesystem::path& path, const std::string& name, const Json& value) {
+    if (!value.is_string()) refuse(path, fmt::format("{}: the dtype is not a string", name));
+    const auto& text = value.get_ref<const std::string&>();
+    const std::optional<Dtype> dtype = safetensors_dtype(text);
+    const bool plain = text.size() <= 16 && is_sound_name(text);
+    if (!dtype) refuse(path, fmt::format("{}: the dtype {} is not supported", name, plain ? text : "(not a name)"));
+    return *dtype;
+}
+
 SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string& name, const Json& json) {
     if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
         refuse(path, fmt::format("{}: dtype, shape or data_offsets is missing", name));
     }
-    const Json& dtype_name = json["dtype"];
-    const std::optional<Dtype> dtype =
-        dtype_name.is_string() ? safetensors_dtype(dtype_name.get<std::string>()) : std::nullopt;
-    if (!dtype) refuse(path, fmt::format("{}: the dtype {} is not supported", name, dtype_name.dump()));
-    SafetensorsEntry entry{name, *dtype, {}, 0, 0};
+    const Dtype dtype = read_dtype(path, name, json["dtype"]);
+    SafetensorsEntry entry{name, dtype, {}, 0, 0};
     std::uint64_t bytes = 0;
-    entry.shape = read_shape(path, name, json["shape"], size_of(*dtype), bytes);
+    entry.shape = read_shape(path, name, json["shape"], size_of(dtype), bytes);
     const Json& offsets = json["data_offsets"];
-    if (!offsets.is_array() || offsets.size() != 2) refuse(path, fmt::format("{}: data_offsets must be two numbers", name));
+    if (!offsets.is_array() || offsets.size() != 2)
+        refuse(path, fmt::format("{}: data_offsets must be two numbers", name));
     entry.begin = number(path, name, offsets[0], "an offset");
     entry.end = number(path, name, offsets[1], "an offset");
     if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, headroom::name(*dtype),
+        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, headroom::name(dtype),
                                  entry.shape.text(), bytes, entry.begin, entry.end));
     }
     return entry;
@@ -107,8 +115,8 @@ void check_layout(const std::filesystem::path& path, std::vector<SafetensorsEntr
             refuse(path, fmt::format("{}: ends at byte {} of {} (truncated?)", entry.name, entry.end, data_bytes));
         }
         if (entry.begin != place) {
-            refuse(path, fmt::format("{}: begins at byte {}, {} (tensors must neither overlap nor leave gaps)", entry.name,
-                                     entry.begin, place));
+            refuse(path, fmt::format("{}: begins at byte {}, not {} (tensors must neither overlap nor leave gaps)",
+                                     entry.name, entry.begin, place));
         }
         place = entry.end;
     }
@@ -121,7 +129,8 @@ std::string read_header_text(const std::filesystem::path& path, std::uint64_t& d
     const std::uint64_t size = std::filesystem::file_size(path, error);
     std::ifstream file(path, std::ios::binary);
     if (error || !file) {
-        throw FileError(fmt::format("{}: can't be opened ({})", path.string(), error ? error.message() : "no permission?"));
+        throw FileError(
+            fmt::format("{}: can't be opened ({})", path.string(), error ? error.message() : "no permission?"));
     }
     if (size < 8) refuse(path, fmt::format("it has {} bytes, 8 are the least", size));
     unsigned char raw[8];
@@ -166,21 +175,27 @@ SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-    const auto found = std::lower_bound(entries_.begin(), entries_.end(), name,
-                                        [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
+    const auto found =
+        std::lower_bound(entries_.begin(), entries_.end(), name,
+                         [](const SafetensorsEntry& entry, std::string_view n) { return entry.name < n; });
     return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 
 void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
     if (entry.shape != target.shape()) {
-        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name, entry.shape.text(),
-                                     target.shape().text()));
+        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
+                                     entry.shape.text(), target.shape().text()));
     }
     std::vector<char> bytes(entry.end - entry.begin);
     std::ifstream file(path_, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(entry.begin));
     file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     if (!file) throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
+    // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.
+    if (entry.dtype == Dtype::boolean &&
+        std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
+        refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
+    }
     const View source = contiguous_view(bytes.data(), entry.dtype, entry.shape);
     context.exec().launch([&](auto& stream) { kernels::copy(stream, source, target.view()); });
 }

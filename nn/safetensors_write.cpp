@@ -16,6 +16,8 @@ namespace headroom {
 
 namespace {
 
+constexpr const char* kMetadataName = "__metadata__";
+
 /// A file beside `path` that takes its place when it is complete, or disappears.
 class FileAside {
   public:
@@ -68,7 +70,7 @@ class FileAside {
 
 std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& metadata) {
     nlohmann::ordered_json header = nlohmann::ordered_json::object();
-    if (!metadata.empty()) header["__metadata__"] = metadata;
+    if (!metadata.empty()) header[kMetadataName] = metadata;
     std::uint64_t place = 0;
     for (const auto& [name, array] : tensors) {
         const std::uint64_t bytes = static_cast<std::uint64_t>(array.elements()) * size_of(array.dtype);
@@ -77,7 +79,12 @@ std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& me
                         {"data_offsets", {place, place + bytes}}};
         place += bytes;
     }
-    std::string text = header.dump();
+    std::string text;
+    try {
+        text = header.dump();
+    } catch (const nlohmann::json::exception&) {
+        throw Error("safetensors: a name or the metadata is not UTF-8");
+    }
     text.resize((text.size() + 7) / 8 * 8, ' ');
     return text;
 }
@@ -90,6 +97,11 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
                                           [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
     if (twice != tensors.end()) throw Error(fmt::format("safetensors: two tensors are called \"{}\"", twice->name));
+    for (const NamedArray& tensor : tensors) {
+        if (tensor.name == kMetadataName)
+            throw Error(fmt::format("safetensors: no tensor can be called {}", kMetadataName));
+        if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
+    }
     const std::string header = header_of(tensors, metadata);
     FileAside file(path);
     unsigned char length[8];

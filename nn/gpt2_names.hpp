@@ -1,0 +1,35 @@
+#pragma once
+// GPT-2 as Hugging Face's files name and lay it out: "h.3.attn.c_attn.weight" is "blocks.3.attention.qkv.weight" here,
+// and the weights of linear layers are [in, out] there, [out, in] here. Names may begin with "transformer."; the causal
+// masks (h.N.attn.bias, h.N.attn.masked_bias) and the tied head (lm_head.weight) are ignored. Not for trainings to be
+// resumed: those are checkpoint.hpp's.
+//
+//     Gpt model(At(parameters), {});                       // GPT-2's own sizes
+//     load_gpt2("gpt2/model.safetensors", model);
+//     save_gpt2("mine.safetensors", model);
+//     gpt2_name("blocks.3.mlp.up.weight");                 // "h.3.mlp.c_fc.weight"
+//
+// Source: https://huggingface.co/openai-community/gpt2, model.safetensors.
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <headroom/nn/gpt.hpp>
+
+namespace headroom {
+
+/// Hugging Face's name of a parameter, by its path below the model; none if GPT-2 has no such parameter.
+std::optional<std::string> gpt2_name(std::string_view path);
+
+/// True if the file's array is the transpose of ours: the weights of linear layers.
+bool gpt2_transposes(std::string_view name);
+
+/// Fills all of the model's parameters, converting floating dtypes. Errors: FileError for a damaged file; Error that
+/// names the tensor if one is missing, left over or of another size: nothing is changed then.
+void load_gpt2(const std::filesystem::path& path, Gpt& model);
+
+/// Errors: as write_safetensors.
+void save_gpt2(const std::filesystem::path& path, const Gpt& model);
+
+}  // namespace headroom
