@@ -1,0 +1,124 @@
+// The code that docs/guide.md shows, in its order.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/loader.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/schedule.hpp>
+#include <headroom/optim/window.hpp>
+
+#include "points.hpp"
+
+namespace headroom {
+namespace {
+
+using Points = MemoryDataset<std::int32_t>;
+
+TEST(Guide, FirstProgram) {
+    Context context = Context::cpu({.threads = 2, .seed = 1});
+    Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad();
+    Tensor loss = sum(square(x.transpose(0, 1)));
+    backward(loss);
+    fmt::print("{}\n{}\n", loss.item(), x.grad().text());
+
+    EXPECT_EQ(loss.item(), 91);
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+}
+
+TEST(Guide, Parameters) {
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters(context);
+    Classifier model{At(parameters)};
+    for (const Parameter& parameter : parameters.all()) {
+        fmt::print("{} {}\n", parameter.path, parameter.tensor.shape().text());
+    }
+    parameters.freeze("hidden.**");
+
+    EXPECT_EQ(parameters.all().size(), 4u);
+    EXPECT_EQ(parameters.all()[0].path, "hidden.weight");
+    EXPECT_FALSE(parameters.find("hidden.bias")->trained);
+    EXPECT_TRUE(parameters.find("out.bias")->trained);
+}
+
+MicroBatch loss_of(const Classifier& model, const Points::Batch& batch) {
+    Context& context = model.context();
+    const Tensor logits = model(context.from_host(batch.features, {batch.rows, 2}));
+    const Tensor loss = cross_entropy(logits, context.from_host(batch.targets, {batch.rows}));
+    return {loss, static_cast<double>(batch.rows)};
+}
+
+double accuracy(const Classifier& model, const Points& points) {
+    Context& context = model.context();
+    const NoGrad no_grad(context);
+    model.parameters().train(false);
+    double right = 0;
+    Loader<Points> loader(points, Sampler::sequential(points.size(), 64), {.epochs = 1});
+    while (const Points::Batch* batch = loader.next()) {
+        const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
+        right += sum(eq(argmax(logits), context.from_host(batch->targets, {batch->rows}))).item();
+    }
+    model.parameters().train(true);
+    return right / static_cast<double>(points.size());
+}
+
+TEST(Guide, Training) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{At(parameters)};
+    const Points points = circle_points(24);
+    Loader loader(points, Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
+    AdamW optimizer(parameters, {.weight_decay = 0.01});
+    Window window(parameters, optimizer, {.clip = 1.0});
+    const Schedule rate{.decay = Decay::cosine, .peak = 2e-2, .warmup_steps = 20, .decay_steps = 400};
+    while (optimizer.steps() < 400) {
+        const Points::Batch* batch = loader.next();
+        if (!batch) continue;  // an epoch has ended
+        window.accumulate([&] { return loss_of(model, *batch); });
+        const StepResult result = window.step(rate(optimizer.steps()));
+        if (result.diverged) throw Error(fmt::format("step {}: the loss is not finite", optimizer.steps() + 1));
+    }
+
+    EXPECT_GT(accuracy(model, points), 0.9);
+}
+
+TEST(Guide, Accumulation) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{At(parameters)};
+    const Points points = circle_points(8);
+    Loader loader(points, Sampler::sequential(points.size(), 10), {.epochs = 1});
+    AdamW optimizer(parameters);
+    Window window(parameters, optimizer);
+    while (const Points::Batch* batch = loader.next()) {
+        window.accumulate([&] { return loss_of(model, *batch); });  // six batches of 10, one of 4
+    }
+    const StepResult result = window.step(1e-3);
+
+    EXPECT_EQ(result.terms, 64);
+    EXPECT_EQ(optimizer.steps(), 1);
+}
+
+TEST(Guide, MixedPrecision) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{At(parameters)};
+    const Points points = circle_points(8);
+    Loader loader(points, Sampler::shuffled(points.size(), 32, 1));
+    const Points::Batch& batch = *loader.next();
+    AdamW optimizer(parameters);
+    Window window(parameters, optimizer, {.scale = LossScale::dynamic()});
+    window.accumulate([&] {
+        const Autocast autocast(context, Dtype::f16);
+        return loss_of(model, batch);
+    });
+    const StepResult result = window.step(1e-3);
+
+    EXPECT_TRUE(result.finite);
+    EXPECT_EQ(window.loss_scale().value(), 65536);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,106 @@
+// The code that docs/memory.md shows, in its order.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/window.hpp>
+
+namespace headroom {
+namespace {
+
+/// Two steps of `accumulate` micro-batches with `batch` sequences each.
+void train(Context& context, std::int64_t batch, int accumulate = 1) {
+    Parameters parameters(context);
+    Gpt model(At(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
+    AdamW optimizer(parameters);
+    Window window(parameters, optimizer);
+    const Shape shape{batch, 32};
+    const std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.elements()), 1);
+    for (int step = 0; step < 2; ++step) {
+        for (int i = 0; i < accumulate; ++i) {
+            window.accumulate([&] {
+                const Tensor ids = context.from_host(tokens, shape);
+                return MicroBatch{model.loss(ids, ids), static_cast<double>(shape.elements())};
+            });
+        }
+        window.step(1e-3);
+    }
+}
+
+TEST(MemoryPage, Rehearsal) {
+    Context context = Context::cpu({.threads = 2, .seed = 1});
+    Context rehearsal = Context::dry(context.profile());
+    train(rehearsal, 4);
+    fmt::print("this will take {} bytes\n", rehearsal.memory().statistics().peak_allocated);
+    train(context, 4);
+
+    EXPECT_EQ(context.memory().statistics().peak_allocated, rehearsal.memory().statistics().peak_allocated);
+    EXPECT_EQ(context.memory().statistics().peak_reserved, rehearsal.memory().statistics().peak_reserved);
+}
+
+std::size_t predicted_peak(std::int64_t batch, int accumulate, bool recompute) {
+    Context rehearsal = Context::dry({.threads = 2});
+    if (recompute) rehearsal.policy("blocks.*", recompute_all());
+    train(rehearsal, batch, accumulate);
+    return rehearsal.memory().statistics().peak_allocated;
+}
+
+TEST(MemoryPage, Techniques) {
+    const std::size_t plain = predicted_peak(8, 1, false);
+    const std::size_t recomputed = predicted_peak(8, 1, true);
+    const std::size_t accumulated = predicted_peak(2, 4, false);
+
+    EXPECT_LT(recomputed, plain);
+    EXPECT_LT(accumulated, plain);
+    EXPECT_EQ(accumulated, predicted_peak(2, 1, false));
+}
+
+TEST(MemoryPage, Policies) {
+    Context context = Context::dry({.threads = 1});
+    context.policy("blocks.*", recompute_all());       // keep only what enters and leaves a block,
+    context.policy("blocks.*.attention", keep_all());  // and what its attention makes;
+    context.policy("**.mlp", recompute_cheap());       // of an MLP keep matrix products;
+    context.policy("blocks.0", inherit_all());         // the first block is as if its pattern were not there
+    train(context, 4);
+
+    EXPECT_GT(context.tape().statistics().replayed, 0u);
+    EXPECT_TRUE(path_matches("blocks.*.mlp", "blocks.3.mlp"));
+    EXPECT_TRUE(path_matches("**.mlp", "blocks.3.mlp"));
+    EXPECT_FALSE(path_matches("blocks.*", "blocks.3.mlp"));
+}
+
+TEST(MemoryPage, Limit) {
+    Context context = Context::dry({.threads = 1, .memory_limit = 32'000'000});
+    std::int64_t batch = 64;
+    while (true) {
+        try {
+            train(context, batch);
+            break;
+        } catch (const OutOfMemory& error) {
+            fmt::print("batch {}: {}\n{}", batch, error.what(), error.report().text());
+            if (batch == 1) throw;
+            batch /= 2;
+        }
+    }
+
+    EXPECT_LT(batch, 64);
+    EXPECT_LE(context.memory().statistics().peak_reserved, 32'000'000u);
+}
+
+TEST(MemoryPage, Reports) {
+    Context context = Context::cpu({.threads = 1});
+    train(context, 4);
+    const MemoryStatistics statistics = context.memory().statistics();
+    for (std::size_t i = 0; i < kCategoryCount; ++i) {
+        fmt::print("{}: {} bytes at the peak\n", kCategoryNames[i], statistics.at_peak_by_category[i]);
+    }
+    for (const auto& [path, bytes] : context.memory().largest_paths(5)) fmt::print("{}: {} bytes now\n", path, bytes);
+
+    std::size_t total = 0;
+    for (const std::size_t bytes : statistics.at_peak_by_category) total += bytes;
+    EXPECT_EQ(total, statistics.peak_allocated);
+}
+
+}  // namespace
+}  // namespace headroom

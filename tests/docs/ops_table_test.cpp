@@ -1,0 +1,85 @@
+// docs/ops.md is printed from the list of ops. HEADROOM_WRITE_DOCS=1 in the environment writes it anew.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/all_ops.hpp>
+
+namespace headroom::test {
+namespace {
+
+constexpr const char* kPath = HEADROOM_SOURCE_DIR "/docs/ops.md";
+
+constexpr const char* kIntroduction = R"(# Operations
+
+Printed from the list of ops (`core/ops/all_ops.cpp`) by the test `docs/ops_table_test`, which fails where this page is out
+of date; `HEADROOM_WRITE_DOCS=1` in its environment writes it anew. Tests run over the same list, so that every op has
+gradients checked by finite differences (`core/gradients_test`), layouts and empty inputs (`core/layouts_test`), refused
+inputs (`core/rejected_test`), replay bit for bit (`core/replay_test`) and the memory of a dry run (`core/dry_test`).
+`core/reference_ops_test` compares values and gradients with PyTorch's.
+
+Names are those that the tape reports; the headers in `core/ops/` say how each is called.
+
+- **Inputs**: those of the op's first sample call, as shapes. *positive*, *unit* (between 0 and 1) and *distinct* are
+  floating inputs whose values the tests choose so; *index* and *bool* are not floating; *(none)* is an optional input left
+  out. An op without inputs makes its output from its attributes.
+- **Cost**: what `recompute_cheap()` goes by.
+- **Precision**: *follow* casts floating inputs of different dtypes to the widest; *half* casts f32 inputs to the dtype of
+  an `Autocast`; *full* takes inputs as they are and computes in f32 (f64 for f64).
+- **In place**: the output may take over the storage of the first input, where nothing else needs it.
+- **Saves**: arrays for backward: inputs or outputs that stay alive, or small ones of the op's own.
+- **Gradient**: whether the op has one.
+
+)";
+
+std::string_view name(Cost cost) { return cost == Cost::cheap ? "cheap" : "expensive"; }
+
+std::string_view name(Precision precision) {
+    return precision == Precision::follow ? "follow" : precision == Precision::half ? "half" : "full";
+}
+
+std::string_view name(SampleInput::Fill fill) {
+    constexpr std::string_view names[] = {"", "positive ", "unit ", "distinct ", "index ", "bool "};
+    return names[static_cast<int>(fill)];
+}
+
+std::string inputs_of(const OpEntry& op) {
+    const std::vector<ErasedSample> samples = op.samples();
+    std::string text;
+    for (const SampleInput& input : samples.at(0).inputs) {
+        if (!text.empty()) text += ", ";
+        text += input.defined ? fmt::format("{}{}", name(input.fill), input.shape.text()) : "(none)";
+    }
+    return text.empty() ? "-" : text;
+}
+
+std::string row(const OpEntry& op) {
+    const OpTable& table = *op.table;
+    const auto yes = [](bool holds) { return holds ? "yes" : "-"; };
+    return fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", table.info.name, inputs_of(op),
+                       name(table.info.cost), name(table.info.precision), yes(table.info.in_place),
+                       table.n_saved ? fmt::to_string(table.n_saved) : "-", yes(table.backward));
+}
+
+std::string page() {
+    std::string text = kIntroduction;
+    text += "| op | inputs | cost | precision | in place | saves | gradient |\n";
+    text += "| --- | --- | --- | --- | --- | --- | --- |\n";
+    for (const OpEntry& op : all_ops()) text += row(op);
+    return text;
+}
+
+TEST(OpsPage, IsWhatTheListOfOpsSays) {
+    const std::string expected = page();
+    if (std::getenv("HEADROOM_WRITE_DOCS")) std::ofstream(kPath, std::ios::binary) << expected;
+    std::ostringstream written;
+    written << std::ifstream(kPath, std::ios::binary).rdbuf();
+    EXPECT_EQ(written.str(), expected) << "run this test with HEADROOM_WRITE_DOCS=1 to write docs/ops.md anew";
+}
+
+}  // namespace
+}  // namespace headroom::test
