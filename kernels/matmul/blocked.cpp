@@ -109,11 +109,12 @@ struct Block {
     }
 };
 
-/// At most kRows; whole register tiles; a share for each thread where that pays. No bit depends on it.
+/// At most kRows, in whole register tiles, so that every thread gets as much. No bit depends on it.
 std::int64_t rows_per_block(const Problem& p, int threads) {
-    const std::int64_t wanted = p.batches() >= threads ? 1 : threads;
-    const std::int64_t most = std::min(kRows, (p.m + wanted - 1) / wanted);
-    return std::max<std::int64_t>(1, (most + kPackedRows - 1) / kPackedRows) * kPackedRows;
+    const std::int64_t share = p.batches() >= threads ? 1 : threads;
+    const std::int64_t chunks = ((p.m + kRows - 1) / kRows + share - 1) / share * share;
+    const std::int64_t rows = (p.m + chunks - 1) / chunks;
+    return (rows + kPackedRows - 1) / kPackedRows * kPackedRows;
 }
 
 template <class T>
