@@ -107,6 +107,15 @@ function(headroom_tests)
     if(Python3_FOUND)
         add_test(NAME scripts/check_includes_test
             COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/scripts/check_includes_test.py)
+        if(HEADROOM_EXAMPLES)
+            file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/examples/*_test.py)
+            foreach(script IN LISTS scripts)
+                cmake_path(GET script STEM file)
+                add_test(NAME examples/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
+                set_tests_properties(examples/${file} PROPERTIES LABELS examples TIMEOUT 900
+                    ENVIRONMENT "OMP_WAIT_POLICY=passive;HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
+            endforeach()
+        endif()
     endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/nn/gpt.hpp>
+#include <headroom/nn/gpt2_names.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/window.hpp>
 #include <headroom/tests/support/reference.hpp>
@@ -17,33 +17,9 @@ test::Reference read(const std::string& name) {
     return test::Reference(HEADROOM_SOURCE_DIR "/tests/reference/gpt_" + name + ".safetensors");
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-    const std::size_t at = text.find(what);
-    return at == std::string::npos ? text : text.replace(at, what.size(), by);
-}
-
-/// Our path of one of Hugging Face's names.
-std::string path_of(std::string name) {
-    const std::pair<const char*, const char*> table[] = {
-        {"wte.", "tokens."},
-        {"wpe.", "positions."},
-        {"ln_f.", "norm."},
-        {"h.", "blocks."},
-        {".ln_1", ".norm1"},
-        {".ln_2", ".norm2"},
-        {"attn.c_attn", "attention.qkv"},
-        {"attn.c_proj", "attention.projection"},
-        {"mlp.c_fc", "mlp.up"},
-        {"mlp.c_proj", "mlp.down"},
-    };
-    for (const auto& [theirs, ours] : table) name = replaced(name, theirs, ours);
-    return name;
-}
-
 /// In our layout: the weights of linear layers are [out, in] here, [in, out] there.
 std::vector<double> values_of(const std::string& name, const test::ReferenceTensor& tensor) {
-    const bool linear = tensor.shape.rank() == 2 && name[0] == 'h';
-    if (!linear) return tensor.values;
+    if (!gpt2_transposes(name)) return tensor.values;
     const auto in = static_cast<std::size_t>(tensor.shape[0]), out = static_cast<std::size_t>(tensor.shape[1]);
     std::vector<double> result(in * out);
     for (std::size_t i = 0; i < in; ++i) {
@@ -69,22 +45,15 @@ class GptReference : public ::testing::Test {
               model(At(parameters), kOptions),
               optimizer(parameters, {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}),
               window(parameters, optimizer, {.clip = 1.0}) {
-            const test::Reference initial = read("initial");
-            EXPECT_EQ(initial.all().size(), parameters.all().size());
-            for (const auto& [name, tensor] : initial.all()) {
-                const View target = at(name).array().view();
-                const std::vector<double> values = values_of(name, tensor);
-                for (std::size_t i = 0; i < values.size(); ++i) {
-                    if (dtype == Dtype::f64) target.as<double>()[i] = values[i];
-                    if (dtype == Dtype::f32) target.as<float>()[i] = static_cast<float>(values[i]);
-                }
-            }
+            load_gpt2(HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors", model);
         }
 
+        /// By Hugging Face's name.
         Tensor at(const std::string& name) {
-            const Parameter* parameter = parameters.find(path_of(name));
-            if (!parameter) throw std::runtime_error("no parameter " + path_of(name));
-            return parameter->tensor;
+            for (const Parameter& parameter : parameters.all()) {
+                if (gpt2_name(parameter.path) == name) return parameter.tensor;
+            }
+            throw std::runtime_error("no parameter " + name);
         }
 
         Tensor batch(const std::string& name, int step) {

@@ -36,15 +36,18 @@ std::string object(const std::string& entries) { return fmt::format("{{{}}}", en
 
 class CorruptSafetensors : public ::testing::Test {
   protected:
+    /// A fresh file: rewriting an old one in place makes file systems wait for the disk.
+    std::filesystem::path write(const std::string& bytes) const {
+        std::filesystem::remove(folder.path() / "x.safetensors");
+        return folder.write("x.safetensors", bytes);
+    }
     template <class... Parts>
     void refused(const std::string& bytes, const Parts&... parts) const {
-        const auto path = folder.write("x.safetensors", bytes);
+        const auto path = write(bytes);
         EXPECT_THAT([&] { SafetensorsFile file(path); }, throws<FileError>(path.string(), parts...))
             << bytes.substr(0, 200);
     }
-    void accepted(const std::string& bytes) const {
-        EXPECT_NO_THROW(SafetensorsFile file(folder.write("x.safetensors", bytes))) << bytes;
-    }
+    void accepted(const std::string& bytes) const { EXPECT_NO_THROW(SafetensorsFile file(write(bytes))) << bytes; }
     ScratchFolder folder;
 };
 
@@ -159,7 +162,7 @@ TEST_F(CorruptSafetensors, OverlapsGapsTruncatedAndTrailingBytes) {
 TEST_F(CorruptSafetensors, BoolsAreZeroOrOne) {
     std::string bytes = file_of(object(entry("\"BOOL\"", "[2]", "[0,2]")), 2);
     bytes.back() = 2;
-    const SafetensorsFile file(folder.write("x.safetensors", bytes));
+    const SafetensorsFile file(write(bytes));
     Context context = Context::cpu({.threads = 1});
     const Array target = context.exec().empty({2}, Dtype::boolean);
     EXPECT_THAT([&] { file.copy_to(*file.find("x"), context, target); }, throws<FileError>("neither 0 nor 1"));
@@ -178,7 +181,7 @@ TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
         std::string bytes = sound;
         for (std::uint64_t i = 0; i <= random() % 3; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
         if (random() % 4 == 0) bytes.resize(random() % bytes.size());
-        const auto path = folder.write("x.safetensors", bytes);
+        const auto path = write(bytes);
         try {
             const SafetensorsFile file(path);
             for (const SafetensorsEntry& each : file.entries()) {

@@ -1,0 +1,139 @@
+"""train_gpt given what it cannot use: the exit code, one line that says what is wrong, and no lost checkpoint."""
+import json
+import os
+import struct
+import unittest
+
+from program import ProgramCase
+
+
+def safetensors(metadata, tensors=b""):
+    header = json.dumps({"__metadata__": metadata}).encode()
+    return struct.pack("<Q", len(header)) + header + tensors
+
+
+class TrainGptErrors(ProgramCase):
+    program = "train_gpt"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = cls.write("text.txt", "the quick brown fox jumps over the lazy dog. " * 20)
+        cls.flags = ("--layers", "1", "--heads", "2", "--width", "16", "--block", "8", "--batch", "2", "--warmup", "3",
+                     "--threads", "1")
+        cls.checkpoint = cls.path("good.safetensors")
+        run = cls.run_program("--data", cls.text, "--steps", 3, "--save", cls.checkpoint)
+        assert run.returncode == 0, run.stderr
+
+    def with_text(self, *flags):
+        return ("--data", self.text, *flags)
+
+    def test_texts_that_cannot_be_used(self):
+        for name, contents, part in [
+                ("empty.txt", "", "0 tokens are too few"),
+                ("short.txt", "abcdefgh", "8 tokens are too few"),
+                ("binary.txt", b"text\0with zeros" * 50, "zero at byte 4"),
+                ("latin1.txt", b"x" * 1234 + b"\xe9" + b"y" * 500, "1234"),
+                ("cut.txt", b"y" * 500 + b"\xc3", "500"),
+        ]:
+            with self.subTest(name=name):
+                self.fails(1, ["--data", self.write(name, contents)], name, part)
+        self.fails(1, ["--data", self.path("missing.txt")], "missing.txt", "No such file")
+        self.fails(1, ["--data", self.folder], self.folder)
+
+    def test_any_file_can_be_read_as_bytes(self):
+        binary = self.write("any.bin", bytes(range(256)) * 4)
+        self.fails(1, ["--data", binary], "any.bin")
+        self.assertIn("1024 tokens of 256 kinds", self.succeeds("--data", binary, "--bytes", "--steps", 1, "--sample", 9))
+        self.fails(1, ["--data", self.write("empty.bin", b""), "--bytes"], "0 tokens are too few")
+
+    def test_wrong_usage(self):
+        for flags in (["--layers", 0], ["--layers", -1], ["--layers", 1.5], ["--layers", "x"], ["--layers", 10**30],
+                      ["--width", 0], ["--heads", 3], ["--block", 0], ["--batch", 0], ["--batch", 2**40],
+                      ["--accumulate", 0], ["--steps", -1], ["--lr", -1], ["--lr", "nan"], ["--lr", "inf"],
+                      ["--dropout", 1], ["--dropout", "nan"], ["--beta2", 1], ["--seed", -1], ["--seed", 2**64],
+                      ["--memory-limit", -1], ["--memory-limit", "1e6"], ["--device", "tpu"], ["--dtype", "f64"],
+                      ["--recompute", "all"], ["--threads", -1], ["--top-k", -1], ["--temperature", -1],
+                      ["--sample", -1], ["--stop-after", -1], ["--bogus"], ["surplus"], ["--layers"]):
+            with self.subTest(flags=flags):
+                self.fails(2, self.with_text(*flags), "--help", "" if flags == ["surplus"] else flags[0])
+        self.fails(2, [], "--data is required")
+        self.assertIn("--checkpoint", self.succeeds("--help"))
+
+    def test_a_device_that_this_build_has_not(self):
+        self.fails(1, self.with_text("--device", "cuda"), "cuda", "--device cpu")
+
+    def test_places_that_cannot_be_written_are_known_before_training(self):
+        for flag in ("--save", "--json"):
+            self.fails(1, self.with_text(flag, self.path("no/such.file"), "--steps", 10**9), flag, "no folder")
+            self.fails(1, self.with_text(flag, self.folder, "--steps", 10**9), flag, "is a folder")
+
+    def test_a_full_disk_leaves_the_old_checkpoint(self):
+        with open(self.checkpoint, "rb") as file:
+            before = file.read()
+        for limit in (0, 100, 5000):
+            self.fails(1, self.with_text("--steps", 5, "--resume", self.checkpoint, "--save", self.checkpoint),
+                       "good.safetensors", "untouched", largest_file=limit)
+            with open(self.checkpoint, "rb") as file:
+                self.assertEqual(file.read(), before)
+            self.assertFalse(os.path.exists(self.checkpoint + ".partial"))
+
+    def test_files_that_are_no_checkpoints(self):
+        with open(self.checkpoint, "rb") as file:
+            good = file.read()
+        for name, contents, part in [
+                ("text", "no checkpoint at all, but long enough", "claims"),
+                ("empty", b"", "0 bytes"),
+                ("truncated", good[:-1], "truncated"),
+                ("half", good[:len(good) // 2], "truncated"),
+                ("longer", good + b"x", "1 bytes follow"),
+                ("foreign", safetensors({"format": "pt"}), "not saved by train_gpt"),
+                ("no_json", safetensors({"train_gpt": "{{{"}), "damaged"),
+                ("no_object", safetensors({"train_gpt": "[3]"}), "damaged"),
+                ("no_fields", safetensors({"train_gpt": "{}"}), "damaged"),
+        ]:
+            with self.subTest(name=name):
+                self.fails(1, self.with_text("--resume", self.write(name, contents)), name, part)
+        self.fails(1, self.with_text("--resume", self.path("none")), "none", "No such file")
+        self.fails(1, self.with_text("--resume", self.folder), "is a folder")
+
+    def test_a_state_that_lies(self):
+        with open(self.checkpoint, "rb") as file:
+            good = file.read()
+        length = struct.unpack("<Q", good[:8])[0]
+        header = json.loads(good[8:8 + length])
+        data = good[8 + length:]
+        state = json.loads(header["__metadata__"]["train_gpt"])
+        for field, value in [("optimizer_steps", "3"), ("optimizer_steps", -3), ("skipped_steps", -1),
+                             ("random_counter", "x"), ("loader", {}), ("loss_scale", {"scale": 0, "good_steps": 0}),
+                             ("loss_scale", {"scale": 1, "good_steps": -1}), ("model", 3), ("training", None)]:
+            with self.subTest(field=field, value=value):
+                header["__metadata__"]["train_gpt"] = json.dumps({**state, field: value})
+                text = json.dumps(header).encode()
+                lying = self.write("lying", struct.pack("<Q", len(text)) + text + data)
+                self.fails(1, self.with_text("--resume", lying), "lying")
+
+    def test_a_checkpoint_of_another_training(self):
+        other = self.write("other.txt", "different characters: 0123456789 " * 30)
+        longer = self.write("longer.txt", "the quick brown fox jumps over the lazy dog. " * 30)
+        for flags, part in [(["--width", 32], "width 16, not 32"), (["--layers", 2], "layers 1, not 2"),
+                            (["--dropout", 0.5], "dropout"), (["--seed", 2], "seed 1337, not 2"),
+                            (["--dtype", "bf16"], "dtype"), (["--accumulate", 2], "accumulate"),
+                            (["--data", other], "vocabulary"), (["--batch", 3], "batch")]:
+            with self.subTest(flags=flags):
+                data = () if "--data" in flags else ("--data", self.text)
+                self.fails(1, [*data, *flags, "--resume", self.checkpoint], "good.safetensors", part)
+        self.fails(1, ["--data", longer, "--resume", self.checkpoint], "good.safetensors", "samples")
+
+    def test_a_loss_that_is_not_finite_stops_and_saves_nothing(self):
+        for flags in ([], ["--dtype", "bf16"], ["--checkpoint", "--accumulate", 2], ["--dtype", "f16"]):
+            with self.subTest(flags=flags):
+                line = self.fails(1, self.with_text(*flags, "--lr", "1e25", "--steps", 200, "--save", self.path("nan")),
+                                  "not finite", "lower --lr")
+                self.assertRegex(line, r"^train_gpt: step \d+: the (loss|gradient) is not finite; the first output that was "
+                                       r"not finite is that of (the model|[a-z0-9.]+);")
+                self.assertFalse(os.path.exists(self.path("nan")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+"""train_gpt as a whole: what it computes, what it predicts, how it stops and goes on."""
+import os
+import pty
+import re
+import signal
+import subprocess
+import unittest
+
+from program import ProgramCase
+
+KEYS = {"val_loss", "train_loss", "tokens_per_second", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
+        "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
+        "state_sha256"}
+
+
+class TrainGpt(ProgramCase):
+    program = "train_gpt"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        words = [f"{'aeiou'[i * i % 5]}{'bcdfg'[i * 7 % 5]}{'lmnrst'[i * i * i % 6]}" for i in range(1000)]
+        text = cls.write("text.txt", " ".join(words) + "é\n")
+        cls.flags = ("--data", text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch", "4",
+                     "--warmup", "3", "--threads", "2")
+
+    def test_json_holds_every_figure_and_the_loss_falls(self):
+        figures = self.figures("--steps", 60, "--lr", "0.01")
+        self.assertEqual(set(figures), KEYS)
+        self.assertEqual(figures["steps"], 60)
+        self.assertLess(figures["val_loss"], 2.5)  # log(17) = 2.8 at first
+        self.assertLess(figures["train_loss"], 2.7)
+        self.assertGreater(figures["tokens_per_second"], 0)
+        self.assertEqual(figures["parameters"], 17 * 32 + 16 * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 2 * 32)
+        self.assertGreaterEqual(figures["resident_bytes"], 4 * 4 * figures["parameters"])
+        self.assertRegex(figures["state_sha256"], "^[0-9a-f]{64}$")
+
+    def test_the_seed_decides(self):
+        first = self.figures("--steps", 20, "--dropout", 0.1)
+        again = self.figures("--steps", 20, "--dropout", 0.1, "--seed", 1337)
+        other = self.figures("--steps", 20, "--dropout", 0.1, "--seed", 2)
+        self.assertEqual(again["state_sha256"], first["state_sha256"])
+        self.assertEqual(again["val_loss"], first["val_loss"])
+        self.assertNotEqual(other["state_sha256"], first["state_sha256"])
+
+    def test_recomputing_changes_no_bit(self):
+        kept = self.figures("--steps", 20, "--dropout", 0.1)
+        for flags in (["--checkpoint"], ["--recompute", "blocks"], ["--recompute", "mlp"], ["--recompute", "cheap"]):
+            figures = self.figures("--steps", 20, "--dropout", 0.1, *flags)
+            self.assertEqual(figures["state_sha256"], kept["state_sha256"], flags)
+            self.assertEqual(figures["val_loss"], kept["val_loss"], flags)
+            self.assertLess(figures["peak_bytes_allocated"], kept["peak_bytes_allocated"], flags)
+
+    def test_predicted_peaks_are_the_measured_ones(self):
+        for flags in ([], ["--dtype", "bf16"], ["--dtype", "f16"], ["--checkpoint"], ["--accumulate", 8],
+                      ["--sample", 40], ["--bytes"], ["--recompute", "cheap"], ["--threads", 1],
+                      ["--dtype", "f16", "--accumulate", 3, "--recompute", "mlp"],
+                      ["--checkpoint", "--dtype", "bf16", "--accumulate", 3, "--dropout", 0.1, "--sample", 20]):
+            with self.subTest(flags=flags):
+                self.expect_predicted(self.figures("--steps", 4, *flags))
+        self.expect_predicted(self.figures("--steps", 1))
+        self.expect_predicted(self.figures("--steps", 1, "--accumulate", 2))
+
+    def test_accumulating_takes_not_one_byte_more(self):
+        for flags in ([], ["--checkpoint"], ["--dtype", "bf16"]):
+            one = self.figures("--steps", 4, *flags)
+            eight = self.figures("--steps", 4, *flags, "--accumulate", 8)
+            for figure in ("peak_bytes_allocated", "peak_bytes_reserved"):
+                self.assertEqual(eight[figure], one[figure], flags)
+
+    def test_a_dry_device_predicts_and_does_nothing_else(self):
+        real = self.figures("--steps", 4, "--sample", 40)
+        dry = self.figures("--steps", 4, "--sample", 40, "--device", "dry")
+        self.assertEqual(set(dry), KEYS)
+        for figure in ("peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters"):
+            self.assertEqual(dry[figure], real[figure])
+        for figure in ("val_loss", "peak_bytes_allocated", "state_sha256"):
+            self.assertIsNone(dry[figure])
+        self.assertNotIn("step ", self.succeeds("--device", "dry", "--steps", 1_000_000))
+
+    def test_a_budget_of_the_predicted_bytes_suffices(self):
+        flags = ("--batch", 64, "--width", 64, "--steps", 2)
+        free = self.figures(*flags)
+        figures = self.figures(*flags, "--memory-limit", free["peak_bytes_reserved"])
+        self.assertEqual(figures["state_sha256"], free["state_sha256"])
+        line = self.fails(3, (*flags, "--memory-limit", free["peak_bytes_reserved"] - 1), "out of memory", "it fits with")
+        advice = re.search(r"it fits with (--batch (\d+) --accumulate (\d+)( --checkpoint)?) ", line)
+        self.assertEqual(int(advice[2]) * int(advice[3]), 64)
+        self.expect_predicted(self.figures(*flags, *advice[1].split(), "--memory-limit", free["peak_bytes_reserved"] - 1))
+
+    def test_a_budget_that_nothing_fits_into_says_so(self):
+        for device in ("cpu", "dry"):
+            self.fails(3, ["--memory-limit", 1000, "--device", device], "out of memory", "smaller model")
+
+    def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
+        for flags in (["--dropout", 0.1, "--accumulate", 2], ["--dtype", "f16", "--checkpoint"]):
+            whole = self.figures("--steps", 12, *flags)
+            file = self.path("stopped.safetensors")
+            stopped = self.figures("--steps", 12, *flags, "--stop-after", 5, "--save", file)
+            self.assertEqual(stopped["steps"], 5)
+            self.assertIsNone(stopped["val_loss"])
+            self.figures("--steps", 12, *flags, "--resume", file, "--stop-after", 3, "--save", file)
+            resumed = self.figures("--steps", 12, *flags, "--resume", file)
+            self.assertEqual(resumed["steps"], 12)
+            self.assertEqual(resumed["state_sha256"], whole["state_sha256"], flags)
+            self.assertEqual(resumed["val_loss"], whole["val_loss"], flags)
+            self.expect_predicted(resumed)
+
+    def test_sampling_prints_text_and_changes_no_parameter(self):
+        printed = self.succeeds("--steps", 2, "--sample", 50)
+        self.assertRegex(printed, "(?s)validation loss .*\n\n.{50}\n\npeak memory")
+        self.assertEqual(self.succeeds("--steps", 2, "--sample", 50).split("validation")[1],
+                         printed.split("validation")[1])
+
+    def interrupted(self, *sent):
+        """Exit code and output of a training on a terminal that is sent signals once it runs."""
+        terminal, inside = pty.openpty()
+        command = self.command("--steps", 10_000_000, "--save", self.path("interrupted.safetensors"))
+        with subprocess.Popen(command, stdout=inside, stderr=inside) as process:
+            os.close(inside)
+            output = b""
+            while b"step " not in output:
+                output += os.read(terminal, 4096)
+            for each in sent:
+                process.send_signal(each)
+            try:
+                while chunk := os.read(terminal, 4096):
+                    output += chunk
+            except OSError:  # the other side is closed
+                pass
+            os.close(terminal)
+            return process.wait(timeout=60), output.decode()
+
+    def test_ctrl_c_saves_and_leaves_cleanly(self):
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            code, output = self.interrupted(sent)
+            self.assertEqual(code, 0, output)
+            steps = int(re.search(r"interrupted after step (\d+)\r\n", output)[1])
+            self.assertIn("saved to", output)
+            self.assertIn("\r\x1b[K[", output)  # the bar
+            self.runs.clear()  # the same flags, another file
+            figures = self.figures("--steps", 10_000_000, "--resume", self.path("interrupted.safetensors"),
+                                   "--stop-after", 1)
+            self.assertEqual(figures["steps"], steps + 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

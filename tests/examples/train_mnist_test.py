@@ -1,0 +1,103 @@
+"""train_mnist as a whole, on synthetic images, and on real ones where they are."""
+import gzip
+import os
+import shutil
+import struct
+import unittest
+
+from program import ProgramCase, data_file
+
+
+def images(count, rows=28, columns=28):
+    """An image shows its class as a bright line, and some noise."""
+    pixels = bytearray()
+    for i in range(count):
+        for row in range(rows):
+            pixels += bytes(230 if row == 2 + 2 * (i % 10) else (i * 37 + row * 11 + column * 7) % 60
+                            for column in range(columns))
+    return struct.pack(">IIII", 0x803, count, rows, columns) + bytes(pixels)
+
+
+def labels(count, shift=0):
+    return struct.pack(">II", 0x801, count) + bytes((i % 10) + shift for i in range(count))
+
+
+class TrainMnist(ProgramCase):
+    program = "train_mnist"
+    flags = ("--hidden", "16", "--batch", "20", "--validation", "50", "--epochs", "12", "--threads", "2", "--lr", "0.01",
+             "--dropout", "0.1")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = cls.dataset("data", images(250), labels(250))
+
+    @classmethod
+    def dataset(cls, name, image_bytes, label_bytes, compressed=True):
+        os.makedirs(cls.path(name))
+        end = ".gz" if compressed else ""
+        pack = gzip.compress if compressed else bytes
+        cls.write(f"{name}/t10k-images-idx3-ubyte{end}", pack(image_bytes))
+        cls.write(f"{name}/t10k-labels-idx1-ubyte{end}", pack(label_bytes))
+        return cls.path(name)
+
+    def test_learns_and_reports(self):
+        figures = self.figures("--data", self.data)
+        self.assertEqual(figures["val_accuracy"], 1)
+        self.assertLess(figures["val_loss"], 0.5)
+        self.assertGreater(figures["samples_per_second"], 0)
+        self.assertEqual(figures["parameters"], 785 * 16 + 17 * 16 + 17 * 10)
+        self.assertEqual(figures["steps"], 120)
+        self.expect_predicted(figures)
+
+    def test_the_seed_decides_and_compression_does_not(self):
+        plain = self.dataset("plain", images(250), labels(250), compressed=False)
+        first = self.figures("--data", self.data)["state_sha256"]
+        self.assertEqual(self.figures("--data", plain)["state_sha256"], first)
+        self.assertNotEqual(self.figures("--data", self.data, "--seed", 2)["state_sha256"], first)
+
+    def test_a_dry_device_predicts(self):
+        dry = self.figures("--data", self.data, "--device", "dry")
+        self.assertEqual(dry["peak_bytes_predicted"], self.figures("--data", self.data)["peak_bytes_allocated"])
+        self.assertIsNone(dry["val_loss"])
+
+    def test_other_sizes_are_predicted_too(self):
+        self.expect_predicted(self.figures("--data", self.data, "--batch", 7, "--hidden", 33, "--epochs", 1))
+        self.expect_predicted(self.figures("--data", self.data, "--batch", 100, "--threads", 1, "--epochs", 1))
+
+    def test_data_that_cannot_be_used(self):
+        self.fails(1, ["--data", self.path("missing")], "missing")
+        self.fails(1, ["--data", self.dataset("text", b"no images", labels(250))], "t10k-images")
+        self.fails(1, ["--data", self.dataset("short", images(250)[:-1], labels(250))], "t10k-images")
+        self.fails(1, ["--data", self.dataset("fewer", images(250), labels(249))], "249")
+        self.fails(1, ["--data", self.dataset("classes", images(250), labels(250, shift=1))], "t10k-labels")
+        self.fails(1, ["--data", self.dataset("small", images(250, 8, 8), labels(250))], "28 x 28", "8 x 8")
+        damaged = self.dataset("damaged", images(250), labels(250))
+        with open(self.path("damaged/t10k-images-idx3-ubyte.gz"), "r+b") as file:
+            file.truncate(1000)
+        self.fails(1, ["--data", damaged], "t10k-images")
+        self.fails(1, ["--data", self.data, "--validation", 250], "--validation 250")
+
+    def test_wrong_usage_and_failures(self):
+        for flags in (["--hidden", 0], ["--lr", "nan"], ["--epochs", -1], ["--seed", -1], ["--bogus"], ["--device", "cuda"]):
+            self.fails(2, ["--data", self.data, *flags], flags[0])
+        self.fails(2, [], "--data is required")
+        self.fails(3, ["--data", self.data, "--memory-limit", 1000], "out of memory")
+        self.fails(1, ["--data", self.data, "--json", self.path("no/such.json")], "--json", "no folder")
+        self.fails(1, ["--data", self.data, "--lr", "1e30"], "step", "not finite", "lower --lr")
+
+    def test_real_images(self):
+        files = [data_file(name) for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")]
+        if not all(files):
+            self.skipTest("no MNIST in ../shared/data or HEADROOM_DATA")
+        os.makedirs(self.path("real"))
+        for file in files:
+            shutil.copy(file, self.path("real"))
+        figures = self.figures("--data", self.path("real"), "--validation", 1000, "--hidden", 64, "--epochs", 1, "--batch", 100,
+                               "--lr", 0.003)
+        self.assertGreater(figures["val_accuracy"], 0.85)
+        self.expect_predicted(figures)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,138 @@
+// Hugging Face's names and layout, both ways.
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/checkpoint.hpp>
+#include <headroom/nn/gpt2_names.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/reference.hpp>
+
+namespace headroom {
+namespace {
+
+using headroom::testing::ScratchFolder;
+using headroom::testing::throws;
+
+const std::string kReference = HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors";
+constexpr GptOptions kOptions{.vocabulary = 11, .block = 8, .layers = 2, .heads = 2, .width = 16};
+
+class Gpt2Names : public ::testing::Test {
+  protected:
+    /// The reference's tensors, renamed by `rename` (left out where it gives an empty name), and `more`.
+    template <class Rename>
+    std::filesystem::path variant(Rename rename, std::vector<NamedArray> more = {}) {
+        const SafetensorsFile reference(kReference);
+        for (const SafetensorsEntry& entry : reference.entries()) {
+            if (rename(entry.name).empty()) continue;
+            const Array array = context.exec().empty(entry.shape, entry.dtype);
+            reference.copy_to(entry, context, array);
+            more.push_back({rename(entry.name), array});
+        }
+        write_safetensors(path, context, std::move(more));
+        return path;
+    }
+    std::vector<double> all(Parameters& p) {
+        std::vector<double> values;
+        for (const Parameter& parameter : p.all()) {
+            const auto part = parameter.tensor.to_vector<double>();
+            values.insert(values.end(), part.begin(), part.end());
+        }
+        return values;
+    }
+
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters{context, Dtype::f64};
+    Gpt model{At(parameters) / "gpt", kOptions};
+    ScratchFolder folder;
+    std::filesystem::path path = folder.path() / "gpt2.safetensors";
+};
+
+const auto same = [](const std::string& name) { return name; };
+const auto prefixed = [](const std::string& name) { return "transformer." + name; };
+
+TEST_F(Gpt2Names, EveryParameterHasTheNameOfHuggingFace) {
+    EXPECT_EQ(gpt2_name("tokens.weight"), "wte.weight");
+    EXPECT_EQ(gpt2_name("positions.weight"), "wpe.weight");
+    EXPECT_EQ(gpt2_name("norm.bias"), "ln_f.bias");
+    EXPECT_EQ(gpt2_name("blocks.11.norm1.weight"), "h.11.ln_1.weight");
+    EXPECT_EQ(gpt2_name("blocks.0.attention.qkv.weight"), "h.0.attn.c_attn.weight");
+    EXPECT_EQ(gpt2_name("blocks.0.attention.projection.bias"), "h.0.attn.c_proj.bias");
+    EXPECT_EQ(gpt2_name("blocks.0.mlp.down.weight"), "h.0.mlp.c_proj.weight");
+    for (const char* path : {"weight", "other.weight", "blocks.x.norm1.weight", "blocks.1.weight", "blocks.", ""}) {
+        EXPECT_EQ(gpt2_name(path), std::nullopt) << path;
+    }
+    std::set<std::string> names;
+    for (const Parameter& parameter : parameters.all()) names.insert(gpt2_name(parameter.path.substr(4)).value_or(""));
+    const test::Reference reference(kReference);
+    EXPECT_EQ(names.size(), reference.all().size());
+    for (const auto& [name, tensor] : reference.all()) EXPECT_TRUE(names.contains(name)) << name;
+}
+
+TEST_F(Gpt2Names, LinearWeightsAreTransposedTheRestIsNot) {
+    load_gpt2(kReference, model);
+    const test::Reference reference(kReference);
+    const auto& theirs = reference.at("h.1.mlp.c_fc.weight");
+    const Tensor ours = parameters.find("gpt.blocks.1.mlp.up.weight")->tensor;
+    ASSERT_EQ(theirs.shape, (Shape{16, 64}));
+    ASSERT_EQ(ours.shape(), (Shape{64, 16}));
+    EXPECT_EQ(ours.transpose(0, 1).contiguous_copy().to_vector<double>(), theirs.values);
+    EXPECT_EQ(model.tokens.weight.to_vector<double>(), reference.at("wte.weight").values);
+    EXPECT_EQ(model.positions.weight.to_vector<double>(), reference.at("wpe.weight").values);
+}
+
+TEST_F(Gpt2Names, SavingGivesTheFileThatWasLoaded) {
+    load_gpt2(kReference, model);
+    save_gpt2(path, model);
+    const test::Reference before(kReference);
+    const SafetensorsFile file(path);
+    EXPECT_EQ(file.entries().size(), before.all().size());
+    for (const SafetensorsEntry& entry : file.entries()) {
+        const Array array = context.exec().empty(entry.shape, Dtype::f64);
+        file.copy_to(entry, context, array);
+        EXPECT_EQ(entry.shape, before.at(entry.name).shape) << entry.name;
+        EXPECT_EQ(context.from_array(array).to_vector<double>(), before.at(entry.name).values) << entry.name;
+    }
+}
+
+TEST_F(Gpt2Names, APrefixMasksAndTheTiedHeadAreUnderstood) {
+    load_gpt2(kReference, model);
+    const auto want = all(parameters);
+    const Array mask = context.from_host(std::vector<float>(64, 1.0f), {1, 1, 8, 8}).array();
+    const Array head = context.from_host(std::vector<float>(11 * 16, 1.0f), {11, 16}).array();
+    const Array one = context.scalar(-1e4).array();
+    for (const bool prefix : {false, true}) {
+        const std::string front = prefix ? "transformer." : "";
+        std::vector<NamedArray> more{{"lm_head.weight", head}};
+        for (const char* block : {"h.0.", "h.1."}) {
+            more.push_back({front + block + "attn.bias", mask});
+            more.push_back({front + block + "attn.masked_bias", one});
+        }
+        Parameters fresh(context, Dtype::f64);
+        Gpt other(At(fresh), kOptions);
+        load_gpt2(prefix ? variant(prefixed, more) : variant(same, more), other);
+        EXPECT_EQ(all(fresh), want);
+    }
+}
+
+TEST_F(Gpt2Names, FilesOfAnotherModelAreRefusedAndChangeNothing) {
+    const auto before = all(parameters);
+    const auto loading = [&] { load_gpt2(path, model); };
+    EXPECT_THAT(loading, throws<FileError>("gpt2.safetensors", "No such file"));
+    variant([](const std::string& name) { return name == "h.1.ln_2.bias" ? "" : name; });
+    EXPECT_THAT(loading, throws<Error>("gpt2.safetensors", "lacks h.1.ln_2.bias", "another model"));
+    variant(same, {{"h.2.ln_1.weight", context.scalar(1).array()}});
+    EXPECT_THAT(loading, throws<Error>("holds h.2.ln_1.weight", "another model"));
+    variant([](const std::string& name) { return name == "wte.weight" ? "" : name; },
+            {{"wte.weight", context.from_host(std::vector<float>(12 * 16), {12, 16}).array()}});
+    EXPECT_THAT(loading, throws<ShapeError>("wte.weight", "[12, 16]", "[11, 16]"));
+    variant([](const std::string& name) { return name == "h.0.mlp.c_fc.weight" ? "" : name; },
+            {{"h.0.mlp.c_fc.weight", context.from_host(std::vector<float>(1024), {64, 16}).array()}});
+    EXPECT_THAT(loading, throws<ShapeError>("h.0.mlp.c_fc.weight", "[64, 16]", "[16, 64]"));
+    EXPECT_EQ(all(parameters), before);
+}
+
+}  // namespace
+}  // namespace headroom
