@@ -149,7 +149,7 @@ struct HeadForward {
             T* sums = w.sums + i * row;
             for (std::int64_t d = 0; d < row; ++d) sums[d] *= correction;
         }
-        block.per_query(w.scores, w.values + block.first_key * row, row, w.sums, block.first_key != 0);
+        block.per_query(w.scores, w.values + block.first_key * row, row, w.sums, row, block.first_key != 0);
     }
 
     void finish(std::int64_t first, std::int64_t count, const Running<T>& running) const {

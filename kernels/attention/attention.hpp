@@ -57,7 +57,8 @@ struct AttentionGradient {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, dtypes and threads only.
+/// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
+/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0.
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.

@@ -2,6 +2,7 @@
 
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/block.hpp>
+#include <headroom/kernels/attention/destination.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/parallel.hpp>
 
@@ -9,20 +10,21 @@ namespace headroom::kernels {
 
 namespace {
 
-/// Blocks of one thread: of one (batch, key head) the keys both ways, the values transposed, and the gradients of both.
+/// Blocks of one thread: of one (batch, key head) the keys both ways, the values transposed, and the gradients of both
+/// where they can't be summed in place.
 template <class T>
 struct Workspace {
     T *keys_transposed, *values_transposed, *keys, *dkeys, *dvalues;
     T *queries, *dy, *dqueries, *probabilities, *dscores, *row_buffer;
 
     template <class Place>
-    static void lay_out(const Geometry& g, Place&& place) {
+    static void lay_out(const AttentionGradient& gradient, const Geometry& g, Place&& place) {
         const std::int64_t row = padded<T>(g.width), keys = g.padded_keys();
         place(&Workspace::keys_transposed, padded<T>(keys * g.width));
         place(&Workspace::values_transposed, padded<T>(keys * g.width));
         place(&Workspace::keys, keys * row);
-        place(&Workspace::dkeys, keys * row);
-        place(&Workspace::dvalues, keys * row);
+        place(&Workspace::dkeys, sums_in_place<T>(gradient.dk) ? 0 : keys * row);
+        place(&Workspace::dvalues, sums_in_place<T>(gradient.dv) ? 0 : keys * row);
         place(&Workspace::queries, kQueryBlock * row);
         place(&Workspace::dy, kQueryBlock * row);
         place(&Workspace::dqueries, kQueryBlock * row);
@@ -30,14 +32,14 @@ struct Workspace {
         place(&Workspace::dscores, kQueryBlock * kKeyBlock);
         place(&Workspace::row_buffer, row);
     }
-    static std::size_t elements(const Geometry& g) {
+    static std::size_t elements(const AttentionGradient& gradient, const Geometry& g) {
         std::int64_t total = 0;
-        lay_out(g, [&](auto, std::int64_t count) { total += count; });
+        lay_out(gradient, g, [&](auto, std::int64_t count) { total += count; });
         return static_cast<std::size_t>(total);
     }
-    Workspace(const Geometry& g, std::byte* memory) {
+    Workspace(const AttentionGradient& gradient, const Geometry& g, std::byte* memory) {
         T* next = reinterpret_cast<T*>(memory);
-        lay_out(g, [&](auto member, std::int64_t count) {
+        lay_out(gradient, g, [&](auto member, std::int64_t count) {
             this->*member = next;
             next += count;
         });
@@ -87,8 +89,10 @@ struct HeadGradient {
     std::int64_t batch;
     std::int64_t head;
     Workspace<T> w;
+    const Destination<T>& dk;
+    const Destination<T>& dv;
 
-    /// `known`: keys whose gradients hold sums already.
+    /// `known`: keys to whose gradients something was summed already.
     void queries(std::int64_t first, std::int64_t count, std::int64_t& known) const {
         const std::int64_t row = padded<T>(g.width);
         pack_rows(gradient.q, batch, first, count, head, w.queries, row);
@@ -101,20 +105,17 @@ struct HeadGradient {
             rows.lse[i] = load_one<T>(
                 lse.at(batch * lse.stride(0) + head * lse.stride(1) + (first + i) * lse.stride(2)), lse.dtype);
         }
+        const Destination<T> dq(gradient.dq, batch, head, first, count, gradient.beta_q, w.dqueries);
         const std::int64_t seen = g.visible(first + count - 1);
         for (std::int64_t key = 0; key < seen; key += kKeyBlock) {
-            block({g, first, count, key, std::min(kKeyBlock, seen - key)}, rows, known);
+            block({g, first, count, key, std::min(kKeyBlock, seen - key)}, rows, dq, known);
         }
-        if (gradient.dq.data == nullptr) return;
-        if (seen == 0) std::fill_n(w.dqueries, count * row, T{0});
-        for (std::int64_t i = 0; i < count; ++i) {
-            accumulate_row(w.dqueries + i * row, gradient.dq, batch, first + i, head, static_cast<T>(gradient.beta_q),
-                           w.row_buffer);
-        }
+        if (seen == 0) dq.clear(0, count);
+        dq.finish(w.row_buffer);
     }
 
-    void block(const Block& block, const Rows<T>& rows, std::int64_t& known) const {
-        const std::int64_t row = padded<T>(g.width), key = block.first_key;
+    void block(const Block& block, const Rows<T>& rows, const Destination<T>& dq, std::int64_t& known) const {
+        const std::int64_t row = padded<T>(g.width), key = block.first_key, end = key + block.keys;
         block.scores(w.queries, row, w.keys_transposed + key * g.width, w.probabilities);
         block.scores(w.dy, row, w.values_transposed + key * g.width, w.dscores);
         for (std::int64_t i = 0; i < block.queries; ++i) {
@@ -122,14 +123,19 @@ struct HeadGradient {
                               block.columns<T>(i), padded<T>(block.keys), static_cast<T>(gradient.scale), rows.lse[i],
                               rows.delta[i]);
         }
-        const std::int64_t end = key + block.keys;
-        if (known > key && known < end) {  // part of a block was seen before: only then is there something to clear
-            std::fill(w.dkeys + known * row, w.dkeys + end * row, T{0});
-            std::fill(w.dvalues + known * row, w.dvalues + end * row, T{0});
+        if (known > key && known < end) {  // only a part of the block was seen before
+            dk.clear(known, end);
+            dv.clear(known, end);
         }
-        block.per_key(w.probabilities, w.dy, row, w.dvalues + key * row, known > key);
-        block.per_key(w.dscores, w.queries, row, w.dkeys + key * row, known > key);
-        block.per_query(w.dscores, w.keys + key * row, row, w.dqueries, key != 0);
+        if (dv.wanted()) {
+            block.per_key(w.probabilities, w.dy, row, dv.row(key), dv.stride(), dv.accumulates(known > key));
+        }
+        if (dk.wanted()) {
+            block.per_key(w.dscores, w.queries, row, dk.row(key), dk.stride(), dk.accumulates(known > key));
+        }
+        if (dq.wanted()) {
+            block.per_query(w.dscores, w.keys + key * row, row, dq.row(0), dq.stride(), dq.accumulates(key != 0));
+        }
         known = std::max(known, end);
     }
 };
@@ -142,24 +148,18 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
     pack_transposed_blocks(gradient.k, batch, key_head, w.keys_transposed);
     pack_transposed_blocks(gradient.v, batch, key_head, w.values_transposed);
     pack_rows(gradient.k, batch, 0, g.keys, key_head, w.keys, row);
+    const Destination<T> dk(gradient.dk, batch, key_head, 0, g.keys, gradient.beta_k, w.dkeys);
+    const Destination<T> dv(gradient.dv, batch, key_head, 0, g.keys, gradient.beta_v, w.dvalues);
     std::int64_t known = 0;
     for (std::int64_t head = key_head * g.group(); head < (key_head + 1) * g.group(); ++head) {
-        const HeadGradient<T> head_gradient{gradient, g, batch, head, w};
+        const HeadGradient<T> head_gradient{gradient, g, batch, head, w, dk, dv};
         for (std::int64_t query = 0; query < g.queries; query += kQueryBlock) {
             head_gradient.queries(query, std::min(kQueryBlock, g.queries - query), known);
         }
     }
-    std::fill(w.dkeys + known * row, w.dkeys + g.keys * row, T{0});
-    std::fill(w.dvalues + known * row, w.dvalues + g.keys * row, T{0});
-    for (std::int64_t key = 0; key < g.keys; ++key) {
-        if (gradient.dk.data != nullptr) {
-            accumulate_row(w.dkeys + key * row, gradient.dk, batch, key, key_head, static_cast<T>(gradient.beta_k),
-                           w.row_buffer);
-        }
-        if (gradient.dv.data != nullptr) {
-            accumulate_row(w.dvalues + key * row, gradient.dv, batch, key, key_head, static_cast<T>(gradient.beta_v),
-                           w.row_buffer);
-        }
+    for (const Destination<T>* to : {&dk, &dv}) {
+        to->clear(known, g.keys);
+        to->finish(w.row_buffer);
     }
 }
 
@@ -169,9 +169,9 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
     const std::int64_t tasks = g.batch * g.key_heads;
     if (tasks == 0) return;
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);
-    const std::size_t bytes = Workspace<T>::elements(g) * sizeof(T);
+    const std::size_t bytes = Workspace<T>::elements(gradient, g) * sizeof(T);
     parallel_for(stream, threads, g.batch * g.heads * g.queries * g.keys * g.width / 4, [&](std::int64_t thread) {
-        const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
+        const Workspace<T> workspace(gradient, g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * tasks / threads;
         for (std::int64_t task = thread * tasks / threads; task < end; ++task) {
             compute_group<T>(gradient, g, task, workspace);
@@ -183,8 +183,8 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
 
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
-    const std::size_t bytes = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
-                                                             : Workspace<float>::elements(g) * sizeof(float);
+    const std::size_t bytes = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(gradient, g) * sizeof(double)
+                                                             : Workspace<float>::elements(gradient, g) * sizeof(float);
     const auto threads = static_cast<std::size_t>(threads_of(stream));
     return bytes * threads + kScratchGap * (threads - 1);
 }

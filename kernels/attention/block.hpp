@@ -65,29 +65,6 @@ void pack_transposed_blocks(const View& x, std::int64_t batch, std::int64_t head
     }
 }
 
-/// target = beta * target + values, for one row of a gradient. `buffer` has room for a row.
-template <class T>
-void accumulate_row(const T* values, const View& target, std::int64_t batch, std::int64_t position, std::int64_t head,
-                    T beta, T* buffer) {
-    const std::int64_t width = target.size(3), stride = target.stride(3);
-    std::byte* row = row_of(target, batch, position, head);
-    if (target.dtype == dtype_of<T> && stride == 1) {
-        T* out = reinterpret_cast<T*>(row);
-        if (beta == 0) {
-            for (std::int64_t d = 0; d < width; ++d) out[d] = values[d];
-        } else {
-            for (std::int64_t d = 0; d < width; ++d) out[d] = beta * out[d] + values[d];
-        }
-        return;
-    }
-    if (beta != 0) {
-        load(row, target.dtype, stride, width, buffer);
-        for (std::int64_t d = 0; d < width; ++d) buffer[d] = beta * buffer[d] + values[d];
-        values = buffer;
-    }
-    store(values, width, row, target.dtype, stride);
-}
-
 /// 0, 1, 2, ...: compared with the number of visible keys, a mask.
 template <class T>
 struct LaneNumbers {
@@ -131,25 +108,26 @@ struct Block {
         }
     }
 
-    /// out[i] (+)= the sum over j of s[i, j] * y[j]: one row per query.
+    /// out[i] (+)= the sum over j of s[i, j] * y[j]: one row per query. Rows of y are `row` apart and as wide.
     template <class T>
-    void per_query(const T* s, const T* y, std::int64_t row, T* out, bool accumulate) const {
+    void per_query(const T* s, const T* y, std::int64_t row, T* out, std::int64_t out_row, bool accumulate) const {
         const std::int64_t step = masked() ? kRows : queries;
         for (std::int64_t i = 0; i < queries; i += step) {
             const std::int64_t rows = std::min(step, queries - i);
             const std::int64_t depth = std::max<std::int64_t>(0, seen(i + rows - 1));
-            tile_product({rows, row, depth}, s + i * kKeyBlock, kKeyBlock, 1, y, row, out + i * row, row, accumulate);
+            tile_product({rows, row, depth}, s + i * kKeyBlock, kKeyBlock, 1, y, row, out + i * out_row, out_row,
+                         accumulate);
         }
     }
 
     /// out[j] (+)= the sum over i of s[i, j] * x[i]: one row per key.
     template <class T>
-    void per_key(const T* s, const T* x, std::int64_t row, T* out, bool accumulate) const {
+    void per_key(const T* s, const T* x, std::int64_t row, T* out, std::int64_t out_row, bool accumulate) const {
         const std::int64_t step = masked() ? kRows : keys;
         for (std::int64_t j = 0; j < keys; j += step) {
             const std::int64_t skip = std::clamp<std::int64_t>(g.first_seeing(first_key + j) - first_query, 0, queries);
             tile_product({std::min(step, keys - j), row, queries - skip}, s + skip * kKeyBlock + j, 1, kKeyBlock,
-                         x + skip * row, row, out + j * row, row, accumulate);
+                         x + skip * row, row, out + j * out_row, out_row, accumulate);
         }
     }
 
