@@ -62,6 +62,9 @@ TEST(MemoryPage, Policies) {
     context.policy("blocks.*.attention", keep_all());  // and what its attention makes;
     context.policy("**.mlp", recompute_cheap());       // of an MLP keep matrix products;
     context.policy("blocks.0", inherit_all());         // the first block is as if its pattern were not there
+    context.policy("blocks.7", [](const Candidate& op) {
+        return op.inputs_kept && op.bytes > 10'000 ? Answer::recompute : Answer::inherit;
+    });
     train(context, 4);
 
     EXPECT_GT(context.tape().statistics().replayed, 0u);
