@@ -52,12 +52,13 @@ void hand_on(Exec& exec, int i, Array& dy, GradSink& sink) {
     });
 }
 
-/// Calls `write(view, beta)` with where to put input i's gradient before it is summed over what was stretched.
+/// Calls `write(stream, view, beta)` with where to put input i's gradient before it is summed over what was stretched;
+/// that may be the storage of `spent`, an array of dy's shape that is read for the last time.
 template <class Write>
-void write_gradient(Exec& exec, int i, Array& dy, bool last, GradSink& sink, Write&& write) {
+void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& sink, Write&& write) {
     if (!sink.wanted(i)) return;
     if (sink.shape(i) == dy.shape()) {
-        const auto target = last ? sink.destination(i, dy) : sink.destination(i);
+        const auto target = spent ? sink.destination(i, *spent) : sink.destination(i);
         exec.launch([&](auto& stream) { write(stream, target.view(), target.beta); });
         return;
     }
@@ -72,17 +73,19 @@ void write_gradient(Exec& exec, int i, Array& dy, bool last, GradSink& sink, Wri
 }  // namespace
 
 template <class F>
-void Binary<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink) {
+void Binary<F>::backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink) {
     if constexpr (F::saves == kernels::Saves::nothing) {
         hand_on<F>(exec, 0, dy, sink);
         hand_on<F>(exec, 1, dy, sink);
     } else {
         const View a = saved.a.view();
         const View b = saved.b.view();
-        write_gradient(exec, 0, dy, !sink.wanted(1), sink, [&](auto& stream, const View& da, float beta) {
+        Array* spent = sink.wanted(1) ? nullptr : &dy;
+        if (std::is_same_v<F, kernels::Mul> && sink.wanted(1) && saved.b.shape() == dy.shape()) spent = &saved.b;
+        write_gradient(exec, 0, dy, spent, sink, [&](auto& stream, const View& da, float beta) {
             kernels::map_backward_a(stream, f, a, b, dy.view(), beta, da);
         });
-        write_gradient(exec, 1, dy, true, sink, [&](auto& stream, const View& db, float beta) {
+        write_gradient(exec, 1, dy, &dy, sink, [&](auto& stream, const View& db, float beta) {
             kernels::map_backward_b(stream, f, a, b, dy.view(), beta, db);
         });
     }

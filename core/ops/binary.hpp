@@ -27,7 +27,7 @@ struct Binary {
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, Nothing, Two>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
-    static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink);
+    static void backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 

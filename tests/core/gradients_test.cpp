@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/all_ops.hpp>
+#include <headroom/core/ops/contiguous.hpp>
 #include <headroom/tests/support/sample_calls.hpp>
 
 namespace headroom::test {
@@ -133,6 +134,26 @@ TEST_P(Gradients, AddUpWhereOneTensorIsTwoInputs) {
         const double bound = static_cast<double>(8 + element_count(inputs)) * epsilon(Dtype::f64) * scale;
         for (std::size_t k = 0; k < apart[0].size(); ++k) {
             ASSERT_NEAR(together[0][k], apart[0][k] + apart[1][k], bound) << "element " << k;
+        }
+    }
+}
+
+/// Inputs that only the call holds: forward and backward may write over them, and over what they saved.
+TEST_P(Gradients, AreTheSameWhereStorageIsTakenOver) {
+    for (const ErasedSample& sample : accepted(op())) {
+        SCOPED_TRACE(describe(op(), sample, seed));
+        const auto leaves = place_all(context, draw(sample, seed), Dtype::f64, Layout::contiguous);
+        const auto expected = gradients(context, op(), sample, leaves, seed);
+        for (const Tensor& leaf : leaves) {
+            if (leaf.defined()) leaf.zero_grad();
+        }
+        std::vector<Tensor> inputs;
+        for (const Tensor& leaf : leaves) inputs.push_back(leaf.defined() ? contiguous(leaf) : Tensor());
+        Tensor loss = projected(context, call(context, op(), sample, std::move(inputs)), seed);
+        if (loss.defined()) backward(loss);
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            if (expected[i].empty()) continue;
+            EXPECT_EQ(leaves[i].grad().to_vector<double>(), expected[i]) << "input " << i;
         }
     }
 }
