@@ -1,0 +1,75 @@
+// What the documents refer to exists: files, tests by their names, other documents.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = HEADROOM_SOURCE_DIR;
+
+std::string text_of(const fs::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<fs::path> pages() {
+    std::vector<fs::path> result{root / "README.md"};
+    for (const auto& entry : fs::directory_iterator(root / "docs")) {
+        if (entry.path().extension() == ".md") result.push_back(entry.path());
+    }
+    return result;
+}
+
+/// Calls `check(first group)` for all matches in all pages; how many there were.
+template <class Check>
+int for_each_match(const char* pattern, Check&& check) {
+    const std::regex expression(pattern);
+    int count = 0;
+    for (const fs::path& page : pages()) {
+        SCOPED_TRACE(page.filename().string());
+        const std::string text = text_of(page);
+        for (std::sregex_iterator match(text.begin(), text.end(), expression), end; match != end; ++match, ++count) {
+            check(page, (*match)[1].str());
+        }
+    }
+    return count;
+}
+
+TEST(Documents, NameTestsThatExist) {
+    const int count = for_each_match("`([a-z]+/[a-z0-9_]+_test)`", [](const fs::path&, const std::string& name) {
+        const fs::path path = root / "tests" / name;
+        EXPECT_TRUE(fs::exists(path.string() + ".cpp") || fs::exists(path.string() + ".py")) << name;
+    });
+    EXPECT_GT(count, 0);
+}
+
+TEST(Documents, NamePromisesThatAreTested) {
+    std::string tests;
+    for (const auto& entry : fs::recursive_directory_iterator(root / "tests")) {
+        if (entry.path().extension() == ".cpp") tests += text_of(entry.path());
+    }
+    for_each_match("`[A-Z][A-Za-z]+\\.([A-Z][A-Za-z0-9]{8,})`", [&](const fs::path&, const std::string& name) {
+        EXPECT_NE(tests.find(", " + name + ")"), std::string::npos) << name;
+    });
+}
+
+TEST(Documents, NameFilesThatExist) {
+    for_each_match("`([a-z0-9_]+(?:/[a-z0-9_]+)+\\.(?:cpp|hpp|md))`",
+                   [](const fs::path&, const std::string& name) { EXPECT_TRUE(fs::exists(root / name)) << name; });
+}
+
+TEST(Documents, LinkToPagesThatExist) {
+    for_each_match("\\]\\(([A-Za-z./_-]+)(?:#[a-z-]+)?\\)", [](const fs::path& page, const std::string& name) {
+        EXPECT_TRUE(fs::exists(page.parent_path() / name)) << name;
+    });
+}
+
+}  // namespace
