@@ -4,6 +4,7 @@
 
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/matmul/blocked.hpp>
+#include <headroom/kernels/matmul/few_rows.hpp>
 #include <headroom/kernels/matmul/library.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/memory/error.hpp>
@@ -55,6 +56,7 @@ void scale(const Problem& p, const Matmul& matmul) {
 std::size_t matmul_scratch(Stream& stream, const Matmul& matmul) {
     check(matmul);
     const Problem problem = reduce(matmul);
+    if (takes_few_rows(problem, matmul)) return 0;
     const int threads = threads_of(stream);
     StreamState* state = std::visit([](auto& s) { return s.state; }, stream);
     const LibraryMatmul* product = library(state, threads, problem, matmul);
@@ -64,6 +66,7 @@ std::size_t matmul_scratch(Stream& stream, const Matmul& matmul) {
 void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch) {
     const Problem problem = reduce(matmul);
     if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
+    if (takes_few_rows(problem, matmul)) return few_rows_matmul(stream, problem, matmul);
     LibraryMatmul* product = library(stream.state, stream.threads, problem, matmul);
     if (product == nullptr) return blocked_matmul(stream, problem, matmul, scratch);
     // oneDNN would compile one more primitive for each other beta: they are rare.

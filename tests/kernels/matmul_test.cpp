@@ -177,6 +177,29 @@ TEST(Matmul, TakesTransposedOperands) {
     }
 }
 
+TEST(Matmul, MultipliesAFewRows) {
+    std::mt19937_64 random(9);
+    for (const Dtype dtype : kFloating) {
+        for (const std::int64_t m : {1, 2, 3, 4, 5}) {
+            for (const std::int64_t n : {1, 3, 70}) {
+                for (const std::int64_t k : {63, 64, 131}) {
+                    TestArray a(dtype, {m, k}), b(dtype, {k, n}, Layout::transposed), c(dtype, {m, n});
+                    TestArray bias(dtype, {n});
+                    a.fill(random);
+                    b.fill(random);
+                    c.fill(random);
+                    bias.fill(random);
+                    const std::vector<double> before = c.values();
+                    const Matmul matmul{.a = a, .b = b, .c = c, .bias = bias, .alpha = 0.5, .beta = 1};
+                    SCOPED_TRACE(describe(a) + " x " + describe(b));
+                    Machine().run(matmul);
+                    expect_close(a, b, c, &bias, before, matmul);
+                }
+            }
+        }
+    }
+}
+
 TEST(Matmul, ScalesAccumulatesAddsBiasAndActivates) {
     std::mt19937_64 random(3);
     for (const Dtype dtype : kFloating) {
