@@ -64,8 +64,8 @@ class Window {
     /// gradients so far stay valid, and the window waits for a retry, or `reset`. What backward throws: then the
     /// gradients are lost, and only `reset` helps. Error if called while a module's call is open, or in a window that
     /// only `reset` helps.
-    template <std::invocable Work>
-    requires std::same_as<std::invoke_result_t<Work&>, MicroBatch>
+    template <class Work>
+    requires std::invocable<Work&> && std::same_as<std::invoke_result_t<Work&>, MicroBatch>
     void accumulate(Work&& work) {
         using Callable = std::remove_reference_t<Work>;
         run([](const void* callable) { return (*static_cast<Callable*>(const_cast<void*>(callable)))(); },
