@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kRows = 240;        // of c per block: their sums and a panel of b share the second-level cache
 constexpr std::int64_t kDepth = 384;       // of k per block
-constexpr std::int64_t kPackedRows = 12;   // of a, converted at a time: what registers take at once
+constexpr std::int64_t kTileRows = 12;     // of c: what registers take at once is a divisor
+constexpr std::int64_t kPackedRows = 48;   // of a, converted at a time
 constexpr std::size_t kStackBytes = 8192;  // below this, scratch is on the stack
 
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -87,12 +88,18 @@ struct Block {
                          to.row, to.accumulate);
             return;
         }
+        // Converted in the direction in which a is contiguous.
+        const bool transposed = p.a_row == 1 && p.a_depth != 1;
         for (std::int64_t i = 0; i < rows; i += kPackedRows) {
             const std::int64_t count = std::min(kPackedRows, rows - i);
             const std::byte* from = matmul.a.at(offset.a + (first_row + i) * p.a_row + depth * p.a_depth);
-            pack(from, matmul.a.dtype, p.a_row, p.a_depth, count, run, w.rows, run, run);
-            tile_product({count, width, run}, w.rows, run, 1, w.panel, width, to.data + i * to.row, to.row,
-                         to.accumulate);
+            if (transposed) {
+                pack(from, matmul.a.dtype, p.a_depth, p.a_row, run, count, w.rows, count, count);
+            } else {
+                pack(from, matmul.a.dtype, p.a_row, p.a_depth, count, run, w.rows, run, run);
+            }
+            tile_product({count, width, run}, w.rows, transposed ? 1 : run, transposed ? count : 1, w.panel, width,
+                         to.data + i * to.row, to.row, to.accumulate);
         }
     }
 
@@ -114,7 +121,7 @@ std::int64_t rows_per_block(const Problem& p, int threads) {
     const std::int64_t share = p.batches() >= threads ? 1 : threads;
     const std::int64_t chunks = ((p.m + kRows - 1) / kRows + share - 1) / share * share;
     const std::int64_t rows = (p.m + chunks - 1) / chunks;
-    return (rows + kPackedRows - 1) / kPackedRows * kPackedRows;
+    return (rows + kTileRows - 1) / kTileRows * kTileRows;
 }
 
 template <class T>

@@ -36,7 +36,8 @@ struct Matmul {
 };
 
 /// Bytes of scratch that `matmul` needs; a function of shapes, strides, dtypes and threads, not of data, and the larger
-/// of what beta = 0 and beta = 1 need. Data pointers may be null. Errors: DtypeError for dtypes not listed above.
+/// of what beta = 0 and beta = 1 need. Data pointers may be null. oneDNN may allocate more for itself during the call
+/// (see `MatmulCache`). Errors: DtypeError for dtypes not listed above.
 std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
 
 /// `scratch`: 64-byte aligned, as many bytes as `matmul_scratch` says; may be null for 0. The bits of the result do not
