@@ -1,8 +1,7 @@
 #include <headroom/kernels/matmul/epilogue.hpp>
 
-#include <cmath>
-
 #include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/math.hpp>
 
 namespace headroom::kernels {
 
@@ -20,13 +19,13 @@ void activate(Activation activation, T* values, std::int64_t count) {
             for (std::int64_t i = 0; i < count; ++i) {
                 const T x = values[i];
                 const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
-                values[i] = static_cast<T>(0.5) * x * (1 + std::tanh(inner));
+                values[i] = static_cast<T>(0.5) * x * (1 + math::tanh(inner));
             }
             return;
         case Activation::gelu_erf:
             for (std::int64_t i = 0; i < count; ++i) {
                 const T x = values[i];
-                values[i] = static_cast<T>(0.5) * x * (1 + std::erf(x * static_cast<T>(0.7071067811865476)));
+                values[i] = static_cast<T>(0.5) * x * (1 + math::erf(x * static_cast<T>(0.7071067811865476)));
             }
             return;
     }
