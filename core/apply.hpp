@@ -45,7 +45,8 @@ consteval std::size_t field_count() {
         return 0;
     } else {
         constexpr std::size_t count = sizeof(Saved) / sizeof(Array);
-        static_assert(count * sizeof(Array) == sizeof(Saved) && count <= 6, "Saved holds up to six arrays, nothing else");
+        static_assert(count * sizeof(Array) == sizeof(Saved) && count <= 6,
+                      "Saved holds up to six arrays, nothing else");
         return count;
     }
 }
@@ -88,9 +89,8 @@ void forward_erased(Exec& exec, const void* attrs, std::span<const Array> inputs
             return Op::forward(exec, typed, inputs);
         } else {
             if (inputs.size() != Traits::n_inputs) throw_input_count(Op::info.name, Traits::n_inputs, inputs.size());
-            return [&]<std::size_t... I>(std::index_sequence<I...>) {
-                return Op::forward(exec, typed, inputs[I]...);
-            }(std::make_index_sequence<Traits::n_inputs>());
+            return [&]<std::size_t... I>(std::index_sequence<I...>) { return Op::forward(exec, typed, inputs[I]...); }
+            (std::make_index_sequence<Traits::n_inputs>());
         }
     }();
     if constexpr (std::same_as<typename Traits::Output, Array>) {
@@ -188,14 +188,15 @@ struct OpEntry {
 
 template <Operator Op>
 OpEntry op_entry() {
-    return {&detail::table_of<Op>, [] {
-                std::vector<ErasedSample> all;
-                for (const auto& sample : Op::samples()) {
-                    const auto* bytes = reinterpret_cast<const std::byte*>(&sample.attrs);
-                    all.push_back({sample.label, {bytes, bytes + sizeof(sample.attrs)}, sample.inputs, sample.rejected});
-                }
-                return all;
-            }};
+    return {
+        &detail::table_of<Op>, [] {
+            std::vector<ErasedSample> all;
+            for (const auto& sample : Op::samples()) {
+                const auto* bytes = reinterpret_cast<const std::byte*>(&sample.attrs);
+                all.push_back({sample.label, {bytes, bytes + sizeof(sample.attrs)}, sample.inputs, sample.rejected});
+            }
+            return all;
+        }};
 }
 
 }  // namespace headroom

@@ -43,13 +43,15 @@ Context::~Context() = default;
 
 Context Context::cpu(ContextOptions options) {
     if (!options.memory) {
-        options.memory = std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
+        options.memory =
+            std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
     }
     return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
 }
 
 Context Context::dry(const Profile& profile) {
-    auto memory = std::make_shared<DeviceMemory>(make_simulated_host_driver(), MemoryOptions{.limit = profile.memory_limit});
+    auto memory =
+        std::make_shared<DeviceMemory>(make_simulated_host_driver(), MemoryOptions{.limit = profile.memory_limit});
     return Context(DryStream{resolve_threads(profile.threads), nullptr}, std::move(memory), profile.seed);
 }
 

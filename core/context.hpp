@@ -1,7 +1,7 @@
 #pragma once
 // Everything that is ambient: device, stream, memory, tape, random state, autocast, module path, policies. There are no
-// globals; two contexts share nothing, or one `DeviceMemory` where asked. A context belongs to one thread, stays where it
-// was made, and outlives its tensors.
+// globals; two contexts share nothing, or one `DeviceMemory` where asked. A context belongs to one thread, stays where
+// it was made, and outlives its tensors.
 //
 //     Context context = Context::cpu({.threads = 2, .memory_limit = 2'000'000'000, .seed = 1337});
 //     context.policy("blocks.*", recompute_all());
@@ -25,9 +25,9 @@
 namespace headroom {
 
 struct ContextOptions {
-    int threads = 0;                       ///< 0: as many as the machine has processors
-    std::size_t memory_limit = 0;          ///< bytes; 0: what the device has
-    std::uint64_t seed = 0;                ///< of initialisation and of random ops
+    int threads = 0;                                 ///< 0: as many as the machine has processors
+    std::size_t memory_limit = 0;                    ///< bytes; 0: what the device has
+    std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
 };
 
@@ -88,7 +88,8 @@ class Context {
     /// What f32 inputs of matrix products are cast to; none outside of an `Autocast`.
     std::optional<Dtype> autocast() const { return autocast_; }
 
-    /// While on, every region that closes checks what leaves it; the first path with a NaN or an infinity is kept. Slow.
+    /// While on, every region that closes checks what leaves it; the first path with a NaN or an infinity is kept.
+    /// Slow.
     void find_non_finite(bool on);
     /// The path found since it was switched on, if any.
     const std::optional<std::string>& first_non_finite() const { return first_non_finite_; }
@@ -128,7 +129,9 @@ class RegionScope {
 /// In its scope nothing is recorded: evaluation and sampling.
 class NoGrad {
   public:
-    explicit NoGrad(Context& context) : tape_(context.tape()), before_(tape_.recording()) { tape_.set_recording(false); }
+    explicit NoGrad(Context& context) : tape_(context.tape()), before_(tape_.recording()) {
+        tape_.set_recording(false);
+    }
     ~NoGrad() { tape_.set_recording(before_); }
     NoGrad(const NoGrad&) = delete;
     NoGrad& operator=(const NoGrad&) = delete;
@@ -138,7 +141,8 @@ class NoGrad {
     bool before_;
 };
 
-/// In its scope f32 inputs of matrix products and attention are cast to `dtype` by recorded casts; none switches it off.
+/// In its scope f32 inputs of matrix products and attention are cast to `dtype` by recorded casts; none switches it
+/// off.
 class Autocast {
   public:
     /// Errors: DtypeError unless f16 or bf16.

@@ -1,7 +1,7 @@
 #pragma once
 // Where an op's backward puts gradients. The receiver decides place and dtype: a matmul writes dW straight into the
-// parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't accumulate gives an array
-// instead, which is adopted, shared or added. An op only receives one of these, by value.
+// parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't accumulate gives an
+// array instead, which is adopted, shared or added. An op only receives one of these, by value.
 //
 //     if (auto target = sink.destination(0)) {
 //         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.view(), target.beta); });
@@ -32,12 +32,14 @@ class GradSink {
     bool wanted(int i) const;
     /// The shape of input `i`, which must be there.
     const Shape& shape(int i) const;
-    /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half operand.
+    /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half
+    /// operand.
     GradTarget destination(int i);
     /// As `destination`, and offers the storage of `spent`, dy or a saved array, which backward needs no more, or reads
     /// element by element as it writes: taken if nothing else holds it and no gradient is there yet.
     GradTarget destination(int i, Array& spent);
-    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not wanted.
+    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not
+    /// wanted.
     void give(int i, Array gradient);
 
   private:

@@ -1,7 +1,7 @@
 #pragma once
 // What an op is: one struct with its mathematics, what it saves, its gradient and its sample inputs. A user's op in the
-// user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; what is ambient
-// (autocast, randomness) was resolved before and stands in `Attrs`.
+// user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; what is
+// ambient (autocast, randomness) was resolved before and stands in `Attrs`.
 //
 //     struct Square {
 //         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
@@ -15,9 +15,9 @@
 //
 // `forward` checks shapes and dtypes before it allocates, and throws with the op's name. Inputs may also arrive as
 // `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs: `Array`, or
-// `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays: inputs, outputs, or
-// arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to the sink. Ops without a
-// gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
+// `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays: inputs, outputs,
+// or arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to the sink. Ops
+// without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -96,10 +96,13 @@ concept Operator = requires {
     typename Op::Saved;
     &Op::forward;
     { Op::samples() } -> std::same_as<std::vector<Sample<typename Op::Attrs>>>;
-} && std::is_trivially_copyable_v<typename Op::Attrs> && std::is_aggregate_v<typename Op::Saved>;
+}
+&&std::is_trivially_copyable_v<typename Op::Attrs>&& std::is_aggregate_v<typename Op::Saved>;
 
 /// True for ops with a gradient.
 template <class Op>
-concept Differentiable = Operator<Op> && requires { &Op::backward; };
+concept Differentiable = Operator<Op> && requires {
+    &Op::backward;
+};
 
 }  // namespace headroom

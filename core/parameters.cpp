@@ -17,8 +17,8 @@ constexpr std::int64_t kParameterAlignment = 64;
 
 Parameters::Parameters(Context& context, Dtype dtype) : context_(context), dtype_(dtype) {
     if (dtype != Dtype::f32 && dtype != Dtype::f64) {
-        throw DtypeError(fmt::format("parameters: dtype must be f32 or f64, got {}; use Autocast for half precision",
-                                     name(dtype)));
+        throw DtypeError(
+            fmt::format("parameters: dtype must be f32 or f64, got {}; use Autocast for half precision", name(dtype)));
     }
 }
 
@@ -28,9 +28,11 @@ Parameters::~Parameters() {
 
 Parameter& Parameters::add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype) {
     if (values_.defined()) {
-        throw Error(fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
+        throw Error(
+            fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
     }
-    if (find(path)) throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));
+    if (find(path))
+        throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));
     Value* value = context_.tape().make_leaf({{}, dtype, Geometry::contiguous(shape)});
     value->lazy = this;
     Parameter& added = all_.emplace_back();

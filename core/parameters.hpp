@@ -19,16 +19,17 @@
 
 namespace headroom {
 
-/// Fills a new parameter. The key depends on the context's seed and the parameter's path, not on the order of construction.
+/// Fills a new parameter. The key depends on the context's seed and the parameter's path, not on the order of
+/// construction.
 using Initializer = std::function<void(Exec& exec, const Array& parameter, const kernels::RandomKey& key)>;
 
 struct Parameter {
     std::string path;
     Tensor tensor;
     Initializer initializer;
-    bool decay = false;    ///< weight decay applies: rank >= 2
-    bool trained = true;   ///< false: frozen, or a buffer
-    bool buffer = false;   ///< saved, never optimised
+    bool decay = false;       ///< weight decay applies: rank >= 2
+    bool trained = true;      ///< false: frozen, or a buffer
+    bool buffer = false;      ///< saved, never optimised
     std::int64_t offset = 0;  ///< elements from the start of the arena; -1 for buffers
 };
 

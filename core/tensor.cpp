@@ -34,7 +34,8 @@ constexpr Dtype dtype_of<std::uint8_t>() {
 }
 
 /// One number per innermost element, axes in brackets; more than 2 * edge along an axis are shortened.
-void render(const std::vector<double>& values, const Shape& shape, int axis, std::size_t& next, bool shown, std::string& out) {
+void render(const std::vector<double>& values, const Shape& shape, int axis, std::size_t& next, bool shown,
+            std::string& out) {
     constexpr std::int64_t edge = 3;
     if (axis == shape.rank()) {
         if (shown) out += fmt::format("{:.6g}", values[next]);
@@ -98,7 +99,8 @@ Tensor Tensor::detach() const {
 }
 
 Tensor& Tensor::requires_grad(bool on) & {
-    if (value_->producer) throw Error("requires_grad: only a leaf can be marked; this tensor was computed (use detach())");
+    if (value_->producer)
+        throw Error("requires_grad: only a leaf can be marked; this tensor was computed (use detach())");
     if (on && !is_floating(dtype())) {
         throw DtypeError(fmt::format("requires_grad: dtype must be floating, got {}", name(dtype())));
     }

@@ -1,7 +1,7 @@
 #pragma once
-// The user's handle to a value of the program, with a geometry: views share the value and differ in geometry. Copies are
-// cheap and share; contents never change after the op that made them. A tensor stays in the thread of its context, and
-// its context outlives it.
+// The user's handle to a value of the program, with a geometry: views share the value and differ in geometry. Copies
+// are cheap and share; contents never change after the op that made them. A tensor stays in the thread of its context,
+// and its context outlives it.
 //
 //     Context context = Context::cpu();
 //     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad();
@@ -54,7 +54,8 @@ class Tensor {
     bool contiguous() const { return is_contiguous(geometry_.shape, geometry_.strides); }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
-    /// The same elements in row-major order under another shape; one size may be -1. Copies (recorded) if strides demand it.
+    /// The same elements in row-major order under another shape; one size may be -1. Copies (recorded) if strides
+    /// demand it.
     Tensor reshape(Shape shape) const;
     Tensor flatten() const { return reshape({-1}); }
     Tensor transpose(int a, int b) const;
@@ -112,9 +113,9 @@ class Tensor {
     Geometry geometry_;
 };
 
-/// Differentiates one-element losses by all leaves that require it. Consumes the tape: what was recorded is forgotten, and
-/// handles that survive are leaves. Errors: Error if no loss depends on a leaf that requires a gradient, or if a value
-/// that was saved has changed since.
+/// Differentiates one-element losses by all leaves that require it. Consumes the tape: what was recorded is forgotten,
+/// and handles that survive are leaves. Errors: Error if no loss depends on a leaf that requires a gradient, or if a
+/// value that was saved has changed since.
 void backward(const Tensor& loss, double seed = 1.0);
 void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds);
 

@@ -17,7 +17,8 @@ Shape resolve(Shape wanted, const Shape& from) {
         if (wanted[i] == -1 && open < 0) {
             open = i;
         } else if (wanted[i] < 0) {
-            throw ShapeError(fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.text()));
+            throw ShapeError(
+                fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.text()));
         } else {
             known *= wanted[i];
         }
@@ -29,8 +30,8 @@ Shape resolve(Shape wanted, const Shape& from) {
         wanted[open] = from.elements() / known;
     }
     if (wanted.elements() != from.elements()) {
-        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.text(), from.elements(), wanted.text(),
-                                     wanted.elements()));
+        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.text(), from.elements(),
+                                     wanted.text(), wanted.elements()));
     }
     return wanted;
 }
@@ -108,8 +109,8 @@ Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64
     const std::int64_t first = start < 0 ? start + size : start;
     const std::int64_t last = stop < 0 ? stop + size : stop;
     if (first < 0 || last > size || first > last || step < 1) {
-        throw ShapeError(fmt::format("slice: [{}, {}) with step {} is outside of axis {} of {}", start, stop, step, axis,
-                                     shape().text()));
+        throw ShapeError(fmt::format("slice: [{}, {}) with step {} is outside of axis {} of {}", start, stop, step,
+                                     axis, shape().text()));
     }
     Geometry result = geometry_;
     result.shape[axis] = (last - first + step - 1) / step;

@@ -17,10 +17,9 @@ std::string purpose(const MemoryReport& report) {
 std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
-    const std::string advice =
-        !report.advice.empty() ? report.advice
-        : report.limit         ? "make the batch smaller, recompute activations or raise the limit"
-                               : "make the batch smaller or recompute activations";
+    const std::string advice = !report.advice.empty() ? report.advice
+                               : report.limit ? "make the batch smaller, recompute activations or raise the limit"
+                                              : "make the batch smaller or recompute activations";
     return fmt::format("out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); {}", report.device,
                        format_bytes(report.requested), purpose(report), budget,
                        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved), advice);

@@ -19,7 +19,9 @@ const SelfAttentionOptions& checked(const SelfAttentionOptions& options) {
     return options;
 }
 
-std::int64_t key_heads(const SelfAttentionOptions& options) { return options.kv_heads ? options.kv_heads : options.heads; }
+std::int64_t key_heads(const SelfAttentionOptions& options) {
+    return options.kv_heads ? options.kv_heads : options.heads;
+}
 
 }  // namespace
 
@@ -41,8 +43,8 @@ Tensor Attention::forward(Tensor packed, KeyValue* cache) const {
 
 SelfAttention::SelfAttention(const At& at, const SelfAttentionOptions& options)
     : Module(at),
-      qkv(at / "qkv", checked(options).width,
-          options.width / options.heads * (options.heads + 2 * key_heads(options)), options.qkv),
+      qkv(at / "qkv", checked(options).width, options.width / options.heads * (options.heads + 2 * key_heads(options)),
+          options.qkv),
       attention(at / "attention", options.heads, key_heads(options), options.causal),
       projection(at / "projection", options.width, options.width, options.projection) {}
 

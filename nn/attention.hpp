@@ -1,6 +1,6 @@
 #pragma once
-// Self-attention for transformers: one projection to packed queries, keys and values, attention itself (a module without
-// parameters, so that policies and reports can name it), one projection out.
+// Self-attention for transformers: one projection to packed queries, keys and values, attention itself (a module
+// without parameters, so that policies and reports can name it), one projection out.
 //
 //     SelfAttention attention(root / "attn", {.width = 128, .heads = 4, .causal = true});
 //     Tensor y = attention(x);             // [batch, time, 128] -> the same
@@ -21,7 +21,8 @@ struct KeyValue {
 struct SelfAttentionOptions {
     std::int64_t width = 0;
     std::int64_t heads = 1;
-    std::int64_t kv_heads = 0;  ///< 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245
+    std::int64_t kv_heads =
+        0;  ///< 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245
     bool causal = true;
     LinearOptions qkv = {};
     LinearOptions projection = {};

@@ -71,7 +71,8 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
     if (caches && !caches->empty() && caches->front().keys.defined()) seen = caches->front().keys.size(1);
     const std::int64_t last = seen + ids.size(1);
     if (last > options.block) {
-        throw ShapeError(fmt::format("gpt: {} positions, but the model was built for a block of {}", last, options.block));
+        throw ShapeError(
+            fmt::format("gpt: {} positions, but the model was built for a block of {}", last, options.block));
     }
     const Tensor where = arange(context(), static_cast<double>(seen), static_cast<double>(last), 1.0, Dtype::i32);
     Tensor x = drop(add(tokens(ids), positions(where)));

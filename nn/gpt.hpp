@@ -1,6 +1,7 @@
 #pragma once
 // GPT-2's architecture: learned positions, pre-norm blocks, GELU in its tanh form, the head tied to the token table.
-// Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Not for rotary positions or other variants.
+// Radford et al. 2019, "Language Models are Unsupervised Multitask Learners". Not for rotary positions or other
+// variants.
 //
 //     Parameters parameters(context);
 //     Gpt model(At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
@@ -49,11 +50,11 @@ class Gpt : public Module<Gpt> {
     /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
     Gpt(const At& at, const GptOptions& options);
 
-    /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`), the ids
-    /// follow those seen before. Errors: ShapeError beyond `block` positions.
+    /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
+    /// the ids follow those seen before. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The sum of the cross entropy over all positions whose target is not -100. A vocabulary much wider than the model is
-    /// never turned into logits as a whole (see linear_cross_entropy).
+    /// The sum of the cross entropy over all positions whose target is not -100. A vocabulary much wider than the model
+    /// is never turned into logits as a whole (see linear_cross_entropy).
     Tensor loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 
@@ -73,9 +74,9 @@ struct SamplingOptions {
     std::int64_t top_k = 0;    ///< only the k most probable; 0: all
 };
 
-/// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions the
-/// older half is forgotten. Random draws come from the context's random state. A dry context gives token 0 throughout.
-/// Errors: Error for an empty prompt or options out of range.
+/// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions
+/// the older half is forgotten. Random draws come from the context's random state. A dry context gives token 0
+/// throughout. Errors: Error for an empty prompt or options out of range.
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options);
 

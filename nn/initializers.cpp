@@ -27,11 +27,15 @@ Fans fans(const Shape& shape) {
 }
 
 void fill_normal(Exec& exec, const Array& array, const kernels::RandomKey& key, double mean, double deviation) {
-    exec.launch([&](auto& stream) { kernels::normal(stream, key, static_cast<float>(mean), static_cast<float>(deviation), array.view()); });
+    exec.launch([&](auto& stream) {
+        kernels::normal(stream, key, static_cast<float>(mean), static_cast<float>(deviation), array.view());
+    });
 }
 
 void fill_uniform(Exec& exec, const Array& array, const kernels::RandomKey& key, double low, double high) {
-    exec.launch([&](auto& stream) { kernels::uniform(stream, key, static_cast<float>(low), static_cast<float>(high), array.view()); });
+    exec.launch([&](auto& stream) {
+        kernels::uniform(stream, key, static_cast<float>(low), static_cast<float>(high), array.view());
+    });
 }
 
 }  // namespace
@@ -53,7 +57,9 @@ Initializer normal(double mean, double deviation) {
 }
 
 Initializer uniform(double low, double high) {
-    return [=](Exec& exec, const Array& array, const kernels::RandomKey& key) { fill_uniform(exec, array, key, low, high); };
+    return [=](Exec& exec, const Array& array, const kernels::RandomKey& key) {
+        fill_uniform(exec, array, key, low, high);
+    };
 }
 
 Initializer xavier_uniform(double gain) {

@@ -1,7 +1,7 @@
 #pragma once
 // The base of modules: plain values without macros, parents or run-time type information. Calling a module opens the
-// region of its path and runs `forward`. Move-only, since parameters are registered once. Modules and their `Parameters`
-// live as long as each other.
+// region of its path and runs `forward`. Move-only, since parameters are registered once. Modules and their
+// `Parameters` live as long as each other.
 //
 //     struct Mlp : Module<Mlp> {
 //         Linear up, down;
@@ -19,8 +19,7 @@ namespace headroom {
 template <class Derived>
 class Module {
   public:
-    explicit Module(const At& at)
-        : parameters_(&at.parameters()), path_(at.context().memory().intern(at.path())) {}
+    explicit Module(const At& at) : parameters_(&at.parameters()), path_(at.context().memory().intern(at.path())) {}
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 

@@ -126,6 +126,9 @@ void check_layout(const std::filesystem::path& path, std::vector<SafetensorsEntr
 std::string read_header_text(const std::filesystem::path& path, std::uint64_t& data_begin, std::uint64_t& data_bytes) {
     std::error_code error;
     if (std::filesystem::is_directory(path, error)) throw FileError(fmt::format("{}: is a folder", path.string()));
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+        throw FileError(fmt::format("{}: is a device, a pipe or a socket; name a file", path.string()));
+    }
     const std::uint64_t size = std::filesystem::file_size(path, error);
     std::ifstream file(path, std::ios::binary);
     if (error || !file) {

@@ -1,7 +1,8 @@
 #pragma once
 // What to do with the values that a region of a model produces: keep them for backward, or drop and recompute them. A
 // policy is attached to module paths by a pattern; the last matching pattern counts, and for a value the innermost
-// enclosing region whose policy answers other than `inherit` decides. A policy sees the op and the bytes of its outputs.
+// enclosing region whose policy answers other than `inherit` decides. A policy sees the op and the bytes of its
+// outputs.
 //
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());

@@ -1,6 +1,6 @@
 #pragma once
-// One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie in
-// a stack-like arena, so recording allocates nothing in steady state.
+// One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie
+// in a stack-like arena, so recording allocates nothing in steady state.
 //
 //     const OpTable& op = op_table<Gelu>();
 //     op.forward(exec, &attrs, inputs, outputs, saved);

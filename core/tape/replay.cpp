@@ -50,8 +50,9 @@ void Tape::materialize(std::span<Slot> slots) {
             return !value->missing() && (!value->pins || !value->home || value->home->encloses(cursor_));
         };
         const auto values = record->values();
-        const bool done = std::all_of(values.begin(), values.end(),
-                                      [&](const Value* value) { return stays(value) || (value->missing() && !value->pins); });
+        const bool done = std::all_of(values.begin(), values.end(), [&](const Value* value) {
+            return stays(value) || (value->missing() && !value->pins);
+        });
         if (done && record->planned) unplan(*record);
     }
     for (const Slot& slot : slots) {
@@ -78,8 +79,8 @@ void Tape::replay(Record& record) {
     for (std::size_t i = 0; i < saved.size(); ++i) {
         Value* value = record.saved[i].value;
         const bool own = value && value->producer == &record &&
-                         std::find(record.produced + record.op->n_outputs, record.produced + record.n_produced, value) !=
-                             record.produced + record.n_produced;
+                         std::find(record.produced + record.op->n_outputs, record.produced + record.n_produced,
+                                   value) != record.produced + record.n_produced;
         if (own && value->missing()) value->array.buffer = std::move(saved[i].buffer);
     }
 }

@@ -99,7 +99,8 @@ Value* Tape::stealable(const Tensor& input) const {
     if (!input.defined()) return nullptr;
     Value* value = input.value();
     const bool sole = value->users == 1 && value->holds == 0 && value->array.buffer.unique();
-    // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be too.
+    // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be
+    // too.
     const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
     if (!sole || wanted || (!value->producer && value->requires_grad)) return nullptr;
     if (!value->dense(input.geometry())) return nullptr;

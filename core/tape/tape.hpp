@@ -36,11 +36,11 @@ class Tape {
     Tape(const Tape&) = delete;
     Tape& operator=(const Tape&) = delete;
 
-    /// Runs an op and records it. `inputs` may be emptied: storage of an input that nobody else needs may be taken over.
-    /// Errors: whatever the op throws; the tape and the memory are then as before.
+    /// Runs an op and records it. `inputs` may be emptied: storage of an input that nobody else needs may be taken
+    /// over. Errors: whatever the op throws; the tape and the memory are then as before.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
-    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the tape.
-    /// Errors: from ops; the tape is then cleared and gradients are indeterminate.
+    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
+    /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;

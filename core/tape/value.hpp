@@ -25,21 +25,21 @@ class LazyStorage {
 ///     users || holds || (pins && (!home || home is the backward cursor's region or encloses it)).
 /// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
 struct Value {
-    Array array;               ///< geometry and dtype stay; the buffer is empty while evicted
-    Array grad;                ///< undefined until a gradient arrives; then of array's geometry
+    Array array;  ///< geometry and dtype stay; the buffer is empty while evicted
+    Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
     Record* producer = nullptr;  ///< null for leaves
     Region* home = nullptr;      ///< the region whose policy said recompute; null = keep
     LazyStorage* lazy = nullptr;
-    std::uint32_t users = 0;     ///< handles of the user
-    std::uint32_t refs = 0;      ///< records that mention it, its producer included
-    std::uint32_t pins = 0;      ///< uses by backward, and as input of planned replays
-    std::uint32_t holds = 0;     ///< uses by the replay that is going on
+    std::uint32_t users = 0;  ///< handles of the user
+    std::uint32_t refs = 0;   ///< records that mention it, its producer included
+    std::uint32_t pins = 0;   ///< uses by backward, and as input of planned replays
+    std::uint32_t holds = 0;  ///< uses by the replay that is going on
     bool requires_grad = false;
-    bool retains_grad = false;   ///< keeps its gradient after backward: leaves, and where the user asked
-    bool grad_bound = false;     ///< the gradient lives in an arena, shared with other parameters'
-    bool grad_fresh = false;     ///< bound, and nothing was written since the window began
-    bool reached = false;        ///< during backward: a gradient will arrive
+    bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and where the user asked
+    bool grad_bound = false;    ///< the gradient lives in an arena, shared with other parameters'
+    bool grad_fresh = false;    ///< bound, and nothing was written since the window began
+    bool reached = false;       ///< during backward: a gradient will arrive
 
     bool missing() const { return !array.buffer; }
     /// The array that a handle or a slot sees: its geometry's offset counts from the start of `array`.

@@ -33,7 +33,7 @@ struct GptFlags {
     std::uint64_t seed = 1337;
     std::string device = "cpu";
     std::string dtype = "f32";
-    bool checkpoint = false;      ///< the same as recompute = "blocks"
+    bool checkpoint = false;  ///< the same as recompute = "blocks"
     std::string recompute = "none";
     std::size_t memory_limit = 0;
     std::string save;

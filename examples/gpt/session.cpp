@@ -49,8 +49,7 @@ StepResult Session::step() {
     window_counter_ = context_.random_counter();
     for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
         const TokenBatch& batch = window_batches_.emplace_back(*loader_.next());
-        window_.accumulate(
-            [&] { return MicroBatch{loss(batch), static_cast<double>(batch.rows * batch.length)}; });
+        window_.accumulate([&] { return MicroBatch{loss(batch), static_cast<double>(batch.rows * batch.length)}; });
     }
     const StepResult result = window_.step(schedule_(steps_done()));
     if (result.diverged) explain_not_finite(result);
@@ -69,9 +68,9 @@ void Session::explain_not_finite(const StepResult& result) {
     }
     context_.find_non_finite(false);
     const std::optional<std::string>& path = context_.first_non_finite();
-    const std::string where = !path ? "every module's output was finite, so it arose in backward"
-                                    : fmt::format("the first output that was not finite is that of {}",
-                                                  path->empty() ? "the model" : *path);
+    const std::string where =
+        !path ? "every module's output was finite, so it arose in backward"
+              : fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
     throw Error(fmt::format("{}; {}; try a lower --lr, a longer --warmup or --dtype f32", what, where));
 }
 

@@ -26,8 +26,8 @@ class Session {
     /// `corpus` outlives the session.
     Session(Context& context, const GptFlags& flags, const TextCorpus& corpus);
 
-    /// One optimizer step over `accumulate` micro-batches. Errors: Error if the loss or the gradients are not finite, naming
-    /// the step and the first module whose output was not.
+    /// One optimizer step over `accumulate` micro-batches. Errors: Error if the loss or the gradients are not finite,
+    /// naming the step and the first module whose output was not.
     StepResult step();
     /// Optimizer steps done, those before a resume included.
     std::int64_t steps_done() const { return optimizer_.steps() + skipped_; }

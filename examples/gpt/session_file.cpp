@@ -25,8 +25,12 @@ Json describe(const Vocabulary& vocabulary) {
 }
 
 Json describe(const LoaderState& state) {
-    return {{"epoch", state.epoch},           {"batch", state.batch},     {"order", state.order},
-            {"seed", state.seed},             {"samples", state.samples}, {"batch_size", state.batch_size},
+    return {{"epoch", state.epoch},
+            {"batch", state.batch},
+            {"order", state.order},
+            {"seed", state.seed},
+            {"samples", state.samples},
+            {"batch_size", state.batch_size},
             {"batches_per_epoch", state.batches_per_epoch}};
 }
 
@@ -49,42 +53,57 @@ void expect_same(const std::string& path, const Json& saved, const Json& asked) 
     }
 }
 
+/// Restores a part of the state; what does not fit is an error that names the file.
+template <class Work>
+void restore(const std::string& path, Work&& work) {
+    try {
+        work();
+    } catch (const Error& error) {
+        throw Error(fmt::format("--resume {}: {}", path, error.what()));
+    }
+}
+
 }  // namespace
 
 void Session::save(const std::string& path) {
     const LossScale::State scale = window_.loss_scale().state();
-    const Json json = {{"version", 1},
-                       {"model", describe(model_.options)},
-                       {"vocabulary", describe(corpus_.vocabulary())},
-                       {"training", {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}}},
-                       {"optimizer_steps", optimizer_.steps()},
-                       {"skipped_steps", skipped_},
-                       {"random_counter", context_.random_counter()},
-                       {"loader", describe(loader_.state())},
-                       {"loss_scale", {{"scale", scale.scale}, {"good_steps", scale.good_steps}}}};
+    const Json json = {
+        {"version", 1},
+        {"model", describe(model_.options)},
+        {"vocabulary", describe(corpus_.vocabulary())},
+        {"training", {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}}},
+        {"optimizer_steps", optimizer_.steps()},
+        {"skipped_steps", skipped_},
+        {"random_counter", context_.random_counter()},
+        {"loader", describe(loader_.state())},
+        {"loss_scale", {{"scale", scale.scale}, {"good_steps", scale.good_steps}}}};
     save_parameters(path, parameters_, optimizer_.state(), {{kKey, json.dump()}});
 }
 
 void Session::resume(const std::string& path) {
     const SafetensorsFile file(path);
     const auto found = file.metadata().find(kKey);
-    if (found == file.metadata().end()) throw FileError(fmt::format("--resume {}: it was not saved by train_gpt", path));
+    if (found == file.metadata().end())
+        throw FileError(fmt::format("--resume {}: it was not saved by train_gpt", path));
     try {
         const Json json = Json::parse(found->second);
         expect_same(path, json.at("model"), describe(model_.options));
         if (json.at("vocabulary") != describe(corpus_.vocabulary())) {
-            throw Error(fmt::format("--resume {}: it was trained on a text of other characters; use the same --data", path));
+            throw Error(
+                fmt::format("--resume {}: it was trained on a text of other characters; use the same --data", path));
         }
         expect_same(path, json.at("training"),
                     {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}});
         const LoaderState order = loader_state(json.at("loader"));
         const LossScale::State scale{json.at("loss_scale").at("scale"), json.at("loss_scale").at("good_steps")};
-        loader_.restore(order);
+        const std::int64_t skipped = json.at("skipped_steps");
+        if (skipped < 0) throw FileError(fmt::format("--resume {}: the state in it is damaged (skipped steps)", path));
+        restore(path, [&] { loader_.restore(order); });
         load_parameters(file, parameters_, {.extra = optimizer_.state()});
-        optimizer_.set_steps(json.at("optimizer_steps"));
-        skipped_ = json.at("skipped_steps");
+        restore(path, [&] { optimizer_.set_steps(json.at("optimizer_steps")); });
+        skipped_ = skipped;
         context_.set_random_counter(json.at("random_counter"));
-        window_.set_loss_scale(scale);
+        restore(path, [&] { window_.set_loss_scale(scale); });
     } catch (const Json::exception& error) {
         throw FileError(fmt::format("--resume {}: the state in it is damaged ({})", path, error.what()));
     }

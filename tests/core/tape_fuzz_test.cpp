@@ -70,9 +70,9 @@ Program random_program(std::mt19937_64& random) {
 class Machine {
   public:
     Machine(Context& context, bool with_policies, const Program& program) : context_(context) {
-        const std::vector<Policy> policies = {
-            recompute_all(), keep_all(), recompute_cheap(),
-            [](const Candidate& op) { return op.bytes > 40 ? Answer::recompute : Answer::inherit; }};
+        const std::vector<Policy> policies = {recompute_all(), keep_all(), recompute_cheap(), [](const Candidate& op) {
+                                                  return op.bytes > 40 ? Answer::recompute : Answer::inherit;
+                                              }};
         for (const auto& [pattern, which] : program.policies) {
             if (with_policies) context.policy(pattern, policies[static_cast<std::size_t>(which)]);
         }

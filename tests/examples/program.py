@@ -44,7 +44,10 @@ class ProgramCase(unittest.TestCase):
 
     @classmethod
     def command(cls, *flags):
-        return [os.path.join(EXAMPLES, cls.program), *cls.flags, *map(str, flags)]
+        """The class's pairs of flags and values, but for those that `flags` say themselves."""
+        pairs = zip(cls.flags[::2], cls.flags[1::2])
+        defaults = [word for name, value in pairs if name not in flags for word in (name, value)]
+        return [os.path.join(EXAMPLES, cls.program), *defaults, *map(str, flags)]
 
     @classmethod
     def run_program(cls, *flags, largest_file=None):

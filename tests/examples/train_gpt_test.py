@@ -4,6 +4,7 @@ import pty
 import re
 import signal
 import subprocess
+import time
 import unittest
 
 from program import ProgramCase
@@ -79,14 +80,16 @@ class TrainGpt(ProgramCase):
         self.assertNotIn("step ", self.succeeds("--device", "dry", "--steps", 1_000_000))
 
     def test_a_budget_of_the_predicted_bytes_suffices(self):
-        flags = ("--batch", 64, "--width", 64, "--steps", 2)
-        free = self.figures(*flags)
-        figures = self.figures(*flags, "--memory-limit", free["peak_bytes_reserved"])
+        flags = ("--width", 64, "--steps", 2)
+        free = self.figures(*flags, "--batch", 64)
+        reserved = free["peak_bytes_reserved"]
+        figures = self.figures(*flags, "--batch", 64, "--memory-limit", reserved)
         self.assertEqual(figures["state_sha256"], free["state_sha256"])
-        line = self.fails(3, (*flags, "--memory-limit", free["peak_bytes_reserved"] - 1), "out of memory", "it fits with")
-        advice = re.search(r"it fits with (--batch (\d+) --accumulate (\d+)( --checkpoint)?) ", line)
-        self.assertEqual(int(advice[2]) * int(advice[3]), 64)
-        self.expect_predicted(self.figures(*flags, *advice[1].split(), "--memory-limit", free["peak_bytes_reserved"] - 1))
+        for limit in (reserved - 1, reserved // 2):
+            line = self.fails(3, (*flags, "--batch", 64, "--memory-limit", limit), "out of memory", "it fits with")
+            advice = re.search(r"it fits with (--batch (\d+) --accumulate (\d+)( --checkpoint)?) ", line)
+            self.assertEqual(int(advice[2]) * int(advice[3]), 64)
+            self.expect_predicted(self.figures(*flags, *advice[1].split(), "--memory-limit", limit))
 
     def test_a_budget_that_nothing_fits_into_says_so(self):
         for device in ("cpu", "dry"):
@@ -112,17 +115,18 @@ class TrainGpt(ProgramCase):
         self.assertEqual(self.succeeds("--steps", 2, "--sample", 50).split("validation")[1],
                          printed.split("validation")[1])
 
-    def interrupted(self, *sent):
-        """Exit code and output of a training on a terminal that is sent signals once it runs."""
+    def interrupted(self, *sent, flags=(), begun=b"step "):
+        """Exit code and output of a training on a terminal that is sent signals once it has printed `begun`."""
         terminal, inside = pty.openpty()
-        command = self.command("--steps", 10_000_000, "--save", self.path("interrupted.safetensors"))
+        command = self.command("--steps", 10_000_000, "--save", self.path("interrupted.safetensors"), *flags)
         with subprocess.Popen(command, stdout=inside, stderr=inside) as process:
             os.close(inside)
             output = b""
-            while b"step " not in output:
+            while begun not in output:
                 output += os.read(terminal, 4096)
             for each in sent:
                 process.send_signal(each)
+                time.sleep(0.05)
             try:
                 while chunk := os.read(terminal, 4096):
                     output += chunk
@@ -142,6 +146,12 @@ class TrainGpt(ProgramCase):
             figures = self.figures("--steps", 10_000_000, "--resume", self.path("interrupted.safetensors"),
                                    "--stop-after", 1)
             self.assertEqual(figures["steps"], steps + 1)
+
+    def test_a_second_ctrl_c_ends_it_at_once(self):
+        # Steps of some seconds: the first signal alone would be answered only after one.
+        code, output = self.interrupted(signal.SIGINT, signal.SIGINT, flags=("--accumulate", 2000), begun=b"predicted")
+        self.assertEqual(code, -signal.SIGINT, output)
+        self.assertNotIn("interrupted", output)
 
 
 if __name__ == "__main__":

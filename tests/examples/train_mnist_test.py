@@ -24,7 +24,7 @@ def labels(count, shift=0):
 
 class TrainMnist(ProgramCase):
     program = "train_mnist"
-    flags = ("--hidden", "16", "--batch", "20", "--validation", "50", "--epochs", "12", "--threads", "2", "--lr", "0.01",
+    flags = ("--hidden", "32", "--batch", "20", "--validation", "50", "--epochs", "12", "--threads", "2", "--lr", "0.01",
              "--dropout", "0.1")
 
     @classmethod
@@ -43,10 +43,10 @@ class TrainMnist(ProgramCase):
 
     def test_learns_and_reports(self):
         figures = self.figures("--data", self.data)
-        self.assertEqual(figures["val_accuracy"], 1)
+        self.assertGreater(figures["val_accuracy"], 0.9)
         self.assertLess(figures["val_loss"], 0.5)
         self.assertGreater(figures["samples_per_second"], 0)
-        self.assertEqual(figures["parameters"], 785 * 16 + 17 * 16 + 17 * 10)
+        self.assertEqual(figures["parameters"], 785 * 32 + 33 * 32 + 33 * 10)
         self.assertEqual(figures["steps"], 120)
         self.expect_predicted(figures)
 

@@ -3,6 +3,8 @@
 #include <random>
 #include <string>
 
+#include <sys/stat.h>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +65,10 @@ TEST_F(CorruptSafetensors, ASoundFileIsAccepted) {
 TEST_F(CorruptSafetensors, MissingFileFolderAndDevice) {
     EXPECT_THAT([&] { SafetensorsFile file(folder.path() / "none"); }, throws<FileError>("none", "No such file"));
     EXPECT_THAT([&] { SafetensorsFile file(folder.path()); }, throws<FileError>("is a folder"));
-    EXPECT_THAT([&] { SafetensorsFile file("/dev/zero"); }, throws<FileError>("/dev/zero"));
+    EXPECT_THAT([&] { SafetensorsFile file("/dev/zero"); }, throws<FileError>("/dev/zero", "is a device"));
+    const auto pipe = folder.path() / "pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);  // opening one waits for its other end
+    EXPECT_THAT([&] { SafetensorsFile file(pipe); }, throws<FileError>("pipe", "is a device"));
 }
 
 TEST_F(CorruptSafetensors, TooShortOrLyingLength) {

@@ -45,10 +45,14 @@ struct Mul {
     }
     static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
         if (auto target = sink.destination(0)) {
-            exec.launch([&](auto& s) { k::map_backward_a(s, k::Mul{}, saved.a.view(), saved.b.view(), dy.view(), target.beta, target.view()); });
+            exec.launch([&](auto& s) {
+                k::map_backward_a(s, k::Mul{}, saved.a.view(), saved.b.view(), dy.view(), target.beta, target.view());
+            });
         }
         if (auto target = sink.destination(1)) {
-            exec.launch([&](auto& s) { k::map_backward_b(s, k::Mul{}, saved.a.view(), saved.b.view(), dy.view(), target.beta, target.view()); });
+            exec.launch([&](auto& s) {
+                k::map_backward_b(s, k::Mul{}, saved.a.view(), saved.b.view(), dy.view(), target.beta, target.view());
+            });
         }
     }
     static std::vector<Sample<Attrs>> samples() { return {}; }
@@ -67,7 +71,8 @@ struct Tanh {
     }
     static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
         if (auto target = sink.destination(0, dy)) {
-            exec.launch([&](auto& s) { k::map_backward(s, k::Tanh{}, saved.y.view(), dy.view(), target.beta, target.view()); });
+            exec.launch(
+                [&](auto& s) { k::map_backward(s, k::Tanh{}, saved.y.view(), dy.view(), target.beta, target.view()); });
         }
     }
     static std::vector<Sample<Attrs>> samples() { return {}; }
@@ -92,7 +97,9 @@ struct Noisy {
     }
     static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
         if (auto target = sink.destination(0)) {
-            exec.launch([&](auto& s) { k::map_backward_a(s, k::Mul{}, dy.view(), saved.noise.view(), dy.view(), target.beta, target.view()); });
+            exec.launch([&](auto& s) {
+                k::map_backward_a(s, k::Mul{}, dy.view(), saved.noise.view(), dy.view(), target.beta, target.view());
+            });
         }
     }
     static std::vector<Sample<Attrs>> samples() { return {}; }
