@@ -34,7 +34,7 @@ struct GptFlags {
     std::string device = "cpu";
     std::string dtype = "f32";
     bool checkpoint = false;  ///< the same as recompute = "blocks"
-    std::string recompute = "none";
+    std::string recompute = "mlp";
     std::size_t memory_limit = 0;
     std::string save;
     std::string resume;
