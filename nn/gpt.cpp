@@ -16,7 +16,8 @@ namespace headroom {
 
 namespace {
 
-constexpr double kDeviation = 0.02;
+/// GPT-2's 0.02 at its width of 768; narrower models start with larger weights, so that a row keeps its length.
+double deviation(const GptOptions& options) { return 0.02 * std::sqrt(768.0 / static_cast<double>(options.width)); }
 
 const GptOptions& checked(const GptOptions& options) {
     if (options.vocabulary < 1 || options.block < 1 || options.layers < 1 || options.heads < 1 || options.width < 1) {
@@ -27,7 +28,8 @@ const GptOptions& checked(const GptOptions& options) {
 
 LinearOptions linear_options(const GptOptions& options, bool residual) {
     const double scale = residual ? 1.0 / std::sqrt(2.0 * static_cast<double>(options.layers)) : 1.0;
-    return {.bias = options.bias, .weight = init::normal(0.0, kDeviation * scale), .bias_values = init::zeros()};
+    return {
+        .bias = options.bias, .weight = init::normal(0.0, deviation(options) * scale), .bias_values = init::zeros()};
 }
 
 }  // namespace
@@ -57,8 +59,8 @@ Tensor Block::forward(Tensor x, KeyValue* cache) const {
 Gpt::Gpt(const At& at, const GptOptions& options_)
     : Module(at),
       options(checked(options_)),
-      tokens(at / "tokens", options.vocabulary, options.width, init::normal(0.0, kDeviation)),
-      positions(at / "positions", options.block, options.width, init::normal(0.0, kDeviation)),
+      tokens(at / "tokens", options.vocabulary, options.width, init::normal(0.0, deviation(options))),
+      positions(at / "positions", options.block, options.width, init::normal(0.0, deviation(options))),
       drop(at / "drop", options.dropout),
       norm(at / "norm", options.width, 1e-5, options.bias) {
     blocks.reserve(static_cast<std::size_t>(options.layers));

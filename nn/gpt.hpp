@@ -46,7 +46,8 @@ class Block : public Module<Block> {
 
 class Gpt : public Module<Gpt> {
   public:
-    /// Weights are normal with deviation 0.02, those of residual projections 0.02 / sqrt(2 * layers), biases 0.
+    /// Weights are normal with deviation 0.02 * sqrt(768 / width) (GPT-2's at its width), those of residual
+    /// projections divided by sqrt(2 * layers), biases 0.
     /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
     Gpt(const At& at, const GptOptions& options);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/dropout/dropout.hpp>
@@ -136,7 +137,7 @@ void add_functions() {
     add("add", kAll, [](benchmark::State& s) { binary<Add>(s); });
     add("lt", kLarge, [](benchmark::State& s) { binary<Less>(s); });
     for (const Dtype half : {Dtype::bf16, Dtype::f16}) {
-        const auto suffix = "/" + std::string(name(half));
+        const std::string suffix = fmt::format("/{}", name(half));
         add("gelu_tanh" + suffix, kLarge, [half](benchmark::State& s) { forward<GeluTanh>(s, half); });
         add("gelu_tanh_backward" + suffix, kLarge, [half](benchmark::State& s) { backward<GeluTanh>(s, 0.0f, half); });
         add("add" + suffix, kLarge, [half](benchmark::State& s) { binary<Add>(s, half); });
