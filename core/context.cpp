@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/memory/error.hpp>
@@ -18,19 +19,6 @@ int resolve_threads(int threads) {
     if (threads > 0) return threads;
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
-
-template <class T>
-struct HostDtype;
-template <>
-struct HostDtype<float> : std::integral_constant<Dtype, Dtype::f32> {};
-template <>
-struct HostDtype<double> : std::integral_constant<Dtype, Dtype::f64> {};
-template <>
-struct HostDtype<std::int32_t> : std::integral_constant<Dtype, Dtype::i32> {};
-template <>
-struct HostDtype<std::int64_t> : std::integral_constant<Dtype, Dtype::i64> {};
-template <>
-struct HostDtype<std::uint8_t> : std::integral_constant<Dtype, Dtype::u8> {};
 
 }  // namespace
 
@@ -63,7 +51,7 @@ Tensor Context::from_host(std::span<const T> values, Shape shape, Category categ
         throw ShapeError(fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.text()));
     }
     exec().set_path(tape_.path());
-    Array array = exec().empty(shape, HostDtype<T>::value, category);
+    Array array = exec().empty(shape, kernels::dtype_of<T>, category);
     const View source = contiguous_view(const_cast<T*>(values.data()), array.dtype, shape);
     exec().launch([&](auto& stream) { kernels::copy(stream, source, array.view()); });
     return from_array(std::move(array));

@@ -4,34 +4,12 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace {
-
-template <class T>
-constexpr Dtype dtype_of();
-template <>
-constexpr Dtype dtype_of<float>() {
-    return Dtype::f32;
-}
-template <>
-constexpr Dtype dtype_of<double>() {
-    return Dtype::f64;
-}
-template <>
-constexpr Dtype dtype_of<std::int32_t>() {
-    return Dtype::i32;
-}
-template <>
-constexpr Dtype dtype_of<std::int64_t>() {
-    return Dtype::i64;
-}
-template <>
-constexpr Dtype dtype_of<std::uint8_t>() {
-    return Dtype::u8;
-}
 
 /// One number per innermost element, axes in brackets; more than 2 * edge along an axis are shortened.
 void render(const std::vector<double>& values, const Shape& shape, int axis, std::size_t& next, bool shown,
@@ -73,7 +51,7 @@ double Tensor::item() const {
 template <class T>
 std::vector<T> Tensor::to_vector() const {
     std::vector<T> values(static_cast<std::size_t>(elements()));
-    const View out = contiguous_view(values.data(), dtype_of<T>(), shape());
+    const View out = contiguous_view(values.data(), kernels::dtype_of<T>, shape());
     const View in = array().view();
     context().exec().launch([&](auto& stream) { kernels::copy(stream, in, out); });
     return values;

@@ -256,6 +256,13 @@ void Tape::bind_saved(Record& record, std::span<Array> saved) {
     }
 }
 
+/// A closed region is of no use once its records are gone.
+void Tape::drop_empty_regions() noexcept {
+    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
+        regions_.pop_back();
+    }
+}
+
 void Tape::pop_record() noexcept {
     Record& record = *records_.back();
     if (record.differentiable) {
@@ -281,9 +288,7 @@ void Tape::pop_record() noexcept {
     }
     records_.pop_back();
     arena_.rewind(record.arena_chunk, record.arena_offset);
-    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
-        regions_.pop_back();
-    }
+    drop_empty_regions();
 }
 
 void Tape::pop_dead_tail() noexcept {
@@ -326,9 +331,7 @@ void Tape::close_region() noexcept {
     if (region.policy && region.first_record < records_.size()) {
         for_each_held(region, [&](Value& value) { value.home = home_of(region_, *value.producer).region; });
     }
-    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
-        regions_.pop_back();
-    }
+    drop_empty_regions();
 }
 
 TapeStatistics Tape::statistics() const {

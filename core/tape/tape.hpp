@@ -92,6 +92,7 @@ class Tape {
     static Home home_of(Region* innermost, const Record& record);
     Value* stealable(const Tensor& input) const;
     void pop_record() noexcept;
+    void drop_empty_regions() noexcept;
     void pop_dead_tail() noexcept;
 
     // Retention (retention.cpp)
