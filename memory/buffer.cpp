@@ -1,6 +1,6 @@
 #include <headroom/memory/buffer.hpp>
 
-#include <headroom/memory/block.hpp>
+#include <headroom/memory/allocator/block.hpp>
 
 namespace headroom {
 

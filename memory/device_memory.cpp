@@ -8,10 +8,10 @@
 
 #include <fmt/format.h>
 
-#include <headroom/memory/accounting.hpp>
-#include <headroom/memory/arena.hpp>
-#include <headroom/memory/poison.hpp>
-#include <headroom/memory/spin_lock.hpp>
+#include <headroom/memory/allocator/accounting.hpp>
+#include <headroom/memory/allocator/arena.hpp>
+#include <headroom/memory/allocator/poison.hpp>
+#include <headroom/memory/allocator/spin_lock.hpp>
 
 namespace headroom {
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <headroom/memory/driver.hpp>
+#include <headroom/memory/history.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/memory/statistics.hpp>
 #include <headroom/memory/tag.hpp>
@@ -24,7 +25,14 @@
 namespace headroom {
 
 struct MemoryOptions {
-    std::size_t limit = 0;  ///< bytes of driver memory that may be reserved; 0: what the device has
+    std::size_t limit = 0;  ///< bytes of driver memory that may be reserved; 0: `fraction` of the device
+    double fraction = 1;    ///< of the device's memory; in (0, 1]
+    /// How much may be reserved beyond the peak of live bytes, as a share of it, before unused pages are moved to where
+    /// they are needed instead of taking new ones. Moving costs driver calls and waits for the device.
+    double slack = 1.0 / 32;
+    /// Learns one step (from `begin_step` to `begin_step`) and places the next ones as computed from it.
+    bool plan = false;
+    std::size_t history = 0;  ///< as `start_history`
 };
 
 /// The allocator's record of a block; opaque.
@@ -36,37 +44,60 @@ struct Allocation {
     std::size_t bytes = 0;  ///< as handed out: the request rounded up to the driver's alignment, at least one unit
 };
 
-/// A set of blocks that never mixes with others'; 0 is the common one.
-using PoolId = std::uint32_t;
-
 class DeviceMemory {
   public:
+    /// Errors: Error if an option is out of range; DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
-    /// All blocks must have been given back; what is left is returned to the driver regardless.
+    /// All blocks should have been given back. What is left is returned to the driver regardless, named on stderr, and
+    /// an error when it is used later.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-    /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate.
-    /// Errors: OutOfMemory, after everything cached was tried; live blocks and their figures are as before.
+    /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate. The stream was made
+    /// to wait for what other streams still do there.
+    /// Errors: OutOfMemory, if live pages and the request exceed the limit or the device: all that is cached was tried.
+    /// Live blocks and their figures are as before then.
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
-    /// Gives a block back in stream order: its next user on the same stream needs no synchronisation.
-    void deallocate(Block* block) noexcept;
+    /// Gives a block back in stream order: its next user on the same stream needs no synchronisation, another stream
+    /// waits for the work that was queued when the block was given back.
+    /// Errors: Error that names the block if it was given back before or is none of this memory.
+    void deallocate(Block* block);
+    /// Tells that work queued on `stream`, another one than the block's, uses it: whoever gets the block next waits for
+    /// that work, too. Call it after queueing the work, any number of times. Errors: as `deallocate`.
+    void record_use(Block* block, StreamId stream);
 
     /// The number of a module path. The same string has the same number; never forgotten.
     PathId intern(std::string_view path);
     std::string path(PathId id) const;
 
+    /// A pool of its own, for a recorded graph, whose addresses must stay: its pages serve nobody else until it is
+    /// closed.
+    PoolId open_pool();
+    /// Its pages may be trimmed when its last block is given back. Errors: Error if there is no such open pool.
+    void close_pool(PoolId pool);
+
     MemoryStatistics statistics() const;
     /// Live bytes by module path, descending, at most `count`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count = 10) const;
+    /// The same, as it stood at the moment of `peak_allocated`.
+    std::vector<std::pair<std::string, std::size_t>> largest_paths_at_peak(std::size_t count = 10) const;
     /// Sets both peaks to the present figures.
     void reset_peak();
-    /// Gives every page at the end of the range that holds no live block back to the driver; bytes given back.
+    /// Gives every page without a live block back to the driver, those of open private pools excepted; bytes given
+    /// back. Waits for work that may still use them.
     std::size_t trim();
 
+    /// A training step begins: counts them, for the history and the plan.
+    void begin_step();
+
+    /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc.
+    void start_history(std::size_t events);
+    /// How memory lies now and, if history is kept, how it came to that.
+    MemorySnapshot snapshot() const;
+
     const DriverProperties& properties() const;
-    /// As set by the options; 0 if none was.
+    /// What may be reserved, in bytes, as set by the options; 0 if nothing was set.
     std::size_t limit() const;
 
   private:

@@ -5,11 +5,12 @@
 //
 //     std::unique_ptr<Driver> driver = make_host_driver();
 //     std::byte* address = driver->reserve(1 << 30);
-//     PageHandle page = driver->create(driver->properties().granularity);
-//     driver->map(address, page, driver->properties().granularity);
+//     const PageHandle pages[] = {driver->create(), driver->create()};
+//     driver->map(address, pages);
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include <headroom/memory/stream.hpp>
@@ -18,19 +19,21 @@ namespace headroom {
 
 struct DriverProperties {
     std::string name;               ///< for messages: "host", "simulated host", ...
-    std::size_t granularity = 0;    ///< bytes; sizes and addresses of pages are multiples of it
+    std::size_t granularity = 0;    ///< bytes of a page; addresses of pages are multiples of it
     std::size_t alignment = 0;      ///< bytes; what every block handed out is aligned to and rounded up to
     std::size_t total_bytes = 0;    ///< physical memory of the device
-    std::size_t address_bytes = 0;  ///< how much address space one DeviceMemory reserves
-    bool touchable = true;          ///< false: addresses must never be read or written (a simulated device)
+    std::size_t address_bytes = 0;  ///< how much address space one pool of blocks reserves
+    bool touchable = true;          ///< the host can read and write the addresses
+    bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream
 };
 
-/// Physical memory made by `create`; 0 is none.
+/// A page of physical memory, one granule, made by `create`; 0 is none.
 using PageHandle = std::uint64_t;
 /// A point in a stream's work; 0 is none.
 using EventHandle = std::uint64_t;
 
-/// Implementations need not be thread-safe: `DeviceMemory` calls under its lock.
+/// Calls that concern memory come one at a time, under `DeviceMemory`'s lock; those of events may come from several
+/// threads at once, for different streams.
 /// Errors: DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
 class Driver {
   public:
@@ -44,12 +47,15 @@ class Driver {
     virtual std::byte* reserve(std::size_t bytes) = 0;
     virtual void release(std::byte* address, std::size_t bytes) noexcept = 0;
 
-    /// Takes `bytes` of physical memory, a multiple of the granularity; 0 if there is not enough.
-    virtual PageHandle create(std::size_t bytes) = 0;
+    /// Takes one granule of physical memory; 0 if there is none left.
+    virtual PageHandle create() = 0;
     virtual void destroy(PageHandle page) noexcept = 0;
-    /// Puts the memory of `page` behind [address, address + bytes), which must be reserved and unmapped.
-    virtual void map(std::byte* address, PageHandle page, std::size_t bytes) = 0;
-    virtual void unmap(std::byte* address, std::size_t bytes) noexcept = 0;
+    /// Puts the pages, one after the other, behind the addresses from `address` on, which must be reserved and
+    /// unmapped. Nothing is mapped if it throws.
+    virtual void map(std::byte* address, std::span<const PageHandle> pages) = 0;
+    /// Takes `count` pages away from behind the addresses from `address` on; they may be mapped elsewhere, contents are
+    /// lost. No work that uses them may be under way.
+    virtual void unmap(std::byte* address, std::size_t count) noexcept = 0;
 
     /// Page-locked host memory that the device can copy from and to directly; null if there is not enough.
     virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
@@ -63,6 +69,7 @@ class Driver {
     virtual void wait(StreamId stream, EventHandle event) = 0;
     /// Makes the host wait for the event.
     virtual void synchronize(EventHandle event) = 0;
+    /// The event is needed no more; waits that were asked for stay in force.
     virtual void destroy_event(EventHandle event) noexcept = 0;
 };
 
@@ -71,12 +78,12 @@ std::unique_ptr<Driver> make_host_driver();
 
 struct SimulatedOptions {
     DriverProperties properties;          ///< of the device that it stands for
-    std::int64_t fail_create_after = -1;  ///< successful calls of `create` before it returns 0 for ever; -1 never
-    std::int64_t event_latency = 0;       ///< ticks of the simulated clock until a recorded event has passed
+    std::int64_t fail_create_after = -1;  ///< pages before `create` returns 0 for ever; -1: no such end
+    std::int64_t event_latency = 0;       ///< records on a stream until one of its events has passed
 };
 
 /// A device that exists only as figures: addresses are handed out and never touched, pages are counted against
-/// `total_bytes`, every call is one tick of a clock.
+/// `total_bytes`.
 std::unique_ptr<Driver> make_simulated_driver(SimulatedOptions options);
 
 /// A simulated driver with the host driver's properties, whose decisions therefore equal those on the host.

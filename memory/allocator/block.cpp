@@ -1,4 +1,4 @@
-#include <headroom/memory/block.hpp>
+#include <headroom/memory/allocator/block.hpp>
 
 namespace headroom {
 

@@ -1,4 +1,4 @@
-#include <headroom/memory/free_index.hpp>
+#include <headroom/memory/allocator/free_index.hpp>
 
 #include <bit>
 #include <limits>

@@ -7,7 +7,7 @@
 //     accounting.freed({Category::inputs, 0}, 100, 128);
 #include <cstddef>
 
-#include <headroom/memory/path_table.hpp>
+#include <headroom/memory/allocator/path_table.hpp>
 #include <headroom/memory/statistics.hpp>
 
 namespace headroom {

@@ -1,4 +1,4 @@
-#include <headroom/memory/arena.hpp>
+#include <headroom/memory/allocator/arena.hpp>
 
 #include <algorithm>
 #include <bit>

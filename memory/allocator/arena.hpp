@@ -12,10 +12,10 @@
 #include <memory>
 #include <vector>
 
-#include <headroom/memory/block.hpp>
+#include <headroom/memory/allocator/block.hpp>
 #include <headroom/memory/driver.hpp>
-#include <headroom/memory/free_index.hpp>
-#include <headroom/memory/page_supply.hpp>
+#include <headroom/memory/allocator/free_index.hpp>
+#include <headroom/memory/allocator/page_supply.hpp>
 
 namespace headroom {
 

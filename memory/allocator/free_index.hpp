@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/memory/block.hpp>
+#include <headroom/memory/allocator/block.hpp>
 
 namespace headroom {
 

@@ -1,8 +1,8 @@
-#include <headroom/memory/page_supply.hpp>
+#include <headroom/memory/allocator/page_supply.hpp>
 
 #include <algorithm>
 
-#include <headroom/memory/poison.hpp>
+#include <headroom/memory/allocator/poison.hpp>
 
 namespace headroom {
 

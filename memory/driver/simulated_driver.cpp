@@ -6,7 +6,7 @@
 
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/memory/host_properties.hpp>
+#include <headroom/memory/driver/host_properties.hpp>
 
 namespace headroom {
 

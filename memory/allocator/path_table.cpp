@@ -1,4 +1,4 @@
-#include <headroom/memory/path_table.hpp>
+#include <headroom/memory/allocator/path_table.hpp>
 
 #include <algorithm>
 

@@ -1,0 +1,71 @@
+#pragma once
+// What happened to a device's memory, and how it lies now: the material of reports and timelines. `DeviceMemory` keeps
+// the last so many events when asked to, and describes itself at any time; the functions that write files from this
+// are in memory/history/.
+//
+//     memory.start_history(1'000'000);
+//     train(context);
+//     const MemorySnapshot snapshot = memory.snapshot();
+//     fmt::print("{} events, {} blocks\n", snapshot.events.size(), snapshot.blocks.size());
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <headroom/memory/statistics.hpp>
+#include <headroom/memory/stream.hpp>
+#include <headroom/memory/tag.hpp>
+
+namespace headroom {
+
+/// A set of blocks that never mixes with others'; 0 is the common one.
+using PoolId = std::uint32_t;
+
+struct MemoryEvent {
+    /// Of blocks: allocate, free. Of pages: map, unmap. `out_of_memory` is a request that failed.
+    enum class Kind : std::uint8_t { allocate, free, map, unmap, out_of_memory };
+
+    std::uint64_t time = 0;      ///< nanoseconds of a steady clock
+    std::uintptr_t address = 0;  ///< 0 for a request that failed
+    std::size_t bytes = 0;       ///< as handed out
+    std::size_t requested = 0;   ///< by the caller; equals `bytes` for pages
+    std::uint32_t step = 0;      ///< calls of `begin_step` before
+    PathId path = 0;
+    StreamId stream = 0;
+    PoolId pool = 0;
+    Kind kind = Kind::allocate;
+    Category category = Category::activations;
+};
+
+/// A piece of mapped address space.
+struct BlockInfo {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    std::size_t requested = 0;  ///< 0 if not live
+    StreamId stream = 0;
+    PoolId pool = 0;
+    bool live = false;
+    Tag tag{};  ///< of a live block
+};
+
+/// A longest stretch of mapped addresses of one pool.
+struct Segment {
+    std::uintptr_t address = 0;
+    std::size_t bytes = 0;
+    PoolId pool = 0;
+};
+
+/// All sizes in bytes.
+struct MemorySnapshot {
+    std::string device;
+    std::size_t limit = 0;   ///< what may be reserved: the budget
+    std::uint64_t time = 0;  ///< nanoseconds of the clock of the events
+    MemoryStatistics statistics;
+    std::vector<std::string> paths;    ///< by PathId
+    std::vector<Segment> segments;     ///< by address
+    std::vector<BlockInfo> blocks;     ///< by address; they tile the segments
+    std::vector<MemoryEvent> events;   ///< the last ones, oldest first
+    std::uint64_t events_dropped = 0;  ///< older ones, for which there was no room
+};
+
+}  // namespace headroom

@@ -1,0 +1,34 @@
+#pragma once
+// How much memory a stretch of code takes: the peak of live bytes above what was live when it began. Scopes may be
+// nested, and several threads' scopes on one memory may overlap; each sees what all threads allocate.
+//
+//     MemoryScope scope(context.memory());
+//     train_one_step();
+//     fmt::print("the step took {} bytes\n", scope.peak());
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/memory/device_memory.hpp>
+
+namespace headroom {
+
+class MemoryScope {
+  public:
+    /// `memory` must outlive the scope.
+    explicit MemoryScope(DeviceMemory& memory);
+    ~MemoryScope();
+    MemoryScope(const MemoryScope&) = delete;
+    MemoryScope& operator=(const MemoryScope&) = delete;
+
+    /// The most bytes that were live at one time since the scope began, beyond those that were live then.
+    std::size_t peak() const;
+    /// Live bytes now beyond those at the beginning; negative if more was given back.
+    std::int64_t live() const;
+
+  private:
+    DeviceMemory& memory_;
+    std::size_t at_entry_;
+    std::uint32_t watermark_;
+};
+
+}  // namespace headroom
