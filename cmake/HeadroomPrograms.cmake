@@ -37,6 +37,7 @@ set(HEADROOM_USED_nn nn optim data)
 set(HEADROOM_USED_optim nn optim data)
 set(HEADROOM_USED_data data)
 set(HEADROOM_USED_docs nn optim data)
+set(HEADROOM_USED_traces traces)
 
 # Links what a program in the folder `library` of tests or bench may use.
 function(headroom_link_used target library)
@@ -50,6 +51,28 @@ function(headroom_link_used target library)
             target_link_libraries(${target} PRIVATE headroom_${name})
         endif()
     endforeach()
+endfunction()
+
+# bench/traces: what allocators are compared on. The library headroom_traces for tests and two programs, of which
+# replay_traces needs the memory library alone.
+function(headroom_traces)
+    set(folder ${PROJECT_SOURCE_DIR}/bench/traces)
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+    list(REMOVE_ITEM sources ${folder}/record_traces.cpp ${folder}/replay_traces.cpp)
+    add_library(headroom_traces STATIC ${sources})
+    headroom_compile_options(headroom_traces)
+    headroom_include_root(headroom_traces PUBLIC bench)
+    target_link_libraries(headroom_traces PUBLIC headroom_memory)
+    if(NOT HEADROOM_BENCH)
+        return()
+    endif()
+    foreach(name record_traces replay_traces)
+        add_executable(${name} ${folder}/${name}.cpp)
+        headroom_compile_options(${name})
+        target_link_libraries(${name} PRIVATE headroom_traces)
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/traces)
+    endforeach()
+    target_link_libraries(record_traces PRIVATE headroom)
 endfunction()
 
 # tests/support/*.cpp -> test_support, compiled against the whole stack but linking none of it: a test of memory
