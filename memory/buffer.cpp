@@ -1,5 +1,10 @@
 #include <headroom/memory/buffer.hpp>
 
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
 #include <headroom/memory/allocator/block.hpp>
 
 namespace headroom {
@@ -24,14 +29,24 @@ Buffer Buffer::wrap(void* data, std::size_t bytes, std::function<void()> deleter
     storage->data = static_cast<std::byte*>(data);
     storage->bytes = bytes;
     storage->owners = 1;
+    storage->wrapped = true;
     storage->deleter = std::move(deleter);
     return Buffer(storage.release());
+}
+
+void Buffer::record_use(StreamId stream) const {
+    if (storage_ && storage_->memory) storage_->memory->record_use(static_cast<Block*>(storage_), stream);
 }
 
 void Buffer::destroy(Storage* storage) noexcept {
     if (storage->memory) {
         storage->memory->deallocate(static_cast<Block*>(storage));
         return;
+    }
+    if (!storage->wrapped) {
+        fmt::print(stderr, "headroom: a buffer of {} bytes of {} was used after the end of its memory\n",
+                   storage->bytes, name(static_cast<Block*>(storage)->category));
+        std::abort();
     }
     const std::unique_ptr<WrappedStorage> wrapped(static_cast<WrappedStorage*>(storage));
     if (wrapped->deleter) wrapped->deleter();

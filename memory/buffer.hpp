@@ -44,6 +44,8 @@ class Buffer {
     DeviceMemory* memory() const noexcept { return storage_ ? storage_->memory : nullptr; }
     /// In whose order it is given back.
     StreamId stream() const noexcept { return storage_ ? storage_->stream : 0; }
+    /// Tells that work queued on another stream uses it; see `DeviceMemory::record_use`. Wrapped memory ignores it.
+    void record_use(StreamId stream) const;
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
 

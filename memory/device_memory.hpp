@@ -101,6 +101,7 @@ class DeviceMemory {
     std::size_t limit() const;
 
   private:
+    friend class MemoryScope;
     class Impl;
     std::unique_ptr<Impl> impl_;
 };

@@ -17,12 +17,10 @@ std::string purpose(const MemoryReport& report) {
 std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
-    const std::string advice = !report.advice.empty() ? report.advice
-                               : report.limit ? "make the batch smaller, recompute activations or raise the limit"
-                                              : "make the batch smaller or recompute activations";
     return fmt::format("out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); {}", report.device,
                        format_bytes(report.requested), purpose(report), budget,
-                       format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved), advice);
+                       format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
+                       report.advice.empty() ? advise(report) : report.advice);
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
@@ -53,12 +51,15 @@ std::string MemoryReport::text() const {
     if (limit) line(text, 2, "not reserved yet", limit - std::min(limit, s.reserved));
     line(text, 0, "Device, total", device_total);
     line(text, 2, "free", device_free);
-    line(text, 2, "of others", device_total - std::min(device_total, device_free + s.reserved));
+    line(text, 2, "of others", others());
     line(text, 2, "reserved", s.reserved);
     line(text, 4, "live", s.allocated);
     for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 6, kCategoryNames[i], s.allocated_by_category[i]);
-    line(text, 4, "cached, in free blocks", s.reserved - s.allocated);
-    line(text, 0, "Largest free block", largest_free_block);
+    line(text, 4, "cached, in free blocks", cached);
+    line(text, 4, "pending on other streams", pending);
+    line(text, 4, "held for graphs", held_for_graphs);
+    line(text, 4, "held for the plan", held_for_plan);
+    line(text, 0, "Largest obtainable block", largest_obtainable);
     line(text, 0, "Peak of live bytes", s.peak_allocated);
     text += "Live bytes by module path\n";
     std::size_t listed = 0;
@@ -67,7 +68,12 @@ std::string MemoryReport::text() const {
         listed += bytes;
     }
     line(text, 2, "(all others)", s.allocated - listed);
+    text += fmt::format("What would help: {}.\n", advice.empty() ? advise(*this) : advice);
     return text;
+}
+
+std::size_t MemoryReport::others() const noexcept {
+    return device_total - std::min(device_total, device_free + statistics.reserved);
 }
 
 OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {}

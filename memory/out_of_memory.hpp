@@ -13,24 +13,44 @@
 
 namespace headroom {
 
-/// All sizes in bytes.
+/// Modules whose paths differ in a number, such as "blocks.*": what a policy on that pattern would reach.
+struct RepeatedModules {
+    std::string pattern;
+    std::size_t count = 0;  ///< of different numbers
+    std::size_t bytes = 0;  ///< live, in and below these modules
+};
+
+/// All sizes in bytes. device_total = device_free + others() + reserved;
+/// reserved = live + cached + pending + held_for_graphs + held_for_plan, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
     std::size_t requested = 0;  ///< by the call that failed
     std::size_t rounded = 0;    ///< the same, rounded to the allocator's size
     Tag tag{};                  ///< what it was for
     std::string path;           ///< module path of the request
-    std::size_t limit = 0;      ///< the budget; 0 if none was set
+    std::size_t limit = 0;      ///< what may be reserved, if a limit was set; else 0
     std::size_t device_total = 0;
     std::size_t device_free = 0;
     MemoryStatistics statistics;
-    std::size_t largest_free_block = 0;
+    std::size_t cached = 0;              ///< free for the request's stream, but in pieces or too little
+    std::size_t pending = 0;             ///< given back, but work of other streams may still use it
+    std::size_t held_for_graphs = 0;     ///< free, in open private pools
+    std::size_t held_for_plan = 0;       ///< free, in the room of the learned plan
+    std::size_t largest_free_block = 0;  ///< that lies there as it is
+    std::size_t largest_obtainable = 0;  ///< largest request that would have been granted
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
-    std::string advice;  ///< what would fit, from somebody who knows the program; empty: general advice
+    std::vector<RepeatedModules> repeated;                           ///< descending by bytes
+    std::string advice;  ///< what would fit; from somebody who knows the program, else from `advise`
 
+    /// What the device's memory is used for outside of this allocator.
+    std::size_t others() const noexcept;
     /// Several lines, for a person.
     std::string text() const;
 };
+
+/// What would help, computed from the report's figures: by how much the micro-batch is too large, and what recomputing
+/// repeated modules would free.
+std::string advise(const MemoryReport& report);
 
 class OutOfMemory : public Error {
   public:

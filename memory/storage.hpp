@@ -16,10 +16,11 @@ class DeviceMemory;
 struct Storage {
     std::byte* data = nullptr;
     std::size_t bytes = 0;           ///< as requested
-    DeviceMemory* memory = nullptr;  ///< whom to give it back to; null for wrapped memory
+    DeviceMemory* memory = nullptr;  ///< whom to give it back to; null for wrapped memory, and once that is gone
     std::uint32_t owners = 0;
     std::uint32_t version = 0;
     StreamId stream = 0;
+    bool wrapped = false;  ///< memory of somebody else
 };
 
 }  // namespace headroom

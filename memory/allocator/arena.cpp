@@ -1,173 +1,146 @@
 #include <headroom/memory/allocator/arena.hpp>
 
 #include <algorithm>
-#include <bit>
+
+#include <headroom/memory/allocator/poison.hpp>
 
 namespace headroom {
 
-namespace {
-
-constexpr std::uint64_t bit(StreamId stream) { return std::uint64_t{1} << stream; }
-
-/// Destroys an event when the scope ends: a wait that was asked for stays in force.
-class ScopedEvent {
-  public:
-    ScopedEvent(Driver& driver, StreamId stream) : driver_(driver), event_(driver.record(stream)) {}
-    ~ScopedEvent() { driver_.destroy_event(event_); }
-    ScopedEvent(const ScopedEvent&) = delete;
-    ScopedEvent& operator=(const ScopedEvent&) = delete;
-    EventHandle get() const { return event_; }
-
-  private:
-    Driver& driver_;
-    EventHandle event_;
-};
-
-}  // namespace
-
-Arena::Arena(PageSupply& supply, BlockPool& blocks)
+Arena::Arena(PageSupply& supply, BlockPool& blocks, std::uint32_t pool)
     : supply_(supply),
       blocks_(blocks),
+      pool_(pool),
       alignment_(supply.driver().properties().alignment),
-      address_bytes_(supply.driver().properties().address_bytes),
-      begin_(supply.driver().reserve(address_bytes_)) {}
+      granularity_(supply.granularity()),
+      touchable_(supply.driver().properties().touchable),
+      address_bytes_(supply.driver().properties().address_bytes / granularity_ * granularity_) {
+    indices_[kSeveral] = std::make_unique<FreeIndex>(alignment_);
+    indices_[kNone] = std::make_unique<FreeIndex>(alignment_);
+    blocks_.prepare(1);
+    begin_ = supply_.driver().reserve(address_bytes_);
+    first_ = blocks_.make();
+    first_->data = begin_;
+    first_->size = address_bytes_;
+    first_->arena = this;
+    first_->before = first_->after = nullptr;
+    first_->state = BlockState::hole;
+    add_hole(first_);
+}
 
 Arena::~Arena() {
-    supply_.decommit(begin_ + pages_.size() * supply_.granularity(), pages_.size(), pages_);
+    for (std::size_t i = 0; i < pages_.size(); ++i) {
+        std::size_t end = i;
+        while (end < pages_.size() && pages_[end] != 0) ++end;
+        if (end == i) continue;
+        std::byte* const address = begin_ + i * granularity_;
+        if (touchable_) unpoison(address, (end - i) * granularity_);
+        supply_.unmap_and_destroy(address, std::span(pages_).subspan(i, end - i));
+        i = end;
+    }
     supply_.driver().release(begin_, address_bytes_);
+    for (Block* block = first_; block;) {
+        Block* const after = block->after;
+        if (block->state != BlockState::live) blocks_.recycle(block);
+        block = after;
+    }
 }
 
-FreeIndex& Arena::index_for(std::uint64_t streams) noexcept {
-    return *indices_[std::has_single_bit(streams) ? std::countr_zero(streams) : kMaxStreams];
+FreeIndex& Arena::index_for(const Block& block) const noexcept {
+    StreamId stream = 0;
+    if (block.pending.single(stream)) return *indices_[stream];
+    return *indices_[block.pending.empty() ? kNone : kSeveral];
 }
+
+void Arena::insert(Block* block) noexcept {
+    block->state = BlockState::free;
+    index_for(*block).insert(block);
+}
+
+void Arena::remove(Block* block) noexcept { index_for(*block).remove(block); }
 
 Block* Arena::find(std::size_t size, StreamId stream) const noexcept {
-    if (const auto& own = indices_[stream]) {
-        if (Block* block = own->find(size)) return block;
-    }
-    return find_elsewhere(size);
-}
-
-Block* Arena::find_elsewhere(std::size_t size) const noexcept {
+    Block* const own = indices_[stream] ? indices_[stream]->find(size) : nullptr;
+    Block* const nobodys = indices_[kNone]->find(size);
+    if (own && nobodys) return own->size <= nobodys->size ? own : nobodys;
+    if (own || nobodys) return own ? own : nobodys;
+    Block* best = nullptr;
     for (const auto& index : indices_) {
-        if (!index) continue;
-        if (Block* block = index->find_any(size)) return block;
+        Block* const block = index ? index->find_any(size) : nullptr;
+        if (block && (!best || block->size < best->size)) best = block;
     }
-    return nullptr;
+    return best;
 }
 
-void Arena::wait_for_others(const Block& block, StreamId stream) {
-    // The event is recorded now, not when the block was given back: later than needed, hence correct, and a program
-    // with one stream never records any.
-    for (std::uint64_t others = block.streams & ~bit(stream); others; others &= others - 1) {
-        const ScopedEvent event(supply_.driver(), static_cast<StreamId>(std::countr_zero(others)));
-        supply_.driver().wait(stream, event.get());
-    }
-}
-
-Block* Arena::take(std::size_t size, StreamId stream) {
-    Block* block = find(size, stream);
-    if (!block) return nullptr;
-    if (block->streams != bit(stream)) {
-        if (!indices_[stream]) indices_[stream] = std::make_unique<FreeIndex>(alignment_);
-        wait_for_others(*block, stream);
-    }
-    index_for(block->streams).remove(block);
-    if (block->size > size) split(block, size);
-    block->streams = bit(stream);
+void Arena::take(Block* block, std::size_t size, StreamId stream) noexcept {
+    remove(block);
+    if (block->size > size) insert(split(block, size));
+    block->pending.clear();
     block->stream = stream;
-    block->live = true;
-    return block;
+    block->state = BlockState::live;
 }
 
-void Arena::split(Block* block, std::size_t size) noexcept {
+void Arena::give_back(Block* block) noexcept { insert(merge(block)); }
+
+Block* Arena::split(Block* block, std::size_t size) noexcept {
     Block* rest = blocks_.make();
     rest->data = block->data + size;
     rest->size = block->size - size;
     rest->arena = this;
-    rest->streams = block->streams;
+    rest->pending = block->pending;
+    rest->state = block->state;
     rest->before = block;
     rest->after = block->after;
-    if (rest->after) {
-        rest->after->before = rest;
-    } else {
-        last_ = rest;
-    }
+    if (rest->after) rest->after->before = rest;
     block->after = rest;
     block->size = size;
-    index_for(rest->streams).insert(rest);
+    return rest;
 }
 
-void Arena::merge_with_next(Block* block) noexcept {
+void Arena::absorb_next(Block* block) noexcept {
     Block* next = block->after;
     block->size += next->size;
-    block->streams |= next->streams;
+    block->pending.merge(next->pending);
     block->after = next->after;
-    if (block->after) {
-        block->after->before = block;
-    } else {
-        last_ = block;
-    }
+    if (block->after) block->after->before = block;
     blocks_.recycle(next);
 }
 
-void Arena::give_back(Block* block) noexcept {
-    block->live = false;
-    if (Block* after = block->after; after && !after->live) {
-        index_for(after->streams).remove(after);
-        merge_with_next(block);
+Block* Arena::merge(Block* block) noexcept {
+    if (Block* after = block->after; after && after->state == BlockState::free) {
+        remove(after);
+        absorb_next(block);
     }
-    if (Block* before = block->before; before && !before->live) {
-        index_for(before->streams).remove(before);
-        block = before;
-        merge_with_next(block);
+    if (Block* before = block->before; before && before->state == BlockState::free) {
+        remove(before);
+        absorb_next(before);
+        return before;
     }
-    index_for(block->streams).insert(block);
+    return block;
 }
 
-bool Arena::grow(std::size_t size, StreamId stream) {
-    if (!indices_[stream]) indices_[stream] = std::make_unique<FreeIndex>(alignment_);
-    if (!indices_[kMaxStreams]) indices_[kMaxStreams] = std::make_unique<FreeIndex>(alignment_);
-    const std::size_t tail = last_ && !last_->live ? last_->size : 0;
-    if (size <= tail) return true;
-    const std::size_t granularity = supply_.granularity();
-    const std::size_t committed = pages_.size() * granularity;
-    const std::size_t missing = size - tail;
-    if (missing > address_bytes_ - committed) return false;
-    const std::size_t count = (missing + granularity - 1) / granularity;
-    if (count > (address_bytes_ - committed) / granularity) return false;
-    if (!supply_.commit(begin_ + committed, count, pages_)) return false;
-
-    Block* fresh = blocks_.make();
-    fresh->data = begin_ + committed;
-    fresh->size = count * granularity;
-    fresh->arena = this;
-    fresh->streams = bit(stream);
-    fresh->before = last_;
-    fresh->after = nullptr;
-    if (last_) last_->after = fresh;
-    last_ = fresh;
-    give_back(fresh);
-    return true;
-}
-
-std::size_t Arena::trim() noexcept {
-    if (!last_ || last_->live) return 0;
-    const std::size_t granularity = supply_.granularity();
-    const std::size_t bytes = last_->size / granularity * granularity;
-    if (bytes == 0) return 0;
-    index_for(last_->streams).remove(last_);
-    supply_.decommit(begin_ + pages_.size() * granularity, bytes / granularity, pages_);
-    last_->size -= bytes;
-    if (last_->size > 0) {
-        index_for(last_->streams).insert(last_);
-    } else {
-        Block* gone = last_;
-        last_ = gone->before;
-        if (last_) last_->after = nullptr;
-        blocks_.recycle(gone);
+void Arena::dissolve(Block* held, const std::vector<Block*>& live) noexcept {
+    std::vector<Block*>::const_iterator next = live.begin();
+    Block* rest = held;  // what is not yet cut
+    while (rest && next != live.end()) {
+        Block* const block = *next++;
+        Block* gap = nullptr;
+        if (block->data > rest->data) {
+            gap = rest;
+            rest = split(gap, static_cast<std::size_t>(block->data - gap->data));
+        }
+        // The record of the live block takes the place of the front of `rest`.
+        Block* const tail = rest->size > block->size ? split(rest, block->size) : nullptr;
+        block->before = rest->before;
+        block->after = rest->after;
+        block->arena = this;
+        if (block->before) block->before->after = block;
+        if (block->after) block->after->before = block;
+        if (first_ == rest) first_ = block;
+        blocks_.recycle(rest);
+        if (gap) give_back(gap);
+        rest = tail;
     }
-    return bytes;
+    if (rest) give_back(rest);
 }
 
 std::size_t Arena::largest_free() const noexcept {

@@ -1,21 +1,24 @@
 #pragma once
-// One reserved address range and the blocks that tile its committed part. Blocks are split when taken and merged with
-// free neighbours when given back; the range grows at its end, starting with the free block that lies there. A free
-// block remembers on which streams work may still use it. Internal to memory/; not thread-safe.
+// One reserved address range and the blocks that tile it: live ones, free ones, and holes, behind which there is no
+// memory. Blocks are split when taken and merged with free neighbours when given back. Pages are put into holes where
+// that takes the fewest, and can be taken out of free blocks again. Knows nothing of other streams' progress: who takes
+// a block waits for what is pending there. Internal to memory/; not thread-safe.
 //
 //     Arena arena(supply, blocks);
-//     Block* block = arena.take(4096, 0);
-//     if (!block && arena.grow(4096, 0)) block = arena.take(4096, 0);
+//     Block* block = arena.find(4096, 0);
+//     if (block) arena.take(block, 4096, 0);
 //     arena.give_back(block);
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <headroom/memory/allocator/block.hpp>
-#include <headroom/memory/driver.hpp>
 #include <headroom/memory/allocator/free_index.hpp>
 #include <headroom/memory/allocator/page_supply.hpp>
+#include <headroom/memory/driver.hpp>
 
 namespace headroom {
 
@@ -23,44 +26,99 @@ class Arena {
   public:
     static constexpr StreamId kMaxStreams = 64;
 
-    /// Reserves the driver's `address_bytes`. Errors: DeviceError.
-    Arena(PageSupply& supply, BlockPool& blocks);
+    /// Reserves the driver's `address_bytes`. Errors: DeviceError, std::bad_alloc.
+    Arena(PageSupply& supply, BlockPool& blocks, std::uint32_t pool);
     /// Gives all pages back, whether their blocks are live or not.
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    /// A block of exactly `size` bytes, marked live, that `stream` may use at once: it was made to wait for what other
-    /// streams still do there. Blocks of the stream itself are preferred. Null if nothing fits. Two records must have
-    /// been prepared. Errors: DeviceError, nothing has changed then.
-    Block* take(std::size_t size, StreamId stream);
+    std::uint32_t pool() const noexcept { return pool_; }
+
+    /// Must have been called for every stream that takes blocks here. Errors: std::bad_alloc.
+    void prepare(StreamId stream) {
+        if (!indices_[stream]) indices_[stream] = std::make_unique<FreeIndex>(alignment_);
+    }
+    /// A free block of at least `size` bytes: one that no stream but this one may still use, if there is any.
+    Block* find(std::size_t size, StreamId stream) const noexcept;
+    /// Makes the free block live with exactly `size` bytes. One record must have been prepared.
+    void take(Block* block, std::size_t size, StreamId stream) noexcept;
+    /// Makes a live, held or cached block free; its `pending` says who may still use it.
     void give_back(Block* block) noexcept;
+    /// Cuts a held block into pieces: `live` blocks, by address, stay live inside of it, all else becomes free. Two
+    /// records for each and one more must have been prepared.
+    void dissolve(Block* held, const std::vector<Block*>& live) noexcept;
 
-    /// Commits pages until the range ends in a free block of at least `size` bytes; false, with nothing changed, if
-    /// they can't be had. One record must have been prepared. Errors: DeviceError.
-    bool grow(std::size_t size, StreamId stream);
-    /// Gives pages without live blocks at the end of the range back; returns bytes.
-    std::size_t trim() noexcept;
+    /// Where to put pages so that a free block of some size comes to be.
+    struct Extension {
+        Block* hole = nullptr;
+        std::size_t pages = 0;
+        bool uses_before = false;  ///< the free block before the hole will be part of it
+        bool uses_after = false;   ///< and the one after it; if not the one before, pages go to the hole's end
+        bool uses(const Block* block) const noexcept {
+            return (uses_before && block == hole->before) || (uses_after && block == hole->after);
+        }
+    };
+    /// The one that takes the fewest pages, the lowest address of those; none if no hole is large enough.
+    std::optional<Extension> best_extension(std::size_t size) const noexcept;
+    /// Does it with spare pages of the supply, of which there must be enough; the new memory is pending on nobody. Two
+    /// records must have been prepared. Errors: DeviceError, std::bad_alloc; nothing has changed.
+    void extend(const Extension& extension);
 
+    /// Calls wait(block) for free blocks with whole pages, except those that `kept` uses, and moves their pages into
+    /// the supply, until there are `count` more. Errors: what `wait` throws, std::bad_alloc; all is consistent.
+    void gather(std::size_t count, const Extension* kept, const std::function<void(Block&)>& wait);
+    /// Whole pages in free blocks, except those that `kept` uses.
+    std::size_t free_pages(const Extension* kept) noexcept;
+
+    /// The largest block that could be had with `pages` spare pages and, if they may be moved, those in free blocks.
+    std::size_t largest_obtainable(std::size_t pages, bool may_move) noexcept;
     std::size_t largest_free() const noexcept;
+    /// Bytes of mapped pages.
+    std::size_t mapped() const noexcept { return mapped_; }
+    /// Calls visit(block) in the order of addresses, holes included.
+    template <class Visit>
+    void for_each(Visit&& visit) const {
+        for (const Block* block = first_; block; block = block->after) visit(*block);
+    }
 
   private:
-    FreeIndex& index_for(std::uint64_t streams) noexcept;
-    Block* find(std::size_t size, StreamId stream) const noexcept;
-    Block* find_elsewhere(std::size_t size) const noexcept;
-    void wait_for_others(const Block& block, StreamId stream);
-    void split(Block* block, std::size_t size) noexcept;
-    void merge_with_next(Block* block) noexcept;
+    FreeIndex& index_for(const Block& block) const noexcept;
+    void insert(Block* block) noexcept;
+    void remove(Block* block) noexcept;
+    /// Cuts `block` so that it has `size` bytes and returns the rest, of the same state, in no index.
+    Block* split(Block* block, std::size_t size) noexcept;
+    void absorb_next(Block* block) noexcept;
+    /// Merges a free block with its free neighbours, a hole with holes; returns what it has become, in no index.
+    Block* merge(Block* block) noexcept;
+    /// Addresses of the whole pages inside of a block, as granules from the arena's begin.
+    struct Granules {
+        std::size_t first = 0;
+        std::size_t count = 0;
+    };
+    Granules granules(const Block& block) const noexcept;
+    std::optional<Extension> extension_into(Block* hole, std::size_t size) const noexcept;
+    std::size_t obtainable_at(const Block& hole, std::size_t pages, bool may_move) const noexcept;
+    void take_pages_out(Block* block, Granules taken);
+    void add_hole(Block* hole) noexcept;
+    void remove_hole(Block* hole) noexcept;
 
     PageSupply& supply_;
     BlockPool& blocks_;
+    const std::uint32_t pool_;
     const std::size_t alignment_;
+    const std::size_t granularity_;
+    const bool touchable_;
     const std::size_t address_bytes_;
-    std::byte* const begin_;
-    std::vector<PageHandle> pages_;  ///< in address order, one granule each, from `begin_` without gaps
-    Block* last_ = nullptr;          ///< the block that ends the committed part
-    /// Free blocks by the one stream that used them; the last index is for those that several used.
-    std::array<std::unique_ptr<FreeIndex>, kMaxStreams + 1> indices_;
+    std::byte* begin_;
+    std::vector<PageHandle> pages_;  ///< by granule from `begin_`; 0: not mapped
+    std::size_t mapped_ = 0;
+    Block* first_ = nullptr;
+    Block* holes_ = nullptr;  ///< a list through `next` and `previous`
+    /// Free blocks: by the one stream that may still use them; then those of several streams; then those of none.
+    static constexpr std::size_t kSeveral = kMaxStreams;
+    static constexpr std::size_t kNone = kMaxStreams + 1;
+    std::array<std::unique_ptr<FreeIndex>, kMaxStreams + 2> indices_;
 };
 
 }  // namespace headroom

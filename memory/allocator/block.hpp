@@ -1,6 +1,6 @@
 #pragma once
-// The allocator's record of a piece of its address range, live or free. Records lie beside the memory that they
-// describe, never in it, since a device's memory can't be read by the host. Internal to memory/.
+// The allocator's record of a piece of its address range. Records lie beside the memory that they describe, never in
+// it, since a device's memory can't be read by the host. Internal to memory/.
 //
 //     BlockPool pool;
 //     pool.prepare(1);                // may throw std::bad_alloc
@@ -8,9 +8,8 @@
 //     pool.recycle(block);
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <vector>
 
+#include <headroom/memory/allocator/pending.hpp>
 #include <headroom/memory/storage.hpp>
 #include <headroom/memory/tag.hpp>
 
@@ -18,45 +17,75 @@ namespace headroom {
 
 class Arena;
 
-struct alignas(64) Block : Storage {
-    bool live = false;
-    Category category{};
-    PathId path = 0;
-    std::size_t size = 0;     ///< bytes, a multiple of the driver's alignment
-    Block* before = nullptr;  ///< neighbours by address, live or free
-    Block* after = nullptr;
-    Arena* arena = nullptr;
-    std::uint64_t streams = 0;  ///< bit s: work on stream s may still use these bytes
-    Block* previous_free = nullptr;
-    Block* next_free = nullptr;
+enum class BlockState : std::uint8_t {
+    unused,  ///< the record describes nothing
+    hole,    ///< addresses without memory
+    free,
+    cached,  ///< given back, and kept aside for the next request of the same size on its stream
+    live,
+    held,  ///< taken by the allocator itself: the room of a plan
 };
 
-/// Owns all records and hands out unused ones; memory for them only ever grows.
+/// The first cache line is all that a hit touches.
+struct alignas(64) Block : Storage {
+    BlockState state = BlockState::unused;
+    Category category{};
+    bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
+    PathId path = 0;
+    std::uint32_t slot = 0;  ///< of a live block that a plan has placed: its number + 1
+    std::size_t size = 0;    ///< bytes, a multiple of the driver's alignment
+    Block* next = nullptr;   ///< in a list of free, cached or unused blocks
+
+    Block* previous = nullptr;
+    Block* before = nullptr;  ///< neighbours by address
+    Block* after = nullptr;
+    Arena* arena = nullptr;
+    PendingSet pending;
+};
+static_assert(sizeof(Block) == 128);
+
+/// Owns all records, in one stretch of addresses, so that a pointer can be told from a stranger's. Its memory grows
+/// only.
 class BlockPool {
   public:
-    /// The next `count` calls of `make` (at most kSlab) won't need memory. Errors: std::bad_alloc.
+    /// Errors: std::bad_alloc if there is no address space.
+    BlockPool();
+    ~BlockPool();
+    BlockPool(const BlockPool&) = delete;
+    BlockPool& operator=(const BlockPool&) = delete;
+
+    /// The next `count` calls of `make` won't need memory. Errors: std::bad_alloc.
     void prepare(std::size_t count) {
-        if (unused_ < count) add_slab();
+        if (unused_ < count) add(count);
     }
     Block* make() noexcept {
         Block* block = first_;
-        first_ = block->next_free;
+        first_ = block->next;
         --unused_;
-        block->next_free = nullptr;
+        block->next = nullptr;
         return block;
     }
-    void recycle(Block* block) noexcept {
-        block->live = false;
-        block->next_free = first_;
-        first_ = block;
-        ++unused_;
+    void recycle(Block* block) noexcept;
+
+    /// Whether this is the address of one of the records.
+    bool contains(const Block* block) const noexcept {
+        const auto offset = reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(begin_);
+        return offset < made_ * sizeof(Block) && offset % sizeof(Block) == 0;
     }
+    /// Calls visit(block) for every record, used or not.
+    template <class Visit>
+    void for_each(Visit&& visit) {
+        for (std::size_t i = 0; i < made_; ++i) visit(begin_[i]);
+    }
+    /// The records stay for ever: somebody still points at them.
+    void abandon() noexcept { begin_ = nullptr; }
 
   private:
-    static constexpr std::size_t kSlab = 256;
-    void add_slab();
+    void add(std::size_t count);
 
-    std::vector<std::unique_ptr<Block[]>> slabs_;
+    Block* begin_ = nullptr;
+    std::size_t capacity_ = 0;  ///< records for which there are addresses
+    std::size_t made_ = 0;
     Block* first_ = nullptr;
     std::size_t unused_ = 0;
 };

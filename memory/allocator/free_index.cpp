@@ -17,30 +17,30 @@ FreeIndex::Class FreeIndex::class_of(std::size_t size) const noexcept {
 void FreeIndex::insert(Block* block) noexcept {
     const auto [row, column] = class_of(block->size);
     Block*& head = heads_[row][column];
-    block->previous_free = nullptr;
-    block->next_free = head;
-    if (head) head->previous_free = block;
+    block->previous = nullptr;
+    block->next = head;
+    if (head) head->previous = block;
     head = block;
     columns_[row] |= std::uint64_t{1} << column;
     rows_ |= std::uint64_t{1} << row;
 }
 
 void FreeIndex::remove(Block* block) noexcept {
-    if (block->next_free) block->next_free->previous_free = block->previous_free;
-    if (block->previous_free) {
-        block->previous_free->next_free = block->next_free;
+    if (block->next) block->next->previous = block->previous;
+    if (block->previous) {
+        block->previous->next = block->next;
         return;
     }
     const auto [row, column] = class_of(block->size);
-    heads_[row][column] = block->next_free;
-    if (block->next_free) return;
+    heads_[row][column] = block->next;
+    if (block->next) return;
     columns_[row] &= ~(std::uint64_t{1} << column);
     if (!columns_[row]) rows_ &= ~(std::uint64_t{1} << row);
 }
 
 Block* FreeIndex::best_of(Class c, std::size_t size, int probes) const noexcept {
     Block* best = nullptr;
-    for (Block* block = heads_[c.row][c.column]; block && probes-- > 0; block = block->next_free) {
+    for (Block* block = heads_[c.row][c.column]; block && probes-- > 0; block = block->next) {
         if (block->size == size) return block;
         if (block->size > size && (!best || block->size < best->size)) best = block;
     }
@@ -75,7 +75,7 @@ Block* FreeIndex::largest() const noexcept {
     const auto row = static_cast<unsigned>(std::bit_width(rows_)) - 1;
     const auto column = static_cast<unsigned>(std::bit_width(columns_[row])) - 1;
     Block* best = heads_[row][column];
-    for (Block* block = best; block; block = block->next_free) {
+    for (Block* block = best; block; block = block->next) {
         if (block->size > best->size) best = block;
     }
     return best;

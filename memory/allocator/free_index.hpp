@@ -28,6 +28,22 @@ class FreeIndex {
     Block* find(std::size_t size) const noexcept;
     /// As `find`, and looks at all of the request's own class: null means that no block fits. Linear in that class.
     Block* find_any(std::size_t size) const noexcept;
+    /// Calls visit(block) for all blocks of at least `size` bytes, smaller size classes first. They may be removed, and
+    /// smaller ones inserted, meanwhile; stops when visit returns false.
+    template <class Visit>
+    void for_each_from(std::size_t size, Visit&& visit) {
+        const Class first = class_of(size);
+        for (unsigned row = first.row; row < kRows; ++row) {
+            if (!(rows_ >> row & 1)) continue;
+            for (unsigned column = row == first.row ? first.column : 0; column < kColumns; ++column) {
+                for (Block* block = heads_[row][column]; block;) {
+                    Block* const next = block->next;
+                    if (block->size >= size && !visit(block)) return;
+                    block = next;
+                }
+            }
+        }
+    }
     /// The largest block; null if there is none. Linear in the number of blocks of the topmost class.
     Block* largest() const noexcept;
 

@@ -2,62 +2,61 @@
 
 #include <algorithm>
 
-#include <headroom/memory/allocator/poison.hpp>
-
 namespace headroom {
 
-PageSupply::PageSupply(Driver& driver, std::size_t budget)
-    : driver_(driver),
-      granularity_(driver.properties().granularity),
-      budget_(budget),
-      touchable_(driver.properties().touchable) {}
-
-bool PageSupply::commit_one(std::byte* address, std::vector<PageHandle>& pages) {
-    const PageHandle page = driver_.create(granularity_);
-    ++driver_calls_;
-    if (!page) return false;
-    try {
-        driver_.map(address, page, granularity_);
-    } catch (...) {
-        driver_.destroy(page);
-        throw;
+bool PageSupply::provide(std::size_t count) {
+    if (spare_.size() >= count) return true;
+    spare_.reserve(count);
+    while (spare_.size() < count) {
+        if (left() == 0) return false;
+        ++driver_calls_;
+        const PageHandle page = driver_.create();
+        if (!page) return false;
+        spare_.push_back(page);
+        reserved_ += granularity_;
+        peak_reserved_ = std::max(peak_reserved_, reserved_);
     }
-    ++driver_calls_;
-    pages.push_back(page);
-    reserved_ += granularity_;
-    if (touchable_) poison(address, granularity_);
     return true;
 }
 
-bool PageSupply::commit(std::byte* address, std::size_t count, std::vector<PageHandle>& pages) {
-    if (count > (budget_ - reserved_) / granularity_) return false;
-    if (pages.capacity() < pages.size() + count) pages.reserve(std::max(pages.size() + count, 2 * pages.size()));
-    std::size_t done = 0;
-    const auto undo = [&] { decommit(address + done * granularity_, done, pages); };
-    try {
-        while (done < count && commit_one(address + done * granularity_, pages)) ++done;
-    } catch (...) {
-        undo();
-        throw;
-    }
-    if (done < count) {
-        undo();
-        return false;
-    }
-    peak_reserved_ = std::max(peak_reserved_, reserved_);
-    return true;
+void PageSupply::map(std::byte* address, std::span<PageHandle> pages) {
+    const std::span<const PageHandle> taken(spare_.end() - static_cast<std::ptrdiff_t>(pages.size()), spare_.end());
+    ++driver_calls_;
+    driver_.map(address, taken);
+    std::copy(taken.begin(), taken.end(), pages.begin());
+    spare_.resize(spare_.size() - pages.size());
+    if (observer_) observer_(true, address, pages.size() * granularity_);
 }
 
-void PageSupply::decommit(std::byte* end, std::size_t count, std::vector<PageHandle>& pages) noexcept {
-    for (std::size_t i = 0; i < count; ++i) {
-        end -= granularity_;
-        if (touchable_) unpoison(end, granularity_);
-        driver_.unmap(end, granularity_);
-        driver_.destroy(pages.back());
-        driver_calls_ += 2;
-        pages.pop_back();
-        reserved_ -= granularity_;
-    }
+void PageSupply::unmap_only(std::byte* address, std::size_t count) noexcept {
+    ++driver_calls_;
+    driver_.unmap(address, count);
+    if (observer_) observer_(false, address, count * granularity_);
+}
+
+void PageSupply::unmap(std::byte* address, std::span<PageHandle> pages) noexcept {
+    unmap_only(address, pages.size());
+    spare_.insert(spare_.end(), pages.begin(), pages.end());
+    std::fill(pages.begin(), pages.end(), 0);
+}
+
+void PageSupply::unmap_and_destroy(std::byte* address, std::span<PageHandle> pages) noexcept {
+    unmap_only(address, pages.size());
+    for (PageHandle& page : pages) destroy(page);
+    std::fill(pages.begin(), pages.end(), 0);
+}
+
+std::size_t PageSupply::destroy_spare() noexcept {
+    const std::size_t bytes = spare_.size() * granularity_;
+    for (const PageHandle page : spare_) destroy(page);
+    spare_.clear();
+    return bytes;
+}
+
+void PageSupply::destroy(PageHandle page) noexcept {
+    ++driver_calls_;
+    driver_.destroy(page);
+    reserved_ -= granularity_;
 }
 
 }  // namespace headroom

@@ -11,15 +11,16 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/driver.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/memory/driver/host_properties.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  // a huge page of x86-64
-constexpr std::size_t kAlignment = 64;                      // a cache line, and the widest vector register
+constexpr std::size_t kAddressesPerByte = 4;
+constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
 
 [[noreturn]] void fail(std::string_view call, std::size_t bytes) {
     throw DeviceError(fmt::format("host memory: {} of {} bytes failed: {}; check ulimit -v and vm.overcommit_memory",
@@ -41,7 +42,7 @@ std::size_t physical_bytes() {
     return std::min(machine, group);
 }
 
-/// A page of the host has no identity before it is mapped, so that its handle is its size.
+/// A page of the host has no identity before it is mapped, so that all handles are alike.
 class HostDriver final : public Driver {
   public:
     const DriverProperties& properties() const override { return properties_; }
@@ -68,20 +69,22 @@ class HostDriver final : public Driver {
     }
     void release(std::byte* address, std::size_t bytes) noexcept override { munmap(address, bytes); }
 
-    PageHandle create(std::size_t bytes) override {
-        if (bytes > left()) return 0;
-        created_ += bytes;
-        return bytes;
+    PageHandle create() override {
+        if (kGranularity > left()) return 0;
+        created_ += kGranularity;
+        return 1;
     }
-    void destroy(PageHandle page) noexcept override { created_ -= page; }
+    void destroy(PageHandle) noexcept override { created_ -= kGranularity; }
 
-    void map(std::byte* address, PageHandle, std::size_t bytes) override {
+    void map(std::byte* address, std::span<const PageHandle> pages) override {
+        const std::size_t bytes = pages.size() * kGranularity;
         if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) fail("map", bytes);
         // Tensors are read and written as a whole; without huge pages the processor misses its translation cache. A
         // kernel that has none refuses, which costs speed only.
         madvise(address, bytes, MADV_HUGEPAGE);
     }
-    void unmap(std::byte* address, std::size_t bytes) noexcept override {
+    void unmap(std::byte* address, std::size_t count) noexcept override {
+        const std::size_t bytes = count * kGranularity;
         // Splitting a range may fail when the process has too many; its pages go all the same.
         if (mmap(address, bytes, PROT_NONE, kReserved | MAP_FIXED, -1, 0) == MAP_FAILED) {
             madvise(address, bytes, MADV_DONTNEED);
@@ -117,8 +120,10 @@ DriverProperties host_properties() {
     properties.granularity = kGranularity;
     properties.alignment = kAlignment;
     properties.total_bytes = physical_bytes();
-    properties.address_bytes = (properties.total_bytes + kGranularity - 1) / kGranularity * kGranularity;
+    // Pages move to new addresses when the free ones lie scattered; addresses cost nothing.
+    properties.address_bytes = kAddressesPerByte * (properties.total_bytes / kGranularity * kGranularity);
     properties.touchable = true;
+    properties.synchronous = true;
     return properties;
 }
 

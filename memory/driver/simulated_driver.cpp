@@ -1,12 +1,13 @@
+#include <array>
+#include <atomic>
 #include <bit>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <headroom/memory/driver.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/memory/driver/host_properties.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -32,77 +33,60 @@ class SimulatedDriver final : public Driver {
     std::size_t free_bytes() const override { return options_.properties.total_bytes - created_; }
 
     std::byte* reserve(std::size_t bytes) override {
-        tick();
         const std::size_t granularity = options_.properties.granularity;
         const std::uintptr_t address = next_address_;
         // A granule of nothing in between: ranges never touch each other.
         next_address_ += (bytes + granularity - 1) / granularity * granularity + granularity;
         return reinterpret_cast<std::byte*>(address);
     }
-    void release(std::byte*, std::size_t) noexcept override { tick(); }
+    void release(std::byte*, std::size_t) noexcept override {}
 
-    PageHandle create(std::size_t bytes) override {
-        tick();
-        if (bytes > free_bytes()) return 0;
+    PageHandle create() override {
+        if (options_.properties.granularity > free_bytes()) return 0;
         if (options_.fail_create_after >= 0 && creations_ >= options_.fail_create_after) return 0;
         ++creations_;
-        created_ += bytes;
-        sizes_.emplace(++last_page_, bytes);
-        return last_page_;
+        created_ += options_.properties.granularity;
+        return static_cast<PageHandle>(creations_);
     }
-    void destroy(PageHandle page) noexcept override {
-        tick();
-        const auto found = sizes_.find(page);
-        if (found == sizes_.end()) return;
-        created_ -= found->second;
-        sizes_.erase(found);
-    }
-    void map(std::byte*, PageHandle page, std::size_t bytes) override {
-        tick();
-        const auto found = sizes_.find(page);
-        if (found == sizes_.end() || found->second != bytes) {
-            throw DeviceError(
-                fmt::format("simulated driver: map of {} bytes to page {}, which is not of that size", bytes, page));
-        }
-    }
-    void unmap(std::byte*, std::size_t) noexcept override { tick(); }
+    void destroy(PageHandle) noexcept override { created_ -= options_.properties.granularity; }
+    void map(std::byte*, std::span<const PageHandle>) override {}
+    void unmap(std::byte*, std::size_t) noexcept override {}
 
     std::byte* allocate_pinned(std::size_t bytes) override { return reserve(bytes); }
-    void free_pinned(std::byte*, std::size_t) noexcept override { tick(); }
+    void free_pinned(std::byte*, std::size_t) noexcept override {}
 
-    EventHandle record(StreamId) override {
-        tick();
-        recorded_.emplace(++last_event_, clock_ + options_.event_latency);
-        return last_event_;
+    // An event is its stream and its number there; all but the last `event_latency` ones have passed.
+    EventHandle record(StreamId stream) override {
+        return (clock(stream).recorded.fetch_add(1, std::memory_order_relaxed) + 1) << kStreamBits | stream;
     }
     bool passed(EventHandle event) override {
-        tick();
-        const auto found = recorded_.find(event);
-        return found == recorded_.end() || found->second <= clock_;
+        const Clock& clock = this->clock(stream_of(event));
+        const std::uint64_t number = event >> kStreamBits;
+        return number <= clock.synchronized.load(std::memory_order_relaxed) ||
+               number + static_cast<std::uint64_t>(options_.event_latency) <=
+                   clock.recorded.load(std::memory_order_relaxed);
     }
-    void wait(StreamId, EventHandle) override { tick(); }
+    void wait(StreamId, EventHandle) override {}
     void synchronize(EventHandle event) override {
-        tick();
-        const auto found = recorded_.find(event);
-        if (found != recorded_.end() && found->second > clock_) clock_ = found->second;
+        std::atomic<std::uint64_t>& last = clock(stream_of(event)).synchronized;
+        if (last.load(std::memory_order_relaxed) < event >> kStreamBits) last = event >> kStreamBits;
     }
-    void destroy_event(EventHandle event) noexcept override {
-        tick();
-        recorded_.erase(event);
-    }
+    void destroy_event(EventHandle) noexcept override {}
 
   private:
-    void tick() noexcept { ++clock_; }
+    static constexpr unsigned kStreamBits = 6;
+    struct alignas(64) Clock {
+        std::atomic<std::uint64_t> recorded{0};
+        std::atomic<std::uint64_t> synchronized{0};
+    };
+    static StreamId stream_of(EventHandle event) { return event & ((1u << kStreamBits) - 1); }
+    Clock& clock(StreamId stream) { return clocks_[stream % clocks_.size()]; }
 
     SimulatedOptions options_;
     std::uintptr_t next_address_ = 0;
-    std::int64_t clock_ = 0;
     std::int64_t creations_ = 0;
     std::size_t created_ = 0;
-    PageHandle last_page_ = 0;
-    EventHandle last_event_ = 0;
-    std::unordered_map<PageHandle, std::size_t> sizes_;       ///< of pages that exist
-    std::unordered_map<EventHandle, std::int64_t> recorded_;  ///< the tick at which each event passes
+    std::array<Clock, std::size_t{1} << kStreamBits> clocks_;  ///< by stream; threads don't share a cache line
 };
 
 }  // namespace

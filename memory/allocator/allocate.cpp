@@ -1,0 +1,265 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/allocator/impl.hpp>
+#include <headroom/memory/allocator/poison.hpp>
+
+namespace headroom {
+
+Allocation DeviceMemory::Impl::allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {
+    const std::size_t size = rounded(bytes);
+    if (pool == 0 && stream < Arena::kMaxStreams) {
+        if (Shard* shard = shards_[stream].load(std::memory_order_acquire)) {
+            const Lock guard(shard->lock);
+            if (!shard->planned && shard->ledger.knows(tag.path) &&
+                shard->ledger.live() + size <= shard->ledger.quota) {
+                if (Block* block = shard->cache.pop(size)) return hand_out(block, bytes, tag, *shard);
+            }
+        }
+    }
+    return allocate_slowly({bytes, size, stream, tag, pool});
+}
+
+Allocation DeviceMemory::Impl::hand_out(Block* block, std::size_t bytes, Tag tag, Shard& shard) noexcept {
+    block->state = BlockState::live;
+    block->bytes = bytes;
+    block->memory = self_;
+    block->category = tag.category;
+    block->path = tag.path;
+    if (shard.records) block->pending.clear();
+    shard.ledger.allocated(tag, bytes, block->size);
+    if (properties_.touchable) unpoison(block->data, bytes);
+    if (history_) note(MemoryEvent::Kind::allocate, *block);
+    return {block->data, block, block->size};
+}
+
+Allocation DeviceMemory::Impl::allocate_slowly(const Request& request) {
+    const Lock guard(lock_);
+    check(request);
+    Shard& shard = shard_for(request.stream);
+    const Lock shard_guard(shard.lock);
+    shard.ledger.know_paths(paths_.size());
+    Arena& arena = request.pool == 0 ? common_ : *pools_.at(request.pool).arena;
+    Block* block = obtain(request, arena, shard);
+    if (request.pool != 0) ++pools_.at(request.pool).blocks;
+    const Allocation allocation = hand_out(block, request.bytes, request.tag, shard);
+    if (shard.ledger.live() > shard.ledger.quota) raise_peak(shard);
+    return allocation;
+}
+
+void DeviceMemory::Impl::check(const Request& request) const {
+    if (request.stream >= Arena::kMaxStreams) {
+        throw DeviceError(
+            fmt::format("allocate: stream {} is outside of the {} streams of one device's memory; use fewer streams",
+                        request.stream, Arena::kMaxStreams));
+    }
+    if (!paths_.knows(request.tag.path)) {
+        throw Error(fmt::format("allocate: path number {} is unknown; intern() paths with the same DeviceMemory",
+                                request.tag.path));
+    }
+    if (request.pool == 0) return;
+    const auto pool = pools_.find(request.pool);
+    if (pool == pools_.end() || !pool->second.open) {
+        throw Error(fmt::format("allocate: pool {} is not open; use a number that open_pool() returned", request.pool));
+    }
+}
+
+Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
+    if (Shard* shard = shards_[stream].load(std::memory_order_relaxed)) return *shard;
+    auto fresh = std::make_unique<Shard>(*driver_, stream);
+    fresh->ledger.know_paths(paths_.size());
+    shard_list_.reserve(shard_list_.size() + 1);
+    common_.prepare(stream);
+    // From the second stream on, what is given back may be wanted by another stream. What was given back before has
+    // no event: who takes that lets one be recorded then.
+    const bool records = !properties_.synchronous && !shard_list_.empty();
+    Shard& shard = *fresh;
+    shard_list_.push_back(std::move(fresh));
+    if (records) {
+        const AllShards all(*this, nullptr);
+        for (const auto& each : shard_list_) each->records = true;
+    }
+    shards_[stream].store(&shard, std::memory_order_release);
+    return shard;
+}
+
+Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& shard) {
+    const auto [bytes, size, stream, tag, pool] = request;
+    // A request near 2^64 wraps to less than itself.
+    if (size < bytes || size > properties_.address_bytes) throw OutOfMemory(report(request, arena));
+    if (pool == 0) {
+        if (Block* block = shard.cache.pop(size)) return block;
+    }
+    arena.prepare(stream);
+    drain(shard);
+    Block* block = arena.find(size, stream);
+    if (!block) {
+        drain_all(&shard);
+        block = arena.find(size, stream);
+    }
+    if (!block) {
+        if (!grow(arena, size, &shard)) {
+            if (history_) {
+                history_->add({.bytes = size,
+                               .requested = bytes,
+                               .step = step_,
+                               .path = tag.path,
+                               .stream = stream,
+                               .pool = pool,
+                               .kind = MemoryEvent::Kind::out_of_memory,
+                               .category = tag.category});
+            }
+            throw OutOfMemory(report(request, arena));
+        }
+        block = arena.find(size, stream);
+    }
+    blocks_.prepare(1);
+    wait_for_others(*block, shard);
+    arena.take(block, size, stream);
+    return block;
+}
+
+void DeviceMemory::Impl::wait_for_others(const Block& block, Shard& shard) {
+    block.pending.for_each([&](StreamId other, Ticket ticket) {
+        if (other == shard.stream) return;
+        if (ticket != 0 && ticket <= shard.seen[other]) return;
+        Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
+        const Lock guard(theirs.lock);
+        const StreamLog::Entry entry = theirs.log.find(ticket);
+        driver_->wait(shard.stream, entry.event);
+        shard.seen[other] = entry.ticket;
+    });
+}
+
+void DeviceMemory::Impl::drain(Shard& shard) {
+    shard.cache.drain([&](Block* block) { return_to_arena(block, shard); });
+}
+
+void DeviceMemory::Impl::drain_all(const Shard* locked) {
+    const AllShards all(*this, locked);
+    for (const auto& shard : shard_list_) drain(*shard);
+}
+
+void DeviceMemory::Impl::return_to_arena(Block* block, Shard& shard) noexcept {
+    // Without other streams no event was recorded; should one come, it waits for an event that is recorded then.
+    if (!properties_.synchronous && block->pending.empty()) block->pending.add(shard.stream, 0);
+    block->arena->give_back(block);
+}
+
+/// Live bytes are more than the shard may have on its own: the sum over all streams may be a new peak.
+void DeviceMemory::Impl::raise_peak(Shard& shard) noexcept {
+    const AllShards all(*this, &shard);
+    const std::size_t live = live_unlocked();
+    if (peaks_.reach(live)) {
+        for (const auto& each : shard_list_) each->ledger.mark_peak();
+    }
+    share_quota();
+}
+
+/// Whatever each stream adds within its quota, no peak is missed.
+void DeviceMemory::Impl::share_quota() noexcept {
+    const std::size_t slack = peaks_.lowest() - live_unlocked();
+    for (const auto& each : shard_list_) each->ledger.quota = each->ledger.live() + slack / shard_list_.size();
+}
+
+void DeviceMemory::Impl::deallocate(Block* block) {
+    if (!block) return;
+    if (!blocks_.contains(block)) {
+        throw Error(fmt::format("deallocate: {} is no block of the {}'s memory; give back what allocate() returned",
+                                static_cast<const void*>(block), properties_.name));
+    }
+    Shard* const shard =
+        block->stream < Arena::kMaxStreams ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
+    if (shard) {
+        const Lock guard(shard->lock);
+        const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->slot == 0 &&
+                           block->arena == &common_ && !shard->planned && shard->cache.has_room(block->size);
+        if (quick) {
+            account_free(block, *shard);
+            if (shard->records) block->pending.add(shard->stream, shard->log.try_record());
+            block->state = BlockState::cached;
+            shard->cache.push(block);
+            return;
+        }
+    }
+    deallocate_slowly(block);
+}
+
+void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
+    shard.ledger.freed({block->category, block->path}, block->bytes, block->size);
+    if (properties_.touchable) poison(block->data, block->size);
+    if (history_) note(MemoryEvent::Kind::free, *block);
+}
+
+void DeviceMemory::Impl::deallocate_slowly(Block* block) {
+    const Lock guard(lock_);
+    check_live(block, "deallocate");
+    Shard& shard = shard_for(block->stream);
+    const Lock shard_guard(shard.lock);
+    account_free(block, shard);
+    if (block->used_elsewhere) {
+        PendingSet pending;
+        block->pending.for_each([&](StreamId other, Ticket) {
+            Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
+            const Lock other_guard(theirs.lock);
+            pending.add(other, theirs.log.try_record());
+        });
+        block->pending = pending;
+        block->used_elsewhere = false;
+    }
+    if (shard.records) block->pending.add(shard.stream, shard.log.try_record());
+    Arena& arena = *block->arena;
+    return_to_arena(block, shard);
+    if (arena.pool() != 0) leave_pool(arena.pool());
+}
+
+void DeviceMemory::Impl::record_use(Block* block, StreamId stream) {
+    if (!block) return;
+    const Lock guard(lock_);
+    check_live(block, "record_use");
+    if (stream >= Arena::kMaxStreams) {
+        throw DeviceError(fmt::format("record_use: stream {} is outside of the {} streams of one device's memory",
+                                      stream, Arena::kMaxStreams));
+    }
+    if (properties_.synchronous || stream == block->stream) return;
+    shard_for(stream);
+    Shard& shard = shard_for(block->stream);
+    const Lock shard_guard(shard.lock);
+    block->pending.add(stream, 0);  // the event is recorded when the block is given back
+    block->used_elsewhere = true;
+}
+
+void DeviceMemory::Impl::check_live(const Block* block, const char* call) const {
+    if (!blocks_.contains(block)) {
+        throw Error(fmt::format("{}: {} is no block of the {}'s memory; use what allocate() returned", call,
+                                static_cast<const void*>(block), properties_.name));
+    }
+    if (block->state == BlockState::live) return;
+    if (block->state == BlockState::cached || block->state == BlockState::free) {
+        throw Error(fmt::format("{}: {} was given back before", call, name_of(*block)));
+    }
+    throw Error(fmt::format("{}: {} was given back before, and is part of other memory now", call,
+                            static_cast<const void*>(block)));
+}
+
+std::string DeviceMemory::Impl::name_of(const Block& block) const {
+    const std::string& path = paths_.name(block.path);
+    return fmt::format("the block of {} bytes at {} of the {}, {}{}{}", block.bytes,
+                       static_cast<const void*>(block.data), properties_.name, name(block.category),
+                       path.empty() ? "" : " of ", path);
+}
+
+void DeviceMemory::Impl::note(MemoryEvent::Kind kind, const Block& block) noexcept {
+    history_->add({.address = reinterpret_cast<std::uintptr_t>(block.data),
+                   .bytes = block.size,
+                   .requested = block.bytes,
+                   .step = step_.load(std::memory_order_relaxed),
+                   .path = block.path,
+                   .stream = block.stream,
+                   .pool = block.arena->pool(),
+                   .kind = kind,
+                   .category = block.category});
+}
+
+}  // namespace headroom

@@ -1,0 +1,231 @@
+// What the allocator tells about itself.
+#include <algorithm>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/allocator/impl.hpp>
+
+namespace headroom {
+
+namespace {
+
+std::size_t limit_of(const DriverProperties& properties, const MemoryOptions& options) {
+    if (!(options.fraction > 0 && options.fraction <= 1)) {
+        throw Error(fmt::format("memory options: fraction {} must be above 0 and at most 1", options.fraction));
+    }
+    if (!(options.slack >= 0 && options.slack < 1e6)) {
+        throw Error(fmt::format("memory options: slack {} must not be negative; 0.03 allows 3 % of unused memory",
+                                options.slack));
+    }
+    if (options.limit != 0 || options.fraction == 1) return options.limit;
+    return static_cast<std::size_t>(static_cast<double>(properties.total_bytes) * options.fraction);
+}
+
+/// What may be committed: whole granules within both the limit and the device.
+std::size_t budget_of(const DriverProperties& properties, std::size_t limit) {
+    const std::size_t bytes = limit ? std::min(limit, properties.total_bytes) : properties.total_bytes;
+    return bytes / properties.granularity * properties.granularity;
+}
+
+}  // namespace
+
+DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, MemoryOptions options)
+    : self_(self),
+      driver_(std::move(driver)),
+      properties_(driver_->properties()),
+      alignment_(properties_.alignment),
+      limit_(limit_of(properties_, options)),
+      slack_(options.slack),
+      supply_(*driver_, budget_of(properties_, limit_)),
+      common_(supply_, blocks_, 0) {
+    supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes) {
+        if (!history_) return;
+        history_->add({.address = reinterpret_cast<std::uintptr_t>(address),
+                       .bytes = bytes,
+                       .requested = bytes,
+                       .step = step_.load(std::memory_order_relaxed),
+                       .kind = mapped ? MemoryEvent::Kind::map : MemoryEvent::Kind::unmap});
+    });
+    if (options.history > 0) start_history(options.history);
+}
+
+DeviceMemory::Impl::~Impl() {
+    constexpr int kNamed = 3;
+    int survivors = 0;
+    blocks_.for_each([&](Block& block) {
+        if (block.state != BlockState::live) return;
+        if (++survivors <= kNamed) {
+            fmt::print(stderr, "headroom: {} is still in use at the end of its memory\n", name_of(block));
+        }
+        block.memory = nullptr;
+    });
+    if (survivors > kNamed) fmt::print(stderr, "headroom: and {} more blocks\n", survivors - kNamed);
+    if (survivors > 0) blocks_.abandon();
+    // Work on streams may still use what was given back.
+    for (const auto& shard : shard_list_) {
+        try {
+            if (!properties_.synchronous) driver_->synchronize(shard->log.find(0).event);
+        } catch (const Error& error) {
+            fmt::print(stderr, "headroom: {}\n", error.what());
+        }
+    }
+    supply_.observe({});
+}
+
+PathId DeviceMemory::Impl::intern(std::string_view path) {
+    const Lock guard(lock_);
+    return paths_.intern(path);
+}
+
+std::string DeviceMemory::Impl::path(PathId id) const {
+    const Lock guard(lock_);
+    if (!paths_.knows(id)) throw Error(fmt::format("path: {} is no number of a module path", id));
+    return paths_.name(id);
+}
+
+void DeviceMemory::Impl::begin_step() { step_.fetch_add(1, std::memory_order_relaxed); }
+
+std::size_t DeviceMemory::Impl::live_unlocked() const noexcept {
+    std::size_t live = 0;
+    for (const auto& shard : shard_list_) live += shard->ledger.live();
+    return live;
+}
+
+MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
+    MemoryStatistics statistics;
+    for (const auto& shard : shard_list_) {
+        const Ledger& ledger = shard->ledger;
+        statistics.allocated += ledger.live();
+        statistics.requested += ledger.requested();
+        statistics.allocations += ledger.allocations();
+        for (std::size_t i = 0; i < kCategoryCount; ++i) {
+            statistics.allocated_by_category[i] += ledger.live(static_cast<Category>(i));
+            statistics.at_peak_by_category[i] += ledger.at_peak(static_cast<Category>(i));
+        }
+    }
+    statistics.peak_allocated = peaks_.highest();
+    statistics.reserved = supply_.reserved();
+    statistics.peak_reserved = supply_.peak_reserved();
+    statistics.driver_calls = supply_.driver_calls();
+    return statistics;
+}
+
+MemoryStatistics DeviceMemory::Impl::statistics() const {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    return statistics_unlocked();
+}
+
+std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_paths_unlocked(std::size_t count,
+                                                                                            bool at_peak) const {
+    std::vector<std::pair<std::size_t, PathId>> bytes;
+    for (PathId id = 0; id < paths_.size(); ++id) {
+        std::size_t sum = 0;
+        for (const auto& shard : shard_list_) {
+            const Ledger& ledger = shard->ledger;
+            if (ledger.knows(id)) sum += at_peak ? ledger.at_peak(id) : ledger.live(id);
+        }
+        if (sum > 0) bytes.emplace_back(sum, id);
+    }
+    const auto middle = bytes.begin() + static_cast<std::ptrdiff_t>(std::min(count, bytes.size()));
+    std::partial_sort(bytes.begin(), middle, bytes.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    std::vector<std::pair<std::string, std::size_t>> result;
+    std::for_each(bytes.begin(), middle,
+                  [&](const auto& entry) { result.emplace_back(paths_.name(entry.second), entry.first); });
+    return result;
+}
+
+std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_paths(std::size_t count,
+                                                                                   bool at_peak) const {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    return largest_paths_unlocked(count, at_peak);
+}
+
+void DeviceMemory::Impl::reset_peak() {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    peaks_.reset(live_unlocked());
+    for (const auto& shard : shard_list_) shard->ledger.mark_peak();
+    share_quota();
+    supply_.reset_peak();
+}
+
+std::uint32_t DeviceMemory::Impl::open_mark() {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    const std::uint32_t mark = peaks_.open(live_unlocked());
+    share_quota();
+    return mark;
+}
+
+void DeviceMemory::Impl::close_mark(std::uint32_t mark) noexcept {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    peaks_.close(mark);
+    share_quota();
+}
+
+std::size_t DeviceMemory::Impl::mark(std::uint32_t mark) const {
+    const Lock guard(lock_);
+    return peaks_.highest(mark);
+}
+
+std::size_t DeviceMemory::Impl::live() const {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    return live_unlocked();
+}
+
+void DeviceMemory::Impl::start_history(std::size_t events) {
+    auto fresh = events > 0 ? std::make_unique<HistoryRing>(events) : nullptr;
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    history_ = std::move(fresh);
+}
+
+MemorySnapshot DeviceMemory::Impl::snapshot() const {
+    const Lock guard(lock_);
+    const AllShards all(*this, nullptr);
+    MemorySnapshot snapshot;
+    snapshot.device = properties_.name;
+    snapshot.limit = supply_.budget();
+    snapshot.time = HistoryRing::now();
+    snapshot.statistics = statistics_unlocked();
+    for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));
+    const auto describe = [&](const Arena& arena) {
+        bool in_segment = false;
+        arena.for_each([&](const Block& block) {
+            if (block.state == BlockState::hole) {
+                in_segment = false;
+                return;
+            }
+            const auto address = reinterpret_cast<std::uintptr_t>(block.data);
+            if (!in_segment) snapshot.segments.push_back({address, 0, arena.pool()});
+            in_segment = true;
+            snapshot.segments.back().bytes += block.size;
+            BlockInfo info{.address = address, .bytes = block.size, .pool = arena.pool()};
+            info.stream = block.stream;
+            info.live = block.state == BlockState::live;
+            if (info.live) info.requested = block.bytes;
+            if (info.live) info.tag = {block.category, block.path};
+            snapshot.blocks.push_back(info);
+        });
+    };
+    describe(common_);
+    for (const auto& [id, pool] : pools_) describe(*pool.arena);
+    std::sort(snapshot.segments.begin(), snapshot.segments.end(),
+              [](const Segment& a, const Segment& b) { return a.address < b.address; });
+    std::sort(snapshot.blocks.begin(), snapshot.blocks.end(),
+              [](const BlockInfo& a, const BlockInfo& b) { return a.address < b.address; });
+    if (history_) {
+        snapshot.events = history_->events();
+        snapshot.events_dropped = history_->dropped();
+    }
+    return snapshot;
+}
+
+}  // namespace headroom

@@ -1,0 +1,29 @@
+#pragma once
+// What the allocator keeps for one stream, under a lock of its own, so that threads on different streams don't meet: a
+// hit touches nothing else. Internal to memory/.
+//
+// Locks: the allocator's comes first, then those of shards, in any order; who holds a shard's lock without the
+// allocator's takes no further one.
+#include <array>
+
+#include <headroom/memory/allocator/ledger.hpp>
+#include <headroom/memory/allocator/quick_cache.hpp>
+#include <headroom/memory/allocator/spin_lock.hpp>
+#include <headroom/memory/allocator/stream_log.hpp>
+
+namespace headroom {
+
+struct alignas(64) Shard {
+    Shard(Driver& driver, StreamId id) : stream(id), log(driver, id) {}
+
+    SpinLock lock;
+    const StreamId stream;
+    bool records = false;  ///< there are other streams: an event is recorded when a block is given back
+    bool planned = false;  ///< requests are answered from a plan first
+    Ledger ledger;
+    QuickCache cache;
+    StreamLog log;
+    std::array<Ticket, 64> seen{};  ///< by other stream: the last ticket that this one waited for
+};
+
+}  // namespace headroom

@@ -1,0 +1,48 @@
+#pragma once
+// The events recorded on one stream, by ticket. At most so many are kept: when there are too many, every second one is
+// dropped, and who wants a dropped one waits for the next. Internal to memory/; guarded by its stream's lock.
+//
+//     StreamLog log(driver, stream);
+//     Ticket ticket = log.record();           // at a free
+//     const StreamLog::Entry* entry = log.find(ticket);   // what to wait for
+#include <array>
+#include <cstddef>
+
+#include <headroom/memory/allocator/pending.hpp>
+#include <headroom/memory/driver.hpp>
+
+namespace headroom {
+
+class StreamLog {
+  public:
+    struct Entry {
+        Ticket ticket = 0;
+        EventHandle event = 0;
+    };
+
+    StreamLog(Driver& driver, StreamId stream) : driver_(driver), stream_(stream) {}
+    ~StreamLog();
+    StreamLog(const StreamLog&) = delete;
+    StreamLog& operator=(const StreamLog&) = delete;
+
+    /// Records an event now. Errors: DeviceError; nothing has changed.
+    Ticket record();
+    /// As `record`; 0 if the driver fails, which stands for an event that is recorded later.
+    Ticket try_record() noexcept;
+    /// The first event that covers the ticket; for 0, and where there is none, one that is recorded now.
+    /// Errors: DeviceError.
+    Entry find(Ticket ticket);
+    /// As `find`, but null where an event would have to be recorded.
+    const Entry* recorded(Ticket ticket) const noexcept;
+
+  private:
+    void thin() noexcept;
+
+    Driver& driver_;
+    StreamId stream_;
+    Ticket last_ = 0;
+    std::array<Entry, 64> entries_{};  ///< ascending
+    std::size_t count_ = 0;
+};
+
+}  // namespace headroom
