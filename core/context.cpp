@@ -31,15 +31,15 @@ Context::~Context() = default;
 
 Context Context::cpu(ContextOptions options) {
     if (!options.memory) {
-        options.memory =
-            std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
+        options.memory = std::make_shared<DeviceMemory>(
+            make_host_driver(), MemoryOptions{.limit = options.memory_limit, .plan = options.plan});
     }
     return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
 }
 
 Context Context::dry(const Profile& profile) {
-    auto memory =
-        std::make_shared<DeviceMemory>(make_simulated_host_driver(), MemoryOptions{.limit = profile.memory_limit});
+    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack, .plan = profile.plan};
+    auto memory = std::make_shared<DeviceMemory>(make_simulated_host_driver(), options);
     return Context(DryStream{resolve_threads(profile.threads), nullptr}, std::move(memory), profile.seed);
 }
 

@@ -28,6 +28,7 @@ struct ContextOptions {
     int threads = 0;                                 ///< 0: as many as the machine has processors
     std::size_t memory_limit = 0;                    ///< bytes; 0: what the device has
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
+    bool plan = false;                               ///< of its own memory: `MemoryOptions::plan`
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
 };
 
@@ -36,6 +37,8 @@ struct Profile {
     int threads = 1;
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
+    bool plan = false;
+    double slack = MemoryOptions().slack;  ///< `MemoryOptions::slack`
 };
 
 class Context {
@@ -54,7 +57,9 @@ class Context {
     /// "cpu" or "dry".
     std::string device() const { return dry() ? "dry" : "cpu"; }
     int threads() const { return threads_of(stream_); }
-    Profile profile() const { return {threads(), memory_->limit(), seed_}; }
+    Profile profile() const {
+        return {threads(), memory_->limit(), seed_, memory_->options().plan, memory_->options().slack};
+    }
     Stream& stream() { return stream_; }
     DeviceMemory& memory() { return *memory_; }
     std::shared_ptr<DeviceMemory> shared_memory() const { return memory_; }

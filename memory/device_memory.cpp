@@ -32,6 +32,7 @@ void DeviceMemory::start_history(std::size_t events) { impl_->start_history(even
 MemorySnapshot DeviceMemory::snapshot() const { return impl_->snapshot(); }
 const DriverProperties& DeviceMemory::properties() const { return impl_->properties(); }
 std::size_t DeviceMemory::limit() const { return impl_->limit(); }
+const MemoryOptions& DeviceMemory::options() const { return impl_->options(); }
 
 MemoryScope::MemoryScope(DeviceMemory& memory)
     : memory_(memory), watermark_(memory.impl_->open_mark()), at_entry_(memory.impl_->mark(watermark_)) {}

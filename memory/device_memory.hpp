@@ -99,6 +99,7 @@ class DeviceMemory {
     const DriverProperties& properties() const;
     /// What may be reserved, in bytes, as set by the options; 0 if nothing was set.
     std::size_t limit() const;
+    const MemoryOptions& options() const;
 
   private:
     friend class MemoryScope;

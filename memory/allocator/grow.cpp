@@ -32,7 +32,7 @@ bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locke
 std::size_t DeviceMemory::Impl::pages_within_slack(std::size_t size, const Shard* locked) const {
     const AllShards all(*this, locked);
     const std::size_t peak = std::max(peaks_.highest(), live_unlocked() + size);
-    const double most = static_cast<double>(peak) * (1 + slack_);
+    const double most = static_cast<double>(peak) * (1 + options_.slack);
     const double left = most - static_cast<double>(supply_.reserved());
     return left > 0 ? static_cast<std::size_t>(left / static_cast<double>(supply_.granularity())) : 0;
 }
@@ -53,6 +53,7 @@ void DeviceMemory::Impl::synchronize(const Block& block, const Shard* locked) {
         std::unique_lock<SpinLock> guard(shard.lock, std::defer_lock);
         if (&shard != locked) guard.lock();
         driver_->synchronize(shard.log.find(ticket).event);
+        ++synchronizations_;
     });
 }
 

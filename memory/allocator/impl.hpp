@@ -50,6 +50,7 @@ class DeviceMemory::Impl {
 
     const DriverProperties& properties() const { return properties_; }
     std::size_t limit() const { return limit_; }
+    const MemoryOptions& options() const { return options_; }
 
   private:
     using Lock = std::lock_guard<SpinLock>;
@@ -122,7 +123,8 @@ class DeviceMemory::Impl {
     const DriverProperties properties_;
     const std::size_t alignment_;
     const std::size_t limit_;
-    const double slack_;
+    const MemoryOptions options_;
+    std::uint64_t synchronizations_ = 0;
     PathTable paths_;
     Peaks peaks_;
     BlockPool blocks_;

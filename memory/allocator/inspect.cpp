@@ -36,7 +36,7 @@ DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, Mem
       properties_(driver_->properties()),
       alignment_(properties_.alignment),
       limit_(limit_of(properties_, options)),
-      slack_(options.slack),
+      options_(options),
       supply_(*driver_, budget_of(properties_, limit_)),
       common_(supply_, blocks_, 0) {
     supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes) {
@@ -108,6 +108,7 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
     statistics.reserved = supply_.reserved();
     statistics.peak_reserved = supply_.peak_reserved();
     statistics.driver_calls = supply_.driver_calls();
+    statistics.synchronizations = synchronizations_;
     return statistics;
 }
 
