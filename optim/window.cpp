@@ -134,6 +134,7 @@ StepResult Window::step(double learning_rate) {
     }
     if (result.terms > 0) options_.scale.update(std::isfinite(result.gradient_norm));
     close();
+    parameters_.context().memory().begin_step();  // what comes now is of the next one
     return result;
 }
 
