@@ -1,15 +1,15 @@
 # What a user may choose at configure time.
 set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this machine, x86-64-v3 for packages")
-set(HEADROOM_CUDA OFF CACHE STRING "OFF: this version has no CUDA kernels yet")
+set(HEADROOM_CUDA AUTO CACHE STRING "AUTO, ON or OFF: the driver for CUDA devices' memory; there are no CUDA kernels yet")
+set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_WERROR "Treat warnings as errors" OFF)
 
-if(HEADROOM_CUDA AND NOT HEADROOM_CUDA STREQUAL "AUTO")
-    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: this version of Headroom runs on CPUs only. "
-                        "Configure with -DHEADROOM_CUDA=OFF.")
+if(NOT HEADROOM_CUDA MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: use AUTO (where CUDA's headers are found), ON or OFF.")
 endif()
 if(NOT HEADROOM_SANITIZE MATCHES "^(address|undefined|address,undefined|thread)?$")
     message(FATAL_ERROR "HEADROOM_SANITIZE=${HEADROOM_SANITIZE}: use address,undefined or thread, or leave it empty.")

@@ -100,11 +100,27 @@ function(headroom_test_support)
     target_link_libraries(test_support ${scope} GTest::gtest GTest::gmock fmt::fmt)
 endfunction()
 
+# tests/memory/fake_cuda/*.cpp -> shared library that acts as libcuda on host memory. The driver opens it by its path, as
+# it would libcuda; tests are linked to it for the functions by which they steer it.
+function(headroom_fake_cuda)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/memory/fake_cuda/*.cpp)
+    add_library(fake_cuda SHARED ${sources})
+    headroom_compile_options(fake_cuda)
+    target_compile_features(fake_cuda PUBLIC cxx_std_20)
+    headroom_include_root(fake_cuda PRIVATE tests)
+    target_include_directories(fake_cuda SYSTEM PUBLIC ${HEADROOM_CUDA_INCLUDE_DIR})
+    target_compile_definitions(fake_cuda INTERFACE HEADROOM_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
+endfunction()
+
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each; tests_<library> builds all of
 # a library's.
 function(headroom_tests)
     headroom_test_support()
+    if(HEADROOM_HAS_CUDA)
+        headroom_fake_cuda()
+    endif()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*_test.cpp)
+    headroom_filter_cuda(sources)
     foreach(source IN LISTS sources)
         cmake_path(GET source STEM file)
         cmake_path(GET source PARENT_PATH folder)
@@ -114,6 +130,9 @@ function(headroom_tests)
         headroom_compile_options(${target})
         target_link_libraries(${target} PRIVATE test_support GTest::gtest_main)
         headroom_link_used(${target} ${library})
+        if(library STREQUAL memory AND HEADROOM_HAS_CUDA)
+            target_link_libraries(${target} PRIVATE fake_cuda)
+        endif()
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${library})
         target_compile_definitions(${target} PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
             HEADROOM_EXAMPLES_DIR="${PROJECT_BINARY_DIR}/examples")

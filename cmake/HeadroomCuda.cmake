@@ -1,0 +1,57 @@
+# CUDA's headers, for the CUDA driver of memory/. Its functions are found in libcuda at run time, so that nothing of CUDA
+# is linked and no compiler of CUDA's is needed. Sets HEADROOM_HAS_CUDA (0 or 1) and HEADROOM_CUDA_INCLUDE_DIR.
+set(HEADROOM_HAS_CUDA 0)
+set(headroom_cuda_oldest 11040)  # 11.4
+
+if(HEADROOM_CUDA)
+    find_package(CUDAToolkit QUIET)
+    find_package(Python3 COMPONENTS Interpreter QUIET)
+    set(headroom_cuda_wheels)
+    if(Python3_FOUND)  # NVIDIA's wheels, such as nvidia-cuda-runtime-cu12
+        execute_process(COMMAND ${Python3_EXECUTABLE} -c "import site; print(';'.join(site.getsitepackages()))"
+                        OUTPUT_VARIABLE headroom_cuda_sites OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+        foreach(folder IN LISTS headroom_cuda_sites)
+            file(GLOB wheels ${folder}/nvidia/*/include)
+            list(APPEND headroom_cuda_wheels ${wheels})
+        endforeach()
+    endif()
+    file(GLOB headroom_cuda_local ${PROJECT_SOURCE_DIR}/build/cuda-headers/nvidia/*/include)  # from scripts/setup --develop
+    find_path(HEADROOM_CUDA_INCLUDE_DIR cuda.h
+        HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_PATH ENV CUDA_HOME
+        PATHS /usr/local/cuda ${headroom_cuda_wheels} ${headroom_cuda_local}
+        PATH_SUFFIXES include DOC "Folder of cuda.h")
+    mark_as_advanced(HEADROOM_CUDA_INCLUDE_DIR)
+
+    set(headroom_cuda_problem "cuda.h was not found")
+    if(HEADROOM_CUDA_INCLUDE_DIR)
+        file(STRINGS ${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h headroom_cuda_version REGEX "^#define CUDA_VERSION [0-9]+")
+        string(REGEX REPLACE "^#define CUDA_VERSION ([0-9]+).*" "\\1" headroom_cuda_version "${headroom_cuda_version}")
+        set(headroom_cuda_problem "${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h is older than CUDA 11.4")
+        if(headroom_cuda_version GREATER_EQUAL headroom_cuda_oldest)
+            set(HEADROOM_HAS_CUDA 1)
+        endif()
+    endif()
+    if(NOT HEADROOM_HAS_CUDA AND HEADROOM_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "HEADROOM_CUDA=ON: ${headroom_cuda_problem}. Install NVIDIA's toolkit or the Python package "
+                            "nvidia-cuda-runtime-cu12, name the folder with -DHEADROOM_CUDA_INCLUDE_DIR=..., or "
+                            "configure with -DHEADROOM_CUDA=OFF.")
+    elseif(NOT HEADROOM_HAS_CUDA)
+        message(STATUS "Without the CUDA driver: ${headroom_cuda_problem}")
+    endif()
+endif()
+
+# Sources named cuda_* are for builds with CUDA: takes them out of the list where there is none.
+function(headroom_filter_cuda list)
+    if(NOT HEADROOM_HAS_CUDA)
+        set(headroom_kept ${${list}})
+        list(FILTER headroom_kept EXCLUDE REGEX "/cuda_[^/]*\\.cpp$")
+        set(${list} ${headroom_kept} PARENT_SCOPE)
+    endif()
+endfunction()
+
+# Lets the sources of a target include cuda.h; whoever links it need not.
+function(headroom_use_cuda target)
+    if(HEADROOM_HAS_CUDA)
+        target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE_DIR})
+    endif()
+endfunction()

@@ -1,0 +1,48 @@
+#pragma once
+// The driver of an NVIDIA GPU: CUDA's virtual memory, events and page-locked host memory. Needs no CUDA headers where
+// it is used, and no driver library to start a program: libcuda is looked for when the driver is made. Not for kernels:
+// this version computes on CPUs only. Exists where `HEADROOM_HAS_CUDA` is 1, that is where CUDA's headers were found
+// when Headroom was built (docs/building.md).
+//
+//     std::unique_ptr<Driver> driver = make_cuda_driver({.device = 0, .streams = {compute, copies}});
+//     DeviceMemory memory(std::move(driver));
+//     Allocation block = memory.allocate(4096, 1, {Category::inputs, 0});    // for the stream `copies`
+#include <headroom/config.hpp>
+
+#if HEADROOM_HAS_CUDA
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <headroom/memory/driver.hpp>
+
+/// What CUDA's headers call CUstream and cudaStream_t is a pointer to this.
+struct CUstream_st;
+
+namespace headroom {
+
+struct CudaDriverOptions {
+    int device = 0;  ///< as CUDA counts them: CUDA_VISIBLE_DEVICES chooses and orders
+    /// By StreamId. They must be streams of the device's primary context, which is the one that the CUDA runtime uses,
+    /// and live as long as the driver. Null is the context's default stream.
+    std::vector<CUstream_st*> streams = {nullptr};
+    std::string library = "libcuda.so.1";  ///< of NVIDIA's driver; a name to search for, or a path
+};
+
+/// Keeps the device's primary context alive. Any thread may call the driver, whatever context it has current, and finds
+/// it current afterwards. Page-locked memory serves every device of the process.
+///
+/// Pages are as large as CUDA recommends (2 MiB on the GPUs of today), blocks aligned to 512 bytes. `unmap` does not
+/// wait for the device: whoever calls it has waited. A failure of a call that may not throw is told by the next error.
+/// Pages and pinned memory may be asked for while a stream is captured into a graph; `record` and `wait` on such a
+/// stream become part of the graph.
+///
+/// Errors: DeviceError if there is no NVIDIA driver, no GPU, none of this number, or if the driver (older than
+/// CUDA 10.2) or the device has no virtual memory management; each says what to do. Calls: DeviceError with the device,
+/// CUDA's function, the bytes, the code's name and its meaning. A StreamId beyond `streams` is a DeviceError, too.
+std::unique_ptr<Driver> make_cuda_driver(CudaDriverOptions options = {});
+
+}  // namespace headroom
+
+#endif

@@ -1,0 +1,65 @@
+#pragma once
+// One CUDA device, its primary context kept alive, and how a failed call is told. Internal to memory/.
+//
+//     CudaContext context("libcuda.so.1", 0);
+//     const CudaContext::Current current(context);
+//     context.check(context.api().cuMemGetInfo(&free, &total), "cuMemGetInfo");
+#include <headroom/memory/driver/cuda_api.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace headroom {
+
+class CudaContext {
+  public:
+    /// Errors: DeviceError, one line for each reason why there may be no such device.
+    CudaContext(const std::string& library, int device);
+    ~CudaContext();
+    CudaContext(const CudaContext&) = delete;
+    CudaContext& operator=(const CudaContext&) = delete;
+
+    /// Makes the context current for the calling thread, and allows it what CUDA else forbids while some stream is
+    /// captured into a graph: nothing that is called here goes to such a stream unasked. Both end with the object.
+    class Current {
+      public:
+        explicit Current(const CudaContext& context) noexcept;
+        ~Current();
+        Current(const Current&) = delete;
+        Current& operator=(const Current&) = delete;
+
+      private:
+        const CudaContext& context_;
+        bool pushed_ = false;
+        CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+    };
+
+    const CudaApi& api() const { return api_; }
+    CUdevice device() const { return device_; }
+    /// "CUDA device 0 (NVIDIA H200)".
+    const std::string& name() const { return name_; }
+
+    /// Throws DeviceError if `code` is not success; `bytes` is named unless it is 0.
+    void check(CUresult code, std::string_view call, std::size_t bytes = 0) const {
+        if (code != CUDA_SUCCESS) fail(code, call, bytes);
+    }
+    [[noreturn]] void fail(CUresult code, std::string_view call, std::size_t bytes = 0) const;
+    /// Of calls that may not throw: the first failure is kept for the next error to tell. `call` must live for ever.
+    void note(CUresult code, const char* call) noexcept;
+
+  private:
+    void initialize();
+    void choose(int index);
+    void require_virtual_memory() const;
+
+    const CudaApi api_;
+    CUdevice device_ = 0;
+    CUcontext context_ = nullptr;
+    std::string name_ = "CUDA";
+    std::atomic<const char*> noted_call_ = nullptr;
+    std::atomic<CUresult> noted_code_ = CUDA_SUCCESS;
+};
+
+}  // namespace headroom
