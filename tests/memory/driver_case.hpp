@@ -8,10 +8,15 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
+#include <headroom/config.hpp>
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/driver.hpp>
 #include <headroom/tests/memory/checked_driver.hpp>
+#if HEADROOM_HAS_CUDA
+#include <headroom/tests/memory/fake_cuda.hpp>
+#endif
 
 namespace headroom::testing {
 
@@ -45,6 +50,9 @@ inline std::unique_ptr<Driver> make_simulated_small_pages() {
 
 inline auto all_drivers() {
     return ::testing::Values(
+#if HEADROOM_HAS_CUDA
+        DriverCase{"Cuda", make_fake_cuda},
+#endif
         DriverCase{"Host", make_host_driver}, DriverCase{"SimulatedHost", make_simulated_host_driver},
         DriverCase{"SimulatedGpu", make_simulated_gpu}, DriverCase{"SmallPages", make_simulated_small_pages});
 }
@@ -53,6 +61,9 @@ inline std::string driver_name(const ::testing::TestParamInfo<DriverCase>& info)
 
 class DriverTest : public ::testing::TestWithParam<DriverCase> {
   protected:
+#if HEADROOM_HAS_CUDA
+    void TearDown() override { EXPECT_EQ(fake_cuda::take_misuses(), std::vector<std::string>{}); }
+#endif
     /// A fresh driver of the case; misuse of it fails the test.
     std::unique_ptr<Driver> driver() { return std::make_unique<CheckedDriver>(GetParam().make(), log_); }
     std::size_t granule() const { return properties_.granularity; }
