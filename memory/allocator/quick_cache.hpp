@@ -19,7 +19,7 @@ class QuickCache {
     /// Whether a block of this size may be pushed.
     bool has_room(std::size_t size) const noexcept {
         const Bin& bin = bins_[bin_of(size)];
-        return count_ < kMost && (!bin.head || bin.size == size);
+        return size <= kLargest && count_ < kMost && (!bin.head || bin.size == size);
     }
     void push(Block* block) noexcept {
         Bin& bin = bins_[bin_of(block->size)];
@@ -52,6 +52,8 @@ class QuickCache {
     static constexpr unsigned kBinBits = 6;
     static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
     static constexpr std::size_t kMost = 16;
+    /// Larger blocks are merged at once: kept aside, they are what a request of another size finds no room between.
+    static constexpr std::size_t kLargest = std::size_t{1} << 20;
     static std::size_t bin_of(std::size_t size) noexcept {
         return static_cast<std::size_t>(size * 0x9E3779B97F4A7C15u >> (64 - kBinBits));  // Fibonacci hashing (Knuth)
     }
