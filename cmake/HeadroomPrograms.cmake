@@ -112,6 +112,38 @@ function(headroom_fake_cuda)
     target_compile_definitions(fake_cuda INTERFACE HEADROOM_FAKE_CUDA="$<TARGET_FILE:fake_cuda>")
 endfunction()
 
+# tests/<library>/programs/<name>.cpp -> program <name> in the folder of the library's tests, for tests in Python to start.
+function(headroom_test_programs)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/programs/*.cpp)
+    foreach(source IN LISTS sources)
+        cmake_path(GET source STEM name)
+        cmake_path(GET source PARENT_PATH folder)
+        cmake_path(GET folder PARENT_PATH folder)
+        cmake_path(GET folder FILENAME library)
+        add_executable(${name} ${source})
+        headroom_compile_options(${name})
+        target_link_libraries(${name} PRIVATE test_support)
+        headroom_link_used(${name} ${library})
+        set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${library})
+        add_dependencies(tests_${library} ${name})
+    endforeach()
+endfunction()
+
+# tests/<folder>/*_test.py -> one ctest entry each. Further arguments: what is to be in their environment.
+function(headroom_script_tests folder)
+    find_package(Python3 COMPONENTS Interpreter)
+    if(NOT Python3_FOUND)
+        return()
+    endif()
+    file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.py)
+    foreach(script IN LISTS scripts)
+        cmake_path(GET script STEM file)
+        add_test(NAME ${folder}/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
+        set_tests_properties(${folder}/${file} PROPERTIES LABELS ${folder} TIMEOUT 900
+            ENVIRONMENT "OMP_WAIT_POLICY=passive;${ARGN}")
+    endforeach()
+endfunction()
+
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each; tests_<library> builds all of
 # a library's.
 function(headroom_tests)
@@ -145,19 +177,11 @@ function(headroom_tests)
         set_tests_properties(${library}/${file} PROPERTIES LABELS ${library} TIMEOUT 900
             ENVIRONMENT "OMP_WAIT_POLICY=passive")
     endforeach()
-    find_package(Python3 COMPONENTS Interpreter)
-    if(Python3_FOUND)
-        add_test(NAME scripts/check_includes_test
-            COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/scripts/check_includes_test.py)
-        if(HEADROOM_EXAMPLES)
-            file(GLOB scripts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/examples/*_test.py)
-            foreach(script IN LISTS scripts)
-                cmake_path(GET script STEM file)
-                add_test(NAME examples/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
-                set_tests_properties(examples/${file} PROPERTIES LABELS examples TIMEOUT 900
-                    ENVIRONMENT "OMP_WAIT_POLICY=passive;HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples")
-            endforeach()
-        endif()
+    headroom_test_programs()
+    headroom_script_tests(scripts)
+    headroom_script_tests(memory HEADROOM_MEMORY_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/memory)
+    if(HEADROOM_EXAMPLES)
+        headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples)
     endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}

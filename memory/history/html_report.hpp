@@ -1,0 +1,28 @@
+#pragma once
+// Histories as one HTML page that needs nothing else: no network, no viewer, no server. It shows live bytes over time,
+// stacked by category, below the reserved bytes and the budget; what each module holds at the peak or at any moment
+// that is clicked; and, with several histories, all of them to one scale. For scripts, see `write_chrome_trace` and
+// `write_torch_snapshot`.
+//
+//     const MemorySnapshot all = train(keep_all), less = train(checkpointed);
+//     const NamedSnapshot both[] = {{"keep all", &all}, {"--checkpoint", &less}};
+//     write_html_report(both, "memory.html");
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include <headroom/memory/history.hpp>
+
+namespace headroom {
+
+struct NamedSnapshot {
+    std::string title;
+    const MemorySnapshot* snapshot = nullptr;
+};
+
+/// Snapshots are drawn in the given order. The page takes about 12 bytes per event, and the browser about 120 bytes of
+/// memory: some millions of events can be looked at, a million opens in a second or two.
+/// Errors: FileError.
+void write_html_report(std::span<const NamedSnapshot> snapshots, const std::filesystem::path& path);
+
+}  // namespace headroom

@@ -1,0 +1,265 @@
+// Drawing one history: levels stacked by category, the reserved line, the budget, axes.
+
+// From the bottom up: what stays, then what comes and goes. Indices of categories.
+const STACK = [0, 2, 1, 5, 3, 4];
+const MARGIN = {left: 74, right: 10, top: 20, bottom: 24};
+
+// What part of the horizontal axis is shown; the same for all histories.
+class View {
+    constructor(histories) {
+        this.histories = histories;
+        this.mode = "time";
+        this.showAll();
+    }
+
+    extentOf(history) {
+        if (this.mode === "events") return history.count + 1;
+        return history.count > 0 ? Math.max(history.time[history.count - 1] * 1.005, 1) : 1;
+    }
+    get extent() { return Math.max(...this.histories.map(h => this.extentOf(h))); }
+    get span() { return this.to - this.from; }
+    get whole() { return this.from <= 0 && this.to >= this.extent; }
+
+    showAll() {
+        this.from = 0;
+        this.to = this.extent;
+    }
+    move(by) {
+        const shift = Math.min(Math.max(by, -this.from), this.extent - this.to);
+        this.from += shift;
+        this.to += shift;
+    }
+    // Around a point that stays where it is.
+    zoom(factor, around) {
+        const least = Math.min(this.mode === "events" ? 4 : 200, this.extent);
+        const span = Math.min(Math.max(this.span * factor, least), this.extent);
+        const share = (around - this.from) / this.span;
+        this.from = around - share * span;
+        this.to = this.from + span;
+        this.move(0);
+    }
+
+    startOf(history, state) { return this.mode === "events" ? state : history.timeOf(state); }
+    endOf(history, state) {
+        if (this.mode === "events") return state + 1;
+        return state < history.count ? history.time[state] : this.extentOf(history);
+    }
+    stateAt(history, x) {
+        if (this.mode === "time") return history.stateAt(x);
+        return Math.min(Math.max(Math.floor(x), 0), history.count);
+    }
+}
+
+// For each of `width` columns the states with the most and the fewest live bytes; -1 after the end.
+function columnsOf(history, view, width) {
+    const most = new Int32Array(width).fill(-1), fewest = new Int32Array(width).fill(-1);
+    const {total} = history, end = view.extentOf(history), perColumn = view.span / width;
+    let state = view.stateAt(history, view.from);
+    for (let x = 0; x < width && view.from + x * perColumn <= end; ++x) {
+        const to = view.from + (x + 1) * perColumn;
+        let high = state, low = state;
+        while (state < history.count && view.startOf(history, state + 1) < to) {
+            ++state;
+            if (total[state] > total[high]) high = state;
+            if (total[state] < total[low]) low = state;
+        }
+        most[x] = high;
+        fewest[x] = low;
+    }
+    return {most, fewest};
+}
+
+class Chart {
+    constructor(canvas, history, scale) {
+        Object.assign(this, {canvas, history, scale, context: canvas.getContext("2d")});
+    }
+
+    resize() {
+        const ratio = window.devicePixelRatio || 1, box = this.canvas.getBoundingClientRect();
+        this.ratio = ratio;
+        this.canvas.width = Math.round(box.width * ratio);
+        this.canvas.height = Math.round(box.height * ratio);
+        this.left = Math.round(MARGIN.left * ratio);
+        this.top = Math.round(MARGIN.top * ratio);
+        this.width = Math.max(this.canvas.width - this.left - Math.round(MARGIN.right * ratio), 1);
+        this.height = Math.max(this.canvas.height - this.top - Math.round(MARGIN.bottom * ratio), 1);
+    }
+
+    y(bytes) { return this.top + Math.round(this.height * (1 - bytes / this.scale.bytes)); }
+    x(view, at) { return this.left + this.width * (at - view.from) / view.span; }
+    // The column below a place on the page, and what it shows.
+    columnAt(clientX) {
+        const x = Math.floor((clientX - this.canvas.getBoundingClientRect().left) * this.ratio) - this.left;
+        return Math.min(Math.max(x, 0), this.width - 1);
+    }
+    positionOf(view, column) { return view.from + (column + 0.5) * view.span / this.width; }
+
+    draw(view, colors, alone) {
+        const {context: c} = this;
+        this.columns = columnsOf(this.history, view, this.width);
+        c.clearRect(0, 0, this.canvas.width, this.canvas.height);
+        c.fillStyle = colors.plot;
+        c.fillRect(this.left, this.top, this.width, this.height);
+        this.drawEnded(view, colors);
+        this.drawGrid(colors);
+        c.save();
+        c.beginPath();
+        c.rect(this.left, this.top, this.width, this.height);
+        c.clip();
+        // What is reached within a column is faint, what holds throughout it is solid.
+        this.drawStack(this.columns.most, colors, alone, 0.5);
+        this.drawStack(this.columns.fewest, colors, alone, 1);
+        this.drawReserved(colors);
+        c.restore();
+        this.drawBudget(colors);
+        this.drawSteps(view, colors);
+        this.drawBottom(view, colors);
+    }
+
+    drawEnded(view, colors) {
+        const end = this.x(view, view.extentOf(this.history));
+        if (end >= this.left + this.width) return;
+        this.context.fillStyle = colors.ended;
+        this.context.fillRect(Math.max(end, this.left), this.top, this.width, this.height);
+        this.context.clearRect(this.left + this.width, this.top, this.canvas.width, this.height);
+    }
+
+    drawStack(states, colors, alone, opacity) {
+        const {context: c, history} = this, base = new Float64Array(this.width);
+        for (const category of STACK) {
+            const live = history.live[category];
+            c.beginPath();
+            for (let x = 0; x < this.width && states[x] >= 0;) {
+                let end = x + 1;
+                const bytes = live[states[x]], from = base[x];
+                while (end < this.width && states[end] >= 0 && live[states[end]] === bytes && base[end] === from) ++end;
+                if (bytes > 0) {
+                    const low = this.y(from), high = this.y(from + bytes);
+                    c.rect(this.left + x, high, end - x, low - high);
+                    base.fill(from + bytes, x, end);
+                }
+                x = end;
+            }
+            c.globalAlpha = opacity * (alone === null || alone === category ? 1 : 0.15);
+            c.fillStyle = colors.category[category];
+            c.fill();
+        }
+        c.globalAlpha = 1;
+    }
+
+    drawReserved(colors) {
+        const {context: c, history} = this, {most} = this.columns;
+        c.beginPath();
+        for (let x = 0; x < this.width && most[x] >= 0; ++x) {
+            const y = this.y(history.mapped[most[x]]);
+            c.lineTo(this.left + x, y);
+            c.lineTo(this.left + x + 1, y);
+        }
+        c.strokeStyle = colors.reserved;
+        c.lineWidth = 1.4 * this.ratio;
+        c.stroke();
+    }
+
+    drawBudget(colors) {
+        const {context: c, ratio} = this, {limit} = this.history;
+        if (!limit || limit > this.scale.bytes) return;
+        const y = this.y(limit);
+        c.save();
+        c.setLineDash([6 * ratio, 4 * ratio]);
+        c.strokeStyle = colors.budget;
+        c.lineWidth = 1.4 * ratio;
+        c.beginPath();
+        c.moveTo(this.left, y);
+        c.lineTo(this.left + this.width, y);
+        c.stroke();
+        c.restore();
+        this.label(`budget ${bytesText(limit)}`, this.left + this.width - 6 * ratio, y - 5 * ratio, colors.budget, colors, "right");
+    }
+
+    // Text with a border that keeps it legible over the drawing.
+    label(text, x, y, color, colors, align = "left", weight = "") {
+        const {context: c, ratio} = this;
+        c.font = `${weight} ${12 * ratio}px ${colors.font}`;
+        c.textAlign = align;
+        c.textBaseline = "alphabetic";
+        c.lineJoin = "round";
+        c.lineWidth = 3.5 * ratio;
+        c.strokeStyle = colors.plot;
+        c.strokeText(text, x, y);
+        c.fillStyle = color;
+        c.fillText(text, x, y);
+    }
+
+    plain(text, x, y, colors, align) {
+        const {context: c} = this;
+        c.font = `${11.5 * this.ratio}px ${colors.font}`;
+        c.textAlign = align;
+        c.textBaseline = "middle";
+        c.fillStyle = colors.quiet;
+        c.fillText(text, x, y);
+    }
+
+    drawGrid(colors) {
+        const {context: c, ratio, scale} = this;
+        const step = roundStep(scale.bytes / (this.height / (42 * ratio)));
+        for (let bytes = 0; bytes <= scale.bytes; bytes += step) {
+            const y = this.y(bytes);
+            c.fillStyle = bytes === 0 ? colors.rule : colors.grid;
+            c.fillRect(this.left, y, this.width, Math.max(1, Math.round(ratio)));
+            this.plain(bytes === 0 ? "0" : bytesText(bytes).replace(".0 ", " "), this.left - 8 * ratio, y, colors, "right");
+        }
+    }
+
+    drawBottom(view, colors) {
+        const step = roundStep(view.span / (this.width / (110 * this.ratio)));
+        const y = this.canvas.height - MARGIN.bottom * this.ratio / 2 + 1;
+        for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
+            const x = this.x(view, at);
+            this.context.fillStyle = colors.rule;
+            this.context.fillRect(Math.round(x), this.top + this.height, Math.ceil(this.ratio), 4 * this.ratio);
+            const text = view.mode === "time" ? markText(at, step) : Math.round(at).toLocaleString("en");
+            this.plain(view.mode === "events" && at + step > view.to ? `${text} events` : text, x, y, colors, "center");
+        }
+    }
+
+    // Numbers above the first event of each step, as many as there is room for.
+    drawSteps(view, colors) {
+        const {context: c, ratio, history} = this, {steps} = history, labels = [];
+        for (let i = 0; i < steps.length; i += 2) {
+            const x = this.x(view, view.mode === "time" ? history.time[steps[i]] : steps[i] + 0.5);
+            if (x < this.left - 1 || x > this.left + this.width) continue;
+            const last = labels.at(-1), room = last ? last.x + 66 * ratio : -Infinity;
+            // What comes before the first step is often short.
+            if (last && x < room && i === 2) labels.pop();
+            else if (x < room) continue;
+            labels.push({x, text: `step ${steps[i + 1]}`});
+        }
+        for (const {x, text} of labels) {
+            this.plain(text, x + 4 * ratio, this.top - 8 * ratio, colors, "left");
+            c.fillStyle = colors.quiet;
+            c.globalAlpha = 0.35;
+            c.fillRect(Math.round(x), this.top - 14 * ratio, Math.ceil(ratio), this.height + 14 * ratio);
+            c.globalAlpha = 1;
+        }
+    }
+
+    // Text in a box of its own, beside (x, y) or, where there is no room, on the other side of it.
+    flag(text, x, y, color, colors) {
+        const {context: c, ratio} = this, pad = 6 * ratio, high = 19 * ratio;
+        c.font = `600 ${12 * ratio}px ${colors.font}`;
+        const wide = c.measureText(text).width + 2 * pad;
+        const left = x + 10 * ratio + wide > this.left + this.width ? x - 10 * ratio - wide : x + 10 * ratio;
+        const top = Math.max(y - high / 2, this.top - 16 * ratio);
+        c.beginPath();
+        c.roundRect(Math.round(left) + 0.5, Math.round(top) + 0.5, Math.round(wide), Math.round(high), 4 * ratio);
+        c.fillStyle = colors.plot;
+        c.strokeStyle = color;
+        c.lineWidth = ratio;
+        c.fill();
+        c.stroke();
+        c.textAlign = "left";
+        c.textBaseline = "middle";
+        c.fillStyle = color;
+        c.fillText(text, left + pad, top + high / 2 + ratio);
+    }
+}

@@ -1,0 +1,116 @@
+// Puts the page together. Once it is drawn, the root element says so in data-status, and its figures in data-figures:
+// for tests, and for other programs that read the page.
+
+function readColors(categories) {
+    const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue(`--${name}`).trim();
+    const colors = {font: get("sans"), category: categories.map(name => get(name.replaceAll(" ", "-")))};
+    for (const name of ["plot", "ended", "ink", "quiet", "rule", "grid", "reserved", "budget", "accent"]) colors[name] = get(name);
+    return colors;
+}
+
+// The vertical scale of all charts. A budget far above everything would make them flat: then text alone names it.
+function scaleOf(histories) {
+    const highest = Math.max(1, ...histories.map(h => h.mapped.reduce((a, b) => Math.max(a, b), h.total[h.peakState])));
+    const budgets = histories.map(h => h.limit).filter(limit => limit <= 2.5 * highest);
+    return {bytes: 1.1 * Math.max(highest, ...budgets)};
+}
+
+class Page {
+    constructor({categories, snapshots}) {
+        this.categories = categories;
+        this.alone = null;    // the category that is looked at, if one is
+        this.pointer = null;  // place on the horizontal axis
+        const histories = snapshots.map(data => new History(data, categories.length));
+        const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
+        this.view = new View(histories);
+        this.panels = [];
+        for (const history of histories) this.panels.push(new Panel(history, scale, height, this.panels[0] ?? null));
+        byId("panels").replaceChildren(...this.panels.map(panel => panel.root));
+        byId("device").textContent = [...new Set(histories.map(h => h.device))].join(", ");
+        if (histories.length === 1) document.title = `${histories[0].title} - memory history`;
+        this.restyle();
+        this.details = new Details(this);
+        this.listen();
+    }
+
+    restyle() {
+        this.colors = readColors(this.categories);
+        for (const panel of this.panels) panel.chart.resize();
+        this.legend();
+    }
+
+    listen() {
+        for (const panel of this.panels) {
+            listenToPointer(this, panel);
+            listenToKeys(this, panel);
+        }
+        byId("axis").addEventListener("change", event => {
+            this.view.mode = event.target.value;
+            this.pointer = null;
+            this.showAll();
+        });
+        byId("reset").addEventListener("click", () => this.showAll());
+        const again = () => {
+            this.restyle();
+            this.redraw();
+            this.details.update();
+        };
+        window.addEventListener("resize", again);
+        window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+    }
+
+    legend() {
+        const entries = STACK.filter(c => this.panels.some(p => p.history.live[c].some(bytes => bytes > 0)));
+        const buttons = entries.map(c => element("li", {}, element("button", {
+            type: "button", "aria-pressed": `${this.alone === c}`,
+            onclick: () => {
+                this.alone = this.alone === c ? null : c;
+                this.legend();
+                this.redraw();
+            },
+        }, element("span", {class: "swatch", style: `background: ${this.colors.category[c]}`}), this.categories[c])));
+        const line = (name, text) => element("li", {class: "line"}, element("span", {class: `stroke ${name}`}), text);
+        byId("legend").replaceChildren(...buttons, line("reserved", "reserved"), line("budget", "budget"));
+    }
+
+    showAll() {
+        this.view.showAll();
+        this.redraw();
+    }
+
+    // Shows a state of a history in the tables.
+    take(panel, state) {
+        if (state < 0) return;
+        panel.moment = state;
+        this.redraw();
+        this.details.update();
+    }
+
+    redraw() {
+        if (this.waiting) return;
+        this.waiting = true;
+        requestAnimationFrame(() => this.draw());
+    }
+
+    draw() {
+        this.waiting = false;
+        byId("reset").disabled = this.view.whole;
+        for (const panel of this.panels) panel.draw(this.view, this.colors, this.alone, this.pointer);
+    }
+
+    figures() {
+        return this.panels.map(({history: h, moment}) => {
+            let table = 0;
+            h.eachLive(moment, b => { table += h.block.bytes[b]; });
+            return {title: h.title, events: h.count, peak: h.total[h.peakState], peakEvents: h.peakState, first: h.total[0],
+                    last: h.total[h.count], reserved: h.mapped[h.count], liveAtPeak: table,
+                    byCategory: h.live.map(bytes => bytes[h.peakState])};
+        });
+    }
+}
+
+const page = new Page(JSON.parse(byId("data").textContent));
+page.draw();
+page.details.update();
+document.documentElement.dataset.figures = JSON.stringify(page.figures());
+document.documentElement.dataset.status = "drawn";
