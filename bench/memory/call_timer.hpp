@@ -27,6 +27,7 @@ class CallTimer {
         std::vector<std::uint32_t> own;
         for (int i = 0; i < 100'000; ++i) own.push_back(ticks([] {}));
         own_ticks_ = quantile(own, 0.5);
+        resolution_ticks_ = smallest_difference(own);
     }
 
     template <class Call>
@@ -43,6 +44,8 @@ class CallTimer {
     }
     /// What was subtracted.
     double own_nanoseconds() const { return own_ticks_ * nanoseconds_per_tick_; }
+    /// Durations are multiples of it: some processors count in leaps.
+    double resolution_nanoseconds() const { return resolution_ticks_ * nanoseconds_per_tick_; }
 
   private:
     static std::uint64_t now() {
@@ -62,6 +65,14 @@ class CallTimer {
         std::nth_element(ticks.begin(), ticks.begin() + place, ticks.end());
         return ticks[static_cast<std::size_t>(place)];
     }
+    static double smallest_difference(std::vector<std::uint32_t> ticks) {
+        std::sort(ticks.begin(), ticks.end());
+        std::uint32_t smallest = std::numeric_limits<std::uint32_t>::max();
+        for (std::size_t i = 1; i < ticks.size(); ++i) {
+            if (ticks[i] > ticks[i - 1]) smallest = std::min(smallest, ticks[i] - ticks[i - 1]);
+        }
+        return smallest == std::numeric_limits<std::uint32_t>::max() ? 1 : smallest;
+    }
     static double calibrate() {
         const auto begin = std::chrono::steady_clock::now();
         const std::uint64_t first = now();
@@ -74,6 +85,7 @@ class CallTimer {
 
     double nanoseconds_per_tick_;
     double own_ticks_ = 0;
+    double resolution_ticks_ = 0;
 };
 
 }  // namespace headroom::bench

@@ -41,6 +41,7 @@ class Calls {
         state_.counters["free_p50_ns"] = timer_.nanoseconds(frees_, 0.5);
         state_.counters["free_p99_ns"] = timer_.nanoseconds(frees_, 0.99);
         state_.counters["timer_ns"] = timer_.own_nanoseconds();
+        state_.counters["resolution_ns"] = timer_.resolution_nanoseconds();
     }
     Calls(const Calls&) = delete;
     Calls& operator=(const Calls&) = delete;

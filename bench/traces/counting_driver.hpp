@@ -1,14 +1,16 @@
 #pragma once
-// A driver that counts what is asked of the one behind it.
+// A driver that counts what is asked of the one behind it, and notes who waits for whom.
 //
-//     DriverCalls calls;
-//     DeviceMemory memory(std::make_unique<CountingDriver>(make_simulated_host_driver(), calls));
-//     fmt::print("{} pages created\n", calls.create);
+//     DriverLog log;
+//     DeviceMemory memory(std::make_unique<CountingDriver>(make_simulated_host_driver(), log));
+//     fmt::print("{} pages created\n", log.calls.create);
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <utility>
 
+#include <headroom/bench/traces/stream_times.hpp>
 #include <headroom/memory/driver.hpp>
 
 namespace headroom::traces {
@@ -37,11 +39,17 @@ inline DriverCalls operator-(const DriverCalls& after, const DriverCalls& before
             after.pinned - before.pinned};
 }
 
+struct DriverLog {
+    DriverCalls calls;
+    StreamTimes times;
+};
+
 /// Not for several threads.
 class CountingDriver final : public Driver {
   public:
-    /// `calls` outlives the driver.
-    CountingDriver(std::unique_ptr<Driver> driver, DriverCalls& calls) : driver_(std::move(driver)), calls_(calls) {}
+    /// `log` outlives the driver.
+    CountingDriver(std::unique_ptr<Driver> driver, DriverLog& log)
+        : driver_(std::move(driver)), calls_(log.calls), times_(log.times) {}
 
     const DriverProperties& properties() const override { return driver_->properties(); }
     std::size_t free_bytes() const override { return driver_->free_bytes(); }
@@ -74,7 +82,9 @@ class CountingDriver final : public Driver {
     void free_pinned(std::byte* address, std::size_t bytes) noexcept override { driver_->free_pinned(address, bytes); }
     EventHandle record(StreamId stream) override {
         ++calls_.record;
-        return driver_->record(stream);
+        const EventHandle event = driver_->record(stream);
+        events_[event] = times_.now(stream);
+        return event;
     }
     bool passed(EventHandle event) override {
         ++calls_.passed;
@@ -82,17 +92,24 @@ class CountingDriver final : public Driver {
     }
     void wait(StreamId stream, EventHandle event) override {
         ++calls_.wait;
+        times_.wait(stream, events_.at(event));
         driver_->wait(stream, event);
     }
     void synchronize(EventHandle event) override {
         ++calls_.synchronize;
+        times_.wait_on_host(events_.at(event));
         driver_->synchronize(event);
     }
-    void destroy_event(EventHandle event) noexcept override { driver_->destroy_event(event); }
+    void destroy_event(EventHandle event) noexcept override {
+        events_.erase(event);
+        driver_->destroy_event(event);
+    }
 
   private:
     std::unique_ptr<Driver> driver_;
     DriverCalls& calls_;
+    StreamTimes& times_;
+    std::unordered_map<EventHandle, double> events_;  ///< when they will have passed
 };
 
 }  // namespace headroom::traces

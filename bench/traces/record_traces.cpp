@@ -59,8 +59,8 @@ Trace record(const std::string& name, const std::string& origin, const Options& 
     const Model model(At(parameters), options);
     AdamW optimizer(parameters);
     Window window(parameters, optimizer, {.clip = 1.0});
+    context.memory().begin_step();  // the next ones begin with the end of a window's step
     for (int step = 0; step < steps; ++step) {
-        context.memory().begin_step();
         for (int i = 0; i < accumulate; ++i) {
             window.accumulate([&] { return loss(context, model, step * accumulate + i); });
         }
@@ -92,19 +92,16 @@ Trace recompute() {
         });
 }
 
-/// Sequences are cut to the longest of their micro-batch, and their number follows from a budget of tokens.
+/// Lengths as of documents, cut to what the model takes.
 Trace variable() {
     std::mt19937 random(20240607);
-    std::vector<Sizes> sizes;
-    for (int i = 0; i < 48; ++i) {
-        const auto time = static_cast<std::int64_t>(64 + random() % 961);
-        sizes.push_back({std::min<std::int64_t>(2048 / time, 16), time});
-    }
+    std::lognormal_distribution<double> length(6.2, 0.7);
     return record<Gpt>(
-        "variable", "recorded: GPT-2 124M, 2 micro-batches a step of at most 2048 tokens, of 64 to 1024 each", kGpt2,
-        24, 2, [](Context&) {},
-        [&](Context& context, const Gpt& model, int i) {
-            return gpt_batch(context, model, sizes[static_cast<std::size_t>(i)]);
+        "variable", "recorded: GPT-2 124M, 2 micro-batches of 4 x up to 1024 tokens a step", kGpt2, 24, 2,
+        [](Context&) {},
+        [&](Context& context, const Gpt& model, int) {
+            const double time = std::clamp(length(random), 16.0, 1024.0);
+            return gpt_batch(context, model, {4, static_cast<std::int64_t>(time)});
         });
 }
 

@@ -13,9 +13,9 @@ class Replay {
   public:
     Replay(const Trace& trace, const ReplayOptions& options)
         : trace_(trace),
-          driver_(make_driver(options)),
-          memory_(std::unique_ptr<Driver>(driver_), {.limit = options.limit, .plan = options.plan}),
-          blocks_(id_count(trace)) {
+          memory_(make_driver(options), {.limit = options.limit, .plan = options.plan}),
+          blocks_(id_count(trace)),
+          bytes_(blocks_.size()) {
         if (options.history > 0) memory_.start_history(options.history);
         for (const std::string& path : trace.paths) paths_.push_back(memory_.intern(path));
     }
@@ -31,13 +31,12 @@ class Replay {
         const std::size_t all_steps = steps(trace_);
         const std::size_t first_steady = all_steps / 2;
         std::size_t step = 0;
-        std::size_t live_before = 0;
+        MemoryStatistics before;
         const auto begin = std::chrono::steady_clock::now();
         for (const Operation& operation : trace_.operations) {
             if (operation.kind == Operation::Kind::step && step++ == first_steady) {
-                live_before = memory_.statistics().peak_allocated;
-                result_.whole.reserved = memory_.statistics().peak_reserved;
-                result_.warm_up = calls_;
+                before = memory_.statistics();
+                result_.warm_up = log_.calls;
                 memory_.reset_peak();
             }
             play(operation);
@@ -47,36 +46,43 @@ class Replay {
         result_.seconds = time.count();
         result_.operations = trace_.operations.size();
         result_.steady_steps = all_steps - first_steady;
-        result_.in_steady = calls_ - result_.warm_up;
+        result_.steady_allocations = statistics.allocations - before.allocations;
+        result_.steady_planned = statistics.planned - before.planned;
+        result_.stretch = log_.times.end() / ideal_end();
+        result_.in_steady = log_.calls - result_.warm_up;
         result_.steady = {peak_live(trace_, first_steady + 1), statistics.peak_allocated, statistics.peak_reserved};
-        result_.whole = {peak_live(trace_), std::max(live_before, statistics.peak_allocated),
-                         std::max(result_.whole.reserved, statistics.peak_reserved)};
+        result_.whole = {peak_live(trace_), std::max(before.peak_allocated, statistics.peak_allocated),
+                         std::max(before.peak_reserved, statistics.peak_reserved)};
         return result_;
     }
 
   private:
-    Driver* make_driver(const ReplayOptions& options) {
+    std::unique_ptr<Driver> make_driver(const ReplayOptions& options) {
         SimulatedOptions simulated;
         simulated.properties = gpu_properties(options.device_bytes);
         simulated.event_latency = options.event_latency;
-        return new CountingDriver(make_simulated_driver(simulated), calls_);
+        return std::make_unique<CountingDriver>(make_simulated_driver(simulated), log_);
     }
 
+    /// A block is written when it is allocated, and read where another stream uses it.
     void play(const Operation& operation) {
         switch (operation.kind) {
             case Operation::Kind::allocate: {
                 const Tag tag{operation.category, paths_[operation.path]};
                 blocks_[operation.id] = memory_.allocate(operation.bytes, operation.stream, tag).handle;
+                bytes_[operation.id] = static_cast<double>(operation.bytes);
+                log_.times.work(operation.stream, bytes_[operation.id]);
                 break;
             }
             case Operation::Kind::free:
                 memory_.deallocate(std::exchange(blocks_[operation.id], nullptr));
                 break;
             case Operation::Kind::record_use:
+                log_.times.work(operation.stream, bytes_[operation.id]);
                 memory_.record_use(blocks_[operation.id], operation.stream);
                 break;
             case Operation::Kind::wait:
-                wait(operation);
+                log_.times.wait(operation.stream, log_.times.now(operation.awaited));
                 break;
             case Operation::Kind::step:
                 memory_.begin_step();
@@ -84,21 +90,27 @@ class Replay {
         }
     }
 
-    /// The program's own business: not counted.
-    void wait(const Operation& operation) {
-        const DriverCalls before = calls_;
-        const EventHandle event = driver_->record(operation.awaited);
-        driver_->wait(operation.stream, event);
-        driver_->destroy_event(event);
-        calls_ = before;
+    /// When all would be done if the allocator let nobody wait.
+    double ideal_end() const {
+        StreamTimes times;
+        std::vector<double> bytes(blocks_.size());
+        for (const Operation& operation : trace_.operations) {
+            if (operation.kind == Operation::Kind::allocate) {
+                bytes[operation.id] = static_cast<double>(operation.bytes);
+                times.work(operation.stream, bytes[operation.id]);
+            }
+            if (operation.kind == Operation::Kind::record_use) times.work(operation.stream, bytes[operation.id]);
+            if (operation.kind == Operation::Kind::wait) times.wait(operation.stream, times.now(operation.awaited));
+        }
+        return times.end();
     }
 
     const Trace& trace_;
-    DriverCalls calls_;
-    Driver* driver_;  ///< owned by `memory_`
+    DriverLog log_;
     DeviceMemory memory_;
     std::vector<PathId> paths_;
     std::vector<Block*> blocks_;
+    std::vector<double> bytes_;
     ReplayResult result_;
 };
 

@@ -35,6 +35,11 @@ struct ReplayResult {
     DriverCalls warm_up;  ///< preparation included
     DriverCalls in_steady;
     std::size_t steady_steps = 0;
+    std::uint64_t steady_allocations = 0;
+    std::uint64_t steady_planned = 0;  ///< of those, the ones that a learned plan placed
+    /// How much longer all takes than if the allocator let no stream wait for another: 1 is best. Each block takes its
+    /// bytes' time to be written, and to be read by another stream; streams run side by side, the host is ahead.
+    double stretch = 1;
     std::size_t operations = 0;
     double seconds = 0;  ///< of the whole replay
 };

@@ -60,12 +60,17 @@ Arguments parse(int argc, char** argv) {
 double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void print_header() {
-    fmt::print("live, reserved: the most at a time, MB; steady: the second half of the steps; pages of 2 MiB\n");
-    fmt::print("{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>24} |{:>24} |{:>6}{:>8}\n", "", "", "whole", "", "",
-               "steady", "", "", "warm-up pages", "steady pages, per step", "host", "ns per");
-    fmt::print("{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>8}{:>8}{:>8} |{:>8}{:>8}{:>8} |{:>6}{:>8}\n", "trace",
-               "plan", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "create",
-               "map", "unmap", "syncs", "call");
+    fmt::print(
+        "live, reserved: the most at a time, MB. Steady: the second half of the steps. Pages are of 2 MiB. Planned: %\n"
+        "of the allocations that a learned plan placed. Waits: of a stream for another, a step. Syncs: of the host. "
+        "Stretch: how\nmuch longer streams take side by side for these waits.\n");
+    fmt::print("{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>21} |{:>21} |{:>8}{:>7}{:>6}{:>8}{:>7}\n", "", "",
+               "whole", "", "", "steady", "", "", "warm-up pages", "steady pages, a step", "steady", "", "", "",
+               "ns per");
+    fmt::print(
+        "{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>7}{:>7}{:>7} |{:>7}{:>7}{:>7} |{:>8}{:>7}{:>6}{:>8}{:>7}\n",
+        "trace", "plan", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "create",
+        "map", "unmap", "planned", "waits", "syncs", "stretch", "call");
 }
 
 void print(const Row& row) {
@@ -73,12 +78,14 @@ void print(const Row& row) {
     const auto per_step = [&](std::uint64_t count) {
         return static_cast<double>(count) / static_cast<double>(r.steady_steps);
     };
-    fmt::print("{:<13}{:>5} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>8}{:>8}{:>8} |", row.trace,
+    fmt::print("{:<13}{:>5} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>7}{:>7}{:>7} |", row.trace,
                row.plan ? "yes" : "no", megabytes(r.whole.live), megabytes(r.whole.reserved), r.whole.ratio(),
                megabytes(r.steady.live), megabytes(r.steady.reserved), r.steady.ratio(), r.warm_up.create,
                r.warm_up.map, r.warm_up.unmap);
-    fmt::print("{:>8.1f}{:>8.1f}{:>8.1f} |{:>6}{:>8.0f}\n", per_step(r.in_steady.create), per_step(r.in_steady.map),
-               per_step(r.in_steady.unmap), r.warm_up.synchronize + r.in_steady.synchronize,
+    const double planned = static_cast<double>(r.steady_planned) / static_cast<double>(r.steady_allocations);
+    fmt::print("{:>7.1f}{:>7.1f}{:>7.1f} |{:>8.1f}{:>7.1f}{:>6}{:>8.3f}{:>7.0f}\n", per_step(r.in_steady.create),
+               per_step(r.in_steady.map), per_step(r.in_steady.unmap), 100 * planned, per_step(r.in_steady.wait),
+               r.warm_up.synchronize + r.in_steady.synchronize, r.stretch,
                1e9 * r.seconds / static_cast<double>(r.operations));
 }
 
@@ -101,10 +108,12 @@ void write_json(const std::vector<Row>& rows, const std::string& file) {
     for (const Row& row : rows) {
         out << separator
             << fmt::format(
-                   "    {{\"trace\": \"{}\", \"plan\": {}, \"steps\": {}, \"steady_steps\": {},\n     \"whole\": {},\n"
+                   "    {{\"trace\": \"{}\", \"plan\": {}, \"steps\": {}, \"steady_steps\": {}, "
+                   "\"steady_allocations\": {}, \"steady_planned\": {}, \"stretch\": {:.4f},\n     \"whole\": {},\n"
                    "     \"steady\": {},\n     \"warm_up_calls\": {},\n     \"steady_calls\": {}}}",
-                   row.trace, row.plan, row.steps, row.result.steady_steps, json(row.result.whole),
-                   json(row.result.steady), json(row.result.warm_up), json(row.result.in_steady));
+                   row.trace, row.plan, row.steps, row.result.steady_steps, row.result.steady_allocations,
+                   row.result.steady_planned, row.result.stretch, json(row.result.whole), json(row.result.steady),
+                   json(row.result.warm_up), json(row.result.in_steady));
         separator = ",\n";
     }
     out << "\n  ]\n}\n";
