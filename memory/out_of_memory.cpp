@@ -78,4 +78,7 @@ std::size_t MemoryReport::others() const noexcept {
 
 OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {}
 
+OutOfMemory::OutOfMemory(const std::string& message, MemoryReport report)
+    : Error(message), report_(std::move(report)) {}
+
 }  // namespace headroom

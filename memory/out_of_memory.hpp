@@ -56,6 +56,8 @@ class OutOfMemory : public Error {
   public:
     /// The message is one line: request, limit, live, reserved.
     explicit OutOfMemory(MemoryReport report);
+    /// With a line of one's own, for memory that is not a device's.
+    OutOfMemory(const std::string& message, MemoryReport report);
     const MemoryReport& report() const noexcept { return report_; }
 
   private:

@@ -1,0 +1,97 @@
+#pragma once
+// Page-locked host memory, which a device copies from and to directly and while it computes, kept for the next request:
+// locking pages takes a system call and stops the device. For staging buffers of copies that streams do. Not for memory
+// that only the host uses, and not for hoarding: the system can't page it out.
+//
+//     PinnedPool pool(make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
+//     PinnedBlock block = pool.allocate(batch_bytes);
+//     std::memcpy(block.data(), batch, batch_bytes);
+//     cuMemcpyHtoDAsync(device_address, block.data(), batch_bytes, copies);
+//     block.record_use(1);        // whoever gets the memory next gets it after this copy
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include <headroom/memory/driver.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+
+namespace headroom {
+
+struct PinnedPoolOptions {
+    std::size_t limit = 0;  ///< bytes that may be page-locked, in use or not; 0: what the driver gives
+};
+
+/// All sizes in bytes, of blocks as they are: rounded up.
+struct PinnedStatistics {
+    std::size_t live = 0;     ///< in use
+    std::size_t pending = 0;  ///< given back, but work queued on streams may still use it
+    std::size_t cached = 0;   ///< free for the next request
+    std::size_t peak_live = 0;
+    std::size_t peak_held = 0;
+    std::uint64_t allocations = 0;   ///< that succeeded
+    std::uint64_t driver_calls = 0;  ///< that locked or unlocked memory
+
+    std::size_t held() const { return live + pending + cached; }
+    friend bool operator==(const PinnedStatistics&, const PinnedStatistics&) = default;
+};
+
+/// A piece of page-locked memory, owned by whoever holds it; movable. Given back by its destructor, and valid even
+/// after the pool is gone. One thread at a time may use it.
+class PinnedBlock {
+  public:
+    PinnedBlock() = default;
+    ~PinnedBlock() { reset(); }
+    PinnedBlock(PinnedBlock&& other) noexcept;
+    PinnedBlock& operator=(PinnedBlock&& other) noexcept;
+
+    std::byte* data() const noexcept;    ///< null if it holds none
+    std::size_t bytes() const noexcept;  ///< as requested
+    explicit operator bool() const noexcept { return pool_ != nullptr; }
+
+    /// Tells that work queued on the stream uses it. When the block is given back, an event is recorded on each such
+    /// stream, and the memory serves others when all of them have passed. Any number of times, before or after
+    /// queueing. Errors: Error if it holds no memory.
+    void record_use(StreamId stream);
+    /// Gives it back now. Never waits.
+    void reset() noexcept;
+
+  private:
+    friend class PinnedPool;
+    struct Record;
+    class Shared;
+    PinnedBlock(std::shared_ptr<Shared> pool, Record* record) noexcept;
+
+    std::shared_ptr<Shared> pool_;
+    Record* record_ = nullptr;
+};
+
+/// Thread-safe. Blocks are powers of two of at least 4 KiB, so that few sizes serve all requests; a request takes at
+/// most twice what it asks for. On a driver whose work is done when its call returns, streams don't matter.
+class PinnedPool {
+  public:
+    /// The driver is the pool's own: a driver's calls about memory come one at a time, here under the pool's lock. For
+    /// a `DeviceMemory` on the same device make another driver, with the same streams; on CUDA they share the context.
+    explicit PinnedPool(std::unique_ptr<Driver> driver, PinnedPoolOptions options = {});
+    /// Blocks in use stay valid; the memory and the driver go with the last one.
+    ~PinnedPool();
+    PinnedPool(const PinnedPool&) = delete;
+    PinnedPool& operator=(const PinnedPool&) = delete;
+
+    /// At least `bytes` bytes, aligned to at least 64 (for 0, too); contents are indeterminate, streams have nothing to
+    /// do with it any more. Errors: OutOfMemory if live blocks leave no room for it below the limit, or the driver has
+    /// none: what was cached was given back to it before, and pending blocks were waited for, one by one, until there
+    /// was room. Meanwhile whoever else calls waits, too. DeviceError.
+    PinnedBlock allocate(std::size_t bytes);
+    /// Gives all that is not in use back to the driver; bytes given back. Waits for work that may still use it.
+    /// Errors: DeviceError.
+    std::size_t trim();
+
+    PinnedStatistics statistics() const;
+    /// Sets both peaks to the present figures.
+    void reset_peak();
+
+  private:
+    std::shared_ptr<PinnedBlock::Shared> shared_;
+};
+
+}  // namespace headroom
