@@ -1,5 +1,7 @@
 #include <headroom/memory/device_memory.hpp>
 
+#include <tuple>
+
 #include <headroom/memory/allocator/impl.hpp>
 #include <headroom/memory/memory_scope.hpp>
 
@@ -34,8 +36,9 @@ const DriverProperties& DeviceMemory::properties() const { return impl_->propert
 std::size_t DeviceMemory::limit() const { return impl_->limit(); }
 const MemoryOptions& DeviceMemory::options() const { return impl_->options(); }
 
-MemoryScope::MemoryScope(DeviceMemory& memory)
-    : memory_(memory), watermark_(memory.impl_->open_mark()), at_entry_(memory.impl_->mark(watermark_)) {}
+MemoryScope::MemoryScope(DeviceMemory& memory) : memory_(memory) {
+    std::tie(watermark_, at_entry_) = memory.impl_->open_mark();
+}
 MemoryScope::~MemoryScope() { memory_.impl_->close_mark(watermark_); }
 std::size_t MemoryScope::peak() const { return memory_.impl_->mark(watermark_) - at_entry_; }
 std::int64_t MemoryScope::live() const {

@@ -27,8 +27,8 @@ class MemoryScope {
 
   private:
     DeviceMemory& memory_;
-    std::uint32_t watermark_;
-    std::size_t at_entry_;
+    std::uint32_t watermark_ = 0;
+    std::size_t at_entry_ = 0;
 };
 
 }  // namespace headroom

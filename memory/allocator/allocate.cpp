@@ -41,7 +41,11 @@ Allocation DeviceMemory::Impl::allocate_slowly(const Request& request) {
     const Lock shard_guard(shard.lock);
     shard.ledger.know_paths(paths_.size());
     Arena& arena = request.pool == 0 ? common_ : *pools_.at(request.pool).arena;
+    // A request that fails afterwards stays in the record as one that outlives the step: no plan is made for it.
+    const bool recorded = request.pool == 0 && planner_.recording();
+    const std::uint32_t slot = recorded ? record_request(request.size, request.stream) : 0;
     Block* block = obtain(request, arena, shard);
+    if (slot != 0) block->slot = slot;
     if (request.pool != 0) ++pools_.at(request.pool).blocks;
     const Allocation allocation = hand_out(block, request.bytes, request.tag, shard);
     if (shard.ledger.live() > shard.ledger.quota) raise_peak(shard);
@@ -70,6 +74,7 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
     auto fresh = std::make_unique<Shard>(*driver_, stream);
     fresh->ledger.know_paths(paths_.size());
     shard_list_.reserve(shard_list_.size() + 1);
+    fresh->planned = plans();
     common_.prepare(stream);
     // From the second stream on, what is given back may be wanted by another stream. What was given back before has
     // no event: who takes that lets one be recorded then.
@@ -85,10 +90,15 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
 }
 
 Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& shard) {
-    const auto [bytes, size, stream, tag, pool] = request;
+    const std::size_t bytes = request.bytes;
+    const std::size_t size = request.size;
+    const StreamId stream = request.stream;
     // A request near 2^64 wraps to less than itself.
-    if (size < bytes || size > properties_.address_bytes) throw OutOfMemory(report(request, arena));
-    if (pool == 0) {
+    if (size < bytes || size > properties_.address_bytes) refuse(request, arena);
+    if (request.pool == 0 && planner_.following()) {
+        if (Block* block = take_slot(size, shard)) return block;
+    }
+    if (request.pool == 0) {
         if (Block* block = shard.cache.pop(size)) return block;
     }
     arena.prepare(stream);
@@ -99,29 +109,31 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& s
         block = arena.find(size, stream);
     }
     if (!block) {
-        if (!grow(arena, size, &shard)) {
-            if (history_) {
-                history_->add({.bytes = size,
-                               .requested = bytes,
-                               .step = step_,
-                               .path = tag.path,
-                               .stream = stream,
-                               .pool = pool,
-                               .kind = MemoryEvent::Kind::out_of_memory,
-                               .category = tag.category});
-            }
-            throw OutOfMemory(report(request, arena));
-        }
+        if (!grow(arena, size, &shard)) refuse(request, arena);
         block = arena.find(size, stream);
     }
     blocks_.prepare(1);
-    wait_for_others(*block, shard);
+    wait_for_others(block->pending, shard);
     arena.take(block, size, stream);
     return block;
 }
 
-void DeviceMemory::Impl::wait_for_others(const Block& block, Shard& shard) {
-    block.pending.for_each([&](StreamId other, Ticket ticket) {
+void DeviceMemory::Impl::refuse(const Request& request, Arena& arena) {
+    if (history_) {
+        history_->add({.bytes = request.size,
+                       .requested = request.bytes,
+                       .step = step_.load(std::memory_order_relaxed),
+                       .path = request.tag.path,
+                       .stream = request.stream,
+                       .pool = request.pool,
+                       .kind = MemoryEvent::Kind::out_of_memory,
+                       .category = request.tag.category});
+    }
+    throw OutOfMemory(report(request, arena));
+}
+
+void DeviceMemory::Impl::wait_for_others(const PendingSet& pending, Shard& shard) {
+    pending.for_each([&](StreamId other, Ticket ticket) {
         if (other == shard.stream) return;
         if (ticket != 0 && ticket <= shard.seen[other]) return;
         Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
@@ -198,7 +210,8 @@ void DeviceMemory::Impl::deallocate_slowly(Block* block) {
     Shard& shard = shard_for(block->stream);
     const Lock shard_guard(shard.lock);
     account_free(block, shard);
-    if (block->used_elsewhere) {
+    const bool shared = block->used_elsewhere;
+    if (shared) {
         PendingSet pending;
         block->pending.for_each([&](StreamId other, Ticket) {
             Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
@@ -208,10 +221,15 @@ void DeviceMemory::Impl::deallocate_slowly(Block* block) {
         block->pending = pending;
         block->used_elsewhere = false;
     }
-    if (shard.records) block->pending.add(shard.stream, shard.log.try_record());
+    if (!properties_.synchronous) block->pending.add(shard.stream, shard.records ? shard.log.try_record() : 0);
+    if (is_planned(*block)) {
+        give_slot_back(block, shared);
+        return;
+    }
+    if (block->slot != 0) forget_request(block);
     Arena& arena = *block->arena;
-    return_to_arena(block, shard);
-    if (arena.pool() != 0) leave_pool(arena.pool());
+    arena.give_back(block);
+    if (arena.pool() != 0) leave_pool(arena.pool(), &shard);
 }
 
 void DeviceMemory::Impl::record_use(Block* block, StreamId stream) {

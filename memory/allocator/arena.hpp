@@ -53,14 +53,13 @@ class Arena {
     struct Extension {
         Block* hole = nullptr;
         std::size_t pages = 0;
-        bool uses_before = false;  ///< the free block before the hole will be part of it
-        bool uses_after = false;   ///< and the one after it; if not the one before, pages go to the hole's end
-        bool uses(const Block* block) const noexcept {
-            return (uses_before && block == hole->before) || (uses_after && block == hole->after);
-        }
+        const Block* before = nullptr;  ///< the free block before the hole, if it will be part of it
+        const Block* after = nullptr;   ///< the one after it, likewise; if only that one, pages go to the hole's end
+        bool uses(const Block* block) const noexcept { return block == before || block == after; }
     };
-    /// The one that takes the fewest pages, the lowest address of those; none if no hole is large enough.
-    std::optional<Extension> best_extension(std::size_t size) const noexcept;
+    /// The one that takes the fewest pages, the lowest address of those; none if no hole is large enough or there are
+    /// too few pages. There are `pages`, which if they `may_move` include those in this arena's free blocks.
+    std::optional<Extension> best_extension(std::size_t size, std::size_t pages, bool may_move) const noexcept;
     /// Does it with spare pages of the supply, of which there must be enough; the new memory is pending on nobody. Two
     /// records must have been prepared. Errors: DeviceError, std::bad_alloc; nothing has changed.
     void extend(const Extension& extension);

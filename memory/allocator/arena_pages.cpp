@@ -40,17 +40,24 @@ std::optional<Arena::Extension> Arena::extension_into(Block* hole, std::size_t s
     const std::size_t larger = std::max(before, after);
     const std::size_t pages = size > larger ? (size - larger + granularity_ - 1) / granularity_ : 0;
     if (pages <= room) {
-        return Extension{hole, pages, before > 0 && before >= after, after > 0 && after > before};
+        return Extension{hole, pages, before > 0 && before >= after ? hole->before : nullptr,
+                         after > before ? hole->after : nullptr};
     }
     if (before == 0 || after == 0 || size - larger > hole->size + std::min(before, after)) return std::nullopt;
-    return Extension{hole, room, true, true};
+    return Extension{hole, room, hole->before, hole->after};
 }
 
-std::optional<Arena::Extension> Arena::best_extension(std::size_t size) const noexcept {
+std::optional<Arena::Extension> Arena::best_extension(std::size_t size, std::size_t pages,
+                                                      bool may_move) const noexcept {
     std::optional<Extension> best;
     for (Block* hole = holes_; hole; hole = hole->next) {
         const std::optional<Extension> other = extension_into(hole, size);
         if (!other) continue;
+        std::size_t needed = other->pages;
+        // The pages of what becomes part of it can't be put into the hole.
+        if (may_move && other->before) needed += granules(*other->before).count;
+        if (may_move && other->after) needed += granules(*other->after).count;
+        if (needed > pages) continue;
         const bool better = !best || other->pages < best->pages ||
                             (other->pages == best->pages && other->hole->data < best->hole->data);
         if (better) best = other;
@@ -61,7 +68,7 @@ std::optional<Arena::Extension> Arena::best_extension(std::size_t size) const no
 void Arena::extend(const Extension& extension) {
     Block* block = extension.hole;
     const std::size_t bytes = extension.pages * granularity_;
-    const bool at_end = extension.uses_after && !extension.uses_before;
+    const bool at_end = extension.after && !extension.before;
     const std::size_t offset = at_end ? block->size - bytes : 0;
     const std::size_t first = static_cast<std::size_t>(block->data + offset - begin_) / granularity_;
     if (pages_.size() < first + extension.pages) pages_.resize(first + extension.pages);

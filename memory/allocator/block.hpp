@@ -6,6 +6,7 @@
 //     pool.prepare(1);                // may throw std::bad_alloc
 //     Block* block = pool.make();     // can't
 //     pool.recycle(block);
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,9 +27,26 @@ enum class BlockState : std::uint8_t {
     held,  ///< taken by the allocator itself: the room of a plan
 };
 
+/// A state that threads may read while another one changes it: whether a neighbour is free or a hole changes under the
+/// allocator's lock, but between live and cached a block goes under the lock of its stream.
+class SharedState {
+  public:
+    SharedState(BlockState state = BlockState::unused) noexcept : state_(state) {}
+    SharedState(const SharedState& other) noexcept : state_(BlockState(other)) {}
+    SharedState& operator=(const SharedState& other) noexcept { return *this = BlockState(other); }
+    SharedState& operator=(BlockState state) noexcept {
+        state_.store(state, std::memory_order_relaxed);
+        return *this;
+    }
+    operator BlockState() const noexcept { return state_.load(std::memory_order_relaxed); }
+
+  private:
+    std::atomic<BlockState> state_;
+};
+
 /// The first cache line is all that a hit touches.
 struct alignas(64) Block : Storage {
-    BlockState state = BlockState::unused;
+    SharedState state;
     Category category{};
     bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
     PathId path = 0;
@@ -70,7 +88,7 @@ class BlockPool {
     /// Whether this is the address of one of the records.
     bool contains(const Block* block) const noexcept {
         const auto offset = reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(begin_);
-        return offset < made_ * sizeof(Block) && offset % sizeof(Block) == 0;
+        return offset < made_.load(std::memory_order_relaxed) * sizeof(Block) && offset % sizeof(Block) == 0;
     }
     /// Calls visit(block) for every record, used or not.
     template <class Visit>
@@ -84,8 +102,8 @@ class BlockPool {
     void add(std::size_t count);
 
     Block* begin_ = nullptr;
-    std::size_t capacity_ = 0;  ///< records for which there are addresses
-    std::size_t made_ = 0;
+    std::size_t capacity_ = 0;          ///< records for which there are addresses
+    std::atomic<std::size_t> made_{0};  ///< read by threads that give blocks back
     Block* first_ = nullptr;
     std::size_t unused_ = 0;
 };

@@ -8,31 +8,51 @@
 
 namespace headroom {
 
+namespace {
+
+constexpr double kSlackWithPlan = 1.0 / 128;
+
+}  // namespace
+
 bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locked) {
-    blocks_.prepare(4);
-    std::optional<Arena::Extension> extension = arena.best_extension(size);
-    if (!extension) return false;
-    const std::size_t spare = supply_.spare();
-    if (extension->pages > spare) {
-        const std::size_t missing = extension->pages - spare;
-        const std::size_t fresh = std::min(supply_.left(), pages_within_slack(size, locked));
-        if (missing > fresh) gather(missing - fresh, &arena, &*extension, locked);
-        if (!supply_.provide(extension->pages)) {
-            gather(extension->pages - supply_.spare(), &arena, &*extension, locked);
-            if (supply_.spare() < extension->pages) return false;
-        }
-        // What was moved may have made holes larger; the best one now takes no more pages than the best one before.
-        extension = arena.best_extension(size);
-        blocks_.prepare(4);
+    if (planner_.following() && !fits_within_slack(arena, size, locked)) {
+        // The plan's room is memory, too: what came does not fit it.
+        drop_plan(locked);
+        if (arena.find(size, 0)) return true;
     }
+    // The device may have less than the budget: then only the pages that there are count.
+    return grow_by(supply_.left(), arena, size, locked) || (supply_.left() > 0 && grow_by(0, arena, size, locked));
+}
+
+bool DeviceMemory::Impl::grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked) {
+    std::size_t pages = supply_.spare() + fresh;
+    for (Arena* movable : movable_arenas()) pages += movable->free_pages(nullptr);
+    std::optional<Arena::Extension> extension = arena.best_extension(size, pages, may_move(arena));
+    if (!extension) return false;
+    if (extension->pages > supply_.spare()) {
+        const std::size_t missing = extension->pages - supply_.spare();
+        const std::size_t preferred = std::min(fresh, pages_within_slack(size, locked));
+        if (missing > preferred) gather(missing - preferred, &arena, &*extension, locked);
+        if (!supply_.provide(extension->pages)) return false;
+        // What was moved may have made holes larger; the best one now takes no more pages than the best one before.
+        extension = arena.best_extension(size, supply_.spare(), false);
+    }
+    blocks_.prepare(4);
     arena.extend(*extension);
     return true;
 }
 
+bool DeviceMemory::Impl::fits_within_slack(const Arena& arena, std::size_t size, const Shard* locked) const {
+    const std::size_t pages = supply_.spare() + std::min(supply_.left(), pages_within_slack(size, locked));
+    return arena.best_extension(size, pages, false).has_value();
+}
+
 std::size_t DeviceMemory::Impl::pages_within_slack(std::size_t size, const Shard* locked) const {
+    // While plans are made, moving pages costs a few steps only.
+    const double slack = options_.plan ? std::min(options_.slack, kSlackWithPlan) : options_.slack;
     const AllShards all(*this, locked);
     const std::size_t peak = std::max(peaks_.highest(), live_unlocked() + size);
-    const double most = static_cast<double>(peak) * (1 + options_.slack);
+    const double most = static_cast<double>(peak) * (1 + slack);
     const double left = most - static_cast<double>(supply_.reserved());
     return left > 0 ? static_cast<std::size_t>(left / static_cast<double>(supply_.granularity())) : 0;
 }
@@ -43,12 +63,12 @@ void DeviceMemory::Impl::gather(std::size_t count, const Arena* wanting, const A
     for (Arena* arena : movable_arenas()) {
         if (supply_.spare() >= wanted) return;
         arena->gather(wanted - supply_.spare(), arena == wanting ? kept : nullptr,
-                      [&](const Block& block) { synchronize(block, locked); });
+                      [&](const Block& block) { synchronize(block.pending, locked); });
     }
 }
 
-void DeviceMemory::Impl::synchronize(const Block& block, const Shard* locked) {
-    block.pending.for_each([&](StreamId stream, Ticket ticket) {
+void DeviceMemory::Impl::synchronize(const PendingSet& pending, const Shard* locked) {
+    pending.for_each([&](StreamId stream, Ticket ticket) {
         Shard& shard = *shards_[stream].load(std::memory_order_relaxed);
         std::unique_lock<SpinLock> guard(shard.lock, std::defer_lock);
         if (&shard != locked) guard.lock();
@@ -68,9 +88,11 @@ std::vector<Arena*> DeviceMemory::Impl::movable_arenas() {
 std::size_t DeviceMemory::Impl::trim() {
     const Lock guard(lock_);
     const std::size_t before = supply_.reserved();
+    if (planner_.following()) drop_plan(nullptr);
     drain_all(nullptr);
     gather(std::numeric_limits<std::size_t>::max() / 2, nullptr, nullptr, nullptr);
     supply_.destroy_spare();
+    std::erase_if(pools_, [](const auto& entry) { return !entry.second.open && entry.second.blocks == 0; });
     return before - supply_.reserved();
 }
 
@@ -88,17 +110,21 @@ void DeviceMemory::Impl::close_pool(PoolId id) {
         throw Error(fmt::format("close_pool: pool {} is not open; use a number that open_pool() returned", id));
     }
     pool->second.open = false;
-    if (pool->second.blocks == 0) end_pool(pool);
+    if (pool->second.blocks == 0) end_pool(pool, nullptr);
 }
 
-void DeviceMemory::Impl::leave_pool(PoolId id) {
+void DeviceMemory::Impl::leave_pool(PoolId id, const Shard* locked) noexcept {
     const auto pool = pools_.find(id);
-    if (--pool->second.blocks == 0 && !pool->second.open) end_pool(pool);
+    if (--pool->second.blocks == 0 && !pool->second.open) end_pool(pool, locked);
 }
 
-void DeviceMemory::Impl::end_pool(std::map<PoolId, Pool>::iterator pool) {
-    pool->second.arena->gather(std::numeric_limits<std::size_t>::max() / 2, nullptr,
-                               [&](const Block& block) { synchronize(block, nullptr); });
+void DeviceMemory::Impl::end_pool(std::map<PoolId, Pool>::iterator pool, const Shard* locked) noexcept {
+    try {
+        pool->second.arena->gather(std::numeric_limits<std::size_t>::max() / 2, nullptr,
+                                   [&](const Block& block) { synchronize(block.pending, locked); });
+    } catch (...) {
+        return;  // its pages are taken when they are wanted, or by `trim`
+    }
     pools_.erase(pool);
 }
 

@@ -19,6 +19,7 @@
 #include <headroom/memory/allocator/shard.hpp>
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/history/ring.hpp>
+#include <headroom/memory/plan/step_planner.hpp>
 
 namespace headroom {
 
@@ -43,7 +44,8 @@ class DeviceMemory::Impl {
     std::size_t trim();
     void start_history(std::size_t events);
     MemorySnapshot snapshot() const;
-    std::uint32_t open_mark();
+    /// The mark, and live bytes.
+    std::pair<std::uint32_t, std::size_t> open_mark();
     void close_mark(std::uint32_t mark) noexcept;
     std::size_t mark(std::uint32_t mark) const;
     std::size_t live() const;
@@ -80,17 +82,18 @@ class DeviceMemory::Impl {
     void check(const Request& request) const;
     Shard& shard_for(StreamId stream);
     Block* obtain(const Request& request, Arena& arena, Shard& shard);
+    [[noreturn]] void refuse(const Request& request, Arena& arena);
     void deallocate_slowly(Block* block);
     void account_free(Block* block, Shard& shard) noexcept;
     void return_to_arena(Block* block, Shard& shard) noexcept;
-    void leave_pool(PoolId pool);
-    void end_pool(std::map<PoolId, Pool>::iterator pool);
+    void leave_pool(PoolId pool, const Shard* locked) noexcept;
+    void end_pool(std::map<PoolId, Pool>::iterator pool, const Shard* locked) noexcept;
     void check_live(const Block* block, const char* call) const;
     std::string name_of(const Block& block) const;
     void note(MemoryEvent::Kind kind, const Block& block) noexcept;
 
     // Streams; for holders of `lock_` and of the stream's shard.
-    void wait_for_others(const Block& block, Shard& shard);
+    void wait_for_others(const PendingSet& pending, Shard& shard);
     void drain(Shard& shard);
     void drain_all(const Shard* locked);
     void raise_peak(Shard& shard) noexcept;
@@ -100,13 +103,30 @@ class DeviceMemory::Impl {
     /// Puts pages where they make a free block of `size` bytes; false if there are too few. `locked` is the shard whose
     /// lock the caller holds.
     bool grow(Arena& arena, std::size_t size, const Shard* locked);
+    /// The same with at most `fresh` new pages.
+    bool grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked);
     /// Moves up to `count` pages from free blocks into the supply, but none that `kept`, of `wanting`, relies on.
     void gather(std::size_t count, const Arena* wanting, const Arena::Extension* kept, const Shard* locked);
     /// How many pages may be made before unused ones are to be moved.
     std::size_t pages_within_slack(std::size_t size, const Shard* locked) const;
-    void synchronize(const Block& block, const Shard* locked);
+    bool fits_within_slack(const Arena& arena, std::size_t size, const Shard* locked) const;
+    void synchronize(const PendingSet& pending, const Shard* locked);
     /// Those whose free pages may be taken away.
     std::vector<Arena*> movable_arenas();
+    bool may_move(const Arena& arena) const { return arena.pool() == 0 || !pools_.at(arena.pool()).open; }
+
+    // planned.cpp; for holders of `lock_`.
+    bool plans() const noexcept;
+    void build_plan();
+    void drop_plan(const Shard* locked);
+    /// By address; empty if no plan is followed.
+    std::vector<Block*> planned_blocks() const;
+    static bool is_planned(const Block& block) noexcept;
+    /// The block that the plan has for this request; null if none. Errors: DeviceError; nothing has changed.
+    Block* take_slot(std::size_t size, Shard& shard);
+    void give_slot_back(Block* block, bool shared);
+    std::uint32_t record_request(std::size_t size, StreamId stream);
+    void forget_request(Block* block) noexcept;
 
     // inspect.cpp
     // For holders of `lock_` and of all shards.
@@ -114,6 +134,7 @@ class DeviceMemory::Impl {
     MemoryStatistics statistics_unlocked() const;
     std::vector<std::pair<std::string, std::size_t>> largest_paths_unlocked(std::size_t count, bool at_peak) const;
     /// For holders of `lock_` and of the request's shard.
+    void describe(const Arena& arena, MemorySnapshot& snapshot) const;
     MemoryReport report(const Request& request, Arena& arena);
     void count_free(StreamId stream, MemoryReport& report);
 
@@ -127,13 +148,15 @@ class DeviceMemory::Impl {
     std::uint64_t synchronizations_ = 0;
     PathTable paths_;
     Peaks peaks_;
-    BlockPool blocks_;
+    mutable BlockPool blocks_;
     PageSupply supply_;
     std::array<std::atomic<Shard*>, Arena::kMaxStreams> shards_{};
     std::vector<std::unique_ptr<Shard>> shard_list_;  ///< in the order of their first use
     Arena common_;
     std::map<PoolId, Pool> pools_;  ///< private ones; ordered, so that decisions are deterministic
     PoolId last_pool_ = 0;
+    StepPlanner planner_;
+    std::uint64_t planned_ = 0;
     std::atomic<std::uint32_t> step_{0};
     std::unique_ptr<HistoryRing> history_;  ///< changes while all shards are locked
 };

@@ -84,8 +84,6 @@ std::string DeviceMemory::Impl::path(PathId id) const {
     return paths_.name(id);
 }
 
-void DeviceMemory::Impl::begin_step() { step_.fetch_add(1, std::memory_order_relaxed); }
-
 std::size_t DeviceMemory::Impl::live_unlocked() const noexcept {
     std::size_t live = 0;
     for (const auto& shard : shard_list_) live += shard->ledger.live();
@@ -109,6 +107,7 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
     statistics.peak_reserved = supply_.peak_reserved();
     statistics.driver_calls = supply_.driver_calls();
     statistics.synchronizations = synchronizations_;
+    statistics.planned = planned_;
     return statistics;
 }
 
@@ -155,12 +154,13 @@ void DeviceMemory::Impl::reset_peak() {
     supply_.reset_peak();
 }
 
-std::uint32_t DeviceMemory::Impl::open_mark() {
+std::pair<std::uint32_t, std::size_t> DeviceMemory::Impl::open_mark() {
     const Lock guard(lock_);
     const AllShards all(*this, nullptr);
-    const std::uint32_t mark = peaks_.open(live_unlocked());
+    const std::size_t live = live_unlocked();
+    const std::uint32_t mark = peaks_.open(live);
     share_quota();
-    return mark;
+    return {mark, live};
 }
 
 void DeviceMemory::Impl::close_mark(std::uint32_t mark) noexcept {
@@ -188,6 +188,43 @@ void DeviceMemory::Impl::start_history(std::size_t events) {
     history_ = std::move(fresh);
 }
 
+void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) const {
+    const auto add = [&](const std::byte* data, std::size_t bytes, const Block& block) {
+        BlockInfo info{.address = reinterpret_cast<std::uintptr_t>(data), .bytes = bytes, .pool = arena.pool()};
+        info.stream = block.stream;
+        info.live = block.state == BlockState::live;
+        if (info.live) info.requested = block.bytes;
+        if (info.live) info.tag = {block.category, block.path};
+        snapshot.blocks.push_back(info);
+    };
+    bool in_segment = false;
+    arena.for_each([&](const Block& block) {
+        if (block.state == BlockState::hole) {
+            in_segment = false;
+            return;
+        }
+        if (!in_segment) {
+            snapshot.segments.push_back({reinterpret_cast<std::uintptr_t>(block.data), 0, arena.pool()});
+        }
+        in_segment = true;
+        snapshot.segments.back().bytes += block.size;
+        if (block.state != BlockState::held) {
+            add(block.data, block.size, block);
+            return;
+        }
+        const std::byte* cursor = block.data;
+        const auto add_gap = [&](const std::byte* end) {
+            if (end > cursor) add(cursor, static_cast<std::size_t>(end - cursor), block);
+        };
+        for (const Block* planned : planned_blocks()) {
+            add_gap(planned->data);
+            add(planned->data, planned->size, *planned);
+            cursor = planned->data + planned->size;
+        }
+        add_gap(block.data + block.size);
+    });
+}
+
 MemorySnapshot DeviceMemory::Impl::snapshot() const {
     const Lock guard(lock_);
     const AllShards all(*this, nullptr);
@@ -197,27 +234,8 @@ MemorySnapshot DeviceMemory::Impl::snapshot() const {
     snapshot.time = HistoryRing::now();
     snapshot.statistics = statistics_unlocked();
     for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));
-    const auto describe = [&](const Arena& arena) {
-        bool in_segment = false;
-        arena.for_each([&](const Block& block) {
-            if (block.state == BlockState::hole) {
-                in_segment = false;
-                return;
-            }
-            const auto address = reinterpret_cast<std::uintptr_t>(block.data);
-            if (!in_segment) snapshot.segments.push_back({address, 0, arena.pool()});
-            in_segment = true;
-            snapshot.segments.back().bytes += block.size;
-            BlockInfo info{.address = address, .bytes = block.size, .pool = arena.pool()};
-            info.stream = block.stream;
-            info.live = block.state == BlockState::live;
-            if (info.live) info.requested = block.bytes;
-            if (info.live) info.tag = {block.category, block.path};
-            snapshot.blocks.push_back(info);
-        });
-    };
-    describe(common_);
-    for (const auto& [id, pool] : pools_) describe(*pool.arena);
+    describe(common_, snapshot);
+    for (const auto& [id, pool] : pools_) describe(*pool.arena, snapshot);
     std::sort(snapshot.segments.begin(), snapshot.segments.end(),
               [](const Segment& a, const Segment& b) { return a.address < b.address; });
     std::sort(snapshot.blocks.begin(), snapshot.blocks.end(),

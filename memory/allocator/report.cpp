@@ -63,9 +63,8 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, Arena& arena) {
     for (Arena* other : movable_arenas()) {
         if (other != &arena) pages += other->free_pages(nullptr);
     }
-    const bool may_move = arena.pool() == 0 || !pools_.at(arena.pool()).open;
     report.largest_free_block = arena.largest_free();
-    report.largest_obtainable = arena.largest_obtainable(pages, may_move);
+    report.largest_obtainable = arena.largest_obtainable(pages, may_move(arena));
     report.advice = advise(report);
     return report;
 }
@@ -88,6 +87,8 @@ void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
             if (block.state == BlockState::free) report.held_for_graphs += block.size;
         });
     }
+    if (planner_.following()) report.held_for_plan = planner_.room()->size;
+    for (const Block* planned : planned_blocks()) report.held_for_plan -= planned->size;
     report.cached = report.statistics.reserved - report.statistics.allocated - report.pending - report.held_for_graphs -
                     report.held_for_plan;
 }

@@ -43,6 +43,7 @@ class StreamLog {
     Ticket last_ = 0;
     std::array<Entry, 64> entries_{};  ///< ascending
     std::size_t count_ = 0;
+    bool missed_ = false;  ///< a free since the last event has none
 };
 
 }  // namespace headroom
