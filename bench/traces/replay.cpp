@@ -1,7 +1,6 @@
 #include <headroom/bench/traces/replay.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -32,7 +31,6 @@ class Replay {
         const std::size_t first_steady = all_steps / 2;
         std::size_t step = 0;
         MemoryStatistics before;
-        const auto begin = std::chrono::steady_clock::now();
         for (const Operation& operation : trace_.operations) {
             if (operation.kind == Operation::Kind::step && step++ == first_steady) {
                 before = memory_.statistics();
@@ -41,9 +39,7 @@ class Replay {
             }
             play(operation);
         }
-        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
         const MemoryStatistics statistics = memory_.statistics();
-        result_.seconds = time.count();
         result_.operations = trace_.operations.size();
         result_.steady_steps = all_steps - first_steady;
         result_.steady_allocations = statistics.allocations - before.allocations;

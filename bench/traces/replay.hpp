@@ -41,7 +41,6 @@ struct ReplayResult {
     /// bytes' time to be written, and to be read by another stream; streams run side by side, the host is ahead.
     double stretch = 1;
     std::size_t operations = 0;
-    double seconds = 0;  ///< of the whole replay
 };
 
 /// A GPU as the allocator sees it: pages of 2 MiB, blocks of 512 bytes, asynchronous.

@@ -61,16 +61,17 @@ double megabytes(std::size_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
 void print_header() {
     fmt::print(
-        "live, reserved: the most at a time, MB. Steady: the second half of the steps. Pages are of 2 MiB. Planned: %\n"
-        "of the allocations that a learned plan placed. Waits: of a stream for another, a step. Syncs: of the host. "
-        "Stretch: how\nmuch longer streams take side by side for these waits.\n");
-    fmt::print("{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>21} |{:>21} |{:>8}{:>7}{:>6}{:>8}{:>7}\n", "", "",
-               "whole", "", "", "steady", "", "", "warm-up pages", "steady pages, a step", "steady", "", "", "",
-               "ns per");
+        "live, reserved: the most at a time, MB. Steady: the second half of the steps. Pages are of 2 MiB. Syncs: of "
+        "the\n"
+        "host. Waits: of one stream for another. Stretch: how much longer streams that run side by side take for "
+        "these.\n"
+        "Planned: % of the allocations that a learned plan placed.\n");
+    fmt::print("{:<13}{:>5} |{:^25} |{:^25} |{:^27} |{:^40} |\n", "", "", "whole run", "steady state", "warm-up: pages",
+               "steady state, per step: pages");
     fmt::print(
-        "{:<13}{:>5} |{:>9}{:>9}{:>8} |{:>9}{:>9}{:>8} |{:>7}{:>7}{:>7} |{:>7}{:>7}{:>7} |{:>8}{:>7}{:>6}{:>8}{:>7}\n",
-        "trace", "plan", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "create",
-        "map", "unmap", "planned", "waits", "syncs", "stretch", "call");
+        "{:<13}{:>5} |{:>9}{:>9}{:>7} |{:>9}{:>9}{:>7} |{:>7}{:>7}{:>7}{:>6} |{:>7}{:>6}{:>6}{:>6}{:>7}{:>8} |{:>8}\n",
+        "trace", "plan", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "syncs",
+        "create", "map", "unmap", "syncs", "waits", "planned", "stretch");
 }
 
 void print(const Row& row) {
@@ -78,15 +79,14 @@ void print(const Row& row) {
     const auto per_step = [&](std::uint64_t count) {
         return static_cast<double>(count) / static_cast<double>(r.steady_steps);
     };
-    fmt::print("{:<13}{:>5} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>9.1f}{:>9.1f}{:>8.4f} |{:>7}{:>7}{:>7} |", row.trace,
+    fmt::print("{:<13}{:>5} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>7}{:>7}{:>7}{:>6} |", row.trace,
                row.plan ? "yes" : "no", megabytes(r.whole.live), megabytes(r.whole.reserved), r.whole.ratio(),
                megabytes(r.steady.live), megabytes(r.steady.reserved), r.steady.ratio(), r.warm_up.create,
-               r.warm_up.map, r.warm_up.unmap);
+               r.warm_up.map, r.warm_up.unmap, r.warm_up.synchronize);
     const double planned = static_cast<double>(r.steady_planned) / static_cast<double>(r.steady_allocations);
-    fmt::print("{:>7.1f}{:>7.1f}{:>7.1f} |{:>8.1f}{:>7.1f}{:>6}{:>8.3f}{:>7.0f}\n", per_step(r.in_steady.create),
-               per_step(r.in_steady.map), per_step(r.in_steady.unmap), 100 * planned, per_step(r.in_steady.wait),
-               r.warm_up.synchronize + r.in_steady.synchronize, r.stretch,
-               1e9 * r.seconds / static_cast<double>(r.operations));
+    fmt::print("{:>7.1f}{:>6.1f}{:>6.1f}{:>6.1f}{:>7.1f}{:>8.1f} |{:>8.3f}\n", per_step(r.in_steady.create),
+               per_step(r.in_steady.map), per_step(r.in_steady.unmap), per_step(r.in_steady.synchronize),
+               per_step(r.in_steady.wait), 100 * planned, r.stretch);
 }
 
 std::string json(const Peak& peak) {
