@@ -4,6 +4,7 @@ beside replay_traces. Needs a GPU. PyTorch is a peer to compare with, not a depe
     python3 bench/peers/allocator_torch.py --json torch.json bench/traces/recorded/*.trace
     PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python3 bench/peers/allocator_torch.py ...
     PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync python3 bench/peers/allocator_torch.py ...
+    PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 bench/peers/allocator_torch.py ...   # cudaMalloc for each request
 """
 
 import argparse
@@ -176,6 +177,10 @@ def main():
     parser.add_argument("--no-work", action="store_true", help="queue no kernels: streams are never behind the host")
     flags = parser.parse_args()
     try:
+        traces = [read_trace(path) for path in flags.traces]
+    except (OSError, ValueError) as error:
+        sys.exit(f"allocator_torch.py: {error}")
+    try:
         import torch
     except ImportError:
         sys.exit("allocator_torch.py: PyTorch is missing; run python3 -m pip install torch")
@@ -184,13 +189,13 @@ def main():
     print(f"{'trace':<14}{'live':>9}{'reserved':>10}{'ratio':>8} |{'steady':>9}{'reserved':>10}{'ratio':>8} |"
           f"{'cudaMalloc':>11}{'steady':>5}{'syncs':>7}")
     rows = []
-    for path in flags.traces:
-        rows.append(replay(torch, read_trace(path), not flags.no_work))
+    for trace in traces:
+        rows.append(replay(torch, trace, not flags.no_work))
         print_row(rows[-1])
     if flags.json:
         result = {
             "allocator": f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}",
-            "settings": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""),
+            "settings": {name: value for name, value in os.environ.items() if name.startswith("PYTORCH_")},
             "rows": rows,
         }
         with open(flags.json, "w", encoding="utf-8") as file:
