@@ -206,6 +206,8 @@ function(headroom_benchmarks)
         add_dependencies(benchmarks ${target})
     endforeach()
 
+    add_dependencies(benchmarks replay_traces)
+
     # Not for timing: scripts/instructions counts what it executes.
     if(TARGET headroom_core)
         add_executable(core_instructions ${PROJECT_SOURCE_DIR}/bench/core/instructions.cpp)

@@ -4,7 +4,6 @@ beside replay_traces. Needs a GPU. PyTorch is a peer to compare with, not a depe
     python3 bench/peers/allocator_torch.py --json torch.json bench/traces/recorded/*.trace
     PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python3 bench/peers/allocator_torch.py ...
     PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync python3 bench/peers/allocator_torch.py ...
-    PYTORCH_NO_CUDA_MEMORY_CACHING=1 python3 bench/peers/allocator_torch.py ...   # cudaMalloc for each request
 """
 
 import argparse
