@@ -4,13 +4,14 @@
 //
 //     DriverLog log;
 //     DeviceMemory memory(std::make_unique<CheckedDriver>(make_host_driver(), log));
-//     log.fail_map_in = 2;     // the third call from now on throws
+//     log.fail(DriverCall::map, 2);     // the third call from now on throws
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iterator>
+#include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -19,39 +20,75 @@
 
 namespace headroom::testing {
 
-struct DriverLog {
-    std::map<std::byte*, std::size_t> ranges;  ///< reserved addresses
-    std::map<std::byte*, std::size_t> mapped;
-    std::size_t created = 0;  ///< bytes of pages that exist
-    std::size_t peak_created = 0;
-    std::uint64_t page_calls = 0;  ///< create, map, unmap, destroy
-    std::int64_t events = 0;       ///< that exist
-    std::map<EventHandle, StreamId> recorded_on;
-    std::vector<std::pair<StreamId, StreamId>> waits;  ///< who waited, for whom
+/// The calls that may fail; `any` stands for all of them.
+enum class DriverCall { reserve, create, map, pinned, record, wait, synchronize, any };
 
-    std::int64_t fail_create_in = -1;  ///< calls that still succeed before one fails; -1: none fails
-    std::int64_t fail_map_in = -1;
-    std::int64_t fail_record_in = -1;
-    std::int64_t fail_wait_in = -1;
-    bool fail_for_ever = false;  ///< not once only
+struct DriverLog {
+    /// A stream waits for the event of another one that was recorded there as the so manieth, from 1.
+    struct Wait {
+        StreamId stream;
+        StreamId other;
+        std::uint64_t event;
+        bool operator==(const Wait&) const = default;
+    };
+    struct Event {
+        StreamId stream;
+        std::uint64_t number;
+    };
+
+    std::map<std::byte*, std::size_t> ranges;  ///< reserved addresses
+    std::map<std::byte*, PageHandle> mapped;   ///< by granule
+    std::multimap<PageHandle, bool> pages;     ///< that exist; whether they are mapped. The host's are all alike.
+    std::size_t created = 0;                   ///< bytes of pages that exist
+    std::size_t peak_created = 0;
+    std::uint64_t page_calls = 0;               ///< create, map, unmap, destroy
+    std::map<EventHandle, Event> events;        ///< that exist
+    std::map<StreamId, std::uint64_t> records;  ///< by stream
+    std::vector<Wait> waits;
+    int synchronizes = 0;  ///< calls that made the host wait
+
+    /// The call after `after` more of this kind fails, once or, if `for_ever`, from then on.
+    void fail(DriverCall call, std::int64_t after, bool for_ever = false) {
+        countdown_[static_cast<std::size_t>(call)] = after;
+        for_ever_ = for_ever;
+    }
+    /// No call fails any more; false if one was still to come.
+    bool stop_failing() {
+        const bool none = std::all_of(countdown_.begin(), countdown_.end(), [](auto left) { return left < 0; });
+        countdown_.fill(-1);
+        return none;
+    }
+    bool due(DriverCall call) { return due(countdown_[static_cast<std::size_t>(call)]) | due(countdown_.back()); }
+
+  private:
+    bool due(std::int64_t& left) const {
+        if (left < 0) return false;
+        if (left > 0) return --left, false;
+        if (!for_ever_) left = -1;
+        return true;
+    }
+    std::array<std::int64_t, 8> countdown_{-1, -1, -1, -1, -1, -1, -1, -1};
+    bool for_ever_ = false;
 };
 
 class CheckedDriver final : public Driver {
   public:
-    CheckedDriver(std::unique_ptr<Driver> inner, DriverLog& log) : inner_(std::move(inner)), log_(log) {}
+    CheckedDriver(std::unique_ptr<Driver> inner, DriverLog& log)
+        : inner_(std::move(inner)), granule_(inner_->properties().granularity), log_(log) {}
     ~CheckedDriver() override {
         EXPECT_TRUE(log_.ranges.empty()) << "addresses were not released";
         EXPECT_TRUE(log_.mapped.empty()) << "pages are still mapped";
         EXPECT_EQ(log_.created, 0u) << "pages were not destroyed";
-        EXPECT_EQ(log_.events, 0) << "events were not destroyed";
+        EXPECT_TRUE(log_.events.empty()) << "events were not destroyed";
     }
 
     const DriverProperties& properties() const override { return inner_->properties(); }
     std::size_t free_bytes() const override { return inner_->free_bytes(); }
 
     std::byte* reserve(std::size_t bytes) override {
+        fail_if_due(DriverCall::reserve, "reserve");
         std::byte* address = inner_->reserve(bytes);
-        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % properties().granularity, 0u);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % granule_, 0u);
         log_.ranges[address] = bytes;
         return address;
     }
@@ -62,77 +99,105 @@ class CheckedDriver final : public Driver {
         inner_->release(address, bytes);
     }
 
-    PageHandle create(std::size_t bytes) override {
+    PageHandle create() override {
         ++log_.page_calls;
-        EXPECT_EQ(bytes % properties().granularity, 0u);
-        if (due(log_.fail_create_in)) return 0;
-        const PageHandle page = inner_->create(bytes);
+        if (log_.due(DriverCall::create)) return 0;
+        const PageHandle page = inner_->create();
         if (!page) return 0;
-        sizes_.emplace(page, bytes);
-        log_.created += bytes;
+        log_.pages.emplace(page, false);
+        log_.created += granule_;
         log_.peak_created = std::max(log_.peak_created, log_.created);
         return page;
     }
     void destroy(PageHandle page) noexcept override {
         ++log_.page_calls;
-        const auto found = sizes_.find(page);
-        if (found == sizes_.end()) {
-            ADD_FAILURE() << "page " << page << " does not exist";
-            return;
-        }
-        log_.created -= found->second;
-        sizes_.erase(found);
+        if (!change(page, false, nullptr)) ADD_FAILURE() << "page " << page << " does not exist or is mapped";
+        log_.created -= granule_;
         inner_->destroy(page);
     }
-    void map(std::byte* address, PageHandle page, std::size_t bytes) override {
+    void map(std::byte* address, std::span<const PageHandle> pages) override {
         ++log_.page_calls;
-        if (due(log_.fail_map_in)) throw DeviceError("map: injected failure");
-        EXPECT_TRUE(reserved(address, bytes)) << "not reserved";
-        const auto next = log_.mapped.lower_bound(address);
-        EXPECT_TRUE(next == log_.mapped.end() || next->first >= address + bytes) << "mapped twice";
-        EXPECT_TRUE(next == log_.mapped.begin() || std::prev(next)->first + std::prev(next)->second <= address);
-        inner_->map(address, page, bytes);
-        log_.mapped[address] = bytes;
+        fail_if_due(DriverCall::map, "map");
+        EXPECT_TRUE(reserved(address, pages.size() * granule_)) << "not reserved";
+        EXPECT_FALSE(pages.empty());
+        inner_->map(address, pages);
+        const bool mapped = true;
+        for (std::size_t i = 0; i < pages.size(); ++i) {
+            if (!change(pages[i], false, &mapped)) ADD_FAILURE() << "page " << pages[i] << " is gone or mapped";
+            EXPECT_TRUE(log_.mapped.emplace(address + i * granule_, pages[i]).second) << "mapped twice";
+        }
     }
-    void unmap(std::byte* address, std::size_t bytes) noexcept override {
+    void unmap(std::byte* address, std::size_t count) noexcept override {
         ++log_.page_calls;
-        const auto found = log_.mapped.find(address);
-        EXPECT_TRUE(found != log_.mapped.end() && found->second == bytes) << "not mapped like this";
-        log_.mapped.erase(address);
-        inner_->unmap(address, bytes);
+        EXPECT_GT(count, 0u);
+        const bool mapped = false;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto found = log_.mapped.find(address + i * granule_);
+            if (found == log_.mapped.end()) {
+                ADD_FAILURE() << "nothing is mapped there";
+                continue;
+            }
+            change(found->second, true, &mapped);
+            log_.mapped.erase(found);
+        }
+        inner_->unmap(address, count);
     }
 
-    std::byte* allocate_pinned(std::size_t bytes) override { return inner_->allocate_pinned(bytes); }
+    std::byte* allocate_pinned(std::size_t bytes) override {
+        return log_.due(DriverCall::pinned) ? nullptr : inner_->allocate_pinned(bytes);
+    }
     void free_pinned(std::byte* address, std::size_t bytes) noexcept override { inner_->free_pinned(address, bytes); }
 
+    // Several threads may call these.
     EventHandle record(StreamId stream) override {
-        if (due(log_.fail_record_in)) throw DeviceError("record: injected failure");
+        const std::lock_guard guard(mutex_);
+        fail_if_due(DriverCall::record, "record");
         const EventHandle event = inner_->record(stream);
-        log_.recorded_on[event] = stream;
-        ++log_.events;
+        EXPECT_TRUE(log_.events.emplace(event, DriverLog::Event{stream, ++log_.records[stream]}).second);
         return event;
     }
-    bool passed(EventHandle event) override { return inner_->passed(event); }
-    void wait(StreamId stream, EventHandle event) override {
-        if (due(log_.fail_wait_in)) throw DeviceError("wait: injected failure");
-        inner_->wait(stream, event);
-        log_.waits.emplace_back(stream, log_.recorded_on.at(event));
+    bool passed(EventHandle event) override {
+        const std::lock_guard guard(mutex_);
+        EXPECT_EQ(log_.events.count(event), 1u) << "no such event";
+        return inner_->passed(event);
     }
-    void synchronize(EventHandle event) override { inner_->synchronize(event); }
+    void wait(StreamId stream, EventHandle event) override {
+        const std::lock_guard guard(mutex_);
+        fail_if_due(DriverCall::wait, "wait");
+        inner_->wait(stream, event);
+        const DriverLog::Event recorded = log_.events.at(event);
+        if (log_.waits.size() < kMostWaits) log_.waits.push_back({stream, recorded.stream, recorded.number});
+    }
+    void synchronize(EventHandle event) override {
+        const std::lock_guard guard(mutex_);
+        fail_if_due(DriverCall::synchronize, "synchronize");
+        EXPECT_EQ(log_.events.count(event), 1u) << "no such event";
+        inner_->synchronize(event);
+        ++log_.synchronizes;
+    }
     void destroy_event(EventHandle event) noexcept override {
+        const std::lock_guard guard(mutex_);
+        EXPECT_EQ(log_.events.erase(event), 1u) << "no such event";
         inner_->destroy_event(event);
-        --log_.events;
     }
 
   private:
-    bool due(std::int64_t& countdown) const {
-        if (countdown < 0) return false;
-        if (countdown == 0) {
-            if (!log_.fail_for_ever) countdown = -1;
-            return true;
+    static constexpr std::size_t kMostWaits = 100'000;
+
+    void fail_if_due(DriverCall call, const char* name) {
+        if (log_.due(call)) throw DeviceError(std::string(name) + ": injected failure");
+    }
+    /// Finds a page that is (not) mapped, and says so from now on, or forgets it; false if there is none.
+    bool change(PageHandle page, bool is_mapped, const bool* becomes) {
+        auto [found, end] = log_.pages.equal_range(page);
+        while (found != end && found->second != is_mapped) ++found;
+        if (found == end) return false;
+        if (becomes) {
+            found->second = *becomes;
+        } else {
+            log_.pages.erase(found);
         }
-        --countdown;
-        return false;
+        return true;
     }
     bool reserved(std::byte* address, std::size_t bytes) const {
         auto range = log_.ranges.upper_bound(address);
@@ -142,8 +207,9 @@ class CheckedDriver final : public Driver {
     }
 
     std::unique_ptr<Driver> inner_;
+    const std::size_t granule_;
     DriverLog& log_;
-    std::multimap<PageHandle, std::size_t> sizes_;  ///< the host's handles are not unique
+    std::mutex mutex_;
 };
 
 }  // namespace headroom::testing

@@ -103,6 +103,22 @@ TEST_P(DeviceMemoryTest, RefusesEverythingUnderALimitBelowOneGranule) {
     EXPECT_THROW(memory.allocate(1, 0, kTag), OutOfMemory);
 }
 
+TEST_P(DeviceMemoryTest, TakesAFractionOfTheDevice) {
+    const double fraction = 8.5 * static_cast<double>(granule()) / static_cast<double>(properties().total_bytes);
+    DeviceMemory memory(driver(), {.fraction = fraction});
+    EXPECT_EQ(memory.limit(), static_cast<std::size_t>(static_cast<double>(properties().total_bytes) * fraction));
+    EXPECT_THROW(memory.allocate(9 * granule(), 0, kTag), OutOfMemory);
+    EXPECT_NO_THROW(memory.allocate(8 * granule(), 0, kTag));
+    EXPECT_EQ(memory.snapshot().limit, 8 * granule());
+}
+
+TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {
+    for (const double fraction : {0.0, -1.0, 1.5}) {
+        EXPECT_THROW(DeviceMemory(driver(), {.fraction = fraction}), Error) << fraction;
+    }
+    EXPECT_THROW(DeviceMemory(driver(), {.slack = -0.1}), Error);
+}
+
 TEST_P(DeviceMemoryTest, TrimGivesBackPagesBehindTheLastLiveBlock) {
     DeviceMemory memory(driver());
     const Allocation first = memory.allocate(granule() / 2, 0, kTag);
@@ -122,50 +138,34 @@ TEST_P(DeviceMemoryTest, TrimGivesBackPagesBehindTheLastLiveBlock) {
     EXPECT_EQ(memory.statistics().reserved, 3 * granule());
 }
 
-TEST_P(DeviceMemoryTest, KeepsPoolsApart) {
+TEST_P(DeviceMemoryTest, TrimGivesBackPagesBetweenLiveBlocks) {
     DeviceMemory memory(driver());
-    const Allocation common = memory.allocate(unit(), 0, kTag);
-    memory.deallocate(common.handle);
-    const Allocation own = memory.allocate(unit(), 0, kTag, 7);
-    EXPECT_NE(own.data, common.data);
-    EXPECT_EQ(memory.statistics().reserved, 2 * granule());
-    memory.deallocate(own.handle);
-    EXPECT_EQ(memory.allocate(unit(), 0, kTag, 7).data, own.data);
-    EXPECT_EQ(memory.allocate(unit(), 0, kTag, 0).data, common.data);
-}
-
-TEST_P(DeviceMemoryTest, TakesUnusedPagesOfAnotherPoolBeforeFailing) {
-    DeviceMemory memory(driver(), {.limit = 4 * granule()});
-    memory.deallocate(memory.allocate(3 * granule(), 0, kTag, 1).handle);
-    EXPECT_NO_THROW(memory.allocate(4 * granule(), 0, kTag));
-    EXPECT_THROW(memory.allocate(1, 0, kTag, 1), OutOfMemory);
+    const Allocation first = memory.allocate(granule() + granule() / 2, 0, kTag);
+    const Allocation middle = memory.allocate(4 * granule(), 0, kTag);
+    const Allocation last = memory.allocate(granule() / 2, 0, kTag);
+    memory.deallocate(middle.handle);
+    if (properties().touchable) std::memset(first.data, 1, first.bytes);
+    EXPECT_EQ(memory.trim(), 3 * granule()) << "all but the parts of pages beside the live blocks";
+    EXPECT_EQ(memory.statistics().reserved, 3 * granule());
+    EXPECT_EQ(memory.trim(), 0u);
+    const Allocation again = memory.allocate(4 * granule(), 0, kTag);
+    EXPECT_EQ(again.data, middle.data) << "the hole is filled again";
+    if (properties().touchable) std::memset(again.data, 2, again.bytes);
+    if (properties().touchable) {
+        EXPECT_EQ(first.data[first.bytes - 1], std::byte{1});
+    }
+    memory.deallocate(last.handle);
 }
 
 TEST_P(DeviceMemoryTest, ReturnsAllPagesEvenThoseOfLiveBlocks) {
     {
         DeviceMemory memory(driver());
         memory.allocate(3 * granule(), 0, kTag);
-        memory.allocate(granule(), 0, kTag, 2);
+        memory.allocate(granule(), 0, kTag, memory.open_pool());
         EXPECT_EQ(log().created, 4 * granule());
     }
     EXPECT_EQ(log().created, 0u);
     EXPECT_TRUE(log().ranges.empty());
-}
-
-TEST_P(DeviceMemoryTest, ExplainsAnUnknownStreamOrPath) {
-    DeviceMemory memory(driver());
-    EXPECT_THROW(memory.allocate(1, 64, kTag), DeviceError);
-    EXPECT_THROW(memory.allocate(1, 0, {Category::inputs, 1}), Error);
-    EXPECT_THROW(memory.path(1), Error);
-    EXPECT_EQ(memory.statistics(), MemoryStatistics{});
-}
-
-TEST_P(DeviceMemoryTest, IgnoresNullAndStopsAtADoubleFree) {
-    DeviceMemory memory(driver());
-    memory.deallocate(nullptr);
-    const Allocation block = memory.allocate(1, 0, kTag);
-    memory.deallocate(block.handle);
-    EXPECT_DEATH(memory.deallocate(block.handle), "given back twice");
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryTest, all_drivers(), driver_name);

@@ -43,7 +43,7 @@ inline std::unique_ptr<Driver> make_simulated_small_pages() {
                           .granularity = 12288,
                           .alignment = 16,
                           .total_bytes = 100'000'000,
-                          .address_bytes = 12288 * 8192,
+                          .address_bytes = std::size_t{12288} << 20,
                           .touchable = false};
     return make_simulated_driver(options);
 }
@@ -69,6 +69,8 @@ class DriverTest : public ::testing::TestWithParam<DriverCase> {
     std::size_t granule() const { return properties_.granularity; }
     std::size_t unit() const { return properties_.alignment; }
     const DriverProperties& properties() const { return properties_; }
+    /// Work is queued, so that streams and the host must wait for it.
+    bool asynchronous() const { return !properties_.synchronous; }
     DriverLog& log() { return log_; }
 
   private:
