@@ -66,9 +66,15 @@ std::uint32_t PlanFollower::match(std::size_t bytes, StreamId stream) noexcept {
     track_ = found;
     const Plan::Track& track = plan_.tracks()[track_];
     Cursor& cursor = cursors_[track_];
-    std::uint32_t number = cursor.position;
+    // Those missed may have come in place of recorded ones.
+    std::uint32_t number = cursor.position + cursor.missed;
     if (number >= track.bytes.size() || track.bytes[number] != bytes) number = realign(track, cursor, bytes);
-    if (number != kNone) cursor.position = number + 1;
+    if (number == kNone) {
+        ++cursor.missed;
+    } else {
+        cursor.position = number + 1;
+        cursor.missed = 0;
+    }
     cursor.previous = bytes;
     return number;
 }
@@ -86,7 +92,10 @@ std::uint32_t PlanFollower::track_of(StreamId stream) noexcept {
 std::uint32_t PlanFollower::realign(const Plan::Track& track, const Cursor& cursor, std::size_t bytes) noexcept {
     const auto count = static_cast<std::uint32_t>(track.bytes.size());
     const std::uint32_t position = cursor.position;
-    if (position + 1 < count && track.bytes[position + 1] == bytes) return position + 1;
+    // Those missed may have come in addition, and this one may follow on one that was left out.
+    for (const std::uint32_t number : {position, position + 1}) {
+        if (number < count && track.bytes[number] == bytes) return number;
+    }
     const auto agrees = [&](std::uint32_t number) {
         return track.bytes[number] == bytes && track.bytes[number - 1] == cursor.previous;
     };

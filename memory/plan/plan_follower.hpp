@@ -54,8 +54,9 @@ class PlanFollower {
     /// The requests that follow are compared with the recorded ones from the first on.
     void begin_step() noexcept;
     /// The place for a request of `bytes` (as recorded: rounded) on `stream`, if it is the next that was recorded for
-    /// that stream and its range is free. After a deviation it finds its way back: one recorded request may be left
-    /// out; beyond that, two in a row have to agree with recorded ones not far away.
+    /// that stream and its range is free. After a deviation it finds its way back: recorded requests may come with
+    /// other sizes, others in between; one may be left out; beyond that, two in a row have to agree with recorded ones
+    /// not far away.
     std::optional<PlannedSlot> next(std::size_t bytes, StreamId stream) noexcept;
     /// Gives a slot back; in any order, in any later step. `shared`: work on streams other than the slot's may still be
     /// using it. Errors: Error if it is not out.
@@ -76,6 +77,7 @@ class PlanFollower {
     /// How far a stream has come in its track.
     struct Cursor {
         std::uint32_t position = 0;
+        std::uint32_t missed = 0;  ///< requests since the last one that agreed
         std::size_t previous = 0;  ///< bytes of the stream's last request in this step; 0 if there was none
     };
     struct State {
