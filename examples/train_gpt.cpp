@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/examples/gpt/history_file.hpp>
 #include <headroom/examples/gpt/rehearsal.hpp>
 #include <headroom/examples/gpt/session.hpp>
 #include <headroom/examples/program/interrupt.hpp>
@@ -49,9 +50,8 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     return session.steps_done() == flags.steps;
 }
 
-void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
-    program::Interrupt interrupt;  // before the context's threads
-    Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+void run_session(Context& context, const GptFlags& flags, const TextCorpus& corpus, program::Interrupt& interrupt,
+                 program::Summary& summary) {
     Session session(context, flags, corpus);
     if (!flags.resume.empty()) session.resume(flags.resume);
     const bool complete = train(session, flags, interrupt, summary);
@@ -68,6 +68,14 @@ void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summ
     summary.state_sha256 = session.state_sha256();
     summary.parameters = session.parameters();
     summary.resident_bytes = session.resident_bytes();
+}
+
+void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
+    program::Interrupt interrupt;  // before the context's threads
+    Context context = Context::cpu(
+        {.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan});
+    with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed()),
+                 [&] { run_session(context, flags, corpus, interrupt, summary); });
     program::take_peaks(summary, context);
     fmt::print("peak memory {} bytes, predicted {}\n", *summary.peak_bytes_allocated, summary.peak_bytes_predicted);
 }
@@ -78,6 +86,7 @@ void main_program(const GptFlags& flags) {
     }
     program::expect_writable("--save", flags.save);
     program::expect_writable("--json", flags.json);
+    program::expect_writable("--memory-history", flags.memory_history);
     const Clock::time_point begin = Clock::now();
     const TextOptions text{.block = flags.block};
     const TextCorpus corpus =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/examples/gpt/history_file.hpp>
 #include <headroom/examples/program/ranges.hpp>
 
 namespace headroom::gpt {
@@ -56,6 +57,11 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute blocks");
     app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
         ->check(program::natural());
+    app.add_flag("--plan", flags.plan, "learn one step's memory, and place that of the next ones as computed from it");
+    app.add_option("--memory-history", flags.memory_history,
+                   "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
+                   "Perfetto")
+        ->check(history_file_problem);
     app.add_option("--save", flags.save, "file to save the training to at the end");
     app.add_option("--resume", flags.resume, "file to continue from");
     app.add_option("--stop-after", flags.stop_after, "end after that many steps as Ctrl-C would")->check(none_or_more);

@@ -36,6 +36,8 @@ struct GptFlags {
     bool checkpoint = false;  ///< the same as recompute = "blocks"
     std::string recompute = "mlp";
     std::size_t memory_limit = 0;
+    bool plan = false;
+    std::string memory_history;
     std::string save;
     std::string resume;
     std::int64_t stop_after = -1;

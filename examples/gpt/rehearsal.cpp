@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/examples/gpt/history_file.hpp>
 #include <headroom/examples/gpt/session.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -12,17 +13,25 @@ namespace headroom::gpt {
 
 namespace {
 
-Forecast run_dry(GptFlags flags, const TextCorpus& corpus) {
+/// Writes the history to `history`, if that is not empty.
+Forecast run_dry(GptFlags flags, const TextCorpus& corpus, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
-    Context context = Context::dry({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
-    Session session(context, flags, corpus);
-    // The second step finds the first one's free blocks, as all later ones do.
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(flags.steps, 2); ++i) session.step();
-    session.evaluate();
-    if (flags.sample > 0) session.sample(flags.sample);
-    const MemoryStatistics statistics = context.memory().statistics();
-    return {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(), session.parameters()};
+    // The second step finds the first one's free blocks, as all later ones do; a plan is followed from the third on.
+    flags.steps = std::min<std::int64_t>(flags.steps, flags.plan ? 4 : 2);
+    Context context = Context::dry(
+        {.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan});
+    Forecast forecast;
+    with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed()), [&] {
+        Session session(context, flags, corpus);
+        for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
+        session.evaluate();
+        if (flags.sample > 0) session.sample(flags.sample);
+        const MemoryStatistics statistics = context.memory().statistics();
+        forecast = {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(),
+                    session.parameters()};
+    });
+    return forecast;
 }
 
 /// The first change of flags that makes it fit, in words; empty if none does. The tokens of a step stay as many.
@@ -34,7 +43,7 @@ std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
         for (const bool checkpoint : {flags.checkpoint, true}) {
             other.checkpoint = checkpoint;
             try {
-                const Forecast forecast = run_dry(other, corpus);
+                const Forecast forecast = run_dry(other, corpus, "");
                 return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} bytes reserved)", other.batch,
                                    other.accumulate, checkpoint ? " --checkpoint" : "", forecast.peak_reserved);
             } catch (const OutOfMemory&) {
@@ -44,12 +53,21 @@ std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
     return "no smaller micro-batch fits: use a smaller model or a larger --memory-limit";
 }
 
+/// The history up to the request that does not fit: what the run would have come to.
+void write_refused(const GptFlags& flags, const TextCorpus& corpus) {
+    try {
+        run_dry(flags, corpus, flags.memory_history);
+    } catch (const OutOfMemory&) {
+    }
+}
+
 }  // namespace
 
 Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus) {
     try {
-        return run_dry(flags, corpus);
+        return run_dry(flags, corpus, flags.device == "dry" ? flags.memory_history : "");
     } catch (const OutOfMemory& error) {
+        if (flags.device != "dry" && !flags.memory_history.empty()) write_refused(flags, corpus);
         MemoryReport report = error.report();
         report.advice = advice(flags, corpus);
         throw OutOfMemory(std::move(report));
