@@ -39,6 +39,16 @@ class View {
         this.move(0);
     }
 
+    // The steps in which the histories have their peaks, with some room beside them.
+    showPeaks() {
+        const ends = this.histories.flatMap(history => history.stepAround(history.peakState).map(s => this.startOf(history, s)));
+        const from = Math.min(...ends), to = Math.max(...ends), room = 0.04 * (to - from);
+        this.from = 0;
+        this.to = this.extent;
+        this.zoom((to - from + 2 * room) / this.span, 0);
+        this.move(from - room);
+    }
+
     startOf(history, state) { return this.mode === "events" ? state : history.timeOf(state); }
     endOf(history, state) {
         if (this.mode === "events") return state + 1;
@@ -81,6 +91,8 @@ class Chart {
         this.canvas.height = Math.round(box.height * ratio);
         this.left = Math.round(MARGIN.left * ratio);
         this.top = Math.round(MARGIN.top * ratio);
+        this.stroke = Math.max(1, Math.round(1.4 * ratio));  // a line of whole pixels
+        this.crisp = this.stroke % 2 / 2;
         this.width = Math.max(this.canvas.width - this.left - Math.round(MARGIN.right * ratio), 1);
         this.height = Math.max(this.canvas.height - this.top - Math.round(MARGIN.bottom * ratio), 1);
     }
@@ -98,6 +110,7 @@ class Chart {
         const {context: c} = this;
         this.columns = columnsOf(this.history, view, this.width);
         c.clearRect(0, 0, this.canvas.width, this.canvas.height);
+        c.lineJoin = "round";
         c.fillStyle = colors.plot;
         c.fillRect(this.left, this.top, this.width, this.height);
         this.drawEnded(view, colors);
@@ -151,12 +164,12 @@ class Chart {
         const {context: c, history} = this, {most} = this.columns;
         c.beginPath();
         for (let x = 0; x < this.width && most[x] >= 0; ++x) {
-            const y = this.y(history.mapped[most[x]]);
+            const y = this.y(history.mapped[most[x]]) + this.crisp;
             c.lineTo(this.left + x, y);
             c.lineTo(this.left + x + 1, y);
         }
         c.strokeStyle = colors.reserved;
-        c.lineWidth = 1.4 * this.ratio;
+        c.lineWidth = this.stroke;
         c.stroke();
     }
 
@@ -167,26 +180,25 @@ class Chart {
         c.save();
         c.setLineDash([6 * ratio, 4 * ratio]);
         c.strokeStyle = colors.budget;
-        c.lineWidth = 1.4 * ratio;
+        c.lineWidth = this.stroke;
         c.beginPath();
-        c.moveTo(this.left, y);
-        c.lineTo(this.left + this.width, y);
+        c.moveTo(this.left, y + this.crisp);
+        c.lineTo(this.left + this.width, y + this.crisp);
         c.stroke();
         c.restore();
-        this.label(`budget ${bytesText(limit)}`, this.left + this.width - 6 * ratio, y - 5 * ratio, colors.budget, colors, "right");
+        this.label(`budget ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors);
     }
 
-    // Text with a border that keeps it legible over the drawing.
-    label(text, x, y, color, colors, align = "left", weight = "") {
+    // Text of the budget's colour, with a border that keeps it legible over the drawing.
+    label(text, x, y, colors) {
         const {context: c, ratio} = this;
-        c.font = `${weight} ${12 * ratio}px ${colors.font}`;
-        c.textAlign = align;
+        c.font = `${12 * ratio}px ${colors.font}`;
+        c.textAlign = "left";
         c.textBaseline = "alphabetic";
-        c.lineJoin = "round";
         c.lineWidth = 3.5 * ratio;
         c.strokeStyle = colors.plot;
         c.strokeText(text, x, y);
-        c.fillStyle = color;
+        c.fillStyle = colors.budget;
         c.fillText(text, x, y);
     }
 
@@ -222,20 +234,23 @@ class Chart {
         }
     }
 
-    // Numbers above the first event of each step, as many as there is room for.
+    // Numbers above the first event of each step, round ones where there is no room for all.
     drawSteps(view, colors) {
-        const {context: c, ratio, history} = this, {steps} = history, labels = [];
+        const {context: c, ratio, history} = this, {steps} = history, seen = [];
         for (let i = 0; i < steps.length; i += 2) {
             const x = this.x(view, view.mode === "time" ? history.time[steps[i]] : steps[i] + 0.5);
-            if (x < this.left - 1 || x > this.left + this.width) continue;
-            const last = labels.at(-1), room = last ? last.x + 66 * ratio : -Infinity;
-            // What comes before the first step is often short.
-            if (last && x < room && i === 2) labels.pop();
-            else if (x < room) continue;
-            labels.push({x, text: `step ${steps[i + 1]}`});
+            if (x >= this.left - 1 && x <= this.left + this.width) seen.push({x, step: steps[i + 1]});
         }
-        for (const {x, text} of labels) {
-            this.plain(text, x + 4 * ratio, this.top - 8 * ratio, colors, "left");
+        if (seen.length === 0) return;
+        const needed = 62 * ratio, apart = (seen.at(-1).x - seen[0].x) / Math.max(seen.length - 1, 1);
+        const stride = apart >= needed ? 1 : roundStep(needed / Math.max(apart, 1e-6));
+        let room = -Infinity;
+        // Before the first step lies what is set up, which is often short.
+        if (seen.length > 1 && seen[0].step === 0 && seen[1].x - seen[0].x < needed) seen.shift();
+        for (const {x, step} of seen) {
+            if (step % stride !== 0 && !(stride > 1 && step === 1) || x < room) continue;
+            room = x + needed;
+            this.plain(`step ${step}`, x + 4 * ratio, this.top - 8 * ratio, colors, "left");
             c.fillStyle = colors.quiet;
             c.globalAlpha = 0.35;
             c.fillRect(Math.round(x), this.top - 14 * ratio, Math.ceil(ratio), this.height + 14 * ratio);

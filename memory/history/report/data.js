@@ -104,7 +104,7 @@ class History {
         }
     }
 
-    /// The state with the most live bytes among states first to last.
+    // The state with the most live bytes among states first to last.
     highest(first, last) {
         const {total} = this;
         let best = first;
@@ -114,7 +114,7 @@ class History {
 
     timeOf(state) { return state > 0 ? this.time[state - 1] : 0; }
 
-    /// The state at a time.
+    // The state at a time.
     stateAt(time) {
         let low = 0, high = this.count;
         while (low < high) {
@@ -125,19 +125,30 @@ class History {
         return low;
     }
 
-    /// The number of the step that a state belongs to.
-    stepOf(state) {
-        const {steps} = this, event = Math.max(state - 1, 0);
-        let low = 0, high = steps.length / 2;
+    // Index into steps / 2 of the step that an event belongs to; -1 if there is none.
+    stepIndex(event) {
+        let low = 0, high = this.steps.length / 2;
         while (low < high) {
             const middle = (low + high) >> 1;
-            if (steps[2 * middle] <= event) low = middle + 1;
+            if (this.steps[2 * middle] <= event) low = middle + 1;
             else high = middle;
         }
-        return low > 0 ? steps[2 * low - 1] : null;
+        return low - 1;
     }
 
-    /// Calls visit(block) for each block that is live in a state.
+    // The number of the step that a state belongs to, or null.
+    stepOf(state) {
+        const index = this.stepIndex(Math.max(state - 1, 0));
+        return index < 0 ? null : this.steps[2 * index + 1];
+    }
+
+    // The first and the last state of the step that a state belongs to.
+    stepAround(state) {
+        const index = this.stepIndex(Math.max(state - 1, 0));
+        return [index <= 0 ? 0 : this.steps[2 * index] + 1, this.steps[2 * index + 2] ?? this.count];
+    }
+
+    // Calls visit(block) for each block that is live in a state.
     eachLive(state, visit) {
         const {block} = this;
         for (let b = 0; b < block.count; ++b) {
@@ -147,7 +158,7 @@ class History {
 
     pathOf(block) { return this.paths[this.block.path[block]] ?? ""; }
 
-    /// Stretches of mapped addresses in a state: [[place, end], ...], by address. From the present ones backwards.
+    // Stretches of mapped addresses in a state: [[place, end], ...], by address. From the present ones backwards.
     mappedAt(state) {
         let ranges = [];
         for (let i = 0; i < this.segments.length; i += 2) {

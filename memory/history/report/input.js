@@ -51,6 +51,7 @@ function placeTip(tip, clientX, clientY) {
 function showTip(page, panel, column, clientX, clientY) {
     const tip = byId("tip"), parts = describe(page, panel, column);
     page.pointer = panel.chart.positionOf(page.view, column);
+    page.hovered = panel;
     if (parts === null) {
         tip.hidden = true;
         return;

@@ -20,6 +20,7 @@ class Page {
         this.categories = categories;
         this.alone = null;    // the category that is looked at, if one is
         this.pointer = null;  // place on the horizontal axis
+        this.hovered = null;  // the panel below the pointer
         const histories = snapshots.map(data => new History(data, categories.length));
         const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
         this.view = new View(histories);
@@ -50,9 +51,13 @@ class Page {
             this.showAll();
         });
         byId("reset").addEventListener("click", () => this.showAll());
+        byId("peak").addEventListener("click", () => {
+            this.view.showPeaks();
+            this.redraw();
+        });
         const again = () => {
             this.restyle();
-            this.redraw();
+            this.draw();  // at once: the canvases are empty now
             this.details.update();
         };
         window.addEventListener("resize", again);
@@ -95,7 +100,7 @@ class Page {
     draw() {
         this.waiting = false;
         byId("reset").disabled = this.view.whole;
-        for (const panel of this.panels) panel.draw(this.view, this.colors, this.alone, this.pointer);
+        for (const panel of this.panels) panel.draw(this.view, this.colors, this.alone, this.pointer, this.hovered);
     }
 
     figures() {

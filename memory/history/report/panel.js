@@ -41,13 +41,19 @@ class Panel {
         return notes;
     }
 
-    draw(view, colors, alone, pointer) {
+    // `pointer` is a place on the horizontal axis or null; it is over the panel `hovered`.
+    draw(view, colors, alone, pointer, hovered) {
         const {chart, history} = this;
         chart.draw(view, colors, alone);
         for (const failure of history.failures) this.markFailure(view, colors, failure);
         if (this.moment !== history.peakState) this.line(view, this.moment, colors.accent);
         this.markPeak(view, colors);
-        if (pointer !== null) this.line(view, null, colors.ink, pointer);
+        if (pointer === null) return;
+        this.line(view, null, colors.ink, pointer);
+        const column = Math.floor(chart.x(view, pointer)) - chart.left, state = chart.columns.most[column] ?? -1;
+        if (hovered !== this && state >= 0) {
+            chart.flag(bytesText(history.total[state]), chart.left + column, chart.y(history.total[state]), colors.ink, colors);
+        }
     }
 
     // Its middle, but at most the middle of what is to be seen of it.

@@ -1,4 +1,4 @@
-// Writes files of a made-up history, for the tests in Python that read them. usage: write_history FOLDER [key=value...]
+// Writes files of made-up histories, for the tests in Python that read them. usage: write_history FOLDER [key=value...]
 // Keys: steps, layers, kept, limit. Prints the figures that the files should show, one "key value" per line.
 #include <array>
 #include <cstdio>
@@ -48,6 +48,18 @@ void print(std::string_view prefix, const MemorySnapshot& snapshot) {
     }
 }
 
+/// Names that a format may stumble over, in the place of some of the history's.
+MemorySnapshot with_odd_names(MemorySnapshot snapshot) {
+    const std::array<std::string, 6> names = {"a \"quoted\" name", "back\\slash\n\tand\x01",
+                                              "</script><!--",     "\xC3\xBC.\xE5\xB1\x82.\xF0\x9F\x98\x80",
+                                              "not\xFFutf8\xC3",   std::string("zero\0", 5)};
+    for (std::size_t i = 0; i < names.size() && i + 1 < snapshot.paths.size(); ++i) snapshot.paths[i + 1] = names[i];
+    snapshot.device = "a \"device\" </script>";
+    return snapshot;
+}
+
+const MemorySnapshot kNothing;
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,4 +82,15 @@ int main(int argc, char** argv) {
     write_html_report(std::span(both).first(1), folder / "single.html");
     print("all", all);
     print("checkpoint", checkpoint);
+
+    options.kept = 0;
+    const MemorySnapshot none = test::training_history(options);
+    const MemorySnapshot odd = with_odd_names(all);
+    const std::array<NamedSnapshot, 3> three{
+        {{"</script><b>\"odd\" \xF0\x9F\x98\x80", &odd}, {"no events", &none}, {"nothing", &kNothing}}};
+    write_html_report(three, folder / "odd.html");
+    write_chrome_trace(odd, folder / "odd.json");
+    write_torch_snapshot(odd, folder / "odd.pickle");
+    write_chrome_trace(kNothing, folder / "nothing.json");
+    write_torch_snapshot(kNothing, folder / "nothing.pickle");
 }

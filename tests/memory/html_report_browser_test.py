@@ -1,0 +1,243 @@
+"""The HTML report in a real browser: it draws, its figures are those of the history, it can be used."""
+import json
+import os
+import re
+import unittest
+from collections import Counter
+
+import browser
+from history_files import CATEGORIES, HistoryCase
+
+# Runs after the page's own script; `result` ends up in the root element.
+SCRIPT = """<script>
+const result = {}, all = selector => [...document.querySelectorAll(selector)], texts = selector => all(selector).map(e => e.textContent);
+const pointer = (canvas, kind, x, y, more = {}) => {
+    const box = canvas.getBoundingClientRect(), type = kind === "wheel" ? WheelEvent : PointerEvent;
+    canvas.dispatchEvent(new type(kind, {clientX: box.left + x, clientY: box.top + y, pointerId: 1, bubbles: true, cancelable: true, ...more}));
+};
+const key = (canvas, name, more = {}) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true, ...more}));
+// Frames come when they like; timers keep to the time that the browser is given.
+window.requestAnimationFrame = callback => setTimeout(callback, 1);
+const drawn = () => new Promise(done => setTimeout(done, 20));
+HTMLCanvasElement.prototype.setPointerCapture = () => {};  // there is no such pointer
+(async () => {
+    await drawn();
+    %s
+    document.documentElement.dataset.result = JSON.stringify(result);
+})();
+</script>"""
+
+
+def bytes_text(count):
+    """As headroom::format_bytes."""
+    if count < 10000:
+        return f"{count} B"
+    value, unit = count / 1000, 0
+    while value >= 999.95:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {['kB', 'MB', 'GB', 'TB'][unit]}"
+
+
+class HtmlReport(HistoryCase):
+    def with_script(self, page, script):
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        at = text.rindex("</body>")
+        changed = page.replace(".html", f"_{abs(hash(script))}.html")
+        with open(changed, "w", encoding="utf-8") as file:
+            file.write(text[:at] + SCRIPT % script + text[at:])
+        return changed
+
+    def load(self, page):
+        root, tags, console = browser.load(page)
+        self.assertEqual(console, [])
+        self.assertEqual(root.get("data-status"), "drawn")
+        return root, tags
+
+    def use(self, page, script):
+        """What `script` found out."""
+        root, _ = self.load(self.with_script(page, script))
+        return json.loads(root["data-result"])
+
+    def test_its_figures_are_those_of_the_history(self):
+        for options in ({}, {"kept": 700}, {"limit": 480_000_000}):
+            with self.subTest(options=options):
+                folder, expected = self.files(**options)
+                root, tags = self.load(os.path.join(folder, "report.html"))
+                self.assertEqual(tags.count("canvas"), 4)
+                for figures, name in zip(json.loads(root["data-figures"]), ("all", "checkpoint"), strict=True):
+                    self.assertEqual(figures["events"], expected[f"{name}.events"])
+                    self.assertEqual(figures["first"], expected[f"{name}.start"])
+                    self.assertEqual(figures["peak"], expected[f"{name}.peak"])
+                    self.assertEqual(figures["peakEvents"], expected[f"{name}.peak_events"])
+                    self.assertEqual(figures["last"], expected[f"{name}.allocated"])
+                    self.assertEqual(figures["reserved"], expected[f"{name}.reserved"])
+                    self.assertEqual(figures["liveAtPeak"], expected[f"{name}.peak"])
+                    self.assertEqual(figures["byCategory"], [expected[f"{name}.peak.{category}"] for category in CATEGORIES])
+
+    def test_its_text_names_the_figures(self):
+        folder, expected = self.files()
+        found = self.use(os.path.join(folder, "report.html"), """
+            result.titles = texts(".panel h2");
+            result.terms = texts(".panel:first-child dt");
+            result.figures = texts(".panel:first-child dd");
+            result.others = texts(".panel:last-child dd");
+            result.sums = texts("tfoot td");
+            result.moments = texts(".moment p");""")
+        self.assertEqual(found["titles"], ["keep all", "--checkpoint"])
+        self.assertEqual(found["terms"], ["Peak of live bytes", "Peak reserved", "Budget", "Live at the end", "Lost to rounding"])
+        figures = ["peak", "reserved", "limit", "allocated"]
+        for name, texts in (("all", found["figures"]), ("checkpoint", found["others"])):
+            for figure, text in zip(figures, texts):
+                self.assertTrue(text.startswith(bytes_text(expected[f"{name}.{figure}"]) + " "), (name, figure, text))
+        less = 1 - expected["checkpoint.peak"] / expected["all.peak"]
+        self.assertIn(f"{100 * less:.1f} % below keep all", found["others"][0])
+        self.assertEqual((found["sums"][1], found["sums"][3]),
+                         (bytes_text(expected["all.peak"]), bytes_text(expected["checkpoint.peak"])))
+        self.assertIn(f"step 2, {bytes_text(expected['all.peak'])} live", found["moments"][0])
+
+    def test_each_category_covers_its_share_of_the_chart(self):
+        folder, _ = self.files()
+        style = os.path.join(os.path.dirname(__file__), "..", "..", "memory", "history", "report", "style.css")
+        with open(style, encoding="utf-8") as file:
+            light = dict(re.findall(r"--([a-z-]+): #([0-9a-f]{6});", file.read().split("@media")[0]))
+        page = self.with_script(os.path.join(folder, "single.html"), """
+            for (const e of all("header, #legend, #details, .hint, .panel > div")) e.style.display = "none";
+            window.dispatchEvent(new Event("resize"));""")
+        width, height = 1000, 460
+        rows, console = browser.screenshot(page, width, height, "--blink-settings=preferredColorScheme=1")
+        self.assertEqual(console, [])
+        counts = Counter(pixel for row in rows for pixel in row)
+
+        def pixels(name):
+            colour = tuple(bytes.fromhex(light[name.replace(" ", "-")]))
+            faint = [tuple(round((c + w) / 2) + d for c, w in zip(colour, (255, 255, 255))) for d in (-1, 0, 1)]
+            return counts[colour] + sum(counts[f] for f in set(faint))
+
+        with open(os.path.join(folder, "trace.json"), encoding="utf-8") as file:
+            events = [e for e in json.load(file)["traceEvents"] if e["name"] == "live bytes"]
+        area = Counter()
+        for event, after in zip(events, events[1:]):
+            for category, value in event["args"].items():
+                area[category] += value * (after["ts"] - event["ts"])
+        whole, drawn = sum(area.values()), sum(pixels(category) for category in CATEGORIES)
+        self.assertGreater(drawn, 0.2 * width * height)
+        for category in CATEGORIES:
+            with self.subTest(category=category):
+                # A row of pixels here or there, and what the lines cover.
+                self.assertAlmostEqual(pixels(category) / drawn, area[category] / whole, delta=0.02)
+        self.assertGreater(counts[tuple(bytes.fromhex(light["budget"]))], 0.3 * width)
+
+    def test_moments_can_be_chosen(self):
+        folder, _ = self.files()
+        found = self.use(os.path.join(folder, "single.html"), """
+            const canvas = all(".panel canvas")[0], moment = () => texts(".moment p")[0], heading = () => texts(".moment h2")[0];
+            result.peak = [heading(), moment()];
+            pointer(canvas, "pointerdown", 300, 100, {button: 0});
+            pointer(canvas, "pointerup", 300, 100, {button: 0});
+            await drawn();
+            result.chosen = [heading(), moment()];
+            result.sum = texts("tfoot td")[1];
+            all(".moment button")[0].click();
+            await drawn();
+            result.back = [heading(), moment()];
+            key(canvas, "ArrowRight"); key(canvas, "Enter");
+            await drawn();
+            result.byKey = heading();
+            key(canvas, "p");
+            await drawn();
+            result.again = [heading(), moment()];""")
+        self.assertEqual(found["peak"][0], "At the peak")
+        self.assertEqual(found["chosen"][0], "At the chosen moment")
+        self.assertIn(found["sum"] + " live", found["chosen"][1])
+        self.assertNotEqual(found["chosen"][1], found["peak"][1])
+        self.assertEqual((found["back"], found["again"]), (found["peak"], found["peak"]))
+        self.assertEqual(found["byKey"], "At the chosen moment")
+
+    def test_zooming_dragging_and_pointing(self):
+        folder, _ = self.files()
+        found = self.use(os.path.join(folder, "report.html"), """
+            const canvas = all(".panel canvas")[1], reset = document.getElementById("reset"), tip = document.getElementById("tip");
+            const picture = () => canvas.toDataURL();
+            const whole = picture();
+            result.atFirst = reset.disabled;
+            pointer(canvas, "wheel", 400, 100, {deltaY: -500}); await drawn();
+            const near = picture();
+            result.wheel = [reset.disabled, near !== whole];
+            pointer(canvas, "pointerdown", 400, 100, {button: 0});
+            pointer(canvas, "pointermove", 300, 100); pointer(canvas, "pointerup", 300, 100); await drawn();
+            result.drag = picture() !== near;
+            result.stillPeak = texts(".moment h2");
+            pointer(canvas, "pointermove", 400, 120); await drawn();
+            result.tip = [tip.hidden, tip.textContent];
+            pointer(canvas, "pointerleave", 400, 120); await drawn();
+            result.left = tip.hidden;
+            key(canvas, "Escape"); await drawn();
+            result.escape = [reset.disabled, picture() === whole];
+            key(canvas, "+"); await drawn(); result.plus = reset.disabled;
+            key(canvas, "-"); await drawn(); result.minus = reset.disabled;
+            all("[value=events]")[0].click(); await drawn();
+            result.events = picture() !== whole;
+            document.getElementById("peak").click(); await drawn();
+            result.stepOfPeak = reset.disabled;""")
+        self.assertEqual(found["atFirst"], True)
+        self.assertEqual(found["wheel"], [False, True])
+        self.assertEqual((found["drag"], found["stillPeak"]), (True, ["keep all: at the peak", "--checkpoint: at the peak"]))
+        self.assertFalse(found["tip"][0])
+        self.assertRegex(found["tip"][1], r"ms, step \d.*parameters19\.1 MBlive\d+\.\d MBreserved\d+\.\d MB")
+        self.assertEqual((found["left"], found["escape"]), (True, [True, True]))
+        self.assertEqual((found["plus"], found["minus"], found["events"], found["stepOfPeak"]), (False, True, True, False))
+
+    def test_tables_sort_group_and_list_blocks(self):
+        folder, expected = self.files()
+        found = self.use(os.path.join(folder, "report.html"), """
+            const press = text => all("button").find(b => b.textContent === text).click();
+            const column = n => texts(`tbody td:nth-child(${n})`);
+            result.rows = column(1).length;
+            press("keep all");
+            result.down = column(2).slice(0, 3);
+            press("Live");
+            result.up = column(2).slice(-3).reverse();
+            press("Module");
+            result.names = column(1);
+            document.getElementById("fold").click();
+            document.getElementById("depth").value = "1";
+            document.getElementById("depth").dispatchEvent(new Event("change"));
+            result.grouped = column(1);
+            result.shares = column(3);
+            press("Blocks of --checkpoint");
+            result.blocks = texts("caption")[0];
+            result.largest = all("tbody tr")[0].textContent;""")
+        self.assertEqual(found["rows"], 50)
+        self.assertEqual(found["down"], found["up"])
+        self.assertEqual(found["names"], sorted(found["names"]))
+        self.assertEqual(found["grouped"], ["(no module)", "blocks", "token_embedding"])
+        self.assertAlmostEqual(sum(float(share.strip("< %")) for share in found["shares"]), 100, delta=0.2)
+        self.assertRegex(found["blocks"], r"^\d+ blocks, at the peak$")
+        self.assertRegex(found["largest"], r"^blocks\.\d\.mlp\.\w+16\.8 MB60 Bactivations\d+\.\d\d ms, step 2")
+        self.assertGreater(expected["checkpoint.peak"], 0)
+
+    def test_odd_names_stay_text_and_empty_histories_are_drawn(self):
+        folder, _ = self.files()
+        page = os.path.join(folder, "odd.html")
+        _, tags = self.load(page)
+        self.assertEqual(tags.count("script"), 2)
+        found = self.use(page, """
+            result.titles = texts(".panel h2");
+            result.names = texts("td.path");
+            result.notes = texts(".panel .note");""")
+        self.assertEqual(found["titles"], ['</script><b>"odd" \U0001F600', "no events", "nothing"])
+        for name in ('a "quoted" name', "</script><!--", "\u00fc.\u5c42.\U0001F600", "not\ufffdutf8\ufffd"):
+            self.assertIn(name, found["names"])
+        self.assertEqual(len([note for note in found["notes"] if note.startswith("No events were kept")]), 2)
+
+    def test_a_peak_older_than_the_events_is_told(self):
+        folder, expected = self.files(kept=100)
+        self.assertGreater(expected["all.allocated"], 0)
+        found = self.use(os.path.join(folder, "single.html"), 'result.notes = texts(".panel .note");')
+        self.assertRegex(found["notes"][0], r"^The peak came before the last 100 events")
+        self.assertIn(bytes_text(expected["all.peak"]), found["notes"][0])
+
+
+if __name__ == "__main__":
+    unittest.main()
