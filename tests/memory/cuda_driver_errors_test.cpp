@@ -59,9 +59,9 @@ TEST_F(CudaDriverErrors, ACallThatFailsSaysWhatItWasAndWhatItMeans) {
                   "CUDA device 0 (Fake GPU): " + c.told +
                       " failed: CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)");
     }
-    fake_cuda::fail("cuMemCreate", 12345);
+    fake_cuda::fail("cuMemCreate", 998);
     EXPECT_EQ(error_of([&] { driver->create(); }),
-              "CUDA device 0 (Fake GPU): cuMemCreate of 2097152 bytes failed: code 12345 (unknown to this driver)");
+              "CUDA device 0 (Fake GPU): cuMemCreate of 2097152 bytes failed: code 998 (unknown to this driver)");
     driver->destroy_event(event);
     destroy_pages(*driver, pages);
     driver->release(address, 2 * kPage);
