@@ -76,14 +76,18 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
     shard_list_.reserve(shard_list_.size() + 1);
     fresh->planned = plans();
     common_.prepare(stream);
-    // From the second stream on, what is given back may be wanted by another stream. What was given back before has
-    // no event: who takes that lets one be recorded then.
+    // From the second stream on, what is given back may be wanted by another stream. For what was given back before,
+    // one event is recorded now.
     const bool records = !properties_.synchronous && !shard_list_.empty();
     Shard& shard = *fresh;
     shard_list_.push_back(std::move(fresh));
     if (records) {
         const AllShards all(*this, nullptr);
-        for (const auto& each : shard_list_) each->records = true;
+        for (const auto& each : shard_list_) {
+            drain(*each);
+            if (!each->records && each.get() != &shard) each->log.try_record();
+            each->records = true;
+        }
     }
     shards_[stream].store(&shard, std::memory_order_release);
     return shard;
@@ -154,8 +158,8 @@ void DeviceMemory::Impl::drain_all(const Shard* locked) {
 }
 
 void DeviceMemory::Impl::return_to_arena(Block* block, Shard& shard) noexcept {
-    // Without other streams no event was recorded; should one come, it waits for an event that is recorded then.
-    if (!properties_.synchronous && block->pending.empty()) block->pending.add(shard.stream, 0);
+    // Without other streams no event was recorded.
+    if (!properties_.synchronous && block->pending.empty()) block->pending.add(shard.stream, shard.log.next());
     block->arena->give_back(block);
 }
 
@@ -221,7 +225,8 @@ void DeviceMemory::Impl::deallocate_slowly(Block* block) {
         block->pending = pending;
         block->used_elsewhere = false;
     }
-    if (!properties_.synchronous) block->pending.add(shard.stream, shard.records ? shard.log.try_record() : 0);
+    if (!properties_.synchronous)
+        block->pending.add(shard.stream, shard.records ? shard.log.try_record() : shard.log.next());
     if (is_planned(*block)) {
         give_slot_back(block, shared);
         return;

@@ -16,7 +16,8 @@
 
 namespace headroom {
 
-/// A recorded event of a stream, counted from 1; 0: the stream's work up to now, for which no event was recorded.
+/// An event of a stream, counted from 1; perhaps the next one, which is not recorded yet. 0, in a live block: the stream
+/// uses it.
 using Ticket = std::uint64_t;
 
 class PendingSet {

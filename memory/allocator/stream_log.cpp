@@ -12,7 +12,7 @@ Ticket StreamLog::record() {
     if (count_ == entries_.size()) thin();
     entries_[count_] = {last_ + 1, driver_.record(stream_)};
     ++count_;
-    missed_ = false;
+    promised_ = false;
     return ++last_;
 }
 
@@ -20,8 +20,7 @@ Ticket StreamLog::try_record() noexcept {
     try {
         return record();
     } catch (...) {
-        missed_ = true;
-        return 0;
+        return next();
     }
 }
 
@@ -34,7 +33,7 @@ StreamLog::Entry StreamLog::find(Ticket ticket) {
 const StreamLog::Entry* StreamLog::recorded(Ticket ticket) const noexcept {
     if (ticket == 0 || count_ == 0) return nullptr;
     const Entry* const end = entries_.data() + count_;
-    if (ticket == PendingSet::kNewest) return missed_ ? nullptr : end - 1;
+    if (ticket == PendingSet::kNewest) return promised_ ? nullptr : end - 1;
     const Entry* const found = std::lower_bound(
         entries_.data(), end, ticket, [](const Entry& entry, Ticket wanted) { return entry.ticket < wanted; });
     return found != end ? found : nullptr;

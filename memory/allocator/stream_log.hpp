@@ -27,8 +27,13 @@ class StreamLog {
 
     /// Records an event now. Errors: DeviceError; nothing has changed.
     Ticket record();
-    /// As `record`; 0 if the driver fails, which stands for an event that is recorded later.
+    /// As `record`; if the driver fails, as `next`.
     Ticket try_record() noexcept;
+    /// The ticket of an event that is recorded when somebody wants to wait for it.
+    Ticket next() noexcept {
+        promised_ = true;
+        return last_ + 1;
+    }
     /// The first event that covers the ticket; for 0, and where there is none, one that is recorded now.
     /// Errors: DeviceError.
     Entry find(Ticket ticket);
@@ -43,7 +48,7 @@ class StreamLog {
     Ticket last_ = 0;
     std::array<Entry, 64> entries_{};  ///< ascending
     std::size_t count_ = 0;
-    bool missed_ = false;  ///< a free since the last event has none
+    bool promised_ = false;  ///< somebody has the ticket of the next event
 };
 
 }  // namespace headroom
