@@ -1,0 +1,80 @@
+// Trains the same GPT for a few steps once per way of recomputing, and draws the memory of all of them to one scale in
+// one HTML page. The trainings are real; their losses are the same to the last bit, which it checks.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/gpt/flags.hpp>
+#include <headroom/examples/gpt/session.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/output_file.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/history/html_report.hpp>
+
+namespace headroom::gpt {
+namespace {
+
+constexpr std::size_t kEvents = 1'000'000;
+
+struct Training {
+    MemorySnapshot snapshot;
+    double loss = 0;
+};
+
+Training train(const GptFlags& flags, const TextCorpus& corpus) {
+    Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+    context.memory().start_history(kEvents);
+    Training training;
+    {
+        Session session(context, flags, corpus);
+        for (std::int64_t i = 0; i < flags.steps; ++i) training.loss = session.step().loss;
+    }
+    training.snapshot = context.memory().snapshot();
+    return training;
+}
+
+void main_program(GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
+    program::expect_writable("--out", out);
+    const TextOptions text{.block = flags.block};
+    const TextCorpus corpus =
+        flags.bytes ? TextCorpus::bytes(flags.data, text) : TextCorpus::characters(flags.data, text);
+    std::vector<Training> trainings;
+    for (const std::string& technique : techniques) {
+        flags.recompute = technique;
+        const Training& training = trainings.emplace_back(train(flags, corpus));
+        const MemoryStatistics& memory = training.snapshot.statistics;
+        fmt::print("--recompute {:<7} peak {:>12} bytes live, {:>12} reserved, loss {:.6f}\n", technique,
+                   memory.peak_allocated, memory.peak_reserved, training.loss);
+        std::fflush(stdout);
+        if (training.loss != trainings.front().loss) {
+            throw Error(fmt::format("--recompute {} changed the loss to {:.9f} from {:.9f}, which it must not",
+                                    technique, training.loss, trainings.front().loss));
+        }
+    }
+    std::vector<NamedSnapshot> named;
+    for (std::size_t i = 0; i < techniques.size(); ++i) {
+        named.push_back({"--recompute " + techniques[i], &trainings[i].snapshot});
+    }
+    write_html_report(named, out);
+    fmt::print("written to {}\n", out);
+}
+
+}  // namespace
+}  // namespace headroom::gpt
+
+int main(int argc, char** argv) {
+    CLI::App app("Draws the memory of a GPT's training for several ways of recomputing.", "compare_memory");
+    headroom::gpt::GptFlags flags;
+    headroom::gpt::add_flags(app, flags);
+    flags.steps = 3;
+    std::vector<std::string> techniques{"none", "mlp", "blocks"};
+    std::string out;
+    app.add_option("--out", out, "file for the page")->required();
+    app.add_option("--techniques", techniques, "values of --recompute, separated by commas")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"none", "cheap", "mlp", "blocks"}))
+        ->capture_default_str();
+    return headroom::program::run(app, argc, argv, [&] { headroom::gpt::main_program(flags, techniques, out); });
+}
