@@ -112,7 +112,7 @@ Speed measure(DeviceMemory& memory, unsigned threads) {
     constexpr std::size_t kBlocks = 16;
     std::vector<double> seconds(threads);
     const auto work = [&](StreamId stream) {
-        std::mt19937 random(stream + 1);
+        std::mt19937 random(1);
         std::size_t sizes[kBlocks];
         for (std::size_t& size : sizes) size = some_size(random);
         Block* blocks[kBlocks];
@@ -141,8 +141,8 @@ double median(std::vector<double> values) {
 
 /// One thread and two in turn: `ratio` is the median of what two did per second for each pair that one did. Needs two
 /// idle processors; `cpu_ratio`, by the threads' own clocks, says what it would be where others compute, too.
-void two_threads_for_one(benchmark::State& state) {
-    Heap heap(1'000, options_of(state));
+void two_threads_for_one(benchmark::State& state, std::unique_ptr<Driver> (*make_driver)()) {
+    Heap heap(1'000, options_of(state), make_driver());
     std::vector<double> ratios;
     std::vector<double> cpu_ratios;
     std::vector<double> alone;
@@ -157,12 +157,11 @@ void two_threads_for_one(benchmark::State& state) {
     state.counters["cpu_ratio"] = median(cpu_ratios);
     state.counters["one_ns"] = median(alone);
 }
-BENCHMARK(two_threads_for_one)
-    ->ArgNames({"live", "history"})
-    ->Args({1'000, 0})
-    ->Args({1'000, 1})
-    ->Iterations(15)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime();
+void for_threads(benchmark::internal::Benchmark* benchmark) {
+    benchmark->ArgNames({"live", "history"})->Args({1'000, 0})->Args({1'000, 1});
+    benchmark->Iterations(15)->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(two_threads_for_one, gpu, simulated_gpu)->Apply(for_threads);
+BENCHMARK_CAPTURE(two_threads_for_one, host, make_simulated_host_driver)->Apply(for_threads);
 
 }  // namespace

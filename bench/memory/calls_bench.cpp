@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <vector>
 
 #include "call_timer.hpp"
@@ -72,6 +73,13 @@ void hit_calls(benchmark::State& state) {
 }
 BENCHMARK(hit_calls)->Apply(sizes_and_history);
 
+/// The same, as large as an activation.
+void hit_large_calls(benchmark::State& state) {
+    Calls calls(state);
+    for (auto _ : state) calls.free(calls.allocate(std::size_t{6} << 20));
+}
+BENCHMARK(hit_large_calls)->Apply(sizes_and_history);
+
 /// A random one of the live blocks goes, one of another size comes.
 void replace_calls(benchmark::State& state) {
     Calls calls(state);
@@ -84,19 +92,36 @@ void replace_calls(benchmark::State& state) {
 }
 BENCHMARK(replace_calls)->Apply(sizes_and_history);
 
-/// As a training step: many blocks come, then all go; the last one first, or the first one first.
-void burst_calls(benchmark::State& state, bool last_first) {
-    constexpr std::size_t kBlocks = 256;
+/// As a training step: blocks come, then all go; the last one first, or the first one first.
+void burst_calls(benchmark::State& state, bool last_first, const std::vector<std::size_t>& sizes) {
     Calls calls(state);
-    std::vector<std::size_t> sizes;
-    for (std::size_t i = 0; i < kBlocks; ++i) sizes.push_back(some_size(calls.heap.random));
-    std::vector<Block*> blocks(kBlocks);
-    while (state.KeepRunningBatch(kBlocks)) {
-        for (std::size_t i = 0; i < kBlocks; ++i) blocks[i] = calls.allocate(sizes[i]);
-        for (std::size_t i = 0; i < kBlocks; ++i) calls.free(blocks[last_first ? kBlocks - 1 - i : i]);
+    const std::size_t count = sizes.size();
+    std::vector<Block*> blocks(count);
+    while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(count))) {
+        for (std::size_t i = 0; i < count; ++i) blocks[i] = calls.allocate(sizes[i]);
+        for (std::size_t i = 0; i < count; ++i) calls.free(blocks[last_first ? count - 1 - i : i]);
     }
 }
-BENCHMARK_CAPTURE(burst_calls, last_first, true)->Apply(sizes_and_history);
-BENCHMARK_CAPTURE(burst_calls, first_first, false)->Apply(sizes_and_history);
+
+std::vector<std::size_t> small_sizes() {
+    std::mt19937 random(2);
+    std::vector<std::size_t> sizes(256);
+    for (std::size_t& size : sizes) size = some_size(random);
+    return sizes;
+}
+
+/// Of what GPT-2's blocks keep for 2 x 1024 tokens.
+std::vector<std::size_t> large_sizes() {
+    constexpr std::size_t kUnit = std::size_t{2} * 1024 * 768 * 4;
+    std::vector<std::size_t> sizes;
+    for (int layer = 0; layer < 12; ++layer) {
+        sizes.insert(sizes.end(), {kUnit, 16384, 3 * kUnit, kUnit, 98304, kUnit, kUnit, 16384, 4 * kUnit, 4 * kUnit});
+    }
+    return sizes;
+}
+BENCHMARK_CAPTURE(burst_calls, last_first, true, small_sizes())->Apply(sizes_and_history);
+BENCHMARK_CAPTURE(burst_calls, first_first, false, small_sizes())->Apply(sizes_and_history);
+BENCHMARK_CAPTURE(burst_calls, large_last_first, true, large_sizes())->Apply(sizes_and_history);
+BENCHMARK_CAPTURE(burst_calls, large_first_first, false, large_sizes())->Apply(sizes_and_history);
 
 }  // namespace
