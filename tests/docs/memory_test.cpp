@@ -2,6 +2,12 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include <headroom/memory/history/chrome_trace.hpp>
+#include <headroom/memory/history/html_report.hpp>
+#include <headroom/memory/history/torch_snapshot.hpp>
+#include <headroom/memory/memory_scope.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/window.hpp>
@@ -103,6 +109,53 @@ TEST(MemoryPage, Reports) {
     std::size_t total = 0;
     for (const std::size_t bytes : statistics.at_peak_by_category) total += bytes;
     EXPECT_EQ(total, statistics.peak_allocated);
+}
+
+TEST(MemoryPage, Scopes) {
+    Context context = Context::cpu({.threads = 1});
+    MemoryScope scope(context.memory());
+    train(context, 4);
+    fmt::print("it took {} bytes at most, and {} are still there\n", scope.peak(), scope.live());
+
+    EXPECT_EQ(scope.peak(), context.memory().statistics().peak_allocated);
+    EXPECT_EQ(scope.live(), 0);
+}
+
+TEST(MemoryPage, Histories) {
+    const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "memory_page";
+    std::filesystem::create_directories(folder);
+    Context context = Context::cpu({.threads = 1});
+    context.memory().start_history(100'000);  // events that are kept, 56 bytes each
+    train(context, 4);
+    const MemorySnapshot snapshot = context.memory().snapshot();
+    const NamedSnapshot named[] = {{"two steps", &snapshot}};
+    write_html_report(named, folder / "memory.html");
+    write_torch_snapshot(snapshot, folder / "memory.pickle");
+    write_chrome_trace(snapshot, folder / "memory.json");
+
+    EXPECT_EQ(snapshot.events_dropped, 0u);
+    for (const char* name : {"memory.html", "memory.pickle", "memory.json"}) {
+        EXPECT_GT(std::filesystem::file_size(folder / name), 10'000u) << name;
+    }
+    std::filesystem::remove_all(folder);
+}
+
+TEST(MemoryPage, Plans) {
+    Context context = Context::cpu({.threads = 1, .plan = true});
+    for (int i = 0; i < 3; ++i) train(context, 4);
+
+    Context rehearsal = Context::dry(context.profile());
+    for (int i = 0; i < 3; ++i) train(rehearsal, 4);
+    EXPECT_GT(context.memory().statistics().planned, 0u);
+    EXPECT_EQ(rehearsal.memory().statistics(), context.memory().statistics());
+}
+
+TEST(MemoryPage, Streams) {
+    DeviceMemory memory(make_simulated_host_driver());
+    const Buffer buffer = Buffer::allocate(memory, 1000, 0, {Category::inputs, 0});
+    buffer.record_use(1);  // whoever gets the memory next waits for what stream 1 does now
+
+    EXPECT_TRUE(buffer);
 }
 
 }  // namespace
