@@ -23,7 +23,7 @@ if(HEADROOM_CUDA)
     mark_as_advanced(HEADROOM_CUDA_INCLUDE_DIR)
 
     set(headroom_cuda_problem "cuda.h was not found")
-    if(HEADROOM_CUDA_INCLUDE_DIR)
+    if(EXISTS ${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h)
         file(STRINGS ${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h headroom_cuda_version REGEX "^#define CUDA_VERSION [0-9]+")
         string(REGEX REPLACE "^#define CUDA_VERSION ([0-9]+).*" "\\1" headroom_cuda_version "${headroom_cuda_version}")
         set(headroom_cuda_problem "${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h is older than CUDA 11.4")
