@@ -79,13 +79,15 @@ class Search {
     }
 
   private:
-    static constexpr int kAttempts = 300;
+    static constexpr std::uint64_t kPatience = 240;  ///< attempts without a lower layout
+    static constexpr std::uint64_t kReturn = 80;     ///< of them, until the search begins at the best order again
+    static constexpr std::size_t kPrecision = 2048;  ///< a layout higher by less than this part is not improved
     /// In units of `Skyline::work`, about 2 ns each.
     static constexpr std::uint64_t kWork = 150'000'000;
     static constexpr std::uint64_t kWorkPerRequest = 512;  ///< of an attempt, beside what is counted
 
     bool done() const {
-        return height_ == skyline_.max_live() || attempts_ >= kAttempts ||
+        return height_ - max_live() <= max_live() / kPrecision || attempts_ >= last_success_ + kPatience ||
                skyline_.work() + attempts_ * kWorkPerRequest * order_.size() > kWork;
     }
 
@@ -103,6 +105,7 @@ class Search {
         if (height) {
             height_ = *height;
             offsets_ = skyline_.offsets();
+            last_success_ = attempts_;
         }
         return height.has_value();
     }
@@ -110,21 +113,28 @@ class Search {
     void improve(std::vector<Preference> preferences) {
         std::vector<Preference> best = preferences;
         while (!done()) {
-            if (attempt(preferences)) {
-                best = preferences;
-                for (Preference& p : preferences) p += static_cast<Preference>(random_() % kShake);
+            const bool lower = attempt(preferences);
+            if (lower) best = preferences;
+            if (lower || (attempts_ - last_success_) % kReturn == 0) {
+                preferences = best;
+                for (Preference& preference : preferences) preference += random_below(kShake);
             } else {
-                const auto [begin, end] = skyline_.failure();
-                for (std::size_t i = 0; i < preferences.size(); ++i) {
-                    const Lifetime& request = skyline_.requests()[i];
-                    const bool inside = request.begin >= begin && request.end <= end;
-                    if (request.begin < end && request.end > begin && !inside) {
-                        preferences[i] += static_cast<Preference>(random_() % kBoost);
-                    }
-                }
+                boost(preferences);
             }
         }
     }
+
+    /// Prefers what lives at the stretch that could not be lifted and beyond it.
+    void boost(std::span<Preference> preferences) {
+        const auto [begin, end] = skyline_.failure();
+        for (std::size_t i = 0; i < preferences.size(); ++i) {
+            const Lifetime& request = skyline_.requests()[i];
+            const bool inside = request.begin >= begin && request.end <= end;
+            if (request.begin < end && request.end > begin && !inside) preferences[i] += random_below(kBoost);
+        }
+    }
+
+    Preference random_below(std::uint32_t bound) { return static_cast<Preference>(random_() % bound); }
 
     static constexpr std::uint32_t kShake = 1 << (kFraction - 4);
     static constexpr std::uint32_t kBoost = 1 << kFraction;
@@ -135,7 +145,8 @@ class Search {
     std::vector<std::size_t> offsets_;  ///< of the best layout
     std::size_t height_ = SIZE_MAX / 2;
     std::uint64_t attempts_ = 0;
-    std::mt19937 random_;  // its default seed: the same numbers everywhere
+    std::uint64_t last_success_ = 0;  ///< the number of attempts then
+    std::mt19937 random_;             // its default seed: the same numbers everywhere
 };
 
 }  // namespace

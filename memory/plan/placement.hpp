@@ -25,8 +25,8 @@ struct Placement {
 /// Builds layouts from the bottom up (see skyline.hpp), first with the order of preference that suits stacks (longest
 /// lifetime first) and some others. If none reaches `max_live`, the order is improved where it failed: requests around
 /// the stretch that grew too high are preferred from then on (D. Joslin and D. Clements, "Squeaky wheel optimization",
-/// 1999). The number of attempts is bounded by steps counted, not by time: below half a second for 20,000 requests
-/// (measured in bench/memory/placement_bench.cpp). Errors: as `max_live`.
+/// 1999). It ends when that has not helped for a while, or after so many steps as take half a second; steps are
+/// counted, time is not taken (bench/memory/placement_bench.cpp measures it). Errors: as `max_live`.
 Placement place(std::span<const Lifetime> lifetimes);
 
 }  // namespace headroom
