@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/memory/error.hpp>
 #include <headroom/memory/history/file_writer.hpp>
 #include <headroom/memory/history/report_page.hpp>
 #include <headroom/memory/history/timeline.hpp>
@@ -210,6 +211,9 @@ void write_data(std::span<const NamedSnapshot> snapshots, FileWriter& file) {
 }  // namespace
 
 void write_html_report(std::span<const NamedSnapshot> snapshots, const std::filesystem::path& path) {
+    for (const NamedSnapshot& named : snapshots) {
+        if (!named.snapshot) throw Error(fmt::format("memory history: there is no snapshot named {}", named.title));
+    }
     FileWriter file(path);
     for (const std::string_view part : report_page()) {
         if (part == kReportData) {

@@ -9,7 +9,9 @@
 //         pickle.integer(42);
 //     });
 //     pickle.end();
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -52,7 +54,7 @@ class PickleWriter {
 
     /// Invalid UTF-8 is replaced.
     void string(std::string_view text) {
-        if (const auto known = strings_.find(std::string(text)); known != strings_.end()) return get(known->second);
+        if (const auto known = strings_.find(text); known != strings_.end()) return get(known->second);
         const std::string valid = valid_utf8(text);
         out_ += 'X';
         little_endian(static_cast<std::int64_t>(valid.size()), 4);
@@ -98,8 +100,12 @@ class PickleWriter {
         for (int i = 0; i < bytes; ++i) out_ += static_cast<char>(value >> (8 * i));
     }
 
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    };
     std::string& out_;
-    std::unordered_map<std::string, Memo> strings_;
+    std::unordered_map<std::string, Memo, Hash, std::equal_to<>> strings_;
     Memo memos_ = 0;
 };
 

@@ -57,6 +57,7 @@ class HtmlReport(HistoryCase):
     def use(self, page, script):
         """What `script` found out."""
         root, _ = self.load(self.with_script(page, script))
+        self.assertIn("data-result", root, "the script did not come to its end")
         return json.loads(root["data-result"])
 
     def test_its_figures_are_those_of_the_history(self):
@@ -220,12 +221,13 @@ class HtmlReport(HistoryCase):
     def test_odd_names_stay_text_and_empty_histories_are_drawn(self):
         folder, _ = self.files()
         page = os.path.join(folder, "odd.html")
-        _, tags = self.load(page)
-        self.assertEqual(tags.count("script"), 2)
         found = self.use(page, """
+            result.scripts = all("script").length;
+            result.bold = all("b").length;
             result.titles = texts(".panel h2");
             result.names = texts("td.path");
             result.notes = texts(".panel .note");""")
+        self.assertEqual((found["scripts"], found["bold"]), (3, 0))  # the third is this test's
         self.assertEqual(found["titles"], ['</script><b>"odd" \U0001F600', "no events", "nothing"])
         for name in ('a "quoted" name', "</script><!--", "\u00fc.\u5c42.\U0001F600", "not\ufffdutf8\ufffd"):
             self.assertIn(name, found["names"])

@@ -83,6 +83,11 @@ TEST(HtmlReport, TakesHistoriesThatAreEmptyOrHaveNoUnit) {
     EXPECT_NE(page_of({}).find("\"snapshots\":[]"), page.npos);
 }
 
+TEST(HtmlReport, ATitleWithoutASnapshotIsAnError) {
+    const std::array<NamedSnapshot, 1> one{{{"run", nullptr}}};
+    EXPECT_THROW(write_html_report(one, "/no/such/folder/report.html"), Error);
+}
+
 TEST(HtmlReport, AFolderThatIsNotThereIsAFileError) {
     EXPECT_THROW(write_html_report({}, "/no/such/folder/report.html"), FileError);
 }

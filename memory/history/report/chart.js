@@ -173,9 +173,11 @@ class Chart {
         c.stroke();
     }
 
+    get showsBudget() { return this.history.limit > 0 && this.history.limit <= this.scale.bytes; }
+
     drawBudget(colors) {
         const {context: c, ratio} = this, {limit} = this.history;
-        if (!limit || limit > this.scale.bytes) return;
+        if (!this.showsBudget) return;
         const y = this.y(limit);
         c.save();
         c.setLineDash([6 * ratio, 4 * ratio]);
@@ -229,7 +231,7 @@ class Chart {
             const x = this.x(view, at);
             this.context.fillStyle = colors.rule;
             this.context.fillRect(Math.round(x), this.top + this.height, Math.ceil(this.ratio), 4 * this.ratio);
-            const text = view.mode === "time" ? markText(at, step) : Math.round(at).toLocaleString("en");
+            const text = view.mode === "time" ? markText(at, step, view.to) : Math.round(at).toLocaleString("en");
             this.plain(view.mode === "events" && at + step > view.to ? `${text} events` : text, x, y, colors, "center");
         }
     }
@@ -242,7 +244,8 @@ class Chart {
             if (x >= this.left - 1 && x <= this.left + this.width) seen.push({x, step: steps[i + 1]});
         }
         if (seen.length === 0) return;
-        const needed = 62 * ratio, apart = (seen.at(-1).x - seen[0].x) / Math.max(seen.length - 1, 1);
+        const gaps = seen.slice(1).map(({x}, i) => x - seen[i].x).sort((a, b) => a - b);
+        const needed = 62 * ratio, apart = gaps[gaps.length >> 1] ?? needed;  // the usual step decides
         const stride = apart >= needed ? 1 : roundStep(needed / Math.max(apart, 1e-6));
         let room = -Infinity;
         // Before the first step lies what is set up, which is often short.

@@ -52,8 +52,10 @@ class History {
         for (let i = 0; i < data.olderCount; ++i) this.readBlock(older, older.next(), -1);
         this.readEvents(numbersIn(data.events), categoryCount);
         this.peakState = this.highest(0, this.count);
-        // The allocator's own peak may be older than the events.
+        // The allocator's own peaks may be older than the events, or younger: they can be reset.
         this.peakKept = this.total[this.peakState] >= data.peak;
+        this.peak = Math.max(data.peak, this.total[this.peakState]);
+        this.peakReserved = this.mapped.reduce((a, b) => Math.max(a, b), data.peakReserved);
     }
 
     readPlace(from) {

@@ -10,7 +10,7 @@ function readColors(categories) {
 
 // The vertical scale of all charts. A budget far above everything would make them flat: then text alone names it.
 function scaleOf(histories) {
-    const highest = Math.max(1, ...histories.map(h => h.mapped.reduce((a, b) => Math.max(a, b), h.total[h.peakState])));
+    const highest = Math.max(1, ...histories.map(h => Math.max(h.mapped.reduce((a, b) => Math.max(a, b)), h.total[h.peakState])));
     const budgets = histories.map(h => h.limit).filter(limit => limit <= 2.5 * highest);
     return {bytes: 1.1 * Math.max(highest, ...budgets)};
 }
@@ -75,7 +75,8 @@ class Page {
             },
         }, element("span", {class: "swatch", style: `background: ${this.colors.category[c]}`}), this.categories[c])));
         const line = (name, text) => element("li", {class: "line"}, element("span", {class: `stroke ${name}`}), text);
-        byId("legend").replaceChildren(...buttons, line("reserved", "reserved"), line("budget", "budget"));
+        const budget = this.panels.some(panel => panel.chart.showsBudget) ? [line("budget", "budget")] : [];
+        byId("legend").replaceChildren(...buttons, line("reserved", "reserved"), ...budget);
     }
 
     showAll() {

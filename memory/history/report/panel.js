@@ -6,7 +6,7 @@ class Panel {
         this.history = history;
         this.moment = history.peakState;  // the state that the tables show
         this.canvas = element("canvas", {
-            tabindex: 0, role: "img", style: `height: ${height}px`,
+            tabindex: 0, role: "application", "aria-roledescription": "chart", style: `height: ${height}px`,
             "aria-label": `${history.title}: live bytes over time; peak ${bytesText(history.peak)}, ` +
                           `reserved ${bytesText(history.peakReserved)}`,
         });
@@ -23,7 +23,9 @@ class Panel {
         add("Peak of live bytes", h.peak,
             !first ? "" : `${percentText(Math.abs(saved))} ${saved >= 0 ? "below" : "above"} ${first.history.title}`, "main");
         add("Peak reserved", h.peakReserved, h.peak ? `${percentText(h.peakReserved / h.peak - 1)} more` : "");
-        if (h.limit) add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used`);
+        if (h.limit) {
+            add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
+        }
         add("Live at the end", h.allocated, `in ${bytesText(h.reserved)} reserved`);
         const rounding = h.allocated - h.requested;
         add("Lost to rounding", rounding, `${percentText(h.allocated ? rounding / h.allocated : 0)} of ${bytesText(h.requested)}`);
