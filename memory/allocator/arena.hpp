@@ -96,7 +96,6 @@ class Arena {
         std::size_t count = 0;
     };
     Granules granules(const Block& block) const noexcept;
-    std::optional<Extension> extension_into(Block* hole, std::size_t size) const noexcept;
     std::size_t obtainable_at(const Block& hole, std::size_t pages, bool may_move) const noexcept;
     void take_pages_out(Block* block, Granules taken);
     void add_hole(Block* hole) noexcept;

@@ -33,34 +33,32 @@ Arena::Granules Arena::granules(const Block& block) const noexcept {
     return {first, end > first ? end - first : 0};
 }
 
-std::optional<Arena::Extension> Arena::extension_into(Block* hole, std::size_t size) const noexcept {
-    const std::size_t room = hole->size / granularity_;
-    const std::size_t before = free_bytes(hole->before);
-    const std::size_t after = free_bytes(hole->after);
-    const std::size_t larger = std::max(before, after);
-    const std::size_t pages = size > larger ? (size - larger + granularity_ - 1) / granularity_ : 0;
-    if (pages <= room) {
-        return Extension{hole, pages, before > 0 && before >= after ? hole->before : nullptr,
-                         after > before ? hole->after : nullptr};
-    }
-    if (before == 0 || after == 0 || size - larger > hole->size + std::min(before, after)) return std::nullopt;
-    return Extension{hole, room, hole->before, hole->after};
-}
-
 std::optional<Arena::Extension> Arena::best_extension(std::size_t size, std::size_t pages,
                                                       bool may_move) const noexcept {
     std::optional<Extension> best;
-    for (Block* hole = holes_; hole; hole = hole->next) {
-        const std::optional<Extension> other = extension_into(hole, size);
-        if (!other) continue;
-        std::size_t needed = other->pages;
+    const auto consider = [&](const Extension& other) {
+        if (other.pages > other.hole->size / granularity_) return;
+        std::size_t needed = other.pages;
         // The pages of what becomes part of it can't be put into the hole.
-        if (may_move && other->before) needed += granules(*other->before).count;
-        if (may_move && other->after) needed += granules(*other->after).count;
-        if (needed > pages) continue;
-        const bool better = !best || other->pages < best->pages ||
-                            (other->pages == best->pages && other->hole->data < best->hole->data);
+        if (may_move && other.before) needed += granules(*other.before).count;
+        if (may_move && other.after) needed += granules(*other.after).count;
+        if (needed > pages) return;
+        const bool better =
+            !best || other.pages < best->pages || (other.pages == best->pages && other.hole->data < best->hole->data);
         if (better) best = other;
+    };
+    const auto pages_beside = [&](std::size_t bytes) {
+        return size > bytes ? (size - bytes + granularity_ - 1) / granularity_ : 0;
+    };
+    for (Block* hole = holes_; hole; hole = hole->next) {
+        const Block* const before = is_free(hole->before) ? hole->before : nullptr;
+        const Block* const after = is_free(hole->after) ? hole->after : nullptr;
+        if (!before && !after) consider({hole, pages_beside(0), nullptr, nullptr});
+        if (before) consider({hole, pages_beside(before->size), before, nullptr});
+        if (after) consider({hole, pages_beside(after->size), nullptr, after});
+        if (before && after && size <= before->size + hole->size + after->size) {
+            consider({hole, hole->size / granularity_, before, after});
+        }
     }
     return best;
 }
