@@ -218,6 +218,29 @@ class HtmlReport(HistoryCase):
         self.assertRegex(found["largest"], r"^blocks\.\d\.mlp\.\w+16\.8 MB60 Bactivations\d+\.\d\d ms, step 2")
         self.assertGreater(expected["checkpoint.peak"], 0)
 
+    def test_other_reports_can_be_added(self):
+        folder, expected = self.files()
+        found = self.use(os.path.join(folder, "single.html"), """
+            const add = async (name, text) => {
+                const files = new DataTransfer(), input = document.getElementById("files");
+                files.items.add(new File([text], name));
+                input.files = files.files;
+                Blob.prototype.text = async () => text;  // reading takes no time that the browser is given
+                input.dispatchEvent(new Event("change"));
+                await drawn();
+            };
+            await add("other.html", document.documentElement.outerHTML);
+            result.titles = texts(".panel h2");
+            result.tables = texts("#views button");
+            result.figures = JSON.parse(document.documentElement.dataset.figures).map(f => f.peak);
+            await add("notes.html", "<p>no report</p>");
+            result.problem = texts("#problem")[0];
+            result.still = all(".panel").length;""")
+        self.assertEqual(found["titles"], ["keep all", "keep all (other.html)"])
+        self.assertEqual(found["tables"][0], "Compare modules")
+        self.assertEqual(found["figures"], 2 * [expected["all.peak"]])
+        self.assertEqual((found["problem"], found["still"]), ("notes.html is not a memory report", 2))
+
     def test_odd_names_stay_text_and_empty_histories_are_drawn(self):
         folder, _ = self.files()
         page = os.path.join(folder, "odd.html")
@@ -231,6 +254,7 @@ class HtmlReport(HistoryCase):
         self.assertEqual(found["titles"], ['</script><b>"odd" \U0001F600', "no events", "nothing"])
         for name in ('a "quoted" name', "</script><!--", "\u00fc.\u5c42.\U0001F600", "not\ufffdutf8\ufffd"):
             self.assertIn(name, found["names"])
+        self.load(os.path.join(folder, "none.html"))
         self.assertEqual(len([note for note in found["notes"] if note.startswith("No events were kept")]), 2)
 
     def test_a_peak_older_than_the_events_is_told(self):

@@ -6,9 +6,9 @@ const MARGIN = {left: 74, right: 10, top: 20, bottom: 24};
 
 // What part of the horizontal axis is shown; the same for all histories.
 class View {
-    constructor(histories) {
+    constructor(histories, mode) {
         this.histories = histories;
-        this.mode = "time";
+        this.mode = mode;
         this.showAll();
     }
 
@@ -16,7 +16,7 @@ class View {
         if (this.mode === "events") return history.count + 1;
         return history.count > 0 ? Math.max(history.time[history.count - 1] * 1.005, 1) : 1;
     }
-    get extent() { return Math.max(...this.histories.map(h => this.extentOf(h))); }
+    get extent() { return Math.max(1, ...this.histories.map(h => this.extentOf(h))); }
     get span() { return this.to - this.from; }
     get whole() { return this.from <= 0 && this.to >= this.extent; }
 

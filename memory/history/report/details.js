@@ -28,10 +28,17 @@ const sumOf = numbers => numbers.reduce((a, b) => a + b, 0);
 class Details {
     constructor(page) {
         this.page = page;
-        this.shown = page.panels.length > 1 ? "compare" : "0";
-        this.sort = {key: 1, down: true};
-        this.all = false;
         for (const id of ["depth", "fold"]) byId(id).addEventListener("change", () => this.table());
+    }
+
+    // For other histories.
+    reset() {
+        this.choose(this.page.panels.length > 1 ? "compare" : "0");
+        this.update();
+    }
+
+    choose(key) {
+        Object.assign(this, {shown: key, all: false, sort: {key: 1, down: true}});
         this.buttons();
     }
 
@@ -43,8 +50,7 @@ class Details {
         byId("views").replaceChildren(...choices.map(([key, text]) => element("button", {
             type: "button", "aria-pressed": `${key === this.shown}`,
             onclick: () => {
-                Object.assign(this, {shown: key, all: false, sort: {key: 1, down: true}});
-                this.buttons();
+                this.choose(key);
                 this.table();
             },
         }, text)));
@@ -121,6 +127,7 @@ class Details {
     }
 
     table() {
+        if (this.page.panels.length === 0) return;
         const isBlocks = this.shown.startsWith("blocks"), index = Number(this.shown.replace("blocks ", ""));
         for (const id of ["depth", "fold"]) byId(id).disabled = isBlocks;
         const shape = isBlocks ? this.blocks(this.page.panels[index])

@@ -16,22 +16,54 @@ function scaleOf(histories) {
 }
 
 class Page {
-    constructor({categories, snapshots}) {
-        this.categories = categories;
+    constructor(data) {
+        this.data = data;
+        this.categories = data.categories;
+        this.listen();
+        this.details = new Details(this);
+        this.show();
+    }
+
+    // Shows what is in `data`, from the beginning.
+    show() {
         this.alone = null;    // the category that is looked at, if one is
         this.pointer = null;  // place on the horizontal axis
         this.hovered = null;  // the panel below the pointer
-        const histories = snapshots.map(data => new History(data, categories.length));
+        const histories = this.data.snapshots.map(data => new History(data, this.categories.length));
         const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
-        this.view = new View(histories);
+        const mode = this.view?.mode ?? "time";
+        this.view = new View(histories, mode);
         this.panels = [];
         for (const history of histories) this.panels.push(new Panel(history, scale, height, this.panels[0] ?? null));
+        for (const panel of this.panels) {
+            listenToPointer(this, panel);
+            listenToKeys(this, panel);
+        }
         byId("panels").replaceChildren(...this.panels.map(panel => panel.root));
         byId("device").textContent = [...new Set(histories.map(h => h.device))].join(", ");
-        if (histories.length === 1) document.title = `${histories[0].title} - memory history`;
+        document.title = [...histories.map(h => h.title), "memory history"].join(" - ");
         this.restyle();
-        this.details = new Details(this);
-        this.listen();
+        this.draw();
+        this.details.reset();
+        document.documentElement.dataset.figures = JSON.stringify(this.figures());
+        document.documentElement.dataset.status = "drawn";
+    }
+
+    // Adds the histories of other reports below those that are shown.
+    async add(files) {
+        const problems = [];
+        for (const file of files) {
+            const data = new DOMParser().parseFromString(await file.text(), "text/html").getElementById("data");
+            try {
+                const {snapshots} = JSON.parse(data.textContent), titles = this.data.snapshots.map(s => s.title);
+                for (const s of snapshots) if (titles.includes(s.title)) s.title += ` (${file.name})`;
+                this.data.snapshots.push(...snapshots);
+            } catch {
+                problems.push(`${file.name} is not a memory report`);
+            }
+        }
+        byId("problem").textContent = problems.join("; ");
+        this.show();
     }
 
     restyle() {
@@ -41,10 +73,6 @@ class Page {
     }
 
     listen() {
-        for (const panel of this.panels) {
-            listenToPointer(this, panel);
-            listenToKeys(this, panel);
-        }
         byId("axis").addEventListener("change", event => {
             this.view.mode = event.target.value;
             this.pointer = null;
@@ -54,6 +82,13 @@ class Page {
         byId("peak").addEventListener("click", () => {
             this.view.showPeaks();
             this.redraw();
+        });
+        byId("add").addEventListener("click", () => byId("files").click());
+        byId("files").addEventListener("change", event => this.add([...event.target.files]));
+        document.addEventListener("dragover", event => event.preventDefault());
+        document.addEventListener("drop", event => {
+            event.preventDefault();
+            if (event.dataTransfer.files.length > 0) this.add([...event.dataTransfer.files]);
         });
         const again = () => {
             this.restyle();
@@ -115,8 +150,4 @@ class Page {
     }
 }
 
-const page = new Page(JSON.parse(byId("data").textContent));
-page.draw();
-page.details.update();
-document.documentElement.dataset.figures = JSON.stringify(page.figures());
-document.documentElement.dataset.status = "drawn";
+new Page(JSON.parse(byId("data").textContent));

@@ -89,6 +89,7 @@ int main(int argc, char** argv) {
     const std::array<NamedSnapshot, 3> three{
         {{"</script><b>\"odd\" \xF0\x9F\x98\x80", &odd}, {"no events", &none}, {"nothing", &kNothing}}};
     write_html_report(three, folder / "odd.html");
+    write_html_report({}, folder / "none.html");
     write_chrome_trace(odd, folder / "odd.json");
     write_torch_snapshot(odd, folder / "odd.pickle");
     write_chrome_trace(kNothing, folder / "nothing.json");
