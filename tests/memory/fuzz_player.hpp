@@ -28,7 +28,7 @@ struct FuzzOptions {
     std::uint64_t seed = 0;
     StreamId streams = 5;
     std::size_t limit = 24;  ///< granules
-    bool plan = false;
+    bool plan = false;       ///< and repeat a script, with changes now and then, so that plans are made
 };
 
 class FuzzPlayer {
@@ -43,11 +43,16 @@ class FuzzPlayer {
           model_(granule_, kPaths) {
         for (PathId i = 1; i < kPaths; ++i) memory_.intern("module." + std::to_string(i));
         pools_.push_back({0, log_.ranges.begin()->first});
+        if (options.plan) write_script();
     }
 
     void step() {
         ++steps_;
-        act(below(1000));
+        if (!script_.empty() && below(32) != 0) {
+            follow_script();
+        } else {
+            act(below(1000));
+        }
         check();
     }
     std::uint64_t steps() const { return steps_; }
@@ -68,6 +73,13 @@ class FuzzPlayer {
 
   private:
     static constexpr PathId kPaths = 20;
+    struct Line {
+        bool allocates;
+        std::size_t allocation;  ///< the line that allocates
+        std::size_t bytes = 0;
+        StreamId stream = 0;
+        std::uint64_t serial = 0;
+    };
     struct Pool {
         PoolId id;
         std::byte* begin;
@@ -76,14 +88,18 @@ class FuzzPlayer {
     std::size_t below(std::size_t end) { return static_cast<std::size_t>(random_() % end); }
     /// Small and large sizes alike: uniform in their logarithm.
     std::size_t random_size() {
-        const std::size_t largest = below(8) == 0 ? 6 * granule_ : granule_ / 8;
+        const std::size_t largest = below(4) == 0 ? 6 * granule_ : granule_ / 8;
         const double exponent = std::uniform_real_distribution<>(0, std::log2(static_cast<double>(largest)))(random_);
         const auto bytes = static_cast<std::size_t>(std::exp2(exponent)) - 1;
         return below(8) == 0 ? bytes / granule_ * granule_ : bytes;
     }
 
     void act(std::size_t dice) {
-        if (dice < 500 || blocks_.empty()) return allocate();
+        if (dice < 520 || blocks_.empty()) {
+            const PoolId pool = below(10) == 0 ? pools_[below(pools_.size())].id : 0;
+            allocate(random_size(), some_stream(), pool);
+            return;
+        }
         if (dice < 900) return give_back(below(blocks_.size()));
         if (dice < 940) return use_elsewhere();
         if (dice < 965) return use();
@@ -99,25 +115,62 @@ class FuzzPlayer {
         if (dice < 997) return trim();
         model_.check_paths(memory_);
     }
+    /// A step of a training program: blocks of some sizes, given back in some order, all before the next step.
+    void write_script() {
+        script_.clear();
+        std::vector<std::size_t> open;
+        const std::size_t count = 5 + below(40);
+        for (std::size_t i = 0; i < count; ++i) {
+            script_.push_back({true, script_.size(), random_size(), some_stream()});
+            open.push_back(script_.back().allocation);
+            while (!open.empty() && (below(2) == 0 || i + 1 == count)) {
+                std::swap(open[below(open.size())], open.back());
+                script_.push_back({false, open.back()});
+                open.pop_back();
+            }
+        }
+        position_ = 0;
+    }
+    void follow_script() {
+        if (position_ == script_.size()) {
+            memory_.begin_step();
+            position_ = 0;
+            if (below(16) == 0) write_script();
+            if (below(16) == 0) script_[below(script_.size())].bytes = random_size();
+            return;
+        }
+        Line& line = script_[position_++];
+        if (line.allocates) {
+            line.serial = allocate(line.bytes, line.stream, 0);
+            return;
+        }
+        const std::uint64_t serial = script_[line.allocation].serial;
+        for (std::size_t i = blocks_.size(); i-- > 0;) {
+            if (blocks_[i].serial == serial) return give_back(i);
+        }
+    }
     StreamId some_stream() { return static_cast<StreamId>(below(streams_)); }
     const LiveBlock& some_block() { return blocks_[below(blocks_.size())]; }
 
-    void allocate() {
+    /// The block's number; 0 if it was refused.
+    std::uint64_t allocate(std::size_t bytes, StreamId stream, PoolId pool) {
         LiveBlock live;
-        live.requested = random_size();
+        live.serial = ++last_serial_;
+        live.requested = bytes;
         live.tag = {static_cast<Category>(below(kCategoryCount)), static_cast<PathId>(below(kPaths))};
-        live.stream = some_stream();
-        live.pool = below(10) == 0 ? pools_[below(pools_.size())].id : 0;
+        live.stream = stream;
+        live.pool = pool;
         live.pattern = static_cast<unsigned char>(random_());
         try {
             live.allocation = memory_.allocate(live.requested, live.stream, live.tag, live.pool);
         } catch (const OutOfMemory& error) {
             ++refusals_;
             check_refusal(error.report(), live);
-            if (below(4) == 0) give_much_back();
-            return;
+            if (below(8) == 0) give_much_back();
+            return 0;
         }
         keep(live);
+        return live.serial;
     }
     void keep(const LiveBlock& live) {
         model_.add(live);
@@ -283,6 +336,9 @@ class FuzzPlayer {
     std::vector<LiveBlock> blocks_;
     std::vector<Pool> pools_;  ///< open ones; the first is the common one
     std::vector<std::pair<int, std::unique_ptr<MemoryScope>>> scopes_;
+    std::vector<Line> script_;
+    std::size_t position_ = 0;
+    std::uint64_t last_serial_ = 0;
     int last_scope_ = 0;
     std::uint64_t steps_ = 0;
     std::uint64_t refusals_ = 0;
