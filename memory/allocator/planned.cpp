@@ -78,9 +78,10 @@ Block* DeviceMemory::Impl::take_slot(std::size_t size, Shard& shard) {
     try {
         for (const std::uint32_t before : place->after) wait_for_others(planner_.pending(before), shard);
     } catch (...) {
-        // They will not be named again for these bytes.
+        // They will not be named again for these bytes, nor will those that this stream need not wait for.
         PendingSet& pending = planner_.pending(place->slot);
         for (const std::uint32_t before : place->after) pending.merge(planner_.pending(before));
+        pending.add(shard.stream, shard.log.next());
         follower.release(place->slot, true);
         throw;
     }

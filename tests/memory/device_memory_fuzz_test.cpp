@@ -33,6 +33,7 @@ class DeviceMemoryFuzz : public DriverTest {
         std::uint64_t steps = 0;
         std::uint64_t refusals = 0;
         std::uint64_t planned = 0;
+        std::uint64_t failures = 0;
         for (options.seed = first; steps < operations() && !HasFailure(); ++options.seed) {
             SCOPED_TRACE(::testing::Message() << "seed " << options.seed);
             FuzzPlayer player(GetParam().make(), options);
@@ -42,10 +43,12 @@ class DeviceMemoryFuzz : public DriverTest {
             player.finish();
             steps += player.steps();
             refusals += player.refusals();
+            failures += player.failures();
             planned += player.memory().statistics().planned;
         }
         EXPECT_GT(refusals, 0u) << "the limit was not reached";
         EXPECT_EQ(planned > 0, options.plan);
+        EXPECT_EQ(failures > 0, options.failures);
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
         fmt::print("{} calls, seeds {} to {}, {} refused, {} planned, {:.1f} s\n", steps, first, options.seed - 1,
                    refusals, planned, seconds.count());
@@ -57,6 +60,12 @@ TEST_P(DeviceMemoryFuzz, KeepsTheOrderOfStreamsAndAllFiguresExact) { play({.stre
 TEST_P(DeviceMemoryFuzz, KeepsThemWithOneStream) { play({.streams = 1, .limit = 9}); }
 
 TEST_P(DeviceMemoryFuzz, KeepsThemWith64Streams) { play({.streams = 64, .limit = 16}); }
+
+TEST_P(DeviceMemoryFuzz, KeepsThemWhileTheDriverFails) { play({.limit = 12, .failures = true}); }
+
+TEST_P(DeviceMemoryFuzz, KeepsThemWhileTheDriverFailsUnderPlans) {
+    play({.streams = 3, .limit = 12, .plan = true, .failures = true});
+}
 
 TEST_P(DeviceMemoryFuzz, KeepsThemWhilePlansComeAndGo) { play({.streams = 3, .limit = 14, .plan = true}); }
 

@@ -29,12 +29,14 @@ struct FuzzOptions {
     StreamId streams = 5;
     std::size_t limit = 24;  ///< granules
     bool plan = false;       ///< and repeat a script, with changes now and then, so that plans are made
+    bool failures = false;   ///< calls of the driver fail now and then
 };
 
 class FuzzPlayer {
   public:
     FuzzPlayer(std::unique_ptr<Driver> driver, FuzzOptions options)
         : random_(options.seed),
+          failing_(options.failures),
           properties_(driver->properties()),
           granule_(properties_.granularity),
           streams_(options.streams),
@@ -48,15 +50,23 @@ class FuzzPlayer {
 
     void step() {
         ++steps_;
-        if (!script_.empty() && below(32) != 0) {
-            follow_script();
-        } else {
-            act(below(1000));
+        if (failing_) log_.fail(DriverCall::any, static_cast<std::int64_t>(below(16)));
+        try {
+            if (!script_.empty() && below(32) != 0) {
+                follow_script();
+            } else {
+                act(below(1000));
+            }
+        } catch (const DeviceError&) {
+            ASSERT_TRUE(failing_);
+            ++failures_;
         }
+        if (failing_) log_.stop_failing();
         check();
     }
     std::uint64_t steps() const { return steps_; }
     std::uint64_t refusals() const { return refusals_; }
+    std::uint64_t failures() const { return failures_; }
     DeviceMemory& memory() { return memory_; }
     DriverLog& log() { return log_; }
 
@@ -165,7 +175,7 @@ class FuzzPlayer {
             live.allocation = memory_.allocate(live.requested, live.stream, live.tag, live.pool);
         } catch (const OutOfMemory& error) {
             ++refusals_;
-            check_refusal(error.report(), live);
+            if (!failing_) check_refusal(error.report(), live);
             if (below(8) == 0) give_much_back();
             return 0;
         }
@@ -326,6 +336,7 @@ class FuzzPlayer {
     }
 
     std::mt19937_64 random_;
+    const bool failing_;
     DriverLog log_;
     HappensBefore order_;
     const DriverProperties properties_;
@@ -342,6 +353,7 @@ class FuzzPlayer {
     int last_scope_ = 0;
     std::uint64_t steps_ = 0;
     std::uint64_t refusals_ = 0;
+    std::uint64_t failures_ = 0;
 };
 
 }  // namespace headroom::testing
