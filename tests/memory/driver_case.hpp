@@ -45,6 +45,7 @@ inline std::unique_ptr<Driver> make_simulated_small_pages() {
                           .total_bytes = 100'000'000,
                           .address_bytes = std::size_t{12288} << 20,
                           .touchable = false};
+    options.event_latency = 7;
     return make_simulated_driver(options);
 }
 

@@ -70,6 +70,23 @@ class FuzzPlayer {
     DeviceMemory& memory() { return memory_; }
     DriverLog& log() { return log_; }
 
+    /// As many whole pages as neither live blocks nor open pools hold are to be had in one piece; what would take more,
+    /// even counting parts of two pages beside it, is not.
+    void expect_what_there_is_room_for() {
+        const auto [movable, held] = pages();
+        const std::size_t room = memory_.limit() / granule_ - movable - held;
+        const StreamId stream = some_stream();
+        ASSERT_THROW(memory_.allocate((room + 2) * granule_, stream, {}), OutOfMemory);
+        check();
+        if (room == 0) return;
+        LiveBlock live;
+        live.requested = room * granule_ - below(granule_);
+        live.stream = stream;
+        ASSERT_NO_THROW(live.allocation = memory_.allocate(live.requested, stream, {}));
+        keep(live);
+        check();
+        give_back(blocks_.size() - 1);
+    }
     /// Gives all back. Nothing must be left.
     void finish() {
         scopes_.clear();
