@@ -55,10 +55,9 @@ class SnapshotData {
         out_ += ",\"device\":";
         append_json(out_, snapshot_.device);
         fmt::format_to(std::back_inserter(out_),
-                       ",\"limit\":{},\"duration\":{},\"allocated\":{},\"peak\":{},\"requested\":{},\"reserved\":{},"
-                       "\"peakReserved\":{},\"allocations\":{},\"dropped\":{},\"start\":[{}],\"startReserved\":{}",
-                       snapshot_.limit, snapshot_.time - std::min(snapshot_.time, origin), s.allocated,
-                       s.peak_allocated, s.requested, s.reserved, s.peak_reserved, s.allocations,
+                       ",\"limit\":{},\"allocated\":{},\"peak\":{},\"reserved\":{},\"peakReserved\":{},\"dropped\":{},"
+                       "\"start\":[{}],\"startReserved\":{}",
+                       snapshot_.limit, s.allocated, s.peak_allocated, s.reserved, s.peak_reserved,
                        snapshot_.events_dropped, fmt::join(timeline_.start.live, ","), timeline_.start.reserved);
         fmt::format_to(std::back_inserter(out_), ",\"unit\":{}", unit_);
         paths();

@@ -86,8 +86,8 @@ class HtmlReport(HistoryCase):
             result.sums = texts("tfoot td");
             result.moments = texts(".moment p");""")
         self.assertEqual(found["titles"], ["keep all", "--checkpoint"])
-        self.assertEqual(found["terms"], ["Peak of live bytes", "Peak reserved", "Budget", "Live at the end", "Lost to rounding"])
-        figures = ["peak", "reserved", "limit", "allocated"]
+        self.assertEqual(found["terms"], ["Peak of live bytes", "Peak reserved", "Budget", "Live at the end", "Rounding at the peak"])
+        figures = ["peak", "reserved", "limit", "allocated", "peak_rounding"]
         for name, texts in (("all", found["figures"]), ("checkpoint", found["others"])):
             for figure, text in zip(figures, texts):
                 self.assertTrue(text.startswith(bytes_text(expected[f"{name}.{figure}"]) + " "), (name, figure, text))

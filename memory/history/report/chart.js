@@ -250,8 +250,9 @@ class Chart {
         let room = -Infinity;
         // Before the first step lies what is set up, which is often short.
         if (seen.length > 1 && seen[0].step === 0 && seen[1].x - seen[0].x < needed) seen.shift();
-        for (const {x, step} of seen) {
-            if (step % stride !== 0 && !(stride > 1 && step === 1) || x < room) continue;
+        const round = seen.filter(({step}) => step % stride === 0);
+        for (const {x, step} of round.length > 0 ? round : seen) {
+            if (x < room) continue;
             room = x + needed;
             this.plain(`step ${step}`, x + 4 * ratio, this.top - 8 * ratio, colors, "left");
             c.fillStyle = colors.quiet;

@@ -27,8 +27,11 @@ class Panel {
             add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
         }
         add("Live at the end", h.allocated, `in ${bytesText(h.reserved)} reserved`);
-        const rounding = h.allocated - h.requested;
-        add("Lost to rounding", rounding, `${percentText(h.allocated ? rounding / h.allocated : 0)} of ${bytesText(h.requested)}`);
+        let rounding = 0;
+        h.eachLive(h.peakState, b => { rounding += h.block.rounding[b]; });
+        const requested = h.total[h.peakState] - rounding;
+        add("Rounding at the peak", rounding,
+            `${percentText(requested ? rounding / requested : 0)} of ${bytesText(requested)} requested`);
         return list;
     }
 

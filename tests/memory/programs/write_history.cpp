@@ -43,6 +43,12 @@ void print(std::string_view prefix, const MemorySnapshot& snapshot) {
                snapshot.events.size(), s.allocated, s.requested, s.reserved, snapshot.limit);
     fmt::print("{0}.start {1}\n{0}.peak {2}\n{0}.peak_events {3}\n{0}.older_blocks {4}\n", prefix,
                timeline.start.allocated(), timeline.peak.allocated(), timeline.peak_events, timeline.older_blocks);
+    std::size_t rounding = 0;
+    for (const BlockLife& block : timeline.blocks) {
+        const bool begun = block.begin == BlockLife::kUnknown || block.begin < timeline.peak_events;
+        if (begun && block.end >= timeline.peak_events) rounding += block.bytes - block.requested;
+    }
+    fmt::print("{}.peak_rounding {}\n", prefix, rounding);
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
         fmt::print("{}.peak.{} {}\n", prefix, kCategoryNames[i], timeline.peak.live[i]);
     }
