@@ -92,6 +92,40 @@ TEST_P(AccountingTest, ListsTheModulesThatHoldMost) {
     EXPECT_EQ(memory.largest_paths(1), (Paths{{"large", 5 * unit()}}));
 }
 
+TEST_P(AccountingTest, ListsTheModulesThatHeldMostAtThePeak) {
+    DeviceMemory memory(driver());
+    const PathId first = memory.intern("first");
+    const PathId second = memory.intern("second");
+    using Paths = std::vector<std::pair<std::string, std::size_t>>;
+    EXPECT_TRUE(memory.largest_paths_at_peak().empty());
+    const Allocation one = memory.allocate(3 * unit(), 0, {Category::activations, first});
+    const Allocation two = memory.allocate(5 * unit(), 1, {Category::gradients, second});
+    EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
+    memory.deallocate(two.handle);
+    memory.allocate(4 * unit(), 1, {Category::inputs, memory.intern("late")});
+    const Paths expected{{"second", 5 * unit()}, {"first", 3 * unit()}};
+    EXPECT_EQ(memory.largest_paths_at_peak(), expected);
+    EXPECT_EQ(memory.largest_paths_at_peak(1), Paths{expected[0]});
+    memory.allocate(unit(), 0, {Category::inputs, first});
+    EXPECT_EQ(memory.largest_paths_at_peak(), expected) << "as many bytes as at the peak are no new one";
+    memory.allocate(unit(), 0, {Category::inputs, first});
+    EXPECT_EQ(memory.largest_paths_at_peak(), (Paths{{"first", 5 * unit()}, {"late", 4 * unit()}}));
+    memory.deallocate(one.handle);
+    memory.reset_peak();
+    EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
+}
+
+TEST_P(AccountingTest, CountsHowOftenTheHostWaited) {
+    DeviceMemory memory(driver());
+    memory.deallocate(memory.allocate(granule(), 0, {}).handle);
+    memory.allocate(granule(), 1, {});
+    EXPECT_EQ(memory.statistics().synchronizations, 0u);
+    memory.deallocate(memory.allocate(granule(), 0, {}).handle);
+    memory.trim();
+    EXPECT_EQ(memory.statistics().synchronizations, static_cast<std::uint64_t>(log().synchronizes));
+    EXPECT_EQ(memory.statistics().synchronizations > 0, asynchronous());
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, AccountingTest, all_drivers(), driver_name);
 
 }  // namespace
