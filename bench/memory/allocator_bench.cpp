@@ -2,6 +2,7 @@
 // free. The first number is that of other live blocks, the second says whether the history is kept. For single calls
 // and their percentiles see calls_bench.cpp.
 #include <benchmark/benchmark.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -100,6 +101,28 @@ double thread_seconds() {
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+/// Keeps the calling thread on one processor while it exists: the system takes longer to spread two threads than the
+/// whole measurement does.
+class Pinned {
+  public:
+    explicit Pinned(unsigned thread) {
+        sched_getaffinity(0, sizeof before_, &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        unsigned seen = 0;
+        for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+            if (CPU_ISSET(processor, &before_) && seen++ == thread) CPU_SET(processor, &one);
+        }
+        if (CPU_COUNT(&one) == 1) sched_setaffinity(0, sizeof one, &one);
+    }
+    ~Pinned() { sched_setaffinity(0, sizeof before_, &before_); }
+    Pinned(const Pinned&) = delete;
+    Pinned& operator=(const Pinned&) = delete;
+
+  private:
+    cpu_set_t before_{};
+};
+
 /// Of all threads together, for a pair of an allocation and a free.
 struct Speed {
     double nanoseconds = 0;      ///< between one pair and the next
@@ -108,10 +131,11 @@ struct Speed {
 
 /// Each thread has its stream, and blocks of a training's sizes that come and go as in a step.
 Speed measure(DeviceMemory& memory, unsigned threads) {
-    constexpr std::size_t kPairs = 400'000;
+    constexpr std::size_t kPairs = 1'600'000;
     constexpr std::size_t kBlocks = 16;
     std::vector<double> seconds(threads);
     const auto work = [&](StreamId stream) {
+        const Pinned pinned(stream);
         std::mt19937 random(1);
         std::size_t sizes[kBlocks];
         for (std::size_t& size : sizes) size = some_size(random);
