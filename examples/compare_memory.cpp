@@ -26,11 +26,9 @@ struct Training {
 Training train(const GptFlags& flags, const TextCorpus& corpus) {
     Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
     context.memory().start_history(kEvents);
+    Session session(context, flags, corpus);
     Training training;
-    {
-        Session session(context, flags, corpus);
-        for (std::int64_t i = 0; i < flags.steps; ++i) training.loss = session.step().loss;
-    }
+    for (std::int64_t i = 0; i < flags.steps; ++i) training.loss = session.step().loss;
     training.snapshot = context.memory().snapshot();
     return training;
 }
