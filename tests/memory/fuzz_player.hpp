@@ -59,9 +59,8 @@ class FuzzPlayer {
             }
         } catch (const DeviceError&) {
             ASSERT_TRUE(failing_);
-            ++failures_;
         }
-        if (failing_) log_.stop_failing();
+        if (failing_ && log_.stop_failing()) ++failures_;
         check();
     }
     std::uint64_t steps() const { return steps_; }
