@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include <headroom/tests/memory/driver_case.hpp>
+
 namespace headroom {
 namespace {
 
@@ -107,6 +109,17 @@ TEST_F(BufferTest, WrapsWithoutADeleter) {
     int value = 0;
     const Buffer buffer = Buffer::wrap(&value, sizeof value, {});
     EXPECT_TRUE(buffer.unique());
+}
+
+TEST_F(BufferTest, TellsItsMemoryWhoElseUsesIt) {
+    testing::DriverLog log;
+    DeviceMemory memory(std::make_unique<testing::CheckedDriver>(testing::make_simulated_gpu(), log));
+    Buffer::allocate(memory, 1000, 0, kTag).record_use(7);
+    const Buffer again = Buffer::allocate(memory, 1000, 0, kTag);
+    EXPECT_EQ(log.waits, (std::vector<testing::DriverLog::Wait>{{0, 7, 1}}));
+    int value = 0;
+    Buffer::wrap(&value, sizeof value, {}).record_use(7);
+    Buffer().record_use(7);
 }
 
 TEST_F(BufferTest, LeavesTheAllocatorAloneWhenRefused) {

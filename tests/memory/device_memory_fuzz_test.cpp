@@ -71,5 +71,23 @@ TEST_P(DeviceMemoryFuzz, KeepsThemWhilePlansComeAndGo) { play({.streams = 3, .li
 
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryFuzz, all_drivers(), driver_name);
 
+TEST(SimulatedHost, DecidesAsTheHostDoes) {
+    const std::uint64_t seed = first_seed();
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    for (const bool plan : {false, true}) {
+        FuzzPlayer host(make_host_driver(), {.seed = seed, .plan = plan});
+        FuzzPlayer simulated(make_simulated_host_driver(), {.seed = seed, .plan = plan});
+        for (std::uint64_t step = 0; step < std::min<std::uint64_t>(operations(), 10'000) && !HasFailure(); ++step) {
+            host.step();
+            simulated.step();
+            ASSERT_EQ(simulated.memory().statistics(), host.memory().statistics()) << "step " << step;
+            ASSERT_EQ(simulated.refusals(), host.refusals()) << "step " << step;
+        }
+        EXPECT_EQ(simulated.memory().largest_paths(20), host.memory().largest_paths(20));
+        host.finish();
+        simulated.finish();
+    }
+}
+
 }  // namespace
 }  // namespace headroom::testing

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <headroom/tests/memory/driver_case.hpp>
+#include <headroom/tests/memory/happens_before.hpp>
 
 namespace headroom::testing {
 namespace {
@@ -66,6 +67,36 @@ TEST_P(StreamsTest, WaitForOneEventForAllThatWasGivenBackWhileThereWasOneStream)
         if (i == 14) break;
     }
     EXPECT_EQ(log().waits, if_asynchronous({{1, 0, 1}}));
+}
+
+TEST_P(StreamsTest, RecordThatEventWhenTheSecondStreamComesAndNotWhenItIsWanted) {
+    DeviceMemory memory(driver(), {.limit = 2 * granule()});
+    memory.deallocate(memory.allocate(granule(), 0, kTag).handle);
+    const Allocation live = memory.allocate(granule(), 0, kTag);
+    EXPECT_EQ(recorded(0), 0u);
+    memory.record_use(live.handle, 1);
+    EXPECT_EQ(recorded(0), asynchronous() ? 1 : 0);
+    EXPECT_EQ(recorded(1), 0u);
+}
+
+TEST_P(StreamsTest, AreWaitedForByTheHostAtTheEnd) {
+    if (!asynchronous()) GTEST_SKIP() << "nothing is waited for";
+    HappensBefore order;
+    for (const StreamId streams : {1u, 3u}) {
+        DeviceMemory memory(std::make_unique<OrderedDriver>(driver(), order));
+        const PoolId pool = memory.open_pool();
+        std::vector<Block*> blocks;
+        for (StreamId stream = 0; stream < streams; ++stream) {
+            for (const PoolId id : {PoolId{0}, pool}) {
+                const Allocation block = memory.allocate(granule(), stream, kTag, id);
+                order.hand_out(block.data, block.bytes, stream);
+                blocks.push_back(block.handle);
+            }
+        }
+        blocks.pop_back();  // one is still live
+        for (Block* block : blocks) memory.deallocate(block);
+    }
+    EXPECT_EQ(order.violations(), "");
 }
 
 TEST_P(StreamsTest, MakeAnotherStreamWaitForTheEventOfTheFreeAndNotForWorkQueuedLater) {

@@ -156,8 +156,8 @@ TEST_P(DriverFailureTest, ServesFromItsCacheWhenTheDeviceIsFull) {
 }
 
 TEST_P(DriverFailureTest, MovesPagesWhenTheDeviceIsFullerThanTheLimit) {
-    // Another process has the rest of the device.
-    DeviceMemory memory(driver());
+    // Another process has the rest of the device. The slack alone would rather have new pages.
+    DeviceMemory memory(driver(), {.slack = 1});
     std::vector<Block*> blocks;
     for (int i = 0; i < 10; ++i) blocks.push_back(memory.allocate(granule(), 0, kTag).handle);
     for (std::size_t i = 0; i < blocks.size(); i += 2) memory.deallocate(blocks[i]);

@@ -51,6 +51,32 @@ TEST(FreeIndex, LooksDeepIntoAClassOnlyWhenAsked) {
     EXPECT_EQ(index.find_any(size + kUnit), &fits);
 }
 
+TEST(FreeIndex, VisitsAllFromASizeOnWhileTheyAreTakenOut) {
+    FreeIndex index(kUnit);
+    std::vector<Block> blocks;
+    for (std::size_t i = 1; i <= 300; ++i) blocks.push_back(block_of(i * kUnit));
+    for (Block& block : blocks) index.insert(&block);
+    std::vector<std::size_t> seen;
+    index.for_each_from(100 * kUnit, [&](Block* block) {
+        index.remove(block);
+        seen.push_back(block->size / kUnit);
+        block->size = kUnit;  // what is left of it
+        index.insert(block);
+        return seen.size() < 150;
+    });
+    EXPECT_EQ(seen.size(), 150u) << "stops when it is told to";
+    std::sort(seen.begin(), seen.end());
+    EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end()) << "visited twice";
+    EXPECT_GE(seen.front(), 100u);
+    std::size_t rest = 0;
+    index.for_each_from(100 * kUnit, [&](Block* block) {
+        EXPECT_GE(block->size, 100 * kUnit);
+        ++rest;
+        return true;
+    });
+    EXPECT_EQ(rest, 51u);
+}
+
 TEST(FreeIndex, AgreesWithASearchThroughAllBlocks) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
