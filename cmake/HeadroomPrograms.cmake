@@ -38,6 +38,7 @@ set(HEADROOM_USED_optim nn optim data)
 set(HEADROOM_USED_data data)
 set(HEADROOM_USED_docs nn optim data)
 set(HEADROOM_USED_traces traces)
+set(HEADROOM_USED_simt simt_kernels simt)
 
 # Links what a program in the folder `library` of tests or bench may use.
 function(headroom_link_used target library)
@@ -97,6 +98,7 @@ function(headroom_test_support)
         add_library(test_support INTERFACE)
     endif()
     headroom_include_root(test_support ${scope} tests)
+    headroom_include_root(test_support ${scope} bench)  # what tests and benchmarks share
     target_link_libraries(test_support ${scope} GTest::gtest GTest::gmock fmt::fmt)
 endfunction()
 
@@ -148,6 +150,7 @@ endfunction()
 # a library's.
 function(headroom_tests)
     headroom_test_support()
+    headroom_simt()
     if(HEADROOM_HAS_CUDA)
         headroom_fake_cuda()
     endif()

@@ -8,7 +8,7 @@
 #include <headroom/memory/plan/placement.hpp>
 #include <headroom/memory/plan/plan_follower.hpp>
 
-#include "../../tests/memory/training_steps.hpp"
+#include "training_steps.hpp"
 
 namespace {
 

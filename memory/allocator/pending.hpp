@@ -16,8 +16,8 @@
 
 namespace headroom {
 
-/// An event of a stream, counted from 1; perhaps the next one, which is not recorded yet. 0, in a live block: the stream
-/// uses it.
+/// An event of a stream, counted from 1; perhaps the next one, which is not recorded yet. 0, in a live block: the
+/// stream uses it.
 using Ticket = std::uint64_t;
 
 class PendingSet {

@@ -11,7 +11,7 @@
 
 #include <headroom/memory/error.hpp>
 
-#include "training_steps.hpp"
+#include <headroom/bench/memory/training_steps.hpp>
 
 namespace headroom {
 namespace {

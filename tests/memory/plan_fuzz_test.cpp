@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "training_steps.hpp"
+#include <headroom/bench/memory/training_steps.hpp>
 
 namespace {
 
