@@ -40,6 +40,13 @@ if(HEADROOM_CUDA)
     endif()
 endif()
 
+# The compiler for CUDA kernels; without it, they only run in the emulator.
+if(HEADROOM_CUDA)
+    find_program(HEADROOM_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda
+        PATH_SUFFIXES bin)
+    mark_as_advanced(HEADROOM_NVCC)
+endif()
+
 # Sources named cuda_* are for builds with CUDA: takes them out of the list where there is none.
 function(headroom_filter_cuda list)
     if(NOT HEADROOM_HAS_CUDA)

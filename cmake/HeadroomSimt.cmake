@@ -1,0 +1,59 @@
+# The emulator that runs CUDA kernels in tests, and the example kernels that prove it. See docs/kernel_tests.md.
+
+# Lets a target of the tests include what kernels and the emulator are made of; nothing of it needs linking.
+function(headroom_simt_includes target)
+    target_compile_features(${target} PUBLIC cxx_std_20)
+    foreach(folder memory kernels tests)
+        headroom_include_root(${target} PUBLIC ${folder})
+    endforeach()
+endfunction()
+
+# headroom_emulated_kernels(<target> <sources>): .cu files as C++, for the emulator.
+function(headroom_emulated_kernels target)
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)  # CMake says -x c++ for it
+    add_library(${target} STATIC ${ARGN})
+    headroom_compile_options(${target})
+    target_compile_options(${target} PRIVATE -g1)  # reports of sanitizers name lines
+    headroom_simt_includes(${target})
+endfunction()
+
+# headroom_nvcc_check(<target> <sources>): compiles .cu files for GPUs where nvcc is found. Building it is the test.
+function(headroom_nvcc_check target)
+    if(NOT HEADROOM_NVCC OR HEADROOM_SANITIZE)
+        return()
+    endif()
+    set(cubins)
+    foreach(source IN LISTS ARGN)
+        cmake_path(GET source STEM name)
+        foreach(architecture sm_80 sm_90)
+            set(cubin ${PROJECT_BINARY_DIR}/cubins/${target}/${name}.${architecture}.cubin)
+            add_custom_command(OUTPUT ${cubin}
+                COMMAND ${HEADROOM_NVCC} -std=c++20 -O3 -arch=${architecture} -cubin -Werror all-warnings
+                    -I${HEADROOM_INCLUDE_ROOTS}/memory -I${HEADROOM_INCLUDE_ROOTS}/kernels -I${HEADROOM_INCLUDE_ROOTS}/tests
+                    -MMD -MF ${cubin}.d -o ${cubin} ${source}
+                DEPENDS ${source} DEPFILE ${cubin}.d
+                COMMENT "nvcc ${architecture} ${name}.cu" VERBATIM)
+            list(APPEND cubins ${cubin})
+        endforeach()
+    endforeach()
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/cubins/${target})
+    add_custom_target(${target} ALL DEPENDS ${cubins})
+endfunction()
+
+# headroom_simt: the emulator. headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs.
+function(headroom_simt)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+    add_library(headroom_simt STATIC ${sources})
+    headroom_compile_options(headroom_simt)
+    headroom_simt_includes(headroom_simt)
+    target_link_libraries(headroom_simt PUBLIC fmt::fmt)
+    if(HEADROOM_SANITIZE STREQUAL thread)  # the scheduler belongs to no CUDA thread: sanitizers.hpp says why
+        target_compile_options(headroom_simt PRIVATE -fno-sanitize=thread)
+        target_compile_definitions(headroom_simt PRIVATE HEADROOM_SIMT_TSAN)
+    endif()
+
+    file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/kernels/*.cu)
+    headroom_emulated_kernels(headroom_simt_kernels ${kernels})
+    headroom_nvcc_check(simt_nvcc ${kernels})
+endfunction()

@@ -1,0 +1,76 @@
+#pragma once
+// The one way in which kernels start. nvcc: a `__global__` template around the functor, on a CUDA stream. Elsewhere:
+// the emulator that stands in for the stream. Only sources named .cu include this.
+//
+//     void scale(device::Stream stream, float* x, float factor, std::int64_t n) {
+//         launch(stream, {.x = blocks_for(n, 256), .threads = 256}, Scale{}, x, factor, n);
+//     }
+//
+// The functor and its arguments are copied to the device: plain values and pointers. A functor that never runs with
+// more than some number of threads says so with `static constexpr unsigned kMaxThreads`, and gets more registers for
+// it.
+#include <string>
+
+#include <headroom/kernels/device/block.hpp>
+#include <headroom/memory/error.hpp>
+#if !defined(__CUDACC__)
+#include <typeinfo>
+#endif
+
+namespace headroom::device {
+
+#if defined(__CUDACC__)
+
+using Stream = cudaStream_t;
+
+template <class Kernel>
+constexpr unsigned max_threads() {
+    if constexpr (requires { Kernel::kMaxThreads; }) return Kernel::kMaxThreads;
+    return 1024;
+}
+
+template <class Kernel, class... Args>
+__global__ void __launch_bounds__(max_threads<Kernel>()) entry(const Kernel kernel, Args... args) {
+    Block block;
+    kernel(block, args...);
+}
+
+template <class Kernel, class... Args>
+void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
+    const auto function = entry<Kernel, Args...>;
+    const auto bytes = static_cast<int>(shape.shared_bytes);
+    cudaError_t error = cudaSuccess;
+    if (bytes > 48 * 1024)  // above that, a kernel has to ask
+        error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (error == cudaSuccess) {
+        function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(kernel, args...);
+        error = cudaGetLastError();
+    }
+    if (error != cudaSuccess) throw DeviceError(std::string("launch: ") + cudaGetErrorString(error));
+}
+
+#else
+
+using Stream = EmulatedDevice&;
+
+template <class Kernel, class... Args>
+void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
+    stream.run(shape, typeid(Kernel).name(), [&](EmulatedThread& thread) {
+        Block block(thread);
+        kernel(block, args...);
+    });
+}
+
+#endif
+
+/// Starts `kernel(block, args...)` for every thread of the shape, in stream order; an empty grid starts nothing.
+/// ShapeError where a GPU could not run the shape, DeviceError if CUDA refuses the launch. The emulator runs the kernel
+/// before it returns, and throws what the kernel did wrong.
+template <class Kernel, class... Args>
+void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
+    if (shape.x == 0 || shape.y == 0 || shape.z == 0) return;
+    if (const char* problem = problem_with(shape)) throw ShapeError(std::string("launch: ") + problem);
+    enqueue(stream, shape, kernel, args...);
+}
+
+}  // namespace headroom::device

@@ -1,0 +1,44 @@
+#pragma once
+// The shape of a launch: a grid of blocks in up to three dimensions, threads per block in one. Both sides of a launch
+// use it, so it is plain C++.
+//
+//     LaunchShape shape{.x = blocks_for(rows, 4), .threads = 128, .shared_bytes = shared_size<float>(128)};
+#include <cstddef>
+#include <cstdint>
+
+namespace headroom::device {
+
+inline constexpr unsigned kWarp = 32;
+/// What every GPU since compute capability 8.0 lets a block have, but for 8.6 and 8.9 (99 KiB).
+inline constexpr std::size_t kMostShared = 163 * 1024;
+/// Each region of shared memory begins at a multiple of this: what tensor cores' loads ask for.
+inline constexpr std::size_t kSharedAlign = 32;
+
+struct LaunchShape {
+    std::uint32_t x = 1, y = 1, z = 1;  ///< blocks; y and z at most 65535. 0 in any of them: nothing is launched
+    std::uint32_t threads = 128;        ///< per block: a multiple of 32, at most 1024
+    std::size_t shared_bytes = 0;       ///< sum of `shared_size` over the kernel's calls of `shared`
+};
+
+/// Bytes that `block.shared<T>(count)` takes from the arena.
+template <class T>
+constexpr std::size_t shared_size(std::size_t count) {
+    return (count * sizeof(T) + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+}
+
+/// Blocks that cover `count` elements with `per_block` each: the quotient, rounded up.
+constexpr std::uint32_t blocks_for(std::int64_t count, std::int64_t per_block) {
+    return static_cast<std::uint32_t>((count + per_block - 1) / per_block);
+}
+
+/// Null if a GPU can run this shape, else what is wrong with it.
+constexpr const char* problem_with(const LaunchShape& shape) {
+    if (shape.threads == 0 || shape.threads > 1024 || shape.threads % kWarp != 0)
+        return "threads per block must be a multiple of 32 up to 1024";
+    if (shape.x > 0x7fffffffu || shape.y > 65535 || shape.z > 65535)
+        return "a grid has at most 2^31 - 1 blocks in x and 65535 in y and z";
+    if (shape.shared_bytes > kMostShared) return "more shared memory than 163 KiB per block";
+    return nullptr;
+}
+
+}  // namespace headroom::device

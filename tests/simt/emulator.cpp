@@ -1,0 +1,88 @@
+#include <headroom/tests/simt/emulator.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <cxxabi.h>
+#include <headroom/tests/simt/running_block.hpp>
+#include <headroom/tests/simt/sanitizers.hpp>
+
+namespace headroom::simt {
+namespace {
+
+// A fiber of ThreadSanitizer's takes most of a millisecond to make, and it can hold some 8000 of them.
+constexpr std::size_t kMostFibers = 2048;
+
+std::uint64_t chosen_seed() {
+    if (const char* text = std::getenv("HEADROOM_SIMT_SEED")) return std::strtoull(text, nullptr, 10);
+    return std::random_device{}();
+}
+
+std::string demangled(const char* name) {
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                           std::free);
+    return status == 0 ? text.get() : name;
+}
+
+// While a launch runs, sanitizers' reports carry its context.
+struct ReportContext {
+    explicit ReportContext(const std::string& text) : line("while emulating " + text + "\n") {
+        sanitizers::report_with(line.c_str());
+    }
+    ~ReportContext() { sanitizers::report_with(nullptr); }
+    std::string line;
+};
+
+// What CUDA threads did is visible to the host before their memory goes.
+struct FinishedBlocks {
+    explicit FinishedBlocks(void* token) : end_token(token) {}
+    ~FinishedBlocks() { sanitizers::acquire(end_token); }
+    std::vector<std::unique_ptr<BlockMemory>> memory;
+    void* end_token;
+};
+
+}  // namespace
+
+Emulator::Emulator() : Emulator(chosen_seed()) {}
+Emulator::Emulator(std::uint64_t seed) : seed_(seed) {}
+Emulator::~Emulator() = default;
+
+void Emulator::reseed(std::uint64_t seed) {
+    seed_ = seed;
+    launches_ = 0;
+}
+
+std::vector<Fiber*> Emulator::fibers_for_block(unsigned threads) {
+    if (next_set_ >= fibers_.size()) fibers_.resize(next_set_ + 1);
+    std::vector<std::unique_ptr<Fiber>>& set = fibers_[next_set_];
+    while (set.size() < threads) set.push_back(std::make_unique<Fiber>());
+    std::vector<Fiber*> fibers;
+    for (unsigned i = 0; i < threads; ++i) fibers.push_back(set[i].get());
+    const std::size_t sets = sanitizers::kRaces ? std::max<std::size_t>(2, kMostFibers / threads) : 1;
+    next_set_ = (next_set_ + 1) % sets;
+    return fibers;
+}
+
+void Emulator::run(const device::LaunchShape& shape, const char* kernel,
+                   const std::function<void(device::EmulatedThread&)>& body) {
+    const Launch launch{shape, demangled(kernel), seed_, body, &begin_token_, &end_token_};
+    random_.seed(seed_ ^ (++launches_ * 0x9e3779b97f4a7c15u));
+    std::vector<std::uint64_t> order(std::uint64_t{shape.x} * shape.y * shape.z);
+    std::iota(order.begin(), order.end(), std::uint64_t{0});
+    std::shuffle(order.begin(), order.end(), random_);
+
+    FinishedBlocks finished(&end_token_);
+    sanitizers::release(&begin_token_);
+    for (const std::uint64_t number : order) {
+        const auto x = static_cast<std::uint32_t>(number % shape.x),
+                   y = static_cast<std::uint32_t>(number / shape.x % shape.y),
+                   z = static_cast<std::uint32_t>(number / shape.x / shape.y);
+        RunningBlock block(launch, x, y, z, random_(), fibers_for_block(shape.threads));
+        const ReportContext context(block.context());
+        block.run();
+        if (sanitizers::kRaces) finished.memory.push_back(block.take_memory());
+    }
+}
+
+}  // namespace headroom::simt
