@@ -143,6 +143,7 @@ void DeviceMemory::Impl::wait_for_others(const PendingSet& pending, Shard& shard
         Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
         const Lock guard(theirs.lock);
         const StreamLog::Entry entry = theirs.log.find(ticket);
+        if (entry.ticket <= shard.seen[other]) return;
         driver_->wait(shard.stream, entry.event);
         shard.seen[other] = entry.ticket;
     });

@@ -58,7 +58,10 @@ struct DriverLog {
         countdown_.fill(-1);
         return none;
     }
-    bool due(DriverCall call) { return due(countdown_[static_cast<std::size_t>(call)]) | due(countdown_.back()); }
+    bool due(DriverCall call) {
+        const bool of_any = due(countdown_.back());
+        return due(countdown_[static_cast<std::size_t>(call)]) || of_any;
+    }
 
   private:
     bool due(std::int64_t& left) const {

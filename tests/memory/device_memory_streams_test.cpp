@@ -192,6 +192,19 @@ TEST_P(StreamsTest, WaitForEveryStreamThatUsedPartOfAMergedBlock) {
     }
 }
 
+TEST_P(StreamsTest, WaitOnceForEachOfManyStreams) {
+    constexpr StreamId kStreams = 64;
+    DeviceMemory memory(driver(), {.limit = kStreams * granule()});
+    std::vector<Block*> blocks;
+    for (StreamId stream = 0; stream < kStreams; ++stream) {
+        blocks.push_back(memory.allocate(granule(), stream, kTag).handle);
+    }
+    for (Block* block : blocks) memory.deallocate(block);
+    log().waits.clear();
+    for (int i = 0; i < 4; ++i) memory.allocate(kStreams / 4 * granule(), 1, kTag);
+    EXPECT_EQ(log().waits.size(), asynchronous() ? kStreams - 1 : 0);
+}
+
 TEST_P(StreamsTest, WaitForStreamsThatUsedABlockOfAnother) {
     DeviceMemory memory(driver(), {.limit = granule()});
     const Allocation block = memory.allocate(granule(), 0, kTag);
