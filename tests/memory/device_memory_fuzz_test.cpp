@@ -12,7 +12,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::uint64_t kOperations = 10'000;
 #else
-constexpr std::uint64_t kOperations = 60'000;
+constexpr std::uint64_t kOperations = 40'000;
 #endif
 /// Calls on one memory; then the next seed.
 constexpr std::uint64_t kRound = 20'000;

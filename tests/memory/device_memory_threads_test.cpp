@@ -19,7 +19,7 @@ namespace {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kOperations = 8'000;
 #else
-constexpr std::size_t kOperations = 60'000;
+constexpr std::size_t kOperations = 40'000;
 #endif
 constexpr StreamId kThreads = 4;
 
