@@ -34,11 +34,12 @@ struct ReportContext {
     std::string line;
 };
 
-// What CUDA threads did is visible to the host before their memory goes.
+// ThreadSanitizer must not see the same addresses in two blocks, which nothing orders: there, blocks live until the
+// launch ends. Then what CUDA threads did is visible to the host.
 struct FinishedBlocks {
     explicit FinishedBlocks(void* token) : end_token(token) {}
     ~FinishedBlocks() { sanitizers::acquire(end_token); }
-    std::vector<std::unique_ptr<BlockMemory>> memory;
+    std::vector<std::unique_ptr<RunningBlock>> blocks;
     void* end_token;
 };
 
@@ -73,15 +74,15 @@ void Emulator::run(const device::LaunchShape& shape, const char* kernel,
     std::shuffle(order.begin(), order.end(), random_);
 
     FinishedBlocks finished(&end_token_);
-    sanitizers::release(&begin_token_);
     for (const std::uint64_t number : order) {
         const auto x = static_cast<std::uint32_t>(number % shape.x),
                    y = static_cast<std::uint32_t>(number / shape.x % shape.y),
                    z = static_cast<std::uint32_t>(number / shape.x / shape.y);
-        RunningBlock block(launch, x, y, z, random_(), fibers_for_block(shape.threads));
-        const ReportContext context(block.context());
-        block.run();
-        if (sanitizers::kRaces) finished.memory.push_back(block.take_memory());
+        auto block = std::make_unique<RunningBlock>(launch, x, y, z, random_(), fibers_for_block(shape.threads));
+        const ReportContext context(block->context());
+        sanitizers::release(&begin_token_);
+        block->run();
+        if (sanitizers::kRaces) finished.blocks.push_back(std::move(block));
     }
 }
 

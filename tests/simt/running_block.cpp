@@ -12,7 +12,7 @@ BlockMemory::BlockMemory(const device::LaunchShape& shape)
 RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t seed,
                            const std::vector<Fiber*>& fibers)
     : launch_(launch),
-      memory_(std::make_unique<BlockMemory>(launch.shape)),
+      memory_(launch.shape),
       context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_SIMT_SEED={}", launch.kernel, x, y, z, launch.seed)),
       random_(seed),
       threads_(launch.shape.threads),

@@ -5,7 +5,6 @@
 //
 //     RunningBlock block(launch, x, y, z, seed, fibers);
 //     block.run();                     // throws KernelError
-//     finished.push_back(block.take_memory());
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -30,8 +29,7 @@ struct Launch {
     void* end_token;
 };
 
-/// Shared memory and ThreadSanitizer's tokens. ThreadSanitizer must not see the same addresses in two blocks, which
-/// nothing orders; so there it lives until the launch ends.
+/// Shared memory and ThreadSanitizer's tokens.
 struct BlockMemory {
     explicit BlockMemory(const device::LaunchShape& shape);
     void* sync_token(unsigned phase) { return &tokens[phase]; }
@@ -90,10 +88,9 @@ class RunningBlock {
     void run();
 
     const Launch& launch() const { return launch_; }
-    BlockMemory& memory() { return *memory_; }
+    BlockMemory& memory() { return memory_; }
     unsigned sync_phase() const { return sync_phase_; }
     unsigned& warp_phase(unsigned warp, unsigned first_lane) { return warp_phases_[warp * device::kWarp + first_lane]; }
-    std::unique_ptr<BlockMemory> take_memory() { return std::move(memory_); }
     /// Kernel, block, and how to run it again.
     const std::string& context() const { return context_; }
 
@@ -105,7 +102,7 @@ class RunningBlock {
     [[noreturn]] void throw_stuck() const;
 
     const Launch& launch_;
-    std::unique_ptr<BlockMemory> memory_;
+    BlockMemory memory_;
     std::string context_;
     std::mt19937_64 random_;
     std::vector<CudaThread> threads_;
