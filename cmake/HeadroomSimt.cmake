@@ -40,7 +40,8 @@ function(headroom_nvcc_check target)
     add_custom_target(${target} ALL DEPENDS ${cubins})
 endfunction()
 
-# headroom_simt: the emulator. headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs.
+# headroom_simt: the emulator. headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs. simt_twins: some
+# of them written without Block.
 function(headroom_simt)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
     list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -56,4 +57,9 @@ function(headroom_simt)
     file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/kernels/*.cu)
     headroom_emulated_kernels(headroom_simt_kernels ${kernels})
     headroom_nvcc_check(simt_nvcc ${kernels})
+    file(GLOB twins CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/twins/*.cu)
+    headroom_nvcc_check(simt_twins ${twins})
+    if(TARGET simt_nvcc)
+        headroom_script_tests(simt HEADROOM_CUBINS=${PROJECT_BINARY_DIR}/cubins)
+    endif()
 endfunction()

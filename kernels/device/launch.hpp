@@ -30,7 +30,7 @@ constexpr unsigned max_threads() {
 }
 
 template <class Kernel, class... Args>
-__global__ void __launch_bounds__(max_threads<Kernel>()) entry(const Kernel kernel, Args... args) {
+__global__ void __launch_bounds__(max_threads<Kernel>()) entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
     Block block;
     kernel(block, args...);
 }
@@ -43,7 +43,7 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
     if (bytes > 48 * 1024)  // above that, a kernel has to ask
         error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error == cudaSuccess) {
-        function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(kernel, args...);
+        function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(args..., kernel);
         error = cudaGetLastError();
     }
     if (error != cudaSuccess) throw DeviceError(std::string("launch: ") + cudaGetErrorString(error));

@@ -19,8 +19,25 @@ namespace headroom::device {
 struct Site {
     __host__ HEADROOM_DEVICE static constexpr Site current() { return {}; }
 };
-#else
+#elif defined(__cpp_lib_source_location)
 using Site = std::source_location;
+#else
+class Site {  // clang before 16 has the parts only
+  public:
+    static constexpr Site current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE(),
+                                  unsigned column = __builtin_COLUMN()) {
+        Site site;
+        site.file_ = file, site.line_ = line, site.column_ = column;
+        return site;
+    }
+    constexpr const char* file_name() const { return file_; }
+    constexpr unsigned line() const { return line_; }
+    constexpr unsigned column() const { return column_; }
+
+  private:
+    const char* file_ = "";
+    unsigned line_ = 0, column_ = 0;
+};
 #endif
 
 }  // namespace headroom::device

@@ -58,9 +58,7 @@ HEADROOM_DEVICE float as_float(bf16 x) {
 
 /// Rounds to nearest, ties to even; too large becomes infinity; NaN stays NaN (its payload is the device's own).
 template <class T>
-HEADROOM_DEVICE T rounded(float x) {
-    static_assert(sizeof(T) == 0, "kernels store float, f16 or bf16");
-}
+T rounded(float) = delete;  // kernels store float, f16 or bf16
 template <>
 HEADROOM_DEVICE float rounded<float>(float x) {
     return x;

@@ -10,6 +10,7 @@
 #include <vector>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/tests/simt/emulator.hpp>
+#include <headroom/tests/simt/kernels/examples.hpp>
 
 namespace headroom::simt {
 namespace {
@@ -186,6 +187,7 @@ TEST_F(BlockTest, AtomicsLoseNothing) {
         if (block.atomic_cas(&owner, -1, static_cast<int>(block.thread())) == -1) block.atomic_add(&count, 1);
         block.sync();
         EXPECT_EQ(read(ticket, 0), kThreads);
+        block.sync();
         EXPECT_EQ(block.atomic_cas(ticket, 0, 7, 8), kThreads);
     });
     EXPECT_EQ(sum, 0.5f * kThreads);
@@ -226,6 +228,17 @@ TEST_F(BlockTest, TilesMultiplyInAllLayouts) {
             }
             ASSERT_EQ(c[row * 20 + 16], 1.0f);
         }
+    }
+}
+
+TEST_F(BlockTest, SelfCheckThatGpusCanRunPasses) {
+    for (std::uint64_t first = gpu.seed(), i = 0; i < 3; ++i) {
+        gpu.reseed(first + i);
+        Array<int> wrong(5, -1);
+        Array<float> global(5 * 384);
+        Array<f16> halves(5 * 768);
+        kernels::self_check(gpu, wrong.data(), global.data(), halves.data(), 5);
+        EXPECT_THAT(wrong, testing::Each(0));
     }
 }
 

@@ -11,7 +11,7 @@ namespace headroom::simt {
 namespace {
 
 // A fiber of ThreadSanitizer's takes most of a millisecond to make, and it can hold some 8000 of them.
-constexpr std::size_t kMostFibers = 2048;
+constexpr std::size_t kMostFibers = 1024;
 
 std::uint64_t chosen_seed() {
     if (const char* text = std::getenv("HEADROOM_SIMT_SEED")) return std::strtoull(text, nullptr, 10);

@@ -33,7 +33,8 @@ void expect_race(const Kernel& kernel, std::uint32_t blocks = 1) {
     for (std::uint64_t seed = gpu.seed(), i = 0; i < 5; ++i) {
         gpu.reseed(seed + i);
         EXPECT_EXIT((run(), std::exit(0)), testing::ExitedWithCode(66),
-                    AllOf(HasSubstr("data race"), HasSubstr("while emulating"), HasSubstr("HEADROOM_SIMT_SEED=")));
+                    AllOf(HasSubstr("data race"), HasSubstr("faults.hpp"), HasSubstr("while emulating"),
+                          HasSubstr("HEADROOM_SIMT_SEED=")));
     }
 }
 

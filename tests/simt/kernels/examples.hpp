@@ -26,4 +26,8 @@ void matmul(device::Stream stream, const T* a, const T* b, float* c, std::int64_
 /// bins[x[i]] += 1 for x[i] in [0, 64): atomics in shared memory, then in global memory.
 void histogram(device::Stream stream, const int* x, int* bins, std::int64_t n);
 
+/// Calls all functions of `Block`; wrong[block] is the number of answers that are not as promised. For each block,
+/// `global` has 384 elements and `halves` 768.
+void self_check(device::Stream stream, int* wrong, float* global, f16* halves, std::int64_t blocks);
+
 }  // namespace headroom::simt::kernels
