@@ -45,6 +45,14 @@ if(HEADROOM_CUDA)
     find_program(HEADROOM_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda
         PATH_SUFFIXES bin)
     mark_as_advanced(HEADROOM_NVCC)
+    if(HEADROOM_NVCC)
+        execute_process(COMMAND ${HEADROOM_NVCC} --version OUTPUT_VARIABLE headroom_nvcc_version ERROR_QUIET)
+        string(REGEX MATCH "release ([0-9.]+)" headroom_nvcc_version "${headroom_nvcc_version}")
+        if(CMAKE_MATCH_1 VERSION_LESS 12)
+            message(STATUS "CUDA kernels are not compiled: ${HEADROOM_NVCC} is older than CUDA 12, which brought C++20")
+            set(HEADROOM_NVCC "")
+        endif()
+    endif()
 endif()
 
 # Sources named cuda_* are for builds with CUDA: takes them out of the list where there is none.

@@ -28,11 +28,12 @@ function(headroom_nvcc_check target)
         foreach(architecture sm_80 sm_90)
             set(cubin ${PROJECT_BINARY_DIR}/cubins/${target}/${name}.${architecture}.cubin)
             add_custom_command(OUTPUT ${cubin}
-                COMMAND ${HEADROOM_NVCC} -std=c++20 -O3 -arch=${architecture} -cubin -Werror all-warnings
+                COMMAND ${HEADROOM_NVCC} -std=c++20 -O3 -arch=${architecture} -cubin
+                    $<$<BOOL:${HEADROOM_WERROR}>:-Werror$<SEMICOLON>all-warnings>
                     -I${HEADROOM_INCLUDE_ROOTS}/memory -I${HEADROOM_INCLUDE_ROOTS}/kernels -I${HEADROOM_INCLUDE_ROOTS}/tests
                     -MMD -MF ${cubin}.d -o ${cubin} ${source}
                 DEPENDS ${source} DEPFILE ${cubin}.d
-                COMMENT "nvcc ${architecture} ${name}.cu" VERBATIM)
+                COMMENT "nvcc ${architecture} ${name}.cu" VERBATIM COMMAND_EXPAND_LISTS)
             list(APPEND cubins ${cubin})
         endforeach()
     endforeach()

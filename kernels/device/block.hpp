@@ -138,7 +138,8 @@ class Block {
     /// Over the block, all of whose threads must call it. Ten shuffles and two `sync`; `scratch` holds warps() elements
     /// at least and may be used again at once. `identity` is what op leaves alone: 0 for Sum, -infinity for Max.
     template <class T, class Op>
-    HEADROOM_DEVICE T reduce(T value, Op op, T identity, Shared<T> scratch, Site site = Site::current()) {
+    HEADROOM_DEVICE T reduce(std::type_identity_t<T> value, Op op, std::type_identity_t<T> identity, Shared<T> scratch,
+                             Site site = Site::current()) {
         value = warp_reduce(value, op, site);
         if (lane() == 0) scratch[warp()] = value;
         sync(site);
@@ -149,8 +150,8 @@ class Block {
         return value;
     }
     template <class T>
-    HEADROOM_DEVICE T sum(T value, Shared<T> scratch, Site site = Site::current()) {
-        return reduce(value, Sum{}, T{}, scratch, site);
+    HEADROOM_DEVICE T sum(std::type_identity_t<T> value, Shared<T> scratch, Site site = Site::current()) {
+        return reduce<T>(value, Sum{}, T{}, scratch, site);
     }
     HEADROOM_DEVICE float max(float value, Shared<float> scratch, Site site = Site::current()) {
         return reduce(value, Max{}, -INFINITY, scratch, site);

@@ -30,7 +30,8 @@ constexpr unsigned max_threads() {
 }
 
 template <class Kernel, class... Args>
-__global__ void __launch_bounds__(max_threads<Kernel>()) entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
+__global__ void __launch_bounds__(max_threads<Kernel>())
+    entry(Args... args, const Kernel kernel) {  // an empty functor takes no place
     Block block;
     kernel(block, args...);
 }

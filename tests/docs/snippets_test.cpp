@@ -1,5 +1,5 @@
-// C++ that the documents show is compiled and run: each block stands, line by line, in a source of tests/docs or
-// tests/consumer. README.md's program is compiled by tests/consumer/run.cmake.
+// C++ that the documents show is compiled and run: each block stands, line by line, in a source of tests/docs,
+// tests/consumer or tests/simt. README.md's program is compiled by tests/consumer/run.cmake.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -57,7 +57,7 @@ std::vector<Lines> blocks_of(const fs::path& page) {
 
 TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
     std::vector<Lines> sources;
-    for (const char* folder : {"tests/docs", "tests/consumer"}) {
+    for (const char* folder : {"tests/docs", "tests/consumer", "tests/simt"}) {
         for (const char* extension : {".cpp", ".hpp"}) {
             for (const fs::path& path : files_of(folder, extension)) sources.push_back(lines_of(path));
         }
@@ -69,9 +69,10 @@ TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
             const bool found = std::any_of(sources.begin(), sources.end(), [&](const Lines& source) {
                 return std::search(source.begin(), source.end(), block.begin(), block.end()) != source.end();
             });
-            EXPECT_TRUE(found) << page.filename()
-                               << ": no source of tests/docs or tests/consumer has the block that begins\n    "
-                               << block.front();
+            EXPECT_TRUE(found)
+                << page.filename()
+                << ": no source of tests/docs, tests/consumer or tests/simt has the block that begins\n    "
+                << block.front();
         }
     }
     EXPECT_GT(blocks, 0);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <headroom/tests/simt/emulator.hpp>
 #include <headroom/tests/simt/kernels/faults.hpp>
@@ -45,6 +46,26 @@ TEST(Races, MissingSyncBeforeScratchIsUsedAgainIsFound) { expect_race(faults::Mi
 TEST(Races, TwoBlocksThatWriteOneElementAreFound) { expect_race(faults::BlocksWriteTheSame{}, 2); }
 TEST(Races, BlockThatReadsWhatAnotherWritesIsFound) { expect_race(faults::BlockReadsAnothers{}, 2); }
 TEST(Races, SumWithoutAtomicsIsFound) { expect_race(faults::SumWithoutAtomics{}); }
+
+/// How many of twenty orders end with another result than all ones.
+template <class Kernel>
+int wrong_orders(const Kernel& kernel) {
+    Emulator gpu;
+    int wrong = 0;
+    for (std::uint64_t seed = gpu.seed(), i = 0; i < 20; ++i) {
+        gpu.reseed(seed + i);
+        Array<float> y(faults::kThreads);
+        device::launch(gpu, faults::faulty_shape(), kernel, y.data());
+        wrong += std::count(y.begin(), y.end(), 1.0f) != faults::kThreads;
+    }
+    return wrong;
+}
+
+TEST(Races, RandomOrderShowsAMissingSyncInTheResultWithoutASanitizer) {
+    if constexpr (kRaces) GTEST_SKIP() << "ThreadSanitizer would end the test";
+    EXPECT_EQ(wrong_orders(faults::MissingSync{}), 20);
+    EXPECT_EQ(wrong_orders(faults::MissingWarpSync{}), 20);
+}
 
 TEST(Bounds, WritePastTheEndOfGlobalMemoryIsFound) {
     if constexpr (!kBounds) GTEST_SKIP() << "needs AddressSanitizer";

@@ -15,7 +15,7 @@ constexpr std::size_t kStack = 256 * 1024;
 
 }  // namespace
 
-#if defined(__x86_64__)
+#if !defined(HEADROOM_SIMT_UCONTEXT)
 
 // Saves what a call must preserve, changes stacks, and returns to where the other stack was left. The first time that
 // is `headroom_fiber_begin`, with the fiber in rbx, where Fiber::start put it.
@@ -84,7 +84,7 @@ void Fiber::start(Entry entry, void* argument) {
     argument_ = argument;
     finished_ = false;
     asan_ = nullptr;
-#if defined(__x86_64__)
+#if !defined(HEADROOM_SIMT_UCONTEXT)
     void* frame[8] = {};  // r15 r14 r13 r12 rbx rbp, the address that `ret` takes, and one for alignment
     frame[4] = this;
     frame[6] = reinterpret_cast<void*>(&headroom_fiber_begin);
@@ -114,7 +114,7 @@ void Fiber::resume() {
     tsan_resumer_ = sanitizers::current_fiber();
     sanitizers::start_switch(&asan_resumer_, mapping_ + kGuard, kStack);
     sanitizers::switch_to(tsan_);
-#if defined(__x86_64__)
+#if !defined(HEADROOM_SIMT_UCONTEXT)
     headroom_fiber_switch(&resumer_, stack_pointer_);
 #else
     swapcontext(&resumer_, &context_);
@@ -135,7 +135,7 @@ void Fiber::suspend() { switch_out(false); }
 void Fiber::switch_out(bool for_good) {
     sanitizers::start_switch(for_good ? nullptr : &asan_, resumer_bottom_, resumer_bytes_);
     sanitizers::switch_to(tsan_resumer_);
-#if defined(__x86_64__)
+#if !defined(HEADROOM_SIMT_UCONTEXT)
     headroom_fiber_switch(&stack_pointer_, resumer_);
 #else
     swapcontext(&context_, &resumer_);

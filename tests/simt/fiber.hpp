@@ -10,6 +10,9 @@
 #include <cstddef>
 
 #if !defined(__x86_64__)
+#define HEADROOM_SIMT_UCONTEXT
+#endif
+#if defined(HEADROOM_SIMT_UCONTEXT)
 #include <ucontext.h>
 #endif
 
@@ -46,11 +49,11 @@ class Fiber {
     Entry entry_ = nullptr;
     void* argument_ = nullptr;
     bool finished_ = true;
-#if defined(__x86_64__)
+#if defined(HEADROOM_SIMT_UCONTEXT)
+    ucontext_t context_{}, resumer_{};
+#else
     void* stack_pointer_ = nullptr;
     void* resumer_ = nullptr;
-#else
-    ucontext_t context_{}, resumer_{};
 #endif
     void* tsan_;  // ThreadSanitizer's idea of this fiber
     void* tsan_resumer_ = nullptr;

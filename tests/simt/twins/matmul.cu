@@ -34,6 +34,5 @@ __global__ void __launch_bounds__(128)
     wmma::store_matrix_sync(result + part, sum, 16, wmma::mem_row_major);
     __syncwarp();
     for (int i = threadIdx.x % 32; i < 256; i += 32)
-        if (row + i / 16 < m && column + i % 16 < n)
-            c[(row + i / 16) * n + column + i % 16] = result[part + i];
+        if (row + i / 16 < m && column + i % 16 < n) c[(row + i / 16) * n + column + i % 16] = result[part + i];
 }
