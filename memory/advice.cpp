@@ -1,5 +1,6 @@
 // What to do about a request that does not fit, from the figures of the report alone.
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -14,10 +15,11 @@ bool per_batch(Category category) {
     return category == Category::activations || category == Category::workspace || category == Category::inputs;
 }
 
-/// Bytes that may be live: what the limit or the device leaves after what is not ours to use.
+/// Bytes that may be live: the whole pages that the limit or the device leaves after what is not ours to use.
 std::size_t usable(const MemoryReport& report) {
     const std::size_t device = report.device_total - report.others();
-    const std::size_t budget = report.limit ? std::min(report.limit, device) : device;
+    const std::size_t most = report.limit ? std::min(report.limit, device) : device;
+    const std::size_t budget = most / report.page_bytes * report.page_bytes;
     return budget - std::min(budget, report.held_for_graphs);
 }
 
@@ -41,9 +43,14 @@ std::string advise(const MemoryReport& report) {
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
         (per_batch(static_cast<Category>(i)) ? shrinks : fixed) += report.statistics.allocated_by_category[i];
     }
-    (per_batch(report.tag.category) ? shrinks : fixed) += report.rounded;
+    std::size_t& wanted = per_batch(report.tag.category) ? shrinks : fixed;
+    wanted += std::min(report.rounded, std::numeric_limits<std::size_t>::max() - wanted);
     const std::size_t room = usable(report);
     const std::string_view raise = report.limit ? " or raise the limit" : "";
+    if (report.limit && report.limit < report.page_bytes) {
+        return fmt::format("memory is reserved in pages of {}: raise the limit to one at least",
+                           format_bytes(report.page_bytes));
+    }
     if (fixed >= room) {
         return fmt::format("parameters, gradients and optimizer state alone come to {} of {}: use a smaller model{}",
                            format_bytes(fixed), format_bytes(room), raise);

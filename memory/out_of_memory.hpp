@@ -24,11 +24,12 @@ struct RepeatedModules {
 /// reserved = live + cached + pending + held_for_graphs + held_for_plan, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
-    std::size_t requested = 0;  ///< by the call that failed
-    std::size_t rounded = 0;    ///< the same, rounded to the allocator's size
-    Tag tag{};                  ///< what it was for
-    std::string path;           ///< module path of the request
-    std::size_t limit = 0;      ///< what may be reserved, if a limit was set; else 0
+    std::size_t requested = 0;   ///< by the call that failed
+    std::size_t rounded = 0;     ///< the same, rounded to the allocator's size
+    Tag tag{};                   ///< what it was for
+    std::string path;            ///< module path of the request
+    std::size_t limit = 0;       ///< what may be reserved, if a limit was set; else 0
+    std::size_t page_bytes = 1;  ///< what is reserved is a multiple of it
     std::size_t device_total = 0;
     std::size_t device_free = 0;
     MemoryStatistics statistics;

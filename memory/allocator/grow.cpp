@@ -21,7 +21,12 @@ bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locke
         if (arena.find(size, 0)) return true;
     }
     // The device may have less than the budget: then only the pages that there are count.
-    return grow_by(supply_.left(), arena, size, locked) || (supply_.left() > 0 && grow_by(0, arena, size, locked));
+    if (grow_by(supply_.left(), arena, size, locked)) return true;
+    if (supply_.left() > 0 && grow_by(0, arena, size, locked)) return true;
+    if (!planner_.following()) return false;
+    // What was within the slack is not to be had from the device.
+    drop_plan(locked);
+    return arena.find(size, 0) || grow_by(0, arena, size, locked);
 }
 
 bool DeviceMemory::Impl::grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked) {

@@ -48,10 +48,11 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, Arena& arena) {
     MemoryReport report;
     report.device = properties_.name;
     report.requested = request.bytes;
-    report.rounded = request.size;
+    report.rounded = std::max(request.size, request.bytes);  // near 2^64 the rounded size wraps
     report.tag = request.tag;
     report.path = paths_.name(request.tag.path);
     report.limit = limit_;
+    report.page_bytes = supply_.granularity();
     report.device_total = properties_.total_bytes;
     report.device_free = driver_->free_bytes();
     report.statistics = statistics_unlocked();

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <limits>
 #include <map>
 #include <random>
 #include <sstream>
@@ -176,6 +177,27 @@ TEST_P(OutOfMemoryTest, AdvisesFromTheFigures) {
     EXPECT_THAT(fixed.advice, ::testing::HasSubstr("use a smaller model"));
 }
 
+TEST_P(OutOfMemoryTest, AdvisesInWholePages) {
+    {
+        DeviceMemory memory(driver(), {.limit = 8 * granule() + granule() / 2});
+        memory.allocate(4 * granule(), 0, {Category::parameters, 0});
+        const MemoryReport report = report_of(memory, 4 * granule() + unit(), kTag);
+        EXPECT_THAT(report.advice, ::testing::HasSubstr("a micro-batch of 99 % of this one")) << "no pieces";
+    }
+    DeviceMemory tiny(driver(), {.limit = granule() - 1});
+    EXPECT_THAT(report_of(tiny, 1, kTag).advice, ::testing::HasSubstr("raise the limit to one at least"));
+}
+
+TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
+    DeviceMemory memory(driver(), {.limit = 8 * granule()});
+    memory.allocate(granule(), 0, kTag);
+    const std::size_t all = std::numeric_limits<std::size_t>::max();
+    const MemoryReport report = report_of(memory, all, kTag);
+    EXPECT_EQ(report.rounded, all);
+    EXPECT_THAT(report.advice, ::testing::HasSubstr("a micro-batch of 0 % of this one"));
+    EXPECT_THAT(report_of(memory, all, {Category::parameters, 0}).advice, ::testing::HasSubstr("use a smaller model"));
+}
+
 TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -243,6 +265,32 @@ TEST_P(OutOfMemoryTest, IsThrownOnlyWhenItIsTrue) {
 
 INSTANTIATE_TEST_SUITE_P(Drivers, OutOfMemoryTest, all_drivers(), driver_name);
 
+TEST(OutOfMemory, TakesThePlansRoomIfTheDeviceHasLessThanTheLimitAllows) {
+    constexpr std::size_t kPage = 4096;
+    SimulatedOptions options;
+    options.properties = {.name = "shared device",
+                          .granularity = kPage,
+                          .alignment = 64,
+                          .total_bytes = 10'000 * kPage,
+                          .address_bytes = 100'000 * kPage};
+    options.fail_create_after = 2'003;
+    DeviceMemory memory(make_simulated_driver(options), {.plan = true});
+    Block* const parameters = memory.allocate(1'000 * kPage, 0, kTag).handle;
+    for (int step = 0; step < 4; ++step) {
+        memory.begin_step();
+        Block* const first = memory.allocate(500 * kPage, 0, kTag).handle;
+        Block* const second = memory.allocate(500 * kPage, 0, kTag).handle;
+        memory.deallocate(first);
+        memory.deallocate(second);
+    }
+    ASSERT_GT(memory.statistics().planned, 0u);
+    ASSERT_EQ(memory.statistics().reserved, 2'000 * kPage);
+    // Within the slack, so that pages are asked for before the plan is given up; the device has three.
+    Block* const more = memory.allocate(8 * kPage, 0, kTag).handle;
+    memory.deallocate(more);
+    memory.deallocate(parameters);
+}
+
 TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
     DeviceMemory limited(make_simulated_host_driver(), {.limit = 64'000'000});
     try {
@@ -251,8 +299,8 @@ TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(),
                      "out of memory on simulated host: 100.0 MB for activations of blocks.3 do not fit into the limit "
-                     "of 64.0 MB (0 B live, 0 B reserved); a micro-batch of 64 % of this one would fit up to here "
-                     "(100.0 MB that grow with it, room for 64.0 MB) or raise the limit");
+                     "of 64.0 MB (0 B live, 0 B reserved); a micro-batch of 62 % of this one would fit up to here "
+                     "(100.0 MB that grow with it, room for 62.9 MB) or raise the limit");
     }
     DeviceMemory unlimited(make_simulated_host_driver());
     try {
