@@ -19,7 +19,9 @@ std::size_t limit_of(const DriverProperties& properties, const MemoryOptions& op
                                 options.slack));
     }
     if (options.limit != 0 || options.fraction == 1) return options.limit;
-    return static_cast<std::size_t>(static_cast<double>(properties.total_bytes) * options.fraction);
+    // 0 would be no limit.
+    const double bytes = static_cast<double>(properties.total_bytes) * options.fraction;
+    return std::max(static_cast<std::size_t>(bytes), std::size_t{1});
 }
 
 /// What may be committed: whole granules within both the limit and the device.

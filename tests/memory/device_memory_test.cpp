@@ -112,6 +112,10 @@ TEST_P(DeviceMemoryTest, TakesAFractionOfTheDevice) {
     EXPECT_EQ(memory.snapshot().limit, 8 * granule());
 }
 
+TEST_P(DeviceMemoryTest, TakesATinyFractionForALimit) {
+    EXPECT_EQ(DeviceMemory(driver(), {.fraction = 1e-300}).limit(), 1u) << "0 would be no limit";
+}
+
 TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {
     for (const double fraction : {0.0, -1.0, 1.5}) {
         EXPECT_THROW(DeviceMemory(driver(), {.fraction = fraction}), Error) << fraction;
