@@ -2,10 +2,12 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 
 #include <fmt/format.h>
 
 #include <headroom/memory/allocator/block.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -14,6 +16,12 @@ namespace {
 struct WrappedStorage : Storage {
     std::function<void()> deleter;
 };
+
+/// Of a block whose memory is gone.
+std::string used_too_late(const Storage& storage) {
+    return fmt::format("a buffer of {} bytes of {} was used after the end of its memory", storage.bytes,
+                       name(static_cast<const Block&>(storage).category));
+}
 
 }  // namespace
 
@@ -35,7 +43,9 @@ Buffer Buffer::wrap(void* data, std::size_t bytes, std::function<void()> deleter
 }
 
 void Buffer::record_use(StreamId stream) const {
-    if (storage_ && storage_->memory) storage_->memory->record_use(static_cast<Block*>(storage_), stream);
+    if (!storage_ || storage_->wrapped) return;
+    if (!storage_->memory) throw Error(fmt::format("record_use: {}", used_too_late(*storage_)));
+    storage_->memory->record_use(static_cast<Block*>(storage_), stream);
 }
 
 void Buffer::destroy(Storage* storage) noexcept {
@@ -44,8 +54,7 @@ void Buffer::destroy(Storage* storage) noexcept {
         return;
     }
     if (!storage->wrapped) {
-        fmt::print(stderr, "headroom: a buffer of {} bytes of {} was used after the end of its memory\n",
-                   storage->bytes, name(static_cast<Block*>(storage)->category));
+        fmt::print(stderr, "headroom: {}\n", used_too_late(*storage));
         std::abort();
     }
     const std::unique_ptr<WrappedStorage> wrapped(static_cast<WrappedStorage*>(storage));

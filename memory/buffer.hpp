@@ -30,7 +30,8 @@ class Buffer {
     }
     ~Buffer() { reset(); }
 
-    /// A fresh block of the common pool. `memory` must outlive it. Errors: OutOfMemory.
+    /// A fresh block of the common pool. `memory` must outlive it: the last owner of a buffer that is left ends the
+    /// program with a message that names it. Errors: as `DeviceMemory::allocate`.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag);
     /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
     /// Errors: std::bad_alloc; the deleter has not been called then.
@@ -45,6 +46,7 @@ class Buffer {
     /// In whose order it is given back.
     StreamId stream() const noexcept { return storage_ ? storage_->stream : 0; }
     /// Tells that work queued on another stream uses it; see `DeviceMemory::record_use`. Wrapped memory ignores it.
+    /// Errors: Error if its memory is gone.
     void record_use(StreamId stream) const;
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }

@@ -25,7 +25,7 @@
 namespace headroom {
 
 struct MemoryOptions {
-    std::size_t limit = 0;  ///< bytes of driver memory that may be reserved; 0: `fraction` of the device
+    std::size_t limit = 0;  ///< bytes that may be reserved, rounded down to whole pages; 0: `fraction` of the device
     double fraction = 1;    ///< of the device's memory; in (0, 1]
     /// How much may be reserved beyond the peak of live bytes, as a share of it, before unused pages are moved to where
     /// they are needed instead of taking new ones. Moving costs driver calls and waits for the device.
@@ -48,8 +48,8 @@ class DeviceMemory {
   public:
     /// Errors: Error if an option is out of range; DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
-    /// All blocks should have been given back. What is left is returned to the driver regardless, named on stderr, and
-    /// an error when it is used later.
+    /// All blocks should have been given back. What is left is returned to the driver regardless and named on stderr;
+    /// a `Buffer` that still refers to it reports that when it is used or let go of.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
@@ -57,14 +57,16 @@ class DeviceMemory {
     /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate. The stream was made
     /// to wait for what other streams still do there.
     /// Errors: OutOfMemory, if live pages and the request exceed the limit or the device: all that is cached was tried.
-    /// Live blocks and their figures are as before then.
+    /// Live blocks and their figures are as before then. Error for a path or pool that there is not, DeviceError for a
+    /// stream from 64 on or if the driver fails, std::bad_alloc.
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
     /// Gives a block back in stream order: its next user on the same stream needs no synchronisation, another stream
     /// waits for the work that was queued when the block was given back.
     /// Errors: Error that names the block if it was given back before or is none of this memory.
     void deallocate(Block* block);
     /// Tells that work queued on `stream`, another one than the block's, uses it: whoever gets the block next waits for
-    /// that work, too. Call it after queueing the work, any number of times. Errors: as `deallocate`.
+    /// that work, too. Call it after queueing the work, any number of times. Errors: as `deallocate`; DeviceError for a
+    /// stream from 64 on.
     void record_use(Block* block, StreamId stream);
 
     /// The number of a module path. The same string has the same number; never forgotten.
@@ -91,7 +93,8 @@ class DeviceMemory {
     /// A training step begins: counts them, for the history and the plan.
     void begin_step();
 
-    /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc.
+    /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc,
+    /// std::length_error.
     void start_history(std::size_t events);
     /// How memory lies now and, if history is kept, how it came to that.
     MemorySnapshot snapshot() const;

@@ -1,6 +1,8 @@
 // Blocks that are given back twice, to somebody else or too late: an error that names the allocation, and no harm.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include <headroom/memory/buffer.hpp>
@@ -112,15 +114,21 @@ TEST_P(MisuseTest, NamesWhatIsStillInUseAtTheEnd) {
 }
 
 TEST_P(MisuseTest, StopsAtABufferThatOutlivesItsMemory) {
-    const auto outlive = [] {
+    const auto outlive = [](auto&& use) {
         Buffer buffer;
         {
             DeviceMemory memory(GetParam().make());
             buffer = Buffer::allocate(memory, 4321, 0, {Category::activations, memory.intern("mlp")});
         }
-        buffer.reset();
+        use(buffer);
     };
-    EXPECT_DEATH(outlive(), "a buffer of 4321 bytes of activations was used after the end of its memory");
+    const char* const named = "a buffer of 4321 bytes of activations was used after the end of its memory";
+    EXPECT_DEATH(outlive([](Buffer& buffer) { buffer.reset(); }), named);
+    const auto record_use = [](Buffer& buffer) {
+        fmt::print(stderr, "{}\n", message([&] { buffer.record_use(1); }));
+        std::_Exit(3);
+    };
+    EXPECT_EXIT(outlive(record_use), ::testing::ExitedWithCode(3), named);
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, MisuseTest, all_drivers(), driver_name);
