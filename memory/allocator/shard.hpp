@@ -3,7 +3,7 @@
 // hit touches nothing else. Internal to memory/.
 //
 // Locks: the allocator's comes first, then those of shards, in any order; who holds a shard's lock without the
-// allocator's takes no further one.
+// allocator's takes no further one but the history's, which comes last.
 #include <array>
 
 #include <headroom/memory/allocator/ledger.hpp>

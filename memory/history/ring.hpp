@@ -1,16 +1,17 @@
 #pragma once
-// The last so many events, in memory that is allocated once. Several threads may add at the same time; reading needs
-// them to be stopped. Internal to memory/.
+// The last so many events, in memory that is allocated once. Any thread may add and read at any time: a lock orders the
+// events, since one that begins anew may meet one that has not been written yet. Internal to memory/.
 //
 //     HistoryRing ring(1'000);
 //     ring.add({.bytes = 4096});
 //     std::vector<MemoryEvent> events = ring.events();
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
+#include <headroom/memory/allocator/spin_lock.hpp>
 #include <headroom/memory/history.hpp>
 
 namespace headroom {
@@ -26,27 +27,32 @@ class HistoryRing {
     }
     /// Keeps the event; its time is set.
     void add(const MemoryEvent& event) noexcept {
-        MemoryEvent& place = events_[count_.fetch_add(1, std::memory_order_relaxed) % events_.size()];
+        const std::lock_guard guard(lock_);
+        MemoryEvent& place = events_[count_++ % events_.size()];
         place = event;
         place.time = now();
     }
 
     std::uint64_t dropped() const noexcept {
-        const std::uint64_t count = count_.load(std::memory_order_relaxed);
-        return count > events_.size() ? count - events_.size() : 0;
+        const std::lock_guard guard(lock_);
+        return first();
     }
     /// Oldest first. Errors: std::bad_alloc.
     std::vector<MemoryEvent> events() const {
-        const std::uint64_t count = count_.load(std::memory_order_relaxed);
+        const std::lock_guard guard(lock_);
         std::vector<MemoryEvent> result;
-        result.reserve(static_cast<std::size_t>(count - dropped()));
-        for (std::uint64_t i = dropped(); i < count; ++i) result.push_back(events_[i % events_.size()]);
+        result.reserve(static_cast<std::size_t>(count_ - first()));
+        for (std::uint64_t i = first(); i < count_; ++i) result.push_back(events_[i % events_.size()]);
         return result;
     }
 
   private:
+    /// The number of the oldest event that is there.
+    std::uint64_t first() const noexcept { return count_ > events_.size() ? count_ - events_.size() : 0; }
+
+    mutable SpinLock lock_;
     std::vector<MemoryEvent> events_;
-    std::atomic<std::uint64_t> count_{0};
+    std::uint64_t count_ = 0;
 };
 
 }  // namespace headroom
