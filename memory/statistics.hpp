@@ -1,6 +1,9 @@
 #pragma once
 // What an allocator counts, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` what the driver
 // gave. Peaks are since construction or the last `reset_peak()`.
+//
+//     const MemoryStatistics statistics = memory.statistics();
+//     fmt::print("{} of {} bytes reserved are live\n", statistics.allocated, statistics.reserved);
 #include <array>
 #include <cstddef>
 #include <cstdint>
