@@ -25,8 +25,8 @@ std::string used_too_late(const Storage& storage) {
 
 }  // namespace
 
-Buffer Buffer::allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag) {
-    Block* block = memory.allocate(bytes, stream, tag).handle;
+Buffer Buffer::allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {
+    Block* block = memory.allocate(bytes, stream, tag, pool).handle;
     block->owners = 1;
     block->version = 0;
     return Buffer(block);

@@ -30,9 +30,9 @@ class Buffer {
     }
     ~Buffer() { reset(); }
 
-    /// A fresh block of the common pool. `memory` must outlive it: the last owner of a buffer that is left ends the
+    /// A fresh block. `memory` must outlive it: the last owner of a buffer that is left ends the
     /// program with a message that names it. Errors: as `DeviceMemory::allocate`.
-    static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag);
+    static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
     /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
     /// Errors: std::bad_alloc; the deleter has not been called then.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);

@@ -1,5 +1,5 @@
 #pragma once
-// The caching allocator of one device and its budget. Blocks come from one reserved address range whose pages are
+// The caching allocator of one device and its budget. Blocks come from a reserved address range whose pages are
 // committed as the range fills; a freed block is split and coalesced, and serves the next request without a call to
 // the driver. All decisions depend on sizes and order alone, never on addresses, time or contents: the same calls on
 // a simulated driver give the same figures to the byte. Thread-safe; contexts on one device may share one.

@@ -105,20 +105,27 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& s
     if (request.pool == 0) {
         if (Block* block = shard.cache.pop(size)) return block;
     }
-    arena.prepare(stream);
     drain(shard);
-    Block* block = arena.find(size, stream);
+    Block* block = find(arena, size, stream);
     if (!block) {
         drain_all(&shard);
-        block = arena.find(size, stream);
+        block = find(arena, size, stream);
     }
     if (!block) {
         if (!grow(arena, size, &shard)) refuse(request, arena);
-        block = arena.find(size, stream);
+        block = find(arena, size, stream);
     }
     blocks_.prepare(1);
+    block->arena->prepare(stream);
     wait_for_others(block->pending, shard);
-    arena.take(block, size, stream);
+    block->arena->take(block, size, stream);
+    return block;
+}
+
+Block* DeviceMemory::Impl::find(Arena& arena, std::size_t size, StreamId stream) const {
+    Block* block = arena.find(size, stream);
+    if (&arena != &common_) return block;
+    for (std::size_t i = 0; !block && i < more_.size(); ++i) block = more_[i]->find(size, stream);
     return block;
 }
 

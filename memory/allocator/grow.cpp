@@ -15,6 +15,31 @@ constexpr double kSlackWithPlan = 1.0 / 128;
 }  // namespace
 
 bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locked) {
+    if (grow_range(arena, size, locked)) return true;
+    if (&arena != &common_) return false;
+    for (const auto& range : more_) {
+        if (grow_range(*range, size, locked)) return true;
+    }
+    // Live blocks may stand in all of the addresses, a page each: the rest of the pages needs others.
+    if (all_pages(supply_.left()) < (size + supply_.granularity() - 1) / supply_.granularity()) return false;
+    try {
+        more_.push_back(std::make_unique<Arena>(supply_, blocks_, 0));
+    } catch (const DeviceError&) {
+        return false;
+    }
+    if (grow_range(*more_.back(), size, locked)) return true;
+    more_.pop_back();
+    return false;
+}
+
+/// Pages that are spare, may be made or lie in free blocks that may be moved.
+std::size_t DeviceMemory::Impl::all_pages(std::size_t fresh) {
+    std::size_t pages = supply_.spare() + fresh;
+    for (Arena* movable : movable_arenas()) pages += movable->free_pages(nullptr);
+    return pages;
+}
+
+bool DeviceMemory::Impl::grow_range(Arena& arena, std::size_t size, const Shard* locked) {
     if (planner_.following() && !fits_within_slack(arena, size, locked)) {
         // The plan's room is memory, too: what came does not fit it.
         drop_plan(locked);
@@ -30,9 +55,7 @@ bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locke
 }
 
 bool DeviceMemory::Impl::grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked) {
-    std::size_t pages = supply_.spare() + fresh;
-    for (Arena* movable : movable_arenas()) pages += movable->free_pages(nullptr);
-    std::optional<Arena::Extension> extension = arena.best_extension(size, pages, may_move(arena));
+    std::optional<Arena::Extension> extension = arena.best_extension(size, all_pages(fresh), may_move(arena));
     if (!extension) return false;
     if (extension->pages > supply_.spare()) {
         const std::size_t missing = extension->pages - supply_.spare();
@@ -84,6 +107,7 @@ void DeviceMemory::Impl::synchronize(const PendingSet& pending, const Shard* loc
 
 std::vector<Arena*> DeviceMemory::Impl::movable_arenas() {
     std::vector<Arena*> arenas{&common_};
+    for (const auto& range : more_) arenas.push_back(range.get());
     for (auto& [id, pool] : pools_) {
         if (!pool.open) arenas.push_back(pool.arena.get());
     }
@@ -97,6 +121,7 @@ std::size_t DeviceMemory::Impl::trim() {
     drain_all(nullptr);
     gather(std::numeric_limits<std::size_t>::max() / 2, nullptr, nullptr, nullptr);
     supply_.destroy_spare();
+    std::erase_if(more_, [](const auto& range) { return range->mapped() == 0; });
     std::erase_if(pools_, [](const auto& entry) { return !entry.second.open && entry.second.blocks == 0; });
     return before - supply_.reserved();
 }

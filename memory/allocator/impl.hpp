@@ -82,6 +82,8 @@ class DeviceMemory::Impl {
     void check(const Request& request) const;
     Shard& shard_for(StreamId stream);
     Block* obtain(const Request& request, Arena& arena, Shard& shard);
+    /// Of the arena or, if that is the common one, of the ranges that were added to it.
+    Block* find(Arena& arena, std::size_t size, StreamId stream) const;
     [[noreturn]] void refuse(const Request& request, Arena& arena);
     void deallocate_slowly(Block* block);
     void account_free(Block* block, Shard& shard) noexcept;
@@ -103,6 +105,9 @@ class DeviceMemory::Impl {
     /// Puts pages where they make a free block of `size` bytes; false if there are too few. `locked` is the shard whose
     /// lock the caller holds.
     bool grow(Arena& arena, std::size_t size, const Shard* locked);
+    /// In this address range alone.
+    bool grow_range(Arena& arena, std::size_t size, const Shard* locked);
+    std::size_t all_pages(std::size_t fresh);
     /// The same with at most `fresh` new pages.
     bool grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked);
     /// Moves up to `count` pages from free blocks into the supply, but none that `kept`, of `wanting`, relies on.
@@ -137,6 +142,7 @@ class DeviceMemory::Impl {
     void describe(const Arena& arena, MemorySnapshot& snapshot) const;
     MemoryReport report(const Request& request, Arena& arena);
     void count_free(StreamId stream, MemoryReport& report);
+    void count_obtainable(Arena& arena, MemoryReport& report);
 
     DeviceMemory* const self_;
     mutable SpinLock lock_;
@@ -153,7 +159,8 @@ class DeviceMemory::Impl {
     std::array<std::atomic<Shard*>, Arena::kMaxStreams> shards_{};
     std::vector<std::unique_ptr<Shard>> shard_list_;  ///< in the order of their first use
     Arena common_;
-    std::map<PoolId, Pool> pools_;  ///< private ones; ordered, so that decisions are deterministic
+    std::vector<std::unique_ptr<Arena>> more_;  ///< further address ranges of the common pool
+    std::map<PoolId, Pool> pools_;              ///< private ones; ordered, so that decisions are deterministic
     PoolId last_pool_ = 0;
     StepPlanner planner_;
     std::uint64_t planned_ = 0;

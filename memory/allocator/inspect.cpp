@@ -237,6 +237,7 @@ MemorySnapshot DeviceMemory::Impl::snapshot() const {
     snapshot.statistics = statistics_unlocked();
     for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));
     describe(common_, snapshot);
+    for (const auto& range : more_) describe(*range, snapshot);
     for (const auto& [id, pool] : pools_) describe(*pool.arena, snapshot);
     std::sort(snapshot.segments.begin(), snapshot.segments.end(),
               [](const Segment& a, const Segment& b) { return a.address < b.address; });

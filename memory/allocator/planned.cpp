@@ -33,7 +33,7 @@ void DeviceMemory::Impl::build_plan() {
     Block* room = nullptr;
     if (plan.height() > 0) {
         room = common_.find(plan.height(), 0);
-        if (!room && grow(common_, plan.height(), nullptr)) room = common_.find(plan.height(), 0);
+        if (!room && grow_range(common_, plan.height(), nullptr)) room = common_.find(plan.height(), 0);
     }
     if (!room) {
         planner_.give_up();

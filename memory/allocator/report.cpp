@@ -60,19 +60,30 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, Arena& arena) {
     report.repeated = repeated(largest_paths_unlocked(paths_.size(), false));
     count_free(request.stream, report);
 
-    std::size_t pages = supply_.spare() + std::min(supply_.left(), report.device_free / supply_.granularity());
-    for (Arena* other : movable_arenas()) {
-        if (other != &arena) pages += other->free_pages(nullptr);
-    }
-    report.largest_free_block = arena.largest_free();
-    report.largest_obtainable = arena.largest_obtainable(pages, may_move(arena));
+    count_obtainable(arena, report);
     report.advice = advise(report);
     return report;
 }
 
+void DeviceMemory::Impl::count_obtainable(Arena& arena, MemoryReport& report) {
+    const std::size_t pages = all_pages(std::min(supply_.left(), report.device_free / supply_.granularity()));
+    const auto look_at = [&](Arena& range) {
+        const std::size_t own = may_move(range) ? range.free_pages(nullptr) : 0;
+        report.largest_free_block = std::max(report.largest_free_block, range.largest_free());
+        report.largest_obtainable =
+            std::max(report.largest_obtainable, range.largest_obtainable(pages - own, may_move(range)));
+    };
+    look_at(arena);
+    if (&arena != &common_) return;
+    for (const auto& range : more_) look_at(*range);
+    // In a range of its own.
+    const std::size_t range = properties_.address_bytes / supply_.granularity();
+    report.largest_obtainable = std::max(report.largest_obtainable, std::min(pages, range) * supply_.granularity());
+}
+
 /// Splits what is reserved, but not live, by the reason why it is not to be had.
 void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
-    common_.for_each([&](const Block& block) {
+    const auto look_at = [&](const Block& block) {
         if (block.state != BlockState::free) return;
         bool pending = false;
         block.pending.for_each([&](StreamId other, Ticket ticket) {
@@ -81,7 +92,9 @@ void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
             pending = pending || !entry || !driver_->passed(entry->event);
         });
         if (pending) report.pending += block.size;
-    });
+    };
+    common_.for_each(look_at);
+    for (const auto& range : more_) range->for_each(look_at);
     for (const auto& [id, pool] : pools_) {
         if (!pool.open) continue;
         pool.arena->for_each([&](const Block& block) {

@@ -154,6 +154,47 @@ TEST_P(MovingPagesTest, AreNotTakenFromABlockThatWillBePartOfTheRequest) {
     EXPECT_EQ(memory.statistics().reserved, 10 * granule());
 }
 
+/// A device whose address range is no larger than its memory.
+std::unique_ptr<Driver> make_narrow(std::size_t pages) {
+    SimulatedOptions options;
+    options.properties = {.name = "narrow",
+                          .granularity = 4096,
+                          .alignment = 64,
+                          .total_bytes = pages * 4096,
+                          .address_bytes = pages * 4096,
+                          .touchable = false};
+    options.event_latency = 10;
+    return make_simulated_driver(options);
+}
+
+TEST(AddressesThatRunOut, AreAddedTo) {
+    constexpr std::size_t kPage = 4096;
+    constexpr std::size_t kPages = 64;
+    DriverLog log;
+    DeviceMemory memory(std::make_unique<CheckedDriver>(make_narrow(kPages), log));
+    std::vector<Block*> kept;
+    // Each cycle leaves one page behind, in the midst of what was free: soon no stretch of addresses is large enough.
+    for (std::size_t cycle = 0; cycle + 2 < kPages; ++cycle) {
+        Block* const half = memory.allocate((kPages - cycle) / 2 * kPage, cycle % 3, kTag).handle;
+        kept.push_back(memory.allocate(kPage, 0, kTag).handle);
+        memory.deallocate(half);
+        const std::size_t left = (kPages - cycle - 1) * kPage;
+        try {
+            memory.allocate(left + 1, 0, kTag);
+            ADD_FAILURE() << "more than there is";
+        } catch (const OutOfMemory& error) {
+            ASSERT_EQ(error.report().largest_obtainable, left) << "cycle " << cycle;
+        }
+        memory.deallocate(memory.allocate(left, cycle % 3, kTag).handle);
+    }
+    EXPECT_GT(log.ranges.size(), 1u) << "the addresses did not run out";
+    for (Block* block : kept) memory.deallocate(block);
+    EXPECT_EQ(memory.snapshot().statistics.allocated, 0u);
+    memory.trim();
+    EXPECT_EQ(memory.statistics().reserved, 0u);
+    EXPECT_EQ(log.ranges.size(), 1u) << "what was added is given up with its last page";
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, MovingPagesTest, all_drivers(), driver_name);
 
 }  // namespace
