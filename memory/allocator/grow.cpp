@@ -21,6 +21,9 @@ bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locke
         if (grow_range(*range, size, locked)) return true;
     }
     // Live blocks may stand in all of the addresses, a page each: the rest of the pages needs others.
+    const auto has_addresses = [&](const Arena& range) { return range.best_extension(size, SIZE_MAX, false); };
+    if (has_addresses(common_)) return false;
+    if (std::any_of(more_.begin(), more_.end(), [&](const auto& range) { return has_addresses(*range); })) return false;
     if (all_pages(supply_.left()) < (size + supply_.granularity() - 1) / supply_.granularity()) return false;
     try {
         more_.push_back(std::make_unique<Arena>(supply_, blocks_, 0));
