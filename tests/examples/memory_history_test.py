@@ -1,0 +1,82 @@
+"""What a run's memory looks like as a file: train_gpt --memory-history, --plan, and compare_memory."""
+import json
+import pathlib
+import pickle
+import re
+import unittest
+
+from program import ProgramCase
+
+
+class MemoryHistory(ProgramCase):
+    program = "train_gpt"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = cls.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 100)
+        cls.flags = ("--data", cls.text, "--layers", "2", "--heads", "2", "--width", "32", "--block", "16", "--batch",
+                     "4", "--threads", "2")
+
+    def test_a_page_tells_the_measured_peak(self):
+        page = self.path("memory.html")
+        figures = self.figures("--steps", 3, "--memory-history", page)
+        text = pathlib.Path(page).read_text(encoding="utf-8")
+        self.assertIn(str(figures["peak_bytes_allocated"]), text)
+        self.assertNotIn("http", text.replace("http://www.w3.org", ""), "needs a network")
+
+    def test_a_pickle_and_a_trace_hold_every_event(self):
+        snapshot, trace = self.path("memory.pickle"), self.path("memory.json")
+        self.succeeds("--steps", 3, "--memory-history", snapshot)
+        self.succeeds("--steps", 3, "--memory-history", trace)
+        events = pickle.loads(pathlib.Path(snapshot).read_bytes())["device_traces"][0]
+        allocated = sum(event["action"] == "alloc" for event in events)
+        freed = sum(event["action"] == "free_completed" for event in events)
+        self.assertGreater(allocated, 100)
+        self.assertEqual(allocated, freed, "the training is over")
+        names = {event.get("name") for event in json.loads(pathlib.Path(trace).read_text())["traceEvents"]}
+        self.assertGreater(len(names), 3)
+
+    def test_a_history_changes_nothing(self):
+        plain = self.figures("--steps", 3)
+        kept = self.figures("--steps", 3, "--memory-history", self.path("memory.html"))
+        for figure in ("state_sha256", "peak_bytes_allocated", "peak_bytes_reserved"):
+            self.assertEqual(kept[figure], plain[figure])
+
+    def test_a_refused_run_leaves_its_history(self):
+        page = pathlib.Path(self.path("refused.html"))
+        self.fails(3, ["--batch", 64, "--memory-limit", 3_000_000, "--memory-history", page], "out of memory")
+        self.assertTrue(page.is_file())
+
+    def test_a_file_of_another_kind_is_wrong_usage(self):
+        self.fails(2, ["--memory-history", self.path("memory.txt")], "must end with .html, .json or .pickle")
+        self.fails(1, ["--memory-history", self.path("missing/memory.html")], "--memory-history")
+
+    def test_a_plan_changes_no_bit_and_is_predicted(self):
+        flags = ("--steps", 8, "--accumulate", 2, "--dropout", 0.1)
+        plain = self.figures(*flags)
+        planned = self.figures(*flags, "--plan")
+        self.assertEqual(planned["state_sha256"], plain["state_sha256"])
+        self.expect_predicted(planned)
+
+
+class CompareMemory(ProgramCase):
+    program = "compare_memory"
+
+    def test_draws_trainings_that_differ_in_memory_alone(self):
+        text = self.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 100)
+        page = self.path("compare.html")
+        output = self.succeeds("--data", text, "--layers", 3, "--width", 32, "--heads", 2, "--block", 16, "--threads",
+                               2, "--techniques", "none,blocks", "--out", page)
+        peaks = [int(peak) for peak in re.findall(r"peak +(\d+) bytes live", output)]
+        losses = re.findall(r"loss ([\d.]+)", output)
+        self.assertEqual(len(peaks), 2)
+        self.assertLess(peaks[1], peaks[0])
+        self.assertEqual(losses[0], losses[1])
+        content = pathlib.Path(page).read_text(encoding="utf-8")
+        for peak in peaks:
+            self.assertIn(str(peak), content)
+
+
+if __name__ == "__main__":
+    unittest.main()
