@@ -19,8 +19,7 @@ namespace headroom {
 namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  // a huge page of x86-64
-constexpr std::size_t kAddressesPerByte = 4;
-constexpr std::size_t kAlignment = 64;  // a cache line, and the widest vector register
+constexpr std::size_t kAlignment = 64;                      // a cache line, and the widest vector register
 
 [[noreturn]] void fail(std::string_view call, std::size_t bytes) {
     throw DeviceError(fmt::format("host memory: {} of {} bytes failed: {}; check ulimit -v and vm.overcommit_memory",
@@ -120,8 +119,9 @@ DriverProperties host_properties() {
     properties.granularity = kGranularity;
     properties.alignment = kAlignment;
     properties.total_bytes = physical_bytes();
-    // Pages move to new addresses when the free ones lie scattered; addresses cost nothing.
-    properties.address_bytes = kAddressesPerByte * (properties.total_bytes / kGranularity * kGranularity);
+    // No more than the memory: tools such as valgrind and limits on address space allow little beyond. Should pages
+    // have to move to other addresses, further ranges are reserved.
+    properties.address_bytes = properties.total_bytes / kGranularity * kGranularity;
     properties.touchable = true;
     properties.synchronous = true;
     return properties;
