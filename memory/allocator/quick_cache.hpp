@@ -51,7 +51,7 @@ class QuickCache {
   private:
     static constexpr unsigned kBinBits = 6;
     static constexpr std::size_t kBins = std::size_t{1} << kBinBits;
-    static constexpr std::size_t kMost = 16;
+    static constexpr std::size_t kMost = 64;
     /// Larger blocks are merged at once: kept aside, they are what a request of another size finds no room between.
     static constexpr std::size_t kLargest = std::size_t{1} << 20;
     static std::size_t bin_of(std::size_t size) noexcept {
