@@ -189,12 +189,9 @@ void DeviceMemory::Impl::share_quota() noexcept {
 
 void DeviceMemory::Impl::deallocate(Block* block) {
     if (!block) return;
-    if (!blocks_.contains(block)) {
-        throw Error(fmt::format("deallocate: {} is no block of the {}'s memory; give back what allocate() returned",
-                                static_cast<const void*>(block), properties_.name));
-    }
-    Shard* const shard =
-        block->stream < Arena::kMaxStreams ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
+    // What is no block of ours, or not live, is named on the slow way.
+    const bool known = blocks_.contains(block) && block->stream < Arena::kMaxStreams;
+    Shard* const shard = known ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
     if (shard) {
         const Lock guard(shard->lock);
         const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->slot == 0 &&

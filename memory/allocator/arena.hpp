@@ -67,8 +67,8 @@ class Arena {
     /// Calls wait(block) for free blocks with whole pages, except those that `kept` uses, and moves their pages into
     /// the supply, until there are `count` more. Errors: what `wait` throws, std::bad_alloc; all is consistent.
     void gather(std::size_t count, const Extension* kept, const std::function<void(Block&)>& wait);
-    /// Whole pages in free blocks, except those that `kept` uses.
-    std::size_t free_pages(const Extension* kept) noexcept;
+    /// Whole pages in free blocks.
+    std::size_t free_pages() noexcept;
 
     /// The largest block that could be had with `pages` spare pages and, if they may be moved, those in free blocks.
     std::size_t largest_obtainable(std::size_t pages, bool may_move) noexcept;

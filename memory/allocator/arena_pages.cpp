@@ -133,12 +133,12 @@ void Arena::gather(std::size_t count, const Extension* kept, const std::function
     }
 }
 
-std::size_t Arena::free_pages(const Extension* kept) noexcept {
+std::size_t Arena::free_pages() noexcept {
     std::size_t pages = 0;
     for (const auto& index : indices_) {
         if (!index) continue;
         index->for_each_from(granularity_, [&](Block* block) {
-            if (!kept || !kept->uses(block)) pages += granules(*block).count;
+            pages += granules(*block).count;
             return true;
         });
     }
@@ -159,7 +159,7 @@ std::size_t Arena::obtainable_at(const Block& hole, std::size_t pages, bool may_
 }
 
 std::size_t Arena::largest_obtainable(std::size_t pages, bool may_move) noexcept {
-    const std::size_t all = pages + (may_move ? free_pages(nullptr) : 0);
+    const std::size_t all = pages + (may_move ? free_pages() : 0);
     std::size_t most = largest_free();
     for (const Block* hole = holes_; hole; hole = hole->next)
         most = std::max(most, obtainable_at(*hole, all, may_move));

@@ -38,7 +38,7 @@ bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locke
 /// Pages that are spare, may be made or lie in free blocks that may be moved.
 std::size_t DeviceMemory::Impl::all_pages(std::size_t fresh) {
     std::size_t pages = supply_.spare() + fresh;
-    for (Arena* movable : movable_arenas()) pages += movable->free_pages(nullptr);
+    for (Arena* movable : movable_arenas()) pages += movable->free_pages();
     return pages;
 }
 
