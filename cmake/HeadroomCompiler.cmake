@@ -9,13 +9,17 @@ endif()
 
 # How many bits a loop of ours uses is decided here: every target of the project is compiled with these.
 function(headroom_compile_options target)
-    target_compile_options(${target} PRIVATE
+    set(flags
         -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math
         -Wall -Wextra -Wpedantic
         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12's own AVX-512 intrinsics raise it (PR 105593)
         $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>  # vectors wider than the machine's are passed inside of a source only
         $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>  # loops over double call the standard library: not vectorised, and known
         $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
+    # nvcc: constexpr functions are the device's as well.
+    set(flags --expt-relaxed-constexpr $<$<BOOL:${HEADROOM_WERROR}>:-Werror=all-warnings>)
+    target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${flags}>")
     if(HEADROOM_SANITIZE)
         target_compile_options(${target} PRIVATE -fno-omit-frame-pointer)
         # PUBLIC: a program that links an instrumented library needs its run time too.

@@ -40,10 +40,14 @@ if(HEADROOM_CUDA)
     endif()
 endif()
 
-# The compiler for CUDA kernels; without it, they only run in the emulator.
+# The compiler for CUDA kernels, from a toolkit or from NVIDIA's wheels. HEADROOM_CUDA_KERNELS: kernels/ has its CUDA side,
+# compiled by nvcc or, with HEADROOM_CUDA_EMULATED, by the C++ compiler for the emulator.
+set(HEADROOM_CUDA_KERNELS 0)
+set(HEADROOM_CUDA_EMULATED 0)
 if(HEADROOM_CUDA)
-    find_program(HEADROOM_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda
-        PATH_SUFFIXES bin)
+    string(REGEX REPLACE "/include(;|$)" "/bin\\1" headroom_cuda_wheel_bins "${headroom_cuda_wheels}")
+    find_program(HEADROOM_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_PATH ENV CUDA_HOME
+        PATHS /usr/local/cuda ${headroom_cuda_wheel_bins} PATH_SUFFIXES bin)
     mark_as_advanced(HEADROOM_NVCC)
     if(HEADROOM_NVCC)
         execute_process(COMMAND ${HEADROOM_NVCC} --version OUTPUT_VARIABLE headroom_nvcc_version ERROR_QUIET)
@@ -54,13 +58,56 @@ if(HEADROOM_CUDA)
         endif()
     endif()
 endif()
+if(HEADROOM_CUDA STREQUAL "EMULATED")
+    set(HEADROOM_CUDA_KERNELS 1)
+    set(HEADROOM_CUDA_EMULATED 1)
+elseif(HEADROOM_NVCC AND HEADROOM_HAS_CUDA AND HEADROOM_CUDA_PREVIEW)
+    set(HEADROOM_CUDA_KERNELS 1)
+    set(CMAKE_CUDA_COMPILER ${HEADROOM_NVCC})
+    set(CMAKE_CUDA_ARCHITECTURES ${HEADROOM_CUDA_ARCHITECTURES})
+    if(CMAKE_CXX_COMPILER_LAUNCHER)
+        set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+    endif()
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    set(CMAKE_CUDA_EXTENSIONS OFF)
+    find_package(CUDAToolkit REQUIRED)
+endif()
 
-# Sources named cuda_* are for builds with CUDA: takes them out of the list where there is none.
+# Sources named cuda_* are for builds with CUDA, in kernels/ for those that nvcc compiles, and emulated_* are what stands
+# in for them in the emulator's: takes out of the list what this build lacks.
 function(headroom_filter_cuda list)
+    set(kept ${${list}})
     if(NOT HEADROOM_HAS_CUDA)
-        set(headroom_kept ${${list}})
-        list(FILTER headroom_kept EXCLUDE REGEX "/cuda_[^/]*\\.cpp$")
-        set(${list} ${headroom_kept} PARENT_SCOPE)
+        list(FILTER kept EXCLUDE REGEX "/cuda_[^/]*\\.cpp$")
+    endif()
+    if(HEADROOM_CUDA_EMULATED OR NOT HEADROOM_CUDA_KERNELS)
+        list(FILTER kept EXCLUDE REGEX "kernels/[^/]*/cuda_[^/]*\\.cpp$")
+    endif()
+    if(NOT HEADROOM_CUDA_EMULATED)
+        list(FILTER kept EXCLUDE REGEX "/emulated_[^/]*\\.cpp$")
+    endif()
+    set(${list} ${kept} PARENT_SCOPE)
+endfunction()
+
+# Adds folder/*/*.cu to a library. What must equal another device's bits may not fuse a multiply with an add.
+function(headroom_device_code target folder)
+    if(NOT HEADROOM_CUDA_KERNELS)
+        return()
+    endif()
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
+    set(exact ${sources})
+    list(FILTER exact INCLUDE REGEX "/(random|dropout)/")
+    target_sources(${target} PRIVATE ${sources})
+    if(HEADROOM_CUDA_EMULATED)
+        set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX  # CMake says -x c++ for it
+            COMPILE_OPTIONS "-O1;-g1;-Wno-unknown-pragmas")  # reports of sanitizers name lines; pragmas are nvcc's
+        set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "-O1;-g1;-Wno-unknown-pragmas;-ffp-contract=off")
+        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:headroom_simt>)
+    else()
+        set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS -fmad=false)
+        target_link_libraries(${target} PRIVATE CUDA::cudart_static)
     endif()
 endfunction()
 

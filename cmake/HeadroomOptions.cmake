@@ -1,15 +1,17 @@
 # What a user may choose at configure time.
 set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this machine, x86-64-v3 for packages")
-set(HEADROOM_CUDA AUTO CACHE STRING "AUTO, ON or OFF: the driver for CUDA devices' memory; there are no CUDA kernels yet")
-set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: CUDA kernels run on the processor, for tests")
+set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
+set(HEADROOM_CUDA_ARCHITECTURES "80-real;86-real;89-real;90-real;100-real;120" CACHE STRING
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; the last one also as PTX for those to come")
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_WERROR "Treat warnings as errors" OFF)
 
-if(NOT HEADROOM_CUDA MATCHES "^(AUTO|ON|OFF)$")
-    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: use AUTO (where CUDA's headers are found), ON or OFF.")
+if(NOT HEADROOM_CUDA MATCHES "^(AUTO|ON|OFF|EMULATED)$")
+    message(FATAL_ERROR "HEADROOM_CUDA=${HEADROOM_CUDA}: use AUTO (where a CUDA toolkit is found), ON, OFF or EMULATED.")
 endif()
 if(NOT HEADROOM_SANITIZE MATCHES "^(address|undefined|address,undefined|thread)?$")
     message(FATAL_ERROR "HEADROOM_SANITIZE=${HEADROOM_SANITIZE}: use address,undefined or thread, or leave it empty.")

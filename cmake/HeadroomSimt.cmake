@@ -41,8 +41,7 @@ function(headroom_nvcc_check target)
     add_custom_target(${target} ALL DEPENDS ${cubins})
 endfunction()
 
-# headroom_simt: the emulator. headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs. simt_twins: some
-# of them written without Block.
+# headroom_simt: the emulator.
 function(headroom_simt)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
     list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -55,6 +54,11 @@ function(headroom_simt)
         target_compile_definitions(headroom_simt PRIVATE HEADROOM_SIMT_TSAN)
     endif()
 
+endfunction()
+
+# headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs. simt_twins: some of them written without
+# Block.
+function(headroom_simt_tests)
     file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/kernels/*.cu)
     headroom_emulated_kernels(headroom_simt_kernels ${kernels})
     headroom_nvcc_check(simt_nvcc ${kernels})

@@ -8,13 +8,19 @@
 //
 //     Stream any = DryStream{.threads = 2, .state = &state};
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
+//
+// A build without CUDA has no CudaStream among a Stream's kinds, but can rehearse one.
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include <headroom/config.hpp>
+
 namespace headroom {
+
+class CudaDevice;  // kernels/device/cuda_device.hpp
 
 /// What kernels keep per stream, such as a library's compiled primitives: one object per type, made when first asked
 /// for. Lives as long as its context.
@@ -42,14 +48,27 @@ struct CpuStream {
     StreamState* state = nullptr;
 };
 
-/// A rehearsal of a CpuStream with as many threads: scratch sizes are asked for and memory is counted, nothing is
-/// computed.
+/// A rehearsal of a CpuStream with as many threads, or of a CudaStream: scratch sizes are asked for and memory is
+/// counted, nothing is computed.
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;
+    bool cuda = false;
 };
 
+/// Work on a GPU in the order in which it was given. Calls return before it is done; pointers are the device's.
+struct CudaStream {
+    int threads = 1;  ///< of the host, which does nothing here
+    StreamState* state = nullptr;
+    CudaDevice* device = nullptr;
+    std::uint32_t path = 0;  ///< the module path that work belongs to, for errors found later
+};
+
+#if HEADROOM_CUDA_KERNELS
+using Stream = std::variant<CpuStream, DryStream, CudaStream>;
+#else
 using Stream = std::variant<CpuStream, DryStream>;
+#endif
 
 /// The allocator's name for a stream of one device; 0 is the context's compute stream.
 using StreamId = std::uint32_t;
@@ -64,11 +83,20 @@ inline int threads_of(const Stream& stream) {
 
 inline bool is_dry(const Stream& stream) { return std::holds_alternative<DryStream>(stream); }
 
+/// True for a GPU's stream and for the rehearsal of one: scratch is what CUDA kernels need.
+inline bool on_cuda(const Stream& stream) {
+    const auto* dry = std::get_if<DryStream>(&stream);
+    return dry != nullptr ? dry->cuda : !std::holds_alternative<CpuStream>(stream);
+}
+
 /// Calls `work` with the stream behind the variant, except on a dry stream, where nothing is to be done. Scratch is
 /// allocated before, never inside.
 template <class Work>
 inline void launch(Stream& stream, Work&& work) {
-    if (auto* cpu = std::get_if<CpuStream>(&stream)) work(*cpu);
+    if (auto* cpu = std::get_if<CpuStream>(&stream)) return work(*cpu);
+#if HEADROOM_CUDA_KERNELS
+    if (auto* cuda = std::get_if<CudaStream>(&stream)) work(*cuda);
+#endif
 }
 
 }  // namespace headroom

@@ -2,16 +2,19 @@
 // The one way in which kernels start. nvcc: a `__global__` template around the functor, on a CUDA stream. Elsewhere:
 // the emulator that stands in for the stream. Only sources named .cu include this.
 //
-//     void scale(device::Stream stream, float* x, float factor, std::int64_t n) {
-//         launch(stream, {.x = blocks_for(n, 256), .threads = 256}, Scale{}, x, factor, n);
+//     void scale(CudaStream& stream, float* x, float factor, std::int64_t n) {
+//         device::launch(stream, {.x = grid_for(stream, n, 256), .threads = 256}, Scale{}, x, factor, n);
 //     }
 //
 // The functor and its arguments are copied to the device: plain values and pointers. A functor that never runs with
 // more than some number of threads says so with `static constexpr unsigned kMaxThreads`, and gets more registers for
 // it.
+#include <algorithm>
+#include <exception>
 #include <string>
 
 #include <headroom/kernels/device/block.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #if !defined(__CUDACC__)
 #include <typeinfo>
@@ -72,6 +75,30 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
     if (shape.x == 0 || shape.y == 0 || shape.z == 0) return;
     if (const char* problem = problem_with(shape)) throw ShapeError(std::string("launch: ") + problem);
     enqueue(stream, shape, kernel, args...);
+}
+
+/// The same on a context's stream. A kernel that fails makes the device refuse what comes later.
+template <class Kernel, class... Args>
+void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
+    CudaDevice& device = *stream.device;
+    device.check_usable();
+#if defined(__CUDACC__)
+    launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);
+#else
+    try {
+        launch(*static_cast<EmulatedDevice*>(device.native()), shape, kernel, args...);
+    } catch (const std::exception& error) {
+        device.set_fault(error.what());
+        throw;
+    }
+#endif
+}
+
+/// Blocks for a loop over `count` elements that goes on by the size of the grid: enough for `per_block` elements each,
+/// but no more than eight for each multiprocessor. Not for what sums: the order of sums may not depend on the device.
+inline std::uint32_t grid_for(const CudaStream& stream, std::int64_t count, std::int64_t per_block) {
+    const std::int64_t most = 8 * static_cast<std::int64_t>(stream.device->properties().multiprocessors);
+    return static_cast<std::uint32_t>(std::min((count + per_block - 1) / per_block, most));
 }
 
 }  // namespace headroom::device

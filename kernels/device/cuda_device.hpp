@@ -1,0 +1,96 @@
+#pragma once
+// A GPU as one context uses it: its compute stream, copies to and from the host, and what went wrong there. Everything
+// is done in the stream's order; the host waits in `copy_to_host` and `synchronize` only, and each wait is counted. In
+// builds for tests (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of tests/simt, and device memory is the host's.
+//
+//     std::unique_ptr<CudaDevice> device = open_cuda_device(0);
+//     CudaStream stream{.state = &state, .device = device.get()};
+//     kernels::softmax(stream, x, y);                      // returns at once
+//     device->copy_to_host(y.data, result.data(), bytes);  // waits
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <headroom/memory/driver.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom {
+
+struct CudaProperties {
+    int index = 0;
+    std::string name;
+    int major = 0, minor = 0;  ///< compute capability
+    int multiprocessors = 1;
+    std::size_t memory = 0;  ///< bytes of the device
+};
+
+/// What a kernel notes of the first index out of range that it meets; lies in memory that host and device see.
+struct IndexError {
+    unsigned claimed = 0;  ///< 1 once somebody has written the rest
+    std::uint32_t path = 0;
+    const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
+    std::int64_t value = 0, position = 0, bound = 0;
+};
+
+class CudaDevice {
+  public:
+    virtual ~CudaDevice() = default;
+    CudaDevice(const CudaDevice&) = delete;
+    CudaDevice& operator=(const CudaDevice&) = delete;
+
+    const CudaProperties& properties() const { return properties_; }
+    /// The compute stream: a cudaStream_t, or the emulator.
+    void* native() const { return native_; }
+    IndexError* index_error() const { return index_error_; }
+
+    /// The driver for `DeviceMemory`, whose stream 0 is the compute stream. To be used no longer than this.
+    virtual std::unique_ptr<Driver> make_driver() = 0;
+
+    // Bytes, in the stream's order. Errors: DeviceError, with what CUDA says.
+    /// `host` may be overwritten once it has returned.
+    virtual void copy_to_device(const void* host, void* device, std::size_t bytes) = 0;
+    /// Device to device.
+    virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
+    /// Waits until it is done.
+    void copy_to_host(const void* device, void* host, std::size_t bytes);
+    /// Waits for all work given so far.
+    void synchronize();
+    /// How often the host has waited for the device.
+    std::int64_t host_waits() const { return host_waits_; }
+
+    /// The first index out of range since the last call, of work that the host has waited for.
+    std::optional<IndexError> take_index_error();
+
+    /// Errors: DeviceError if work failed on the device: after a fault nothing runs there any more.
+    void check_usable() const {
+        if (!fault_.empty()) refuse();
+    }
+    /// Work failed: everything later is refused with this text.
+    void set_fault(std::string what) { fault_ = std::move(what); }
+
+  protected:
+    CudaDevice() = default;
+    virtual void read(const void* device, void* host, std::size_t bytes) = 0;
+    virtual void wait() = 0;
+
+    CudaProperties properties_;
+    void* native_ = nullptr;
+    IndexError* index_error_ = nullptr;
+
+  private:
+    [[noreturn]] void refuse() const;
+
+    std::int64_t host_waits_ = 0;
+    std::string fault_;
+};
+
+/// The GPU with this number, as CUDA counts them. Errors: DeviceError in one line: no NVIDIA driver, a driver older
+/// than the CUDA that this was built with, no GPU, none of this number, or none that the binary has code for.
+std::unique_ptr<CudaDevice> open_cuda_device(int index);
+
+/// How many GPUs there are; 0 where there is no driver.
+int cuda_device_count();
+
+}  // namespace headroom

@@ -1,0 +1,32 @@
+#include <headroom/kernels/device/cuda_device.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes) {
+    check_usable();
+    ++host_waits_;
+    read(device, host, bytes);
+}
+
+void CudaDevice::synchronize() {
+    check_usable();
+    ++host_waits_;
+    wait();
+}
+
+std::optional<IndexError> CudaDevice::take_index_error() {
+    if (index_error_->claimed == 0) return std::nullopt;
+    const IndexError error = *index_error_;
+    *index_error_ = IndexError{};
+    return error;
+}
+
+void CudaDevice::refuse() const {
+    throw DeviceError(fmt::format("cuda {}: refused, since earlier work failed: {}", properties_.index, fault_));
+}
+
+}  // namespace headroom

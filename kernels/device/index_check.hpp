@@ -1,0 +1,40 @@
+#pragma once
+// What kernels do with an index out of range: the first one is noted for the host, which throws when it next waits, and
+// the kernel goes on with index 0. Only kernels include this.
+//
+//     const IndexCheck check = index_check(stream, "embedding: index", rows);      // host
+//     const std::int64_t row = check(block, ids[i], i);                            // kernel: in [0, rows)
+#include <cstdint>
+
+#include <headroom/kernels/device/block.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+
+namespace headroom::device {
+
+struct IndexCheck {
+    IndexError* error;
+    const char* what;
+    std::int64_t bound;
+    std::uint32_t path;
+
+    /// `value` if it is in [0, bound), else 0, and the first such value is noted with its position.
+    HEADROOM_DEVICE std::int64_t operator()(Block& block, std::int64_t value, std::int64_t position,
+                                            Site site = Site::current()) const {
+        if (value >= 0 && value < bound) return value;
+        if (block.atomic_cas(&error->claimed, 0u, 1u, site) == 0u) {
+            error->path = path;
+            error->what = what;
+            error->value = value;
+            error->position = position;
+            error->bound = bound;
+        }
+        return 0;
+    }
+};
+
+/// `what` must be a literal.
+inline IndexCheck index_check(const CudaStream& stream, const char* what, std::int64_t bound) {
+    return {stream.device->index_error(), what, bound, stream.path};
+}
+
+}  // namespace headroom::device

@@ -1,0 +1,73 @@
+#pragma once
+// A GPU for tests of CUDA kernels: the machine's, or the emulator in builds for it. Arrays are made on the host as
+// TestArray and copied whole, gaps included, so that what a kernel writes beside its elements is found.
+//
+//     using SoftmaxCuda = CudaTest;
+//     TEST_F(SoftmaxCuda, ...) {
+//         TestArray x(Dtype::f16, {3, 1025}), y(Dtype::f16, {3, 1025});
+//         const View dx = gpu->put(x), dy = gpu->put(y);
+//         kernels::softmax(gpu->stream, dx, dy);
+//         gpu->get(dy, y);                            // waits
+//     }
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/buffer.hpp>
+#include <headroom/memory/device_memory.hpp>
+#include <headroom/tests/kernels/test_array.hpp>
+
+namespace headroom::test {
+
+class Gpu {
+  public:
+    Gpu() : device(open_cuda_device(0)), memory(device->make_driver()) { stream.device = device.get(); }
+
+    /// A copy on the device with the same strides; lives as long as this.
+    View put(const TestArray& x) {
+        const std::size_t bytes = x.memory().size();
+        std::byte* data = scratch(bytes);
+        device->copy_to_device(x.memory().data(), data, bytes);
+        View view = x.view();
+        view.data = data;
+        return view;
+    }
+    /// Brings back what `put` copied, gaps included.
+    void get(const View& view, TestArray& x) {
+        device->copy_to_host(view.data, x.view().data, x.memory().size());
+        if (auto error = device->take_index_error()) {
+            ADD_FAILURE() << error->what << " " << error->value << " at " << error->position;
+        }
+    }
+    /// Device memory, filled with NaN; lives as long as this. Null for 0 bytes.
+    std::byte* scratch(std::size_t bytes) {
+        if (bytes == 0) return nullptr;
+        buffers_.push_back(Buffer::allocate(memory, bytes, 0, {Category::workspace, 0}));
+        const std::vector<std::byte> nan(bytes, std::byte{0xff});
+        device->copy_to_device(nan.data(), buffers_.back().data(), bytes);
+        return buffers_.back().data();
+    }
+
+    StreamState state;
+    std::unique_ptr<CudaDevice> device;
+    CudaStream stream{.threads = 1, .state = &state};
+    DeviceMemory memory;
+
+  private:
+    std::deque<Buffer> buffers_;
+};
+
+/// A test's fixture: skips where no GPU can be had.
+class CudaTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        gpu = std::make_unique<Gpu>();
+    }
+    std::unique_ptr<Gpu> gpu;
+};
+
+}  // namespace headroom::test
