@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
@@ -22,8 +23,13 @@ int resolve_threads(int threads) {
 
 }  // namespace
 
-Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed)
-    : stream_(stream), memory_(std::move(memory)), seed_(seed), tape_(*this, Exec(stream_, *memory_)) {
+Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
+                 std::shared_ptr<CudaDevice> device)
+    : device_(std::move(device)),
+      stream_(stream),
+      memory_(std::move(memory)),
+      seed_(seed),
+      tape_(*this, Exec(stream_, *memory_)) {
     std::visit([this](auto& s) { s.state = &state_; }, stream_);
 }
 
@@ -37,13 +43,59 @@ Context Context::cpu(ContextOptions options) {
     return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
 }
 
-Context Context::dry(const Profile& profile) {
-    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack, .plan = profile.plan};
-    auto memory = std::make_shared<DeviceMemory>(make_simulated_host_driver(), options);
-    return Context(DryStream{resolve_threads(profile.threads), nullptr}, std::move(memory), profile.seed);
+#if HEADROOM_CUDA_KERNELS
+Context Context::cuda(int index, ContextOptions options) {
+    if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
+    const std::shared_ptr<CudaDevice> device = open_cuda_device(index);
+    const MemoryOptions memory_options{.limit = options.memory_limit, .plan = options.plan};
+    // Whoever keeps the memory keeps the device.
+    const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
+                                               [device](DeviceMemory* gone) { delete gone; });
+    return Context(CudaStream{.device = device.get()}, memory, options.seed, device);
+}
+
+Context Context::best(ContextOptions options) {
+    const bool gpu = !config::cuda_emulated && cuda_device_count() > 0;
+    return gpu ? cuda(0, std::move(options)) : cpu(std::move(options));
+}
+#else
+Context Context::cuda(int, ContextOptions) {
+    throw DeviceError("cuda: this build of Headroom has no CUDA; build it with -DHEADROOM_CUDA=ON, or use the CPU");
 }
 
 Context Context::best(ContextOptions options) { return cpu(std::move(options)); }
+#endif
+
+Context Context::dry(const Profile& profile) {
+    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack, .plan = profile.plan};
+    auto memory = std::make_shared<DeviceMemory>(profile.memory.granularity == 0
+                                                     ? make_simulated_host_driver()
+                                                     : make_simulated_driver({.properties = profile.memory}),
+                                                 options);
+    const DryStream stream{.threads = resolve_threads(profile.threads), .cuda = profile.cuda};
+    return Context(stream, std::move(memory), profile.seed);
+}
+
+Profile Context::profile() const {
+    return {.threads = threads(),
+            .memory_limit = memory_->limit(),
+            .seed = seed_,
+            .plan = memory_->options().plan,
+            .slack = memory_->options().slack,
+            .cuda = on_cuda(stream_),
+            .memory = memory_->properties()};
+}
+
+Profile Profile::gpu(std::size_t memory_bytes) {
+    constexpr std::size_t page = std::size_t{2} << 20;
+    return {.cuda = true,
+            .memory = {.name = "simulated GPU",
+                       .granularity = page,
+                       .alignment = 512,
+                       .total_bytes = memory_bytes,
+                       .address_bytes = 8 * (memory_bytes / page + 1) * page,
+                       .touchable = false}};
+}
 
 template <class T>
 Tensor Context::from_host(std::span<const T> values, Shape shape, Category category) {
@@ -53,7 +105,7 @@ Tensor Context::from_host(std::span<const T> values, Shape shape, Category categ
     exec().set_path(tape_.path());
     Array array = exec().empty(shape, kernels::dtype_of<T>, category);
     const View source = contiguous_view(const_cast<T*>(values.data()), array.dtype, shape);
-    exec().launch([&](auto& stream) { kernels::copy(stream, source, array.view()); });
+    upload(exec(), source, array);
     return from_array(std::move(array));
 }
 

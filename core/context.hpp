@@ -39,14 +39,26 @@ struct Profile {
     std::uint64_t seed = 0;
     bool plan = false;
     double slack = MemoryOptions().slack;  ///< `MemoryOptions::slack`
+    bool cuda = false;                     ///< kernels are a GPU's
+    /// Of the device's memory; without a granularity, this machine's.
+    DriverProperties memory{};
+
+    /// A GPU with so much memory, for a rehearsal on a machine that has none: pages of 2 MiB, as NVIDIA's have today.
+    static Profile gpu(std::size_t memory_bytes);
 };
 
 class Context {
   public:
     static Context cpu(ContextOptions options = {});
+    /// On the GPU with this number, as CUDA counts them. `threads` means nothing there. Calls queue work and return;
+    /// the host waits where values are read (`item`, `to_vector`), and there, too, an index out of range is found.
+    /// After a fault on the GPU the context refuses all further work. Errors: DeviceError in one line if the build has
+    /// no CUDA, there is no NVIDIA driver or it is too old, no such GPU, or no code for it in the program; Error for
+    /// `memory`, which contexts on GPUs can't share.
+    static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
     static Context dry(const Profile& profile);
-    /// The best device of this machine.
+    /// On the first GPU if there is one, else on the CPU.
     static Context best(ContextOptions options = {});
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
@@ -54,12 +66,12 @@ class Context {
     ~Context();
 
     bool dry() const { return is_dry(stream_); }
-    /// "cpu" or "dry".
-    std::string device() const { return dry() ? "dry" : "cpu"; }
+    /// "cpu", "cuda" or "dry".
+    std::string device() const { return dry() ? "dry" : on_cuda(stream_) ? "cuda" : "cpu"; }
+    /// The GPU; null on the CPU and in a rehearsal.
+    CudaDevice* gpu() const { return device_.get(); }
     int threads() const { return threads_of(stream_); }
-    Profile profile() const {
-        return {threads(), memory_->limit(), seed_, memory_->options().plan, memory_->options().slack};
-    }
+    Profile profile() const;
     Stream& stream() { return stream_; }
     DeviceMemory& memory() { return *memory_; }
     std::shared_ptr<DeviceMemory> shared_memory() const { return memory_; }
@@ -102,10 +114,12 @@ class Context {
   private:
     friend class RegionScope;
     friend class Autocast;
-    Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed);
+    Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
+            std::shared_ptr<CudaDevice> device = nullptr);
     const Policy* policy_for(PathId path);
     void check_finite(const Region& region);
 
+    std::shared_ptr<CudaDevice> device_;
     StreamState state_;
     Stream stream_;
     std::shared_ptr<DeviceMemory> memory_;

@@ -6,6 +6,7 @@
 //     Scratch scratch = exec.scratch(kernels::softmax_scratch(exec.stream(), x.view()));
 //     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view(), scratch.data()); });
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include <headroom/core/array.hpp>
@@ -32,12 +33,16 @@ class Exec {
 
     template <class Work>
     void launch(Work&& work) const {
+#if HEADROOM_CUDA_KERNELS
+        if (auto* cuda = std::get_if<CudaStream>(stream_)) cuda->path = path_;
+#endif
         headroom::launch(*stream_, std::forward<Work>(work));
     }
 
     /// For the tape: the module path that allocations belong to, and the storage that an output may take over.
     void set_path(PathId path) { path_ = path; }
     PathId path() const { return path_; }
+    std::string path_text(PathId path) const { return memory_->path(path); }
     void offer(Buffer storage) { offered_ = std::move(storage); }
 
   private:

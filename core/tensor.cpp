@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -52,8 +52,7 @@ template <class T>
 std::vector<T> Tensor::to_vector() const {
     std::vector<T> values(static_cast<std::size_t>(elements()));
     const View out = contiguous_view(values.data(), kernels::dtype_of<T>, shape());
-    const View in = array().view();
-    context().exec().launch([&](auto& stream) { kernels::copy(stream, in, out); });
+    download(context().exec(), array(), out);
     return values;
 }
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/safetensors.hpp>
 #include <headroom/nn/safetensors_dtypes.hpp>
@@ -200,7 +200,7 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
         refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
     }
     const View source = contiguous_view(bytes.data(), entry.dtype, entry.shape);
-    context.exec().launch([&](auto& stream) { kernels::copy(stream, source, target.view()); });
+    upload(context.exec(), source, target);
 }
 
 }  // namespace headroom

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/safetensors.hpp>
 #include <headroom/nn/safetensors_dtypes.hpp>
@@ -111,7 +111,7 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     for (const auto& [name, array] : tensors) {
         std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
         const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
-        context.exec().launch([&](auto& stream) { kernels::copy(stream, array.view(), out); });
+        download(context.exec(), array, out);
         file.write(bytes.data(), bytes.size());
     }
     file.finish();

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
 
@@ -48,7 +48,7 @@ std::string state_sha256(Parameters& parameters, const std::vector<NamedArray>& 
         hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().text()));
         std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
         const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
-        parameters.context().exec().launch([&](auto& stream) { kernels::copy(stream, array.view(), out); });
+        download(parameters.context().exec(), array, out);
         hash.add(bytes.data(), bytes.size());
     }
     hash.add(fmt::format("random {}\n", random_position));

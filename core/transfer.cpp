@@ -1,0 +1,64 @@
+#include <headroom/core/transfer.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace {
+
+/// The array itself if its elements lie as the host's do, else room for a copy that does.
+Array like_host(const Exec& exec, const Array& array, const View& host) {
+    const bool same = array.dtype == host.dtype && array.contiguous();
+    return same ? array : exec.empty(array.shape(), host.dtype, Category::workspace);
+}
+
+#if HEADROOM_CUDA_KERNELS
+std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements()) * size_of(view.dtype); }
+
+void report(const Exec& exec, CudaDevice& device) {
+    const std::optional<IndexError> error = device.take_index_error();
+    if (!error) return;
+    const std::string path = exec.path_text(error->path);
+    throw ShapeError(fmt::format("{} {} at position {} is outside of [0, {}){}{}", error->what, error->value,
+                                 error->position, error->bound, path.empty() ? "" : ", in ", path));
+}
+#endif
+
+}  // namespace
+
+void upload(const Exec& exec, const View& host, const Array& array) {
+    if (!on_cuda(exec.stream())) {
+        return exec.launch([&](auto& stream) { kernels::copy(stream, host, array.view()); });
+    }
+    const Array dense = like_host(exec, array, host);
+#if HEADROOM_CUDA_KERNELS
+    if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
+        cuda->device->copy_to_device(host.data, dense.view().data, bytes_of(host));
+    }
+#endif
+    if (!dense.buffer.same(array.buffer)) {
+        exec.launch([&](auto& stream) { kernels::copy(stream, dense.view(), array.view()); });
+    }
+}
+
+void download(const Exec& exec, const Array& array, const View& host) {
+    if (!on_cuda(exec.stream())) {
+        return exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), host); });
+    }
+    const Array dense = like_host(exec, array, host);
+    if (!dense.buffer.same(array.buffer)) {
+        exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
+    }
+#if HEADROOM_CUDA_KERNELS
+    if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
+        cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host));
+        report(exec, *cuda->device);
+    }
+#endif
+}
+
+}  // namespace headroom
