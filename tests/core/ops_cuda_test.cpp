@@ -1,0 +1,56 @@
+// Every op on a GPU, or in the emulator: values and gradients agree with f64 on the CPU, wherever the inputs lie.
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/all_ops.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/tests/support/agreement.hpp>
+
+namespace headroom::test {
+namespace {
+
+class OpsCuda : public testing::TestWithParam<std::size_t> {
+  protected:
+    void SetUp() override {
+        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+    }
+    const OpEntry& op() const { return all_ops()[GetParam()]; }
+
+    Context reference = Context::cpu({.threads = 1});
+    Seed seed;
+};
+
+TEST_P(OpsCuda, AgreeWithTheCpu) {
+    Context context = Context::cuda();
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64}) {
+        expect_agreement(context, reference, op(), dtype, Layout::contiguous, seed);
+    }
+}
+
+TEST_P(OpsCuda, AgreeInEveryLayout) {
+    Context context = Context::cuda();
+    for (const Layout layout : {Layout::transposed, Layout::strided}) {
+        expect_agreement(context, reference, op(), Dtype::f32, layout, seed);
+    }
+}
+
+TEST_P(OpsCuda, RehearseToTheByte) {
+    Context context = Context::cuda();
+    Context dry = Context::dry(context.profile());
+    for (const ErasedSample& sample : accepted(op())) {
+        SCOPED_TRACE(describe(op(), sample, seed));
+        const auto inputs = draw(sample, seed);
+        for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+            for (Context* each : {&context, &dry}) {
+                gradients(*each, op(), sample, place_all(*each, inputs, dtype, Layout::strided), seed);
+            }
+            EXPECT_EQ(context.memory().statistics().peak_allocated, dry.memory().statistics().peak_allocated);
+            EXPECT_EQ(context.memory().statistics().peak_reserved, dry.memory().statistics().peak_reserved);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, OpsCuda, testing::Range(std::size_t{0}, all_ops().size()),
+                         [](const auto& info) { return op_name(info.param); });
+
+}  // namespace
+}  // namespace headroom::test

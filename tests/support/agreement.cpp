@@ -1,0 +1,89 @@
+#include <headroom/tests/support/agreement.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace headroom::test {
+
+Values run(Context& context, const OpEntry& op, const ErasedSample& sample, const std::vector<Tensor>& inputs,
+           const Seed& seed) {
+    Values result;
+    for (const Tensor& y : call(context, op, sample, inputs)) result.outputs.push_back(y.to_vector<double>());
+    result.gradients = gradients(context, op, sample, inputs, seed);
+    return result;
+}
+
+Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sample, const std::vector<HostInput>& inputs,
+                  const Values& expected, const Seed& seed) {
+    constexpr double error = 0x1p-24;
+    Scales scales;
+    for (const auto& array : expected.outputs) scales.outputs.push_back(largest(array));
+    for (const auto& array : expected.gradients) scales.gradients.push_back(largest(array));
+    const auto measure = [&](const Arrays& a, const Arrays& b, std::vector<double>& found) {
+        for (std::size_t i = 0; i < a.size(); ++i) {
+            for (std::size_t k = 0; k < a[i].size(); ++k) {
+                found[i] = std::max(found[i], std::abs(a[i][k] - b[i][k]) / error);
+            }
+        }
+    };
+    std::mt19937_64 random(seed.value);
+    for (int draw = 0; draw < 8; ++draw) {
+        auto disturbed = inputs;
+        for (HostInput& input : disturbed) {
+            if (!is_floating(input.what)) continue;
+            for (double& value : input.values) value *= random() & 1u ? 1 + error : 1 - error;
+        }
+        Seed projection = seed;
+        projection.projection_error = error;
+        projection.error_draw = random();
+        const auto placed = place_all(context, disturbed, Dtype::f64, Layout::contiguous);
+        const Values other = run(context, op, sample, placed, projection);
+        measure(other.outputs, expected.outputs, scales.outputs);
+        measure(other.gradients, expected.gradients, scales.gradients);
+    }
+    return scales;
+}
+
+void expect_close(const Arrays& actual, const Arrays& expected, double relative, const char* what,
+                  const std::vector<double>& scales) {
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+        ASSERT_EQ(actual[i].size(), expected[i].size()) << what << " " << i;
+        const double bound = relative * (scales.empty() ? largest(expected[i]) : scales[i]);
+        for (std::size_t k = 0; k < actual[i].size(); ++k) {
+            ASSERT_NEAR(actual[i][k], expected[i][k], bound) << what << " " << i << ", element " << k;
+        }
+    }
+}
+
+double terms(const ErasedSample& sample) {
+    std::int64_t count = 16;
+    for (const SampleInput& input : sample.inputs) count += input.shape.elements();
+    return static_cast<double>(count);
+}
+
+void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype, Layout layout,
+                      const Seed& seed) {
+    for (const ErasedSample& sample : accepted(op)) {
+        SCOPED_TRACE(describe(op, sample, seed) + ", " + std::string(name(dtype)));
+        auto inputs = draw(sample, seed);
+        const auto placed = place_all(context, inputs, dtype, layout);
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if (inputs[i].what.defined) inputs[i].values = placed[i].to_vector<double>();
+        }
+        const Values actual = run(context, op, sample, placed, seed);
+        const auto exact = place_all(reference, inputs, Dtype::f64, Layout::contiguous);
+        const Values expected = run(reference, op, sample, exact, seed);
+        const double steps = terms(sample) * epsilon(dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32);
+        const double bound = steps + (is_half(dtype) ? 8 * epsilon(dtype) : 0.0);
+        Scales scales = conditions(reference, op, sample, inputs, expected, seed);
+        if (is_half(dtype)) scales.gradients.assign(scales.gradients.size(), largest(scales.gradients));
+        expect_close(actual.outputs, expected.outputs, bound, "output", scales.outputs);
+        expect_close(actual.gradients, expected.gradients, bound, "gradient", scales.gradients);
+    }
+}
+
+}  // namespace headroom::test
