@@ -1,12 +1,9 @@
 #include <headroom/kernels/convert.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <type_traits>
 
+#include <headroom/kernels/element_conversion.hpp>
 #if defined(__F16C__)
 #include <immintrin.h>
 #endif
@@ -14,33 +11,6 @@
 namespace headroom::kernels {
 
 namespace {
-
-/// To float by rounding to odd: what is lost stays visible in the last bit, so that rounding again, to fewer bits,
-/// gives what rounding once would have given (Boldo and Melquiond 2008).
-inline float to_float_odd(double x) {
-    const auto nearest = static_cast<float>(x);
-    const auto bits = std::bit_cast<std::uint32_t>(nearest);
-    const bool exact = static_cast<double>(nearest) == x || x != x;
-    const bool away = std::abs(static_cast<double>(nearest)) > std::abs(x);
-    const std::uint32_t odd = (bits - (away ? 1u : 0u)) | 1u;
-    return std::bit_cast<float>(exact ? bits : odd);
-}
-
-/// The same for integers beyond 2^53.
-inline double to_double_odd(std::int64_t x) {
-    const bool small = x > -(1LL << 53) && x < (1LL << 53);
-    const std::int64_t sticky = (x & ~0xfffLL) | ((x & 0xfff) != 0 ? 0x800LL : 0LL);
-    return static_cast<double>(small ? x : sticky);
-}
-
-template <class Integer, class Float>
-inline Integer to_integer(Float x) {
-    constexpr Float above = static_cast<Float>(std::numeric_limits<Integer>::max() / 2 + 1) * 2;
-    constexpr Float lowest = static_cast<Float>(std::numeric_limits<Integer>::min());
-    if (x >= above) return std::numeric_limits<Integer>::max();
-    if (x <= lowest) return std::numeric_limits<Integer>::min();
-    return x != x ? Integer{0} : static_cast<Integer>(x);
-}
 
 template <class T, class Element>
 inline T from_element(Element x) {

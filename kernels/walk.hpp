@@ -41,6 +41,13 @@ class Walk {
     std::int64_t plane_size() const { return size_[kMaxRank - 2]; }
     std::int64_t row_stride(int operand) const { return stride_[index(operand)][kMaxRank - 2]; }
 
+    /// The axes that are left, counted from the row (0) outwards: their number, sizes, and strides in elements.
+    int axes() const { return kMaxRank - first_; }
+    std::int64_t axis_size(int axis) const { return size_[index(kMaxRank - 1 - axis)]; }
+    std::int64_t axis_stride(int operand, int axis) const {
+        return stride_[index(operand)][index(kMaxRank - 1 - axis)];
+    }
+
   private:
     friend class Cursor;
     static constexpr std::size_t index(int i) { return static_cast<std::size_t>(i); }
