@@ -6,6 +6,7 @@
 
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/probe.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
@@ -51,7 +52,9 @@ Context Context::cuda(int index, ContextOptions options) {
     // Whoever keeps the memory keeps the device.
     const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
                                                [device](DeviceMemory* gone) { delete gone; });
-    return Context(CudaStream{.device = device.get()}, memory, options.seed, device);
+    CudaStream stream{.device = device.get()};
+    kernels::probe(stream);
+    return Context(stream, memory, options.seed, device);
 }
 
 Context Context::best(ContextOptions options) {

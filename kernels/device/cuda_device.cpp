@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <headroom/kernels/device/cuda_staging.hpp>
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -41,7 +42,10 @@ class RuntimeDevice final : public CudaDevice {
     }
 
     void copy_to_device(const void* host, void* device, std::size_t bytes) override {
-        transfer(host, device, bytes, cudaMemcpyHostToDevice);
+        make_current();
+        bool waited = false;
+        check("copy to the device", staging_.copy(host, device, bytes, stream_, waited));
+        if (waited) count_wait();
     }
     void copy(const void* from, void* to, std::size_t bytes) override {
         transfer(from, to, bytes, cudaMemcpyDeviceToDevice);
@@ -55,8 +59,14 @@ class RuntimeDevice final : public CudaDevice {
     void wait() override { check("cudaStreamSynchronize", cudaStreamSynchronize(stream_)); }
 
   private:
-    void transfer(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
+    /// A thread may have used another GPU since.
+    void make_current() {
         check_usable();
+        check("cudaSetDevice", cudaSetDevice(properties_.index));
+    }
+
+    void transfer(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
+        make_current();
         if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, stream_));
     }
 
@@ -69,6 +79,7 @@ class RuntimeDevice final : public CudaDevice {
     }
 
     cudaStream_t stream_ = nullptr;
+    CudaStaging staging_;
 };
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }

@@ -1,7 +1,8 @@
 #pragma once
 // A GPU as one context uses it: its compute stream, copies to and from the host, and what went wrong there. Everything
-// is done in the stream's order; the host waits in `copy_to_host` and `synchronize` only, and each wait is counted. In
-// builds for tests (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of tests/simt, and device memory is the host's.
+// is done in the stream's order; the host waits in `copy_to_host` and `synchronize`, and in `copy_to_device` if it is
+// far ahead of the GPU; each wait is counted. In builds for tests (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of
+// tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
@@ -74,6 +75,7 @@ class CudaDevice {
     CudaDevice() = default;
     virtual void read(const void* device, void* host, std::size_t bytes) = 0;
     virtual void wait() = 0;
+    void count_wait() { ++host_waits_; }
 
     CudaProperties properties_;
     void* native_ = nullptr;

@@ -8,13 +8,13 @@ namespace headroom {
 
 void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes) {
     check_usable();
-    ++host_waits_;
+    count_wait();
     read(device, host, bytes);
 }
 
 void CudaDevice::synchronize() {
     check_usable();
-    ++host_waits_;
+    count_wait();
     wait();
 }
 

@@ -50,6 +50,11 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
         function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(args..., kernel);
         error = cudaGetLastError();
     }
+    if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorUnsupportedPtxVersion) {
+        throw DeviceError(
+            "cuda: this program has no code for this GPU; build it with -DHEADROOM_CUDA_ARCHITECTURES=..., or update "
+            "the driver");
+    }
     if (error != cudaSuccess) throw DeviceError(std::string("launch: ") + cudaGetErrorString(error));
 }
 
@@ -83,6 +88,7 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
     CudaDevice& device = *stream.device;
     device.check_usable();
 #if defined(__CUDACC__)
+    cudaSetDevice(device.properties().index);  // the thread may have used another GPU since
     launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);
 #else
     try {

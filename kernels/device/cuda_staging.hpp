@@ -1,0 +1,38 @@
+#pragma once
+// Copies from ordinary host memory to a GPU without waiting for it: through page-locked chunks in turn. CUDA itself may
+// wait for the stream when it is given pageable memory ("API synchronization behavior" in its reference). The host
+// waits only when it is a whole round ahead of the GPU. Internal to kernels/device; part of builds with nvcc.
+//
+//     CudaStaging staging;
+//     staging.copy(host, device, bytes, stream);      // `host` is free again
+#include <array>
+#include <cstddef>
+
+#include <cuda_runtime_api.h>
+
+namespace headroom {
+
+class CudaStaging {
+  public:
+    CudaStaging() = default;
+    ~CudaStaging();
+    CudaStaging(const CudaStaging&) = delete;
+    CudaStaging& operator=(const CudaStaging&) = delete;
+
+    /// In the stream's order. Sets `waited` if the host had to wait for an earlier copy.
+    cudaError_t copy(const void* host, void* device, std::size_t bytes, cudaStream_t stream, bool& waited);
+
+  private:
+    struct Chunk {
+        std::byte* memory = nullptr;
+        cudaEvent_t copied = nullptr;
+    };
+    static constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+
+    cudaError_t make_ready(Chunk& chunk, bool& waited);
+
+    std::array<Chunk, 8> chunks_;  // page-locked when first used
+    std::size_t next_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,12 @@
+#pragma once
+// Whether the program has code for a GPU, found out before anybody relies on it.
+//
+//     kernels::probe(stream);     // throws DeviceError: which architectures to build for
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// Starts a kernel that does nothing. Errors: DeviceError if the GPU can't run what this was compiled to.
+void probe(CudaStream& stream);
+
+}  // namespace headroom::kernels
