@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/optimizer/updates.hpp>
 #include <headroom/kernels/parallel.hpp>
 
 namespace headroom::kernels {
@@ -12,33 +13,17 @@ namespace {
 constexpr std::int64_t kPiece = 16384;  // parameters that a thread takes at a time
 
 template <class T>
-struct Factors {
-    T gradient, rate, momentum, decay;
-
-    Factors(const SgdStep& step, double multiplier)
-        : gradient(static_cast<T>(multiplier)),
-          rate(static_cast<T>(step.learning_rate)),
-          momentum(static_cast<T>(step.momentum)),
-          decay(static_cast<T>(step.weight_decay)) {}
-};
-
-template <class T>
-void update(const Factors<T> f, std::int64_t count, const T* gradient, T* parameter) {
+void update(const SgdFactors<T> factors, std::int64_t count, const T* gradient, T* parameter) {
 #pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) {
-        const T g = gradient[i] * f.gradient + f.decay * parameter[i];
-        parameter[i] -= f.rate * g;
-    }
+    for (std::int64_t i = 0; i < count; ++i) factors.update(gradient[i], parameter[i]);
 }
 
 template <bool Nesterov, class T>
-void update_with_momentum(const Factors<T> f, std::int64_t count, const T* gradient, T* parameter, T* velocity) {
+void update_with_momentum(const SgdFactors<T> factors, std::int64_t count, const T* gradient, T* parameter,
+                          T* velocity) {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) {
-        const T g = gradient[i] * f.gradient + f.decay * parameter[i];
-        const T v = f.momentum * velocity[i] + g;
-        velocity[i] = v;
-        parameter[i] -= f.rate * (Nesterov ? g + f.momentum * v : v);
+        factors.template update<Nesterov>(gradient[i], parameter[i], velocity[i]);
     }
 }
 
@@ -47,8 +32,10 @@ void update_with_momentum(const Factors<T> f, std::int64_t count, const T* gradi
 void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity) {
     const std::int64_t count = parameter.elements();
+    const double factor = load_one<double>(multiplier.data, multiplier.dtype);
+    if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        const Factors<T> factors(step, load_one<double>(multiplier.data, multiplier.dtype));
+        const SgdFactors<T> factors(step, factor);
         parallel_for(stream, (count + kPiece - 1) / kPiece, 3 * count, [&](std::int64_t piece) {
             const std::int64_t begin = piece * kPiece;
             const std::int64_t part = std::min(kPiece, count - begin);

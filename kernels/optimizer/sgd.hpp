@@ -10,6 +10,9 @@
 //     g <- g + weight_decay * p
 //     v <- momentum * v + g                       (the first step starts from v = 0)
 //     p <- p - lr * (nesterov ? g + momentum * v : v)
+//
+// A step is skipped where the multiplier in memory is 0 or NaN: nothing is written, and gradients may be anything. So
+// whether a step takes place can be decided on the device, without the host.
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
 
@@ -22,9 +25,11 @@ struct SgdStep {
     bool nesterov = false;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one element (f32 or f64) in memory.
-/// `velocity` may be null if momentum is 0.
+/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one element (f32 or f64) in memory;
+/// 0 or NaN skips the step. `velocity` may be null if momentum is 0.
 void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
+         const View* velocity);
+void sgd(CudaStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity);
 
 }  // namespace headroom::kernels

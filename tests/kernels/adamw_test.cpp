@@ -102,5 +102,39 @@ TEST(AdamW, GivesTheSameBitsForAnyNumberOfThreadsAndMultiplierType) {
     EXPECT_EQ(range.second.memory(), other.second.memory());
 }
 
+TEST(AdamW, CountsStepsInMemoryWithTheSameBits) {
+    std::mt19937_64 random(74);
+    CpuStream stream;
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        Range range(dtype, 1000, random);
+        range.gradient.fill(random);
+        Range other(range);
+        TestArray steps(Dtype::f64, {});
+        for (int taken = 0; taken < 3; ++taken) {
+            range.step(stream, {.step = taken + 1});
+            steps.set(0, taken);
+            adamw(stream, {.step = 77}, other.multiplier, other.gradient, other.parameter, other.first, other.second,
+                  &steps.view());
+            EXPECT_EQ(range.parameter.memory(), other.parameter.memory());
+            EXPECT_EQ(steps.get(0), taken);
+        }
+    }
+}
+
+TEST(AdamW, WritesNothingIfTheMultiplierIsZeroOrNan) {
+    std::mt19937_64 random(75);
+    CpuStream stream;
+    for (const double multiplier : {0.0, -0.0, std::nan("")}) {
+        Range range(Dtype::f32, 100, random);
+        for (std::int64_t i = 0; i < 100; ++i) range.gradient.set(i, i % 2 == 0 ? NAN : INFINITY);
+        range.multiplier.set(0, multiplier);
+        const Range before(range);
+        range.step(stream, {.weight_decay = 0.5});
+        EXPECT_EQ(range.parameter.memory(), before.parameter.memory());
+        EXPECT_EQ(range.first.memory(), before.first.memory());
+        EXPECT_EQ(range.second.memory(), before.second.memory());
+    }
+}
+
 }  // namespace
 }  // namespace headroom::kernels

@@ -44,5 +44,22 @@ TEST(Sgd, DoesPytorchsSteps) {
     }
 }
 
+TEST(Sgd, WritesNothingIfTheMultiplierIsZeroOrNan) {
+    std::mt19937_64 random(82);
+    CpuStream stream;
+    for (const double factor : {0.0, std::nan("")}) {
+        TestArray parameter(Dtype::f32, {100}), gradient(Dtype::f32, {100}), velocity(Dtype::f32, {100});
+        TestArray multiplier(Dtype::f64, {});
+        parameter.fill(random);
+        velocity.fill(random);  // the gradient stays NaN
+        multiplier.set(0, factor);
+        const TestArray p(parameter), v(velocity);
+        sgd(stream, {.momentum = 0.9, .weight_decay = 0.1}, multiplier, gradient, parameter, &velocity.view());
+        sgd(stream, {.weight_decay = 0.1}, multiplier, gradient, parameter, nullptr);
+        EXPECT_EQ(parameter.memory(), p.memory());
+        EXPECT_EQ(velocity.memory(), v.memory());
+    }
+}
+
 }  // namespace
 }  // namespace headroom::kernels
