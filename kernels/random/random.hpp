@@ -17,13 +17,16 @@ namespace headroom::kernels {
 
 /// y = low + (high - low) u, u a multiple of 2^-24 in [0, 1). Rounding may reach `high`, in halves above all.
 void uniform(CpuStream& stream, const RandomKey& key, float low, float high, const View& y);
+void uniform(CudaStream& stream, const RandomKey& key, float low, float high, const View& y);
 
 /// y = mean + deviation z, z normal by Box and Muller's transformation (1958): elements 2j and 2j + 1 come from words
 /// 2j (radius) and 2j + 1 (angle). |z| <= 6.77.
 void normal(CpuStream& stream, const RandomKey& key, float mean, float deviation, const View& y);
+void normal(CudaStream& stream, const RandomKey& key, float mean, float deviation, const View& y);
 
 /// y = low + floor(word (high - low) / 2^32), an integer in [low, high); 0 < high - low <= 2^32. Not exactly uniform: a
 /// probability is off by up to 2^-32.
 void random_integers(CpuStream& stream, const RandomKey& key, std::int64_t low, std::int64_t high, const View& y);
+void random_integers(CudaStream& stream, const RandomKey& key, std::int64_t low, std::int64_t high, const View& y);
 
 }  // namespace headroom::kernels

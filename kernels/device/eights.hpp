@@ -1,0 +1,123 @@
+#pragma once
+// Arrays of f32, f16 and bf16 in groups of eight elements, which kernels that map elements read and write by accesses
+// of 16 bytes: f32 by two, halves by one. The dtypes are known at run time only; all threads bring the same. Not for
+// arrays whose innermost elements are not neighbours or do not begin at 16 bytes: `Strided` takes those one by one.
+//
+//     const Eights<2> at({&y, &x});                               // host; the output first
+//     if (at.possible()) launch(stream, ..., Twice{}, at);
+//     ... for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
+//         const auto offsets = at.offsets(g);                     // kernel; elements 8 g to 8 g + 7
+//         at.store(block, 0, offsets, twice(at.load(block, 1, offsets)));
+//     }
+//     // what is left of a contiguous array, at most seven elements:
+//     const std::int64_t i = at.rest(block.global_thread());      // < 0: nothing for this thread
+//     if (i >= 0) at.store_one(0, i, 2 * at.load_one(1, i));
+#include <bit>
+#include <cstdint>
+
+#include <headroom/kernels/device/block.hpp>
+#include <headroom/kernels/device/elements.hpp>
+#include <headroom/kernels/device/strided.hpp>
+#include <headroom/kernels/view.hpp>
+#include <headroom/kernels/walk.hpp>
+
+namespace headroom::device {
+
+/// Elements p[offset] to p[offset + 7].
+HEADROOM_DEVICE Floats<8> load_eight(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
+    if (dtype == Dtype::f16) return block.load_floats<8>(static_cast<const f16*>(p) + offset);
+    if (dtype == Dtype::bf16) return block.load_floats<8>(static_cast<const bf16*>(p) + offset);
+    return block.load_floats<8>(static_cast<const float*>(p) + offset);
+}
+HEADROOM_DEVICE void store_eight(Block& block, void* p, Dtype dtype, std::int64_t offset, const Floats<8>& values) {
+    if (dtype == Dtype::f16) return block.store_floats(static_cast<f16*>(p) + offset, values);
+    if (dtype == Dtype::bf16) return block.store_floats(static_cast<bf16*>(p) + offset, values);
+    block.store_floats(static_cast<float*>(p) + offset, values);
+}
+
+/// True if elements can be moved in groups that begin at multiples of `bytes` in memory: for each operand of the walk
+/// neighbours (or, all but the first, one element repeated), and rows that begin there. The length of rows is the
+/// caller's to look at.
+inline bool rows_aligned(const kernels::Walk& walk, const View* const* views, int operands, std::int64_t bytes) {
+    for (int k = 0; k < operands; ++k) {
+        const auto size = static_cast<std::int64_t>(size_of(views[k]->dtype));
+        if (k > 0 && walk.axis_stride(k, 0) == 0) continue;
+        if (walk.axis_stride(k, 0) != 1) return false;
+        if (std::bit_cast<std::uintptr_t>(views[k]->data) % static_cast<std::uintptr_t>(bytes) != 0) return false;
+        for (int i = 1; i < walk.axes(); ++i) {
+            if (walk.axis_stride(k, i) * size % bytes != 0) return false;
+        }
+    }
+    return true;
+}
+
+/// The axes of a walk with the innermost one in groups of `width` elements, of which only whole ones are counted;
+/// strides stay in elements.
+template <int N>
+StridedAxes<N> grouped(const kernels::Walk& walk, std::int64_t width) {
+    View views[N];
+    const View* pointers[N];
+    for (int k = 0; k < N; ++k) {
+        for (int i = walk.axes() - 1; i >= 0; --i) {
+            views[k].shape.push_back(i == 0 ? walk.axis_size(0) / width : walk.axis_size(i));
+            views[k].strides.push_back(i == 0 ? walk.axis_stride(k, 0) * width : walk.axis_stride(k, i));
+        }
+        pointers[k] = &views[k];
+    }
+    return StridedAxes<N>(kernels::Walk(pointers, N, kernels::Walk::Order::shape), N);
+}
+
+/// N arrays of one shape, or broadcast to that of the first. Trivially copyable.
+template <int N>
+class Eights {
+  public:
+    explicit Eights(const View* const (&views)[N], kernels::Walk::Order order = kernels::Walk::Order::memory) {
+        const kernels::Walk walk(views, N, order);
+        elements_ = walk.rows() * walk.row_size();
+        possible_ = (walk.axes() == 1 || walk.row_size() % 8 == 0) && rows_aligned(walk, views, N, 16);
+        if (possible_) axes_ = grouped<N>(walk, 8);
+        for (int k = 0; k < N; ++k) {
+            data_[k] = views[k]->data;
+            dtype_[k] = views[k]->dtype;
+            repeats_[k] = walk.axis_stride(k, 0) == 0;
+            possible_ = possible_ && is_floating(dtype_[k]) && dtype_[k] != Dtype::f64;
+        }
+    }
+
+    bool possible() const { return possible_; }
+    HEADROOM_DEVICE std::int64_t elements() const { return elements_; }
+    HEADROOM_DEVICE std::int64_t groups() const { return axes_.elements(); }
+    HEADROOM_DEVICE Offsets<N> offsets(std::int64_t group) const { return axes_.offsets(group); }
+
+    HEADROOM_DEVICE Floats<8> load(Block& block, int operand, const Offsets<N>& offsets) const {
+        if (!repeats_[operand]) return load_eight(block, data_[operand], dtype_[operand], offsets[operand]);
+        const float value = load_as<float>(data_[operand], dtype_[operand], offsets[operand]);
+        return {{value, value, value, value, value, value, value, value}};
+    }
+    HEADROOM_DEVICE void store(Block& block, int operand, const Offsets<N>& offsets, const Floats<8>& values) const {
+        store_eight(block, data_[operand], dtype_[operand], offsets[operand], values);
+    }
+
+    /// The element behind the groups that falls to a thread, counted along the grid; -1 if none does.
+    HEADROOM_DEVICE std::int64_t rest(std::int64_t thread) const {
+        const std::int64_t i = 8 * groups() + thread;
+        return i < elements_ ? i : -1;
+    }
+    /// For elements that `rest` gave.
+    HEADROOM_DEVICE float load_one(int operand, std::int64_t i) const {
+        return load_as<float>(data_[operand], dtype_[operand], repeats_[operand] ? 0 : i);
+    }
+    HEADROOM_DEVICE void store_one(int operand, std::int64_t i, float value) const {
+        store_as<float>(data_[operand], dtype_[operand], i, value);
+    }
+
+  private:
+    StridedAxes<N> axes_;
+    std::int64_t elements_ = 0;
+    void* data_[N] = {};
+    Dtype dtype_[N] = {};
+    bool repeats_[N] = {};
+    bool possible_ = false;
+};
+
+}  // namespace headroom::device
