@@ -1,7 +1,6 @@
 #include <headroom/kernels/dropout/dropout.hpp>
 
-#include <cmath>
-
+#include <headroom/kernels/dropout/threshold.hpp>
 #include <headroom/kernels/random/words.hpp>
 #include <headroom/kernels/walk.hpp>
 
@@ -32,9 +31,8 @@ void drop_run_onto(const std::uint32_t* words, std::uint32_t threshold, T scale,
 
 template <class T>
 void drop(const CpuStream& stream, const RandomKey& key, float p, const View& x, float beta, const View& y) {
-    const double limit = std::ceil(static_cast<double>(p) * 0x1p32);
-    const auto threshold = static_cast<std::uint32_t>(limit < 0x1p32 ? limit : 0x1p32 - 1.0);
-    const T scale = p < 1.0f ? T(1) / (T(1) - static_cast<T>(p)) : T(0);
+    const std::uint32_t threshold = drop_threshold(p);
+    const T scale = kept_scale<T>(p);
     const Walk walk({&y, &x}, Walk::Order::shape);
     for_each_run(stream, walk, kChunk, 4 * y.elements(),
                  [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {

@@ -14,8 +14,10 @@ namespace headroom::kernels {
 /// y = x / (1 - p) where kept, else 0; p in [0, 1]. Element i, counted in row-major order, is kept if its word is at
 /// least p 2^32. x and y have one shape, any strides, floating dtypes; y may be x's memory.
 void dropout(CpuStream& stream, const RandomKey& key, float p, const View& x, const View& y);
+void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, const View& y);
 
 /// dx = beta dx + (dy / (1 - p) where kept, else 0).
 void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
+void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
 
 }  // namespace headroom::kernels

@@ -1,0 +1,111 @@
+#include <headroom/kernels/dropout/dropout.hpp>
+
+#include <headroom/kernels/device/eights.hpp>
+#include <headroom/kernels/device/launch.hpp>
+#include <headroom/kernels/device/strided.hpp>
+#include <headroom/kernels/dropout/threshold.hpp>
+
+// Elements are taken eight or four at a time, as whole blocks of random words. The arithmetic is that of dropout.cpp,
+// compiled without contraction here as there, so the bits are the same.
+
+namespace headroom::kernels {
+
+namespace {
+
+using namespace headroom::device;
+
+constexpr unsigned kThreads = 256;
+
+template <class T>
+struct Drop {
+    static constexpr unsigned kMaxThreads = kThreads;
+    RandomKey key;
+    std::uint32_t threshold;
+    T scale;
+    T beta;
+
+    HEADROOM_DEVICE T result(std::uint32_t word, T x) const {
+        const T kept = x * scale;
+        return word >= threshold ? kept : T(0);
+    }
+    HEADROOM_DEVICE PhiloxBlock words(std::int64_t block) const {
+        return philox(key, static_cast<std::uint64_t>(block));
+    }
+    /// Of element i; no array is indexed, which would take it to local memory.
+    HEADROOM_DEVICE std::uint32_t word(std::int64_t i) const {
+        const PhiloxBlock four = words(i / 4);
+        const std::uint32_t low = i % 4 == 0 ? four[0] : four[1];
+        const std::uint32_t high = i % 4 == 2 ? four[2] : four[3];
+        return i % 4 < 2 ? low : high;
+    }
+};
+
+struct DropEights : Drop<float> {
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<2> at) const {
+        for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
+            const Offsets<2> offsets = at.offsets(g);
+            Floats<8> values = at.load(block, 1, offsets);
+            const PhiloxBlock first = words(2 * g), second = words(2 * g + 1);
+#pragma unroll
+            for (int k = 0; k < 4; ++k) {
+                const auto word = static_cast<unsigned>(k);
+                values[k] = result(first[word], values[k]);
+                values[k + 4] = result(second[word], values[k + 4]);
+            }
+            if (beta != 0.0f) {
+                const Floats<8> before = at.load(block, 0, offsets);
+#pragma unroll
+                for (int k = 0; k < 8; ++k) values[k] = beta * before[k] + values[k];
+            }
+            at.store(block, 0, offsets, values);
+        }
+        const std::int64_t i = at.rest(block.global_thread());
+        if (i < 0) return;
+        const float value = result(word(i), at.load_one(1, i));
+        at.store_one(0, i, beta != 0.0f ? beta * at.load_one(0, i) + value : value);
+    }
+};
+
+/// Any strides and dtypes.
+template <class T>
+struct DropAnywhere : Drop<T> {
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at) const {
+        for (std::int64_t b = block.global_thread(); 4 * b < at.elements(); b += block.global_threads()) {
+            const PhiloxBlock four = this->words(b);
+            std::uint32_t next[4] = {four[0], four[1], four[2], four[3]};
+            for (std::int64_t i = 4 * b; i < 4 * b + 4 && i < at.elements(); ++i) {
+                const Offsets<2> offsets = at.offsets(i);
+                T value = this->result(next[0], at.load<T>(1, offsets));
+                if (this->beta != T(0)) value = this->beta * at.load<T>(0, offsets) + value;
+                at.store<T>(0, offsets, value);
+                next[0] = next[1], next[1] = next[2], next[2] = next[3];
+            }
+        }
+    }
+};
+
+template <class T>
+void drop_anywhere(CudaStream& stream, const Drop<T>& drop, const View& x, const View& y) {
+    launch(stream, {.x = grid_for(stream, y.elements(), 4 * kThreads), .threads = kThreads}, DropAnywhere<T>{drop},
+           Strided<2>({&y, &x}, Walk::Order::shape));
+}
+
+}  // namespace
+
+void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, const View& y) {
+    dropout_backward(stream, key, p, x, 0.0f, y);
+}
+
+void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx) {
+    if (dx.elements() == 0) return;
+    const std::uint32_t threshold = drop_threshold(p);
+    if (dy.dtype == Dtype::f64 || dx.dtype == Dtype::f64) {
+        return drop_anywhere<double>(stream, {key, threshold, kept_scale<double>(p), beta}, dy, dx);
+    }
+    const Drop<float> drop{key, threshold, kept_scale<float>(p), beta};
+    const Eights<2> eights({&dx, &dy}, Walk::Order::shape);
+    if (!eights.possible()) return drop_anywhere(stream, drop, dy, dx);
+    launch(stream, {.x = grid_for(stream, dx.elements(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
+}
+
+}  // namespace headroom::kernels
