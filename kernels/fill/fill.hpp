@@ -10,11 +10,14 @@ namespace headroom::kernels {
 
 /// y = value, rounded to y's dtype as `convert.hpp` says; any shape and strides.
 void fill(CpuStream& stream, double value, const View& y);
+void fill(CudaStream& stream, double value, const View& y);
 
 /// y[i] = start + i step, computed in f64 and rounded once; y has one axis.
 void arange(CpuStream& stream, double start, double step, const View& y);
+void arange(CudaStream& stream, double start, double step, const View& y);
 
 /// y[t, s] = s <= t + keys - queries, y [queries, keys] of any dtype: which keys a query attends to.
 void causal_mask(CpuStream& stream, const View& y);
+void causal_mask(CudaStream& stream, const View& y);
 
 }  // namespace headroom::kernels
