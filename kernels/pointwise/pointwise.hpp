@@ -1,7 +1,7 @@
 #pragma once
 // Pointwise kernels: a function of one or two arguments over arrays of any strides and dtypes, and its gradient. The
 // functions are structs (see `functions.hpp`); those that Headroom brings are compiled into the library, others by
-// including `pointwise_loops.hpp` where they are used.
+// including `pointwise_loops.hpp` where they are used (for a GPU `pointwise_loops.cuh`, in a .cu source).
 //
 //     kernels::map(stream, GeluTanh{}, x, y);
 //     kernels::map_backward(stream, GeluTanh{}, x, dy, 0.0f, dx);
@@ -25,26 +25,38 @@ namespace headroom::kernels {
 /// y = f(x)
 template <UnaryFunction F>
 void map(CpuStream& stream, const F& f, const View& x, const View& y);
+template <UnaryFunction F>
+void map(CudaStream& stream, const F& f, const View& x, const View& y);
 
 /// y = f(a, b)
 template <BinaryFunction F>
 void map(CpuStream& stream, const F& f, const View& a, const View& b, const View& y);
+template <BinaryFunction F>
+void map(CudaStream& stream, const F& f, const View& a, const View& b, const View& y);
 
 /// dx = beta dx + dy f'(x). `saved` is what `F::saves` names: the input, the output, or (nothing) any view, unread.
 template <DifferentiableUnary F>
 void map_backward(CpuStream& stream, const F& f, const View& saved, const View& dy, float beta, const View& dx);
+template <DifferentiableUnary F>
+void map_backward(CudaStream& stream, const F& f, const View& saved, const View& dy, float beta, const View& dx);
 
 /// da = beta da + dy df/da(a, b); a and b are unread if `F::saves` is nothing.
 template <DifferentiableBinary F>
 void map_backward_a(CpuStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
+                    const View& da);
+template <DifferentiableBinary F>
+void map_backward_a(CudaStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
                     const View& da);
 
 /// db = beta db + dy df/db(a, b); a and b are unread if `F::saves` is nothing.
 template <DifferentiableBinary F>
 void map_backward_b(CpuStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
                     const View& db);
+template <DifferentiableBinary F>
+void map_backward_b(CudaStream& stream, const F& f, const View& a, const View& b, const View& dy, float beta,
+                    const View& db);
 
-// A constant exponent runs as a broadcast one: compilers vectorise that.
+// A constant exponent runs as a broadcast one on the CPU: compilers vectorise that.
 template <>
 void map(CpuStream& stream, const PowScalar& f, const View& x, const View& y);
 template <>
@@ -52,8 +64,10 @@ void map_backward(CpuStream& stream, const PowScalar& f, const View& saved, cons
 
 /// y = condition ? a : b, elementwise; the condition is of any dtype, true where it is not 0.
 void where(CpuStream& stream, const View& condition, const View& a, const View& b, const View& y);
+void where(CudaStream& stream, const View& condition, const View& a, const View& b, const View& y);
 
 /// dx = beta dx + (condition == chosen ? dy : 0): the gradient of a for chosen = true, of b for false.
 void where_backward(CpuStream& stream, const View& condition, bool chosen, const View& dy, float beta, const View& dx);
+void where_backward(CudaStream& stream, const View& condition, bool chosen, const View& dy, float beta, const View& dx);
 
 }  // namespace headroom::kernels
