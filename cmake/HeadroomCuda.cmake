@@ -1,26 +1,46 @@
-# CUDA's headers, for the CUDA driver of memory/. Its functions are found in libcuda at run time, so that nothing of CUDA
-# is linked and no compiler of CUDA's is needed. Sets HEADROOM_HAS_CUDA (0 or 1) and HEADROOM_CUDA_INCLUDE_DIR.
+# What of CUDA there is. HEADROOM_HAS_CUDA (0 or 1): its headers, for the CUDA driver of memory/, whose functions are found
+# in libcuda at run time. HEADROOM_CUDA_KERNELS: kernels/ has its CUDA side, compiled by nvcc or, with
+# HEADROOM_CUDA_EMULATED, by the C++ compiler for the emulator. From a toolkit, or from NVIDIA's Python wheels.
 set(HEADROOM_HAS_CUDA 0)
+set(HEADROOM_CUDA_KERNELS 0)
+set(HEADROOM_CUDA_EMULATED 0)
 set(headroom_cuda_oldest 11040)  # 11.4
 
 if(HEADROOM_CUDA)
-    find_package(CUDAToolkit QUIET)
     find_package(Python3 COMPONENTS Interpreter QUIET)
     set(headroom_cuda_wheels)
-    if(Python3_FOUND)  # NVIDIA's wheels, such as nvidia-cuda-runtime-cu12
-        execute_process(COMMAND ${Python3_EXECUTABLE} -c "import site; print(';'.join(site.getsitepackages()))"
+    if(Python3_FOUND)  # nvidia-cuda-runtime-cu12: nvidia/cuda_runtime; nvidia-cuda-runtime for CUDA 13: nvidia/cu13
+        execute_process(COMMAND ${Python3_EXECUTABLE} -c "import site; print(';'.join([*site.getsitepackages(), site.getusersitepackages()]))"
                         OUTPUT_VARIABLE headroom_cuda_sites OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
         foreach(folder IN LISTS headroom_cuda_sites)
-            file(GLOB wheels ${folder}/nvidia/*/include)
+            file(GLOB wheels ${folder}/nvidia/*)
             list(APPEND headroom_cuda_wheels ${wheels})
         endforeach()
     endif()
-    file(GLOB headroom_cuda_local ${PROJECT_SOURCE_DIR}/build/cuda-headers/nvidia/*/include)  # from scripts/setup --develop
-    find_path(HEADROOM_CUDA_INCLUDE_DIR cuda.h
-        HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDA_PATH ENV CUDA_HOME
-        PATHS /usr/local/cuda ${headroom_cuda_wheels} ${headroom_cuda_local}
+    file(GLOB headroom_cuda_local ${PROJECT_SOURCE_DIR}/build/cuda-toolkit/nvidia/*)  # from scripts/setup --develop
+    list(APPEND headroom_cuda_wheels ${headroom_cuda_local})
+
+    find_program(HEADROOM_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda ${headroom_cuda_wheels}
+        PATH_SUFFIXES bin)
+    mark_as_advanced(HEADROOM_NVCC)
+    set(headroom_cuda_root)  # nvcc's own toolkit
+    if(HEADROOM_NVCC)
+        execute_process(COMMAND ${HEADROOM_NVCC} --dryrun - OUTPUT_QUIET ERROR_VARIABLE headroom_nvcc_text)
+        string(REGEX MATCH "TOP=([^\n]+)" headroom_nvcc_text "${headroom_nvcc_text}")
+        file(REAL_PATH "${CMAKE_MATCH_1}" headroom_cuda_root)
+        execute_process(COMMAND ${HEADROOM_NVCC} --version OUTPUT_VARIABLE headroom_nvcc_version ERROR_QUIET)
+        string(REGEX MATCH "release ([0-9.]+)" headroom_nvcc_version "${headroom_nvcc_version}")
+        if(CMAKE_MATCH_1 VERSION_LESS 12)
+            message(STATUS "CUDA kernels are not compiled: ${HEADROOM_NVCC} is older than CUDA 12, which brought C++20")
+            set(HEADROOM_NVCC "")
+        endif()
+    endif()
+    find_path(HEADROOM_CUDA_INCLUDE_DIR cuda.h HINTS ${headroom_cuda_root} ENV CUDA_PATH ENV CUDA_HOME
+        PATHS /usr/local/cuda ${headroom_cuda_wheels}
         PATH_SUFFIXES include DOC "Folder of cuda.h")
-    mark_as_advanced(HEADROOM_CUDA_INCLUDE_DIR)
+    find_library(HEADROOM_CUDART cudart_static HINTS ${headroom_cuda_root} PATHS ${headroom_cuda_wheels}
+        PATH_SUFFIXES lib64 lib targets/x86_64-linux/lib DOC "CUDA's runtime as a static library")
+    mark_as_advanced(HEADROOM_CUDA_INCLUDE_DIR HEADROOM_CUDART)
 
     set(headroom_cuda_problem "cuda.h was not found")
     if(EXISTS ${HEADROOM_CUDA_INCLUDE_DIR}/cuda.h)
@@ -40,40 +60,29 @@ if(HEADROOM_CUDA)
     endif()
 endif()
 
-# The compiler for CUDA kernels, from a toolkit or from NVIDIA's wheels. HEADROOM_CUDA_KERNELS: kernels/ has its CUDA side,
-# compiled by nvcc or, with HEADROOM_CUDA_EMULATED, by the C++ compiler for the emulator.
-set(HEADROOM_CUDA_KERNELS 0)
-set(HEADROOM_CUDA_EMULATED 0)
-if(HEADROOM_CUDA)
-    string(REGEX REPLACE "/include(;|$)" "/bin\\1" headroom_cuda_wheel_bins "${headroom_cuda_wheels}")
-    find_program(HEADROOM_NVCC nvcc HINTS ${CUDAToolkit_BIN_DIR} ENV CUDA_PATH ENV CUDA_HOME
-        PATHS /usr/local/cuda ${headroom_cuda_wheel_bins} PATH_SUFFIXES bin)
-    mark_as_advanced(HEADROOM_NVCC)
-    if(HEADROOM_NVCC)
-        execute_process(COMMAND ${HEADROOM_NVCC} --version OUTPUT_VARIABLE headroom_nvcc_version ERROR_QUIET)
-        string(REGEX MATCH "release ([0-9.]+)" headroom_nvcc_version "${headroom_nvcc_version}")
-        if(CMAKE_MATCH_1 VERSION_LESS 12)
-            message(STATUS "CUDA kernels are not compiled: ${HEADROOM_NVCC} is older than CUDA 12, which brought C++20")
-            set(HEADROOM_NVCC "")
-        endif()
-    endif()
-endif()
 if(HEADROOM_CUDA STREQUAL "EMULATED")
     set(HEADROOM_CUDA_KERNELS 1)
     set(HEADROOM_CUDA_EMULATED 1)
-elseif(HEADROOM_NVCC AND HEADROOM_HAS_CUDA AND HEADROOM_CUDA_PREVIEW)
-    set(HEADROOM_CUDA_KERNELS 1)
-    set(CMAKE_CUDA_COMPILER ${HEADROOM_NVCC})
-    set(CMAKE_CUDA_ARCHITECTURES ${HEADROOM_CUDA_ARCHITECTURES})
-    if(CMAKE_CXX_COMPILER_LAUNCHER)
-        set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+elseif(HEADROOM_CUDA AND HEADROOM_CUDA_PREVIEW)
+    if(HEADROOM_NVCC AND HEADROOM_HAS_CUDA AND HEADROOM_CUDART)
+        set(HEADROOM_CUDA_KERNELS 1)
+        set(CMAKE_CUDA_COMPILER ${HEADROOM_NVCC})
+        set(CMAKE_CUDA_ARCHITECTURES ${HEADROOM_CUDA_ARCHITECTURES})
+        if(CMAKE_CXX_COMPILER_LAUNCHER)
+            set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+        endif()
+        enable_language(CUDA)
+        if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # Debian 12's CMake knows no C++20 for nvcc
+            set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+            set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+        endif()
+    elseif(HEADROOM_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "HEADROOM_CUDA=ON: nvcc of CUDA 12 or newer and libcudart_static.a are needed, found "
+                            "\"${HEADROOM_NVCC}\" and \"${HEADROOM_CUDART}\". Install NVIDIA's toolkit or the Python packages "
+                            "nvidia-cuda-nvcc and nvidia-cuda-runtime, or configure with -DHEADROOM_CUDA=OFF.")
+    else()
+        message(STATUS "Without CUDA kernels: no nvcc of CUDA 12 or newer")
     endif()
-    enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # Debian 12's CMake knows no C++20 for nvcc
-        set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-        set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-    endif()
-    find_package(CUDAToolkit REQUIRED)
 endif()
 
 # Sources named cuda_* are for builds with CUDA, in kernels/ for those that nvcc compiles, and emulated_* are what stands
@@ -100,16 +109,23 @@ function(headroom_device_code target folder)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
     set(exact ${sources})
     list(FILTER exact INCLUDE REGEX "/(random|dropout)/")
-    target_sources(${target} PRIVATE ${sources})
     if(HEADROOM_CUDA_EMULATED)
-        set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX  # CMake says -x c++ for it
-            COMPILE_OPTIONS "-O1;-g1;-Wno-unknown-pragmas")  # reports of sanitizers name lines; pragmas are nvcc's
-        set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "-O1;-g1;-Wno-unknown-pragmas;-ffp-contract=off")
+        set(flags -O1 -g1 -Wno-unknown-pragmas)  # reports of sanitizers name lines; pragmas are nvcc's
+        set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")  # CMake says -x c++
+        set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=off")
+        target_sources(${target} PRIVATE ${sources})
         target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:headroom_simt>)
-    else()
-        set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS -fmad=false)
-        target_link_libraries(${target} PRIVATE CUDA::cudart_static)
+        return()
     endif()
+    # As objects: programs are linked by the C++ compiler as ever.
+    add_library(${target}_device OBJECT ${sources})
+    headroom_compile_options(${target}_device)
+    set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS -fmad=false)
+    target_include_directories(${target}_device PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+    target_compile_features(${target}_device PRIVATE cxx_std_20)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_device>)
+    target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE_DIR})
+    target_link_libraries(${target} PRIVATE ${HEADROOM_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
 endfunction()
 
 # Lets the sources of a target include cuda.h; whoever links it need not.
