@@ -17,14 +17,18 @@ namespace headroom::kernels {
 
 /// y = exp(x) / sum(exp(x)), row by row.
 void softmax(CpuStream& stream, const View& x, const View& y);
+void softmax(CudaStream& stream, const View& x, const View& y);
 
 /// dx = beta * dx + y * (dy - sum(y * dy)), row by row.
 void softmax_backward(CpuStream& stream, const View& y, const View& dy, const View& dx, float beta);
+void softmax_backward(CudaStream& stream, const View& y, const View& dy, const View& dx, float beta);
 
 /// y = x - log(sum(exp(x))), row by row.
 void log_softmax(CpuStream& stream, const View& x, const View& y);
+void log_softmax(CudaStream& stream, const View& x, const View& y);
 
 /// dx = beta * dx + dy - exp(y) * sum(dy), row by row.
 void log_softmax_backward(CpuStream& stream, const View& y, const View& dy, const View& dx, float beta);
+void log_softmax_backward(CudaStream& stream, const View& y, const View& dy, const View& dx, float beta);
 
 }  // namespace headroom::kernels

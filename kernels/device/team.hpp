@@ -1,0 +1,113 @@
+#pragma once
+// The threads that work on one row: some warps of a block. A row that a warp can hold has a warp, and several of them
+// share a block; a longer one has a block for itself. All teams of a block go through their rows side by side, those
+// without a row with an empty one, since they wait for each other.
+//
+//     launch(stream, team_launch<float>(rows, warps), Kernel{}, rows, warps, ...);           // host
+//     Team<float> team(block, warps);                                                        // kernel
+//     for (std::int64_t base = team.first_row(); base < rows; base += team.row_step()) {
+//         const std::int64_t row = base + team.index();                                      // may be >= rows
+//         float sum = team.sum(...);
+//     }
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include <headroom/kernels/device/block.hpp>
+
+namespace headroom::device {
+
+/// The larger one; the other one if one is NaN.
+struct LargestNumber {
+    template <class T>
+    HEADROOM_DEVICE T operator()(T a, T b) const {
+        return std::fmax(a, b);
+    }
+};
+
+template <class C>
+struct Pair {
+    C first, second;
+};
+
+/// Warps for a row of `vectors` accesses, of which a thread keeps `kept`: a power of two up to `most`.
+constexpr unsigned team_warps(std::int64_t vectors, int kept, unsigned most) {
+    unsigned warps = 1;
+    while (warps < most && vectors > std::int64_t{kWarp} * warps * kept) warps *= 2;
+    return warps;
+}
+
+/// Elements of shared memory that a Team<C> takes.
+constexpr std::size_t team_scratch(unsigned warps_of_block) { return 4 * std::size_t{warps_of_block}; }
+
+/// A grid with one team of `warps` warps for each row, or as many as a grid may have.
+template <class C>
+LaunchShape team_launch(std::int64_t rows, unsigned warps) {
+    const unsigned teams = warps == 1 ? 4 : 1;
+    const std::int64_t blocks = std::min<std::int64_t>((rows + teams - 1) / teams, 0x7fffffff);
+    return {.x = static_cast<std::uint32_t>(blocks),
+            .threads = kWarp * warps * teams,
+            .shared_bytes = shared_size<C>(team_scratch(warps * teams))};
+}
+
+template <class C>
+class Team {
+  public:
+    /// `warps` divides the block's.
+    HEADROOM_DEVICE Team(Block& block, unsigned warps)
+        : block_(block), warps_(warps), scratch_(block.shared<C>(team_scratch(block.warps()))) {}
+
+    HEADROOM_DEVICE unsigned count() const { return block_.warps() / warps_; }
+    HEADROOM_DEVICE unsigned index() const { return block_.warp() / warps_; }
+    HEADROOM_DEVICE unsigned threads() const { return warps_ * kWarp; }
+    HEADROOM_DEVICE unsigned thread() const { return block_.thread() - index() * threads(); }
+    HEADROOM_DEVICE std::int64_t first_row() const { return std::int64_t{block_.x()} * count(); }
+    HEADROOM_DEVICE std::int64_t row_step() const { return std::int64_t{block_.grid_x()} * count(); }
+
+    /// In an order that depends on `warps` alone; the same bits for all threads. One `sync`, none for teams of a warp:
+    /// consecutive calls use different halves of the scratch, which the sync between them makes free again.
+    template <class Op>
+    HEADROOM_DEVICE C reduce(C value, Op op, C identity) {
+        value = block_.warp_reduce(value, op);
+        if (warps_ == 1) return value;
+        const unsigned half = next_half();
+        if (block_.lane() == 0) scratch_[half + block_.warp()] = value;
+        block_.sync();
+        value = identity;
+        if (block_.lane() < warps_) value = scratch_[half + index() * warps_ + block_.lane()];
+        return block_.warp_reduce(value, op);
+    }
+    HEADROOM_DEVICE C sum(C value) { return reduce(value, Sum{}, C{0}); }
+    HEADROOM_DEVICE C largest(C value) { return reduce(value, LargestNumber{}, -std::numeric_limits<C>::infinity()); }
+    /// Two sums at the price of one sync.
+    HEADROOM_DEVICE Pair<C> sums(C first, C second) {
+        first = block_.warp_reduce(first, Sum{});
+        second = block_.warp_reduce(second, Sum{});
+        if (warps_ == 1) return {first, second};
+        const unsigned half = next_half(), other = half + block_.warps();
+        if (block_.lane() == 0) {
+            scratch_[half + block_.warp()] = first;
+            scratch_[other + block_.warp()] = second;
+        }
+        block_.sync();
+        first = C{0}, second = C{0};
+        if (block_.lane() < warps_) {
+            first = scratch_[half + index() * warps_ + block_.lane()];
+            second = scratch_[other + index() * warps_ + block_.lane()];
+        }
+        return {block_.warp_reduce(first, Sum{}), block_.warp_reduce(second, Sum{})};
+    }
+
+  private:
+    HEADROOM_DEVICE unsigned next_half() {
+        odd_ = !odd_;
+        return odd_ ? 2 * block_.warps() : 0;
+    }
+
+    Block& block_;
+    unsigned warps_;
+    Shared<C> scratch_;
+    bool odd_ = false;
+};
+
+}  // namespace headroom::device
