@@ -11,9 +11,11 @@ namespace headroom::kernels {
 
 /// y = x; x has y's shape or broadcasts to it. Transpositions go in blocks that fit the first-level cache.
 void copy(CpuStream& stream, const View& x, const View& y);
+void copy(CudaStream& stream, const View& x, const View& y);
 
 /// y = alpha x + beta y; x has y's shape or broadcasts to it, and may be y itself. beta = 0 never reads y. Computed in
 /// f64 if either is f64, else in f32; integers in i64, where alpha and beta are truncated.
 void accumulate(CpuStream& stream, const View& x, const View& y, float alpha, float beta);
+void accumulate(CudaStream& stream, const View& x, const View& y, float alpha, float beta);
 
 }  // namespace headroom::kernels
