@@ -1,32 +1,26 @@
 #include <headroom/kernels/matmul/epilogue.hpp>
 
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/math.hpp>
+#include <headroom/kernels/matmul/activation.hpp>
 
 namespace headroom::kernels {
 
 namespace {
 
+/// One loop for each activation, so that it is vectorised.
 template <class T>
 void activate(Activation activation, T* values, std::int64_t count) {
     switch (activation) {
         case Activation::none:
             return;
         case Activation::relu:
-            for (std::int64_t i = 0; i < count; ++i) values[i] = values[i] < 0 ? 0 : values[i];
+            for (std::int64_t i = 0; i < count; ++i) values[i] = relu(values[i]);
             return;
         case Activation::gelu_tanh:
-            for (std::int64_t i = 0; i < count; ++i) {
-                const T x = values[i];
-                const T inner = static_cast<T>(0.7978845608028654) * (x + static_cast<T>(0.044715) * x * x * x);
-                values[i] = static_cast<T>(0.5) * x * (1 + math::tanh(inner));
-            }
+            for (std::int64_t i = 0; i < count; ++i) values[i] = gelu_tanh(values[i]);
             return;
         case Activation::gelu_erf:
-            for (std::int64_t i = 0; i < count; ++i) {
-                const T x = values[i];
-                values[i] = static_cast<T>(0.5) * x * (1 + math::erf(x * static_cast<T>(0.7071067811865476)));
-            }
+            for (std::int64_t i = 0; i < count; ++i) values[i] = gelu_erf(values[i]);
             return;
     }
 }

@@ -5,6 +5,7 @@
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/matmul/blocked.hpp>
 #include <headroom/kernels/matmul/few_rows.hpp>
+#include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/library.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/memory/error.hpp>
@@ -56,6 +57,10 @@ void scale(const Problem& p, const Matmul& matmul) {
 std::size_t matmul_scratch(Stream& stream, const Matmul& matmul) {
     check(matmul);
     const Problem problem = reduce(matmul);
+    if (on_cuda(stream)) {
+        if (state_of(stream).get<CudaMatmulSettings>().own_kernels) return 0;
+        return plan_gemm(problem, matmul) ? kGemmWorkspace : 0;
+    }
     if (takes_few_rows(problem, matmul)) return 0;
     const int threads = threads_of(stream);
     StreamState* state = std::visit([](auto& s) { return s.state; }, stream);

@@ -7,15 +7,19 @@
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/matmul_cases.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
 namespace {
 
 using test::describe;
+using test::expect_close;
 using test::kFloating;
 using test::kLayouts;
+using test::kMatmulCases;
 using test::Layout;
+using test::MatmulCase;
 using test::TestArray;
 
 /// A stream with its state, and scratch that notices being overrun.
@@ -38,102 +42,12 @@ struct Machine {
     CpuStream stream;
 };
 
-/// Position of the element of `x` (a row-major index) that broadcasts to batch `index` of `shape`, times its matrix
-/// size.
-std::int64_t matrix_start(const View& x, const Shape& shape, std::int64_t index) {
-    std::int64_t position = 0, step = x.size(x.rank() - 2) * x.size(x.rank() - 1);
-    for (int axis = shape.rank() - 3; axis >= 0; --axis) {
-        const std::int64_t i = index % shape[axis];
-        index /= shape[axis];
-        const int own = axis - (shape.rank() - x.rank());
-        if (own < 0) continue;
-        position += (x.size(own) == 1 ? 0 : i) * step;
-        step *= x.size(own);
-    }
-    return position;
-}
-
-double activated(Activation activation, double x) {
-    switch (activation) {
-        case Activation::relu:
-            return x < 0 ? 0 : x;
-        case Activation::gelu_tanh:
-            return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-        case Activation::gelu_erf:
-            return 0.5 * x * (1 + std::erf(x / std::sqrt(2)));
-        case Activation::none:
-            break;
-    }
-    return x;
-}
-
-/// Checks `matmul.c` against sums in f64. `before` holds the elements of c before the call. An element is a sum of k
-/// products and at most three terms more, each rounded once: (k + 8) epsilon of the sum of magnitudes bounds it, and
-/// the activation adds its own error, a few epsilon, and a slope of at most 1.13; then it is rounded to c's dtype.
-void expect_close(const TestArray& a, const TestArray& b, const TestArray& c, const TestArray* bias,
-                  const std::vector<double>& before, const Matmul& matmul) {
-    const std::vector<double> as = a.values(), bs = b.values(), cs = c.values();
-    const View &av = a, &cv = c;
-    const std::int64_t m = cv.size(cv.rank() - 2), n = cv.size(cv.rank() - 1), k = av.size(av.rank() - 1);
-    const double eps = epsilon(test::compute_dtype(av.dtype));
-    for (std::int64_t batch = 0; batch * m * n < c.elements(); ++batch) {
-        const std::int64_t a0 = matrix_start(a, cv.shape, batch), b0 = matrix_start(b, cv.shape, batch);
-        for (std::int64_t i = 0; i < m; ++i) {
-            for (std::int64_t j = 0; j < n; ++j) {
-                double sum = 0, magnitude = 0;
-                for (std::int64_t p = 0; p < k; ++p) {
-                    const double term = as[a0 + i * k + p] * bs[b0 + p * n + j];
-                    sum += term;
-                    magnitude += std::abs(term);
-                }
-                const std::int64_t at = (batch * m + i) * n + j;
-                sum *= matmul.alpha;
-                magnitude *= std::abs(matmul.alpha);
-                if (matmul.beta != 0) sum += matmul.beta * before[at], magnitude += std::abs(matmul.beta * before[at]);
-                if (bias != nullptr) sum += bias->get(j), magnitude += std::abs(bias->get(j));
-                const double expected = activated(matmul.activation, sum);
-                double bound = 1.2 * static_cast<double>(k + 8) * eps * magnitude;
-                // The sum that is scaled by a beta other than 0 and 1 may be rounded to c's dtype first.
-                bound += (cv.dtype == av.dtype ? 1.0 : 2.0) * epsilon(cv.dtype) *
-                         (std::abs(expected) + magnitude * (matmul.beta != 0 && matmul.beta != 1 ? 1 : 0));
-                if (cv.dtype == Dtype::f16) bound += 0x1p-24;
-                if (matmul.activation != Activation::none) bound += 8 * eps * (std::abs(sum) + 1e-3);
-                ASSERT_NEAR(cs[at], expected, bound) << "batch " << batch << " row " << i << " column " << j;
-            }
-        }
-    }
-}
-
-struct Case {
-    Shape a, b, c;
-};
-
-/// Below and above oneDNN's threshold; rests in every direction; blocks of rows, depth and columns; vectors; batches
-/// that fold into rows, are shared, or are both.
-const Case kCases[] = {
-    {{1, 1}, {1, 1}, {1, 1}},
-    {{5, 3}, {3, 7}, {5, 7}},
-    {{13, 17}, {17, 33}, {13, 33}},
-    {{1, 40}, {40, 70}, {1, 70}},
-    {{50, 40}, {40, 1}, {50, 1}},
-    {{63, 65}, {65, 67}, {63, 67}},
-    {{250, 5}, {5, 130}, {250, 130}},
-    {{7, 800}, {800, 20}, {7, 20}},
-    {{2, 3, 5, 6}, {2, 3, 6, 4}, {2, 3, 5, 4}},
-    {{2, 3, 5, 6}, {6, 4}, {2, 3, 5, 4}},
-    {{5, 6}, {2, 3, 6, 4}, {2, 3, 5, 4}},
-    {{2, 1, 5, 6}, {3, 6, 4}, {2, 3, 5, 4}},
-    {{4, 40, 50}, {50, 60}, {4, 40, 60}},
-    {{3, 2, 2, 2, 3, 4}, {2, 1, 2, 4, 5}, {3, 2, 2, 2, 3, 5}},
-    {{70, 1}, {1, 1000}, {70, 1000}},
-};
-
 TEST(Matmul, MatchesSumsInF64ForAnyDtypeAndStrides) {
     std::mt19937_64 random(1);
     for (const Dtype dtype : kFloating) {
         for (const Layout layout : kLayouts) {
             for (const Layout c_layout : {Layout::contiguous, layout}) {
-                for (const Case& shapes : kCases) {
+                for (const MatmulCase& shapes : kMatmulCases) {
                     Machine machine;
                     TestArray a(dtype, shapes.a, layout), b(dtype, shapes.b, layout), c(dtype, shapes.c, c_layout);
                     a.fill(random);
@@ -272,8 +186,8 @@ TEST(Matmul, WithoutDepthGivesWhatIsAdded) {
 
 TEST(Matmul, EmptyResultsTouchNothing) {
     Machine machine;
-    for (const Case& shapes : {Case{{0, 3}, {3, 4}, {0, 4}}, Case{{2, 3}, {3, 0}, {2, 0}},
-                               Case{{0, 2, 3}, {3, 4}, {0, 2, 4}}, Case{{0, 0}, {0, 0}, {0, 0}}}) {
+    for (const MatmulCase& shapes : {MatmulCase{{0, 3}, {3, 4}, {0, 4}}, MatmulCase{{2, 3}, {3, 0}, {2, 0}},
+                                     MatmulCase{{0, 2, 3}, {3, 4}, {0, 2, 4}}, MatmulCase{{0, 0}, {0, 0}, {0, 0}}}) {
         const Matmul matmul{.a = contiguous_view(nullptr, Dtype::f32, shapes.a),
                             .b = contiguous_view(nullptr, Dtype::f32, shapes.b),
                             .c = contiguous_view(nullptr, Dtype::f32, shapes.c)};
@@ -322,7 +236,7 @@ TEST(Matmul, ScratchDependsNeitherOnBetaNorOnWhetherTheStreamIsDry) {
 }
 
 /// The bytes of c after a product of seeded operands on so many threads.
-std::vector<std::byte> bits(Machine& machine, Dtype dtype, const Case& shapes, Layout layout) {
+std::vector<std::byte> bits(Machine& machine, Dtype dtype, const MatmulCase& shapes, Layout layout) {
     std::mt19937_64 random(7);
     TestArray a(dtype, shapes.a, layout), b(dtype, shapes.b, layout), c(dtype, shapes.c);
     a.fill(random);
@@ -332,7 +246,7 @@ std::vector<std::byte> bits(Machine& machine, Dtype dtype, const Case& shapes, L
 }
 
 TEST(Matmul, GivesTheSameBitsAgain) {
-    const Case shapes{{150, 300}, {300, 170}, {150, 170}};
+    const MatmulCase shapes{{150, 300}, {300, 170}, {150, 170}};
     for (const Dtype dtype : kFloating) {
         for (const Layout layout : {Layout::contiguous, Layout::transposed}) {
             Machine one, other;
@@ -344,7 +258,7 @@ TEST(Matmul, GivesTheSameBitsAgain) {
 }
 
 TEST(Matmul, OwnKernelsBitsDoNotDependOnThreads) {
-    const Case shapes{{2, 300, 400}, {2, 400, 170}, {2, 300, 170}};  // batches are never oneDNN's
+    const MatmulCase shapes{{2, 300, 400}, {2, 400, 170}, {2, 300, 170}};  // batches are never oneDNN's
     for (const Dtype dtype : kFloating) {
         Machine one(1), two(2), three(3);
         const std::vector<std::byte> expected = bits(one, dtype, shapes, Layout::gaps);

@@ -1,0 +1,122 @@
+#include <headroom/kernels/matmul/gemm.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+
+struct Stored {
+    bool transposed;
+    std::int64_t ld;
+};
+
+/// How a matrix lies in memory by columns, or its transpose; nothing if neither does. The stride of an axis of size 1
+/// does not count.
+std::optional<Stored> stored(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
+    if ((row == 1 || rows == 1) && (column >= rows || columns == 1)) return Stored{false, columns == 1 ? rows : column};
+    if ((column == 1 || columns == 1) && (row >= columns || rows == 1)) return Stored{true, rows == 1 ? columns : row};
+    return {};
+}
+
+/// Sizes, orders and leading dimensions. c by rows is its transpose by columns, which is b^T a^T.
+std::optional<Gemm> plan_matrices(const Problem& p) {
+    const auto c = stored(p.n, p.m, p.c_column, p.c_row);
+    if (!c) return {};
+    const auto a = stored(p.m, p.k, p.a_row, p.a_depth), b = stored(p.k, p.n, p.b_depth, p.b_column);
+    if (!a || !b) return {};
+    Gemm gemm{.depth = p.k, .swapped = !c->transposed};
+    gemm.ldd = c->ld;
+    if (gemm.swapped) {
+        gemm.rows = p.n;
+        gemm.columns = p.m;
+        gemm.transpose_a = !b->transposed;
+        gemm.transpose_b = !a->transposed;
+    } else {
+        gemm.rows = p.m;
+        gemm.columns = p.n;
+        gemm.transpose_a = a->transposed;
+        gemm.transpose_b = b->transposed;
+    }
+    gemm.lda = gemm.swapped ? b->ld : a->ld;
+    gemm.ldb = gemm.swapped ? a->ld : b->ld;
+    return gemm;
+}
+
+/// The longest batch axis becomes the library's, the others are gone through.
+void plan_batches(const Problem& p, Gemm& gemm) {
+    std::size_t longest = 0;
+    for (std::size_t i = 1; i < static_cast<std::size_t>(p.batch_rank); ++i) {
+        if (p.size[i] > p.size[longest]) longest = i;
+    }
+    std::size_t loops = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(p.batch_rank); ++i) {
+        const std::int64_t a = gemm.swapped ? p.b_batch[i] : p.a_batch[i];
+        const std::int64_t b = gemm.swapped ? p.a_batch[i] : p.b_batch[i];
+        if (i == longest) {
+            gemm.batches = p.size[i];
+            gemm.a_batch = a;
+            gemm.b_batch = b;
+            gemm.d_batch = p.c_batch[i];
+        } else {
+            gemm.loops[loops++] = {p.size[i], a, b, p.c_batch[i]};
+        }
+    }
+}
+
+/// What cuBLASLt's epilogues do: a bias along D's rows, packed, of D's dtype; the GELU that goes by tanh. Only behind a
+/// c without gaps and with more than one row and depth: bias epilogues of some versions were wrong or refused beyond
+/// that. f64 serves gradient checks: there the activation's exactness is to be ours.
+void plan_epilogue(const Problem& p, const Matmul& matmul, Gemm& gemm) {
+    const bool plain = gemm.ldd == gemm.rows && gemm.rows > 1 && gemm.depth > 1 && gemm.operand != Dtype::f64;
+    const bool bias = matmul.has_bias();
+    const bool bias_fits =
+        plain && bias && gemm.swapped && matmul.bias.stride(0) == 1 && p.n > 1 && matmul.bias.dtype == gemm.result;
+    const bool activation_fits = plain && bias == bias_fits && matmul.activation != Activation::gelu_erf;
+    gemm.bias = bias_fits;
+    gemm.bias_remains = bias && !bias_fits;
+    (activation_fits ? gemm.activation : gemm.activation_remains) = matmul.activation;
+}
+
+}  // namespace
+
+std::int64_t Gemm::calls() const {
+    std::int64_t product = 1;
+    for (const Loop& loop : loops) product *= loop.size;
+    return product;
+}
+
+Gemm::Loop Gemm::offsets(std::int64_t index) const {
+    Loop offset;
+    for (const Loop& loop : loops) {
+        const std::int64_t position = index % loop.size;
+        index /= loop.size;
+        offset.a += position * loop.a;
+        offset.b += position * loop.b;
+        offset.d += position * loop.d;
+    }
+    return offset;
+}
+
+std::size_t Gemm::result_bytes() const {
+    const std::int64_t elements = (batches - 1) * d_batch + (columns - 1) * ldd + rows;
+    return static_cast<std::size_t>(elements) * size_of(result);
+}
+
+std::optional<Gemm> plan_gemm(const Problem& p, const Matmul& matmul) {
+    if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches() == 0) return {};
+    if (std::max({p.m, p.n, p.k}) > kMostInt) return {};
+    std::optional<Gemm> gemm = plan_matrices(p);
+    if (!gemm) return {};
+    gemm->operand = matmul.a.dtype;
+    gemm->result = matmul.c.dtype;
+    plan_batches(p, *gemm);
+    if (gemm->batches > kMostInt) return {};
+    plan_epilogue(p, matmul, *gemm);
+    return gemm;
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,61 @@
+#pragma once
+// A matmul as BLAS libraries describe it: column-major matrices with leading dimensions, one strided batch. What
+// decides whether cuBLASLt takes a product, and with which epilogue. Plain C++, so that a rehearsal decides as a GPU
+// does, and tests prove it without one. Internal to kernels/matmul.
+//
+//     const std::optional<Gemm> gemm = plan_gemm(reduce(matmul), matmul);
+//     if (gemm && gemm->remains()) finish(stream, matmul, *gemm);   // after the library's part
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <headroom/kernels/matmul/problem.hpp>
+
+namespace headroom::kernels {
+
+/// D = activation(alpha op(A) op(B) + beta D + bias), where matrices are stored by columns, `ld` elements apart; op(A)
+/// is rows x depth, op(B) depth x columns; the bias has one element per row of D. Sizes and strides in elements.
+struct Gemm {
+    std::int64_t rows = 0, columns = 0, depth = 0;
+    bool swapped = false;  ///< D is the transposed c: A is the matmul's b, and B its a
+    bool transpose_a = false, transpose_b = false;
+    std::int64_t lda = 0, ldb = 0, ldd = 0;
+    std::int64_t batches = 1, a_batch = 0, b_batch = 0, d_batch = 0;
+    Dtype operand = Dtype::f32, result = Dtype::f32;
+
+    // Done by the library; the rest of what the matmul asks for is a kernel's after it.
+    bool bias = false;
+    Activation activation = Activation::none;
+    bool bias_remains = false;
+    Activation activation_remains = Activation::none;
+    bool remains() const { return bias_remains || activation_remains != Activation::none; }
+
+    /// Batch axes that one stride does not reach: as many calls as the product of their sizes.
+    struct Loop {
+        std::int64_t size = 1, a = 0, b = 0, d = 0;
+    };
+    std::array<Loop, Problem::kMaxBatchRank> loops{};
+    std::int64_t calls() const;
+    /// Offsets of call `index`, in elements.
+    Loop offsets(std::int64_t index) const;
+
+    /// What A and B are stored as.
+    std::int64_t a_rows() const { return transpose_a ? depth : rows; }
+    std::int64_t a_columns() const { return transpose_a ? rows : depth; }
+    std::int64_t b_rows() const { return transpose_b ? columns : depth; }
+    std::int64_t b_columns() const { return transpose_b ? depth : columns; }
+    /// Bytes from the first element of D to behind the last one, of one call.
+    std::size_t result_bytes() const;
+};
+
+/// Nothing if cuBLASLt can't be asked: an operand or c has no axis of stride 1, rows overlap (broadcast by strides of
+/// 0), k = 0, an axis above 2^31 - 1. Depends on shapes, strides and dtypes, not on addresses.
+std::optional<Gemm> plan_gemm(const Problem& problem, const Matmul& matmul);
+
+/// Scratch of every product for which there is a plan: cuBLASLt's workspace. NVIDIA recommends 32 MiB from compute
+/// capability 9.0 on and 4 MiB before that (documentation of cublasSetWorkspace). One number for all devices and
+/// products, so that a rehearsal needs to know neither the device nor which algorithm will be chosen.
+inline constexpr std::size_t kGemmWorkspace = std::size_t{32} << 20;
+
+}  // namespace headroom::kernels
