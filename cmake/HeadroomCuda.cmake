@@ -108,7 +108,7 @@ function(headroom_device_code target folder)
     endif()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
     set(exact ${sources})
-    list(FILTER exact INCLUDE REGEX "/(random|dropout)/")
+    list(FILTER exact INCLUDE REGEX "/(random|dropout|step_control)/")
     if(HEADROOM_CUDA_EMULATED)
         set(flags -O1 -g1 -Wno-unknown-pragmas)  # reports of sanitizers name lines; pragmas are nvcc's
         set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")  # CMake says -x c++

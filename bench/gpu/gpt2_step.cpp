@@ -1,0 +1,161 @@
+// Training steps of GPT-2 (124M by default) on random tokens, on a GPU: tokens per second and peak memory, beside what
+// a rehearsal predicted. With --device dry only the prediction, on any machine. One JSON object on standard output.
+//   gpt2_step --dtype bf16 --batch 64 --steps 20
+#include <chrono>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/window.hpp>
+
+namespace {
+
+using namespace headroom;
+
+struct Flags {
+    std::string device = "cuda", dtype = "bf16", recompute = "none";
+    std::int64_t batch = 8, accumulate = 1, time = 1024, layers = 12, heads = 12, width = 768, vocabulary = 50304;
+    std::int64_t warmup = 5, steps = 20;
+    double memory = 141e9;  // of the GPU that is rehearsed
+};
+
+std::optional<Dtype> autocast_dtype(const std::string& dtype) {
+    if (dtype == "bf16") return Dtype::bf16;
+    if (dtype == "f16") return Dtype::f16;
+    return std::nullopt;
+}
+
+/// One training, on a real context or in a rehearsal.
+class Training {
+  public:
+    Training(Context& context, const Flags& flags)
+        : context_(context),
+          flags_(flags),
+          parameters_(context),
+          model_(At(parameters_), {.vocabulary = flags.vocabulary,
+                                   .block = flags.time,
+                                   .layers = flags.layers,
+                                   .heads = flags.heads,
+                                   .width = flags.width}),
+          optimizer_(parameters_, {.weight_decay = 0.1}),
+          window_(parameters_, optimizer_,
+                  {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}) {
+        if (flags.recompute == "blocks") context.policy("blocks.*", recompute_all());
+        if (flags.recompute == "cheap") context.policy("blocks.*", recompute_cheap());
+        std::mt19937_64 random(1);
+        std::uniform_int_distribution<std::int32_t> token(0, static_cast<std::int32_t>(flags.vocabulary - 1));
+        for (std::vector<std::int32_t>* values : {&inputs_, &targets_}) {
+            for (std::int64_t i = 0; i < flags.batch * flags.time; ++i) values->push_back(token(random));
+        }
+    }
+
+    void step() {
+        for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
+            window_.accumulate([&] {
+                const Shape shape{flags_.batch, flags_.time};
+                const Tensor inputs = context_.from_host(inputs_, shape);
+                const Tensor targets = context_.from_host(targets_, shape);
+                Autocast autocast(context_, autocast_dtype(flags_.dtype));
+                return MicroBatch{model_.loss(inputs, targets), static_cast<double>(inputs_.size())};
+            });
+        }
+        window_.step(1e-4);
+    }
+    StepResult result() const { return window_.result(); }
+    std::int64_t parameters() const { return parameters_.count(); }
+
+  private:
+    Context& context_;
+    Flags flags_;
+    Parameters parameters_;
+    Gpt model_;
+    AdamW optimizer_;
+    Window window_;
+    std::vector<std::int32_t> inputs_, targets_;
+};
+
+struct Peaks {
+    std::size_t allocated = 0, reserved = 0;
+};
+
+Peaks peaks(Context& context) {
+    const MemoryStatistics statistics = context.memory().statistics();
+    return {statistics.peak_allocated, statistics.peak_reserved};
+}
+
+Peaks rehearse(const Profile& profile, const Flags& flags) {
+    Context context = Context::dry(profile);
+    Training training(context, flags);
+    for (int i = 0; i < 2; ++i) training.step();
+    return peaks(context);
+}
+
+void run(const Flags& flags) {
+    if (flags.device == "dry") {
+        const Peaks predicted = rehearse(Profile::gpu(static_cast<std::size_t>(flags.memory)), flags);
+        fmt::print("{{\"dtype\": \"{}\", \"batch\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
+                   flags.dtype, flags.batch, predicted.allocated, predicted.reserved);
+        return;
+    }
+    Context context = Context::cuda();
+    const Peaks predicted = rehearse(context.profile(), flags);
+    Training training(context, flags);
+    for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
+    const double first_loss = training.result().loss;
+    const std::int64_t waits = context.gpu()->host_waits();
+    context.gpu()->synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    for (std::int64_t i = 0; i < flags.steps; ++i) training.step();
+    const std::int64_t waited = context.gpu()->host_waits() - waits - 1;
+    context.gpu()->synchronize();
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double tokens = static_cast<double>(flags.steps * flags.accumulate * flags.batch * flags.time);
+    const Peaks measured = peaks(context);
+    fmt::print(
+        "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
+        "\"recompute\": \"{}\", \"parameters\": {}, \"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
+        "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"peak_allocated\": {}, "
+        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
+        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, training.parameters(),
+        tokens / seconds, 1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
+        measured.allocated, measured.reserved, predicted.allocated, predicted.reserved);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Flags flags;
+    CLI::App app("Times training steps of GPT-2 on random tokens.", "gpt2_step");
+    app.add_option("--device", flags.device)->check(CLI::IsMember({"cuda", "dry"}))->capture_default_str();
+    app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
+    app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
+    app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
+    for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
+                                      {"--accumulate", &flags.accumulate},
+                                      {"--time", &flags.time},
+                                      {"--layers", &flags.layers},
+                                      {"--heads", &flags.heads},
+                                      {"--width", &flags.width},
+                                      {"--vocabulary", &flags.vocabulary},
+                                      {"--warmup", &flags.warmup},
+                                      {"--steps", &flags.steps}}) {
+        app.add_option(name, *value)->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))->capture_default_str();
+    }
+    CLI11_PARSE(app, argc, argv);
+    try {
+        run(flags);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "gpt2_step: {}\n", error.what());
+        return 1;
+    }
+    return 0;
+}
