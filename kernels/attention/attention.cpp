@@ -214,6 +214,7 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
 }  // namespace
 
 std::size_t attention_scratch(Stream& stream, const Attention& attention) {
+    if (on_cuda(stream)) return 0;
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
     const std::size_t bytes = attention.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
                                                               : Workspace<float>::elements(g) * sizeof(float);

@@ -30,11 +30,14 @@ struct Attention {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention`: linear in S, per thread. Depends on shapes, dtypes and threads only.
+/// Bytes of scratch for `attention`: linear in S, per thread; none for CUDA. Depends on shapes, dtypes and threads
+/// only.
 std::size_t attention_scratch(Stream& stream, const Attention& attention);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
+/// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32.
+void attention(CudaStream& stream, const Attention& attention, std::byte* scratch);
 
 /// dq = beta_q * dq + ..., likewise dk and dv, given what `Attention` read and wrote and the gradient `dy` [B, T, H, D]
 /// of its output. Gradients have the shapes of q, k, v, may be strided, and have their operand's dtype or f32; one
@@ -58,10 +61,14 @@ struct AttentionGradient {
 };
 
 /// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
-/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0.
+/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. For
+/// CUDA one number for each query of each head.
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch);
+/// f16 and bf16 with D <= 128: on tensor cores, probabilities and the gradient of scores rounded to the operands'
+/// dtype.
+void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
 
 }  // namespace headroom::kernels

@@ -1,5 +1,5 @@
 #pragma once
-// What attention's forward and gradient share: geometry, dense copies of one head's rows, and products of blocks that
+// What attention's forward and gradient share: dense copies of one head's rows, and products of blocks that
 // leave out what the causal mask hides. Internal to kernels/attention.
 //
 //     const Geometry g = geometry_of(q, k, causal);
@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <headroom/kernels/attention/geometry.hpp>
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/matmul/pack.hpp>
 #include <headroom/kernels/matmul/tile.hpp>
@@ -16,30 +17,8 @@
 
 namespace headroom::kernels {
 
-/// Queries and keys per block: the blocks of scores, keys and values that a product needs share the nearest caches.
+/// Queries per block: the blocks of scores, keys and values that a product needs share the nearest caches.
 inline constexpr std::int64_t kQueryBlock = 64;
-inline constexpr std::int64_t kKeyBlock = 64;
-
-struct Geometry {
-    std::int64_t batch, queries, keys, heads, key_heads, width;
-    bool causal;
-
-    std::int64_t group() const { return heads / key_heads; }
-    /// Keys that query i sees: those before this number.
-    std::int64_t visible(std::int64_t i) const {
-        return causal ? std::clamp<std::int64_t>(i + 1 + keys - queries, 0, keys) : keys;
-    }
-    /// The first query that sees key j.
-    std::int64_t first_seeing(std::int64_t j) const {
-        return causal ? std::clamp<std::int64_t>(j - (keys - queries), 0, queries) : 0;
-    }
-    /// Keys, rounded up to whole blocks.
-    std::int64_t padded_keys() const { return (keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock; }
-};
-
-inline Geometry geometry_of(const View& q, const View& k, bool causal) {
-    return {q.size(0), q.size(1), k.size(1), q.size(2), k.size(2), q.size(3), causal};
-}
 
 /// Address of x[batch, position, head, 0].
 inline std::byte* row_of(const View& x, std::int64_t batch, std::int64_t position, std::int64_t head) {

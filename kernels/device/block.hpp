@@ -251,7 +251,8 @@ class Block {
     // --- Tensor cores: a warp multiplies 16 x 16 tiles of f16 or bf16 and accumulates in f32, through nvcuda::wmma.
     // All 32 lanes call with the same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from
     // one row, or column, to the next) a multiple of 16 bytes. Which lane holds which element is the device's own, so
-    // only `Accumulator::transform`, the same for all elements, computes on fragments. The order of the 16 terms, too.
+    // only functions that are the same for all elements compute on fragments: `Accumulator::transform`, and `combine`
+    // with another accumulator, whose elements stand in the same places. The order of the 16 terms is the device's, too.
     //
     //     Tile<Operand::a, f16> a;  Tile<Operand::b, f16, Layout::column> b;  Accumulator sum;
     //     block.fill(sum, 0.0f);

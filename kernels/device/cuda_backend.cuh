@@ -34,6 +34,12 @@ struct Accumulator {
 #pragma unroll
         for (int i = 0; i < fragment.num_elements; ++i) fragment.x[i] = function(fragment.x[i]);
     }
+    template <class Function>
+    HEADROOM_DEVICE void combine(const Accumulator& other, Function function) {
+#pragma unroll
+        for (int i = 0; i < fragment.num_elements; ++i)
+            fragment.x[i] = function(fragment.x[i], other.fragment.x[i]);
+    }
 };
 
 template <class T>

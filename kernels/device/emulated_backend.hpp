@@ -29,6 +29,10 @@ struct Accumulator {
     void transform(Function function) {
         for (float& x : at) x = function(x);
     }
+    template <class Function>
+    void combine(const Accumulator& other, Function function) {
+        for (int i = 0; i < 8; ++i) at[i] = function(at[i], other.at[i]);
+    }
 };
 
 class Native {

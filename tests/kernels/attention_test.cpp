@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/tests/kernels/test_array.hpp>
+#include <headroom/tests/kernels/attention_trial.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -15,16 +15,7 @@ using test::kLayouts;
 using test::Layout;
 using test::TestArray;
 
-struct Case {
-    std::int64_t batch, queries, keys, heads, key_heads, width;
-    bool causal;
-};
-
-std::string text(const Case& c, Dtype dtype) {
-    return std::string(name(dtype)) + " B " + std::to_string(c.batch) + " T " + std::to_string(c.queries) + " S " +
-           std::to_string(c.keys) + " H " + std::to_string(c.heads) + " G " + std::to_string(c.key_heads) + " D " +
-           std::to_string(c.width) + (c.causal ? " causal" : " full");
-}
+using Case = test::AttentionCase;
 
 /// One position; rests against blocks of keys (64), of queries (24, 32) and vectors; several blocks; grouped heads;
 /// a key-value cache; fewer keys than queries, so that some see none; no keys.
@@ -35,31 +26,9 @@ const Case kCases[] = {
     {2, 25, 64, 3, 3, 64, false}, {1, 9, 0, 2, 1, 4, false},     {1, 3, 3, 1, 1, 130, true},
 };
 
-/// Everything that one attention reads and writes.
-struct Trial {
-    Case shape;
-    TestArray q, k, v, o, lse, dy, dq, dk, dv;
-    double scale;
+struct Trial : test::AttentionTrial {
+    using AttentionTrial::AttentionTrial;
 
-    Trial(const Case& c, Dtype dtype, Layout layout, std::mt19937_64& random, Dtype gradients)
-        : shape(c),
-          q(dtype, {c.batch, c.queries, c.heads, c.width}, layout),
-          k(dtype, {c.batch, c.keys, c.key_heads, c.width}, layout),
-          v(dtype, {c.batch, c.keys, c.key_heads, c.width}, layout),
-          o(dtype, q.view().shape, layout),
-          lse(test::compute_dtype(dtype), {c.batch, c.heads, c.queries}),
-          dy(dtype, q.view().shape, layout),
-          dq(gradients, q.view().shape, layout),
-          dk(gradients, k.view().shape, layout),
-          dv(gradients, k.view().shape, layout),
-          scale(1 / std::sqrt(static_cast<double>(c.width))) {
-        for (TestArray* x : {&q, &k, &v, &dy}) x->fill(random);
-    }
-
-    Attention forward() const { return {q, k, v, o, lse, shape.causal, scale}; }
-    AttentionGradient gradient(float beta = 0) const {
-        return {q, k, v, o, lse, dy, dq, dk, dv, beta, beta, beta, shape.causal, scale};
-    }
     void run(int threads, float beta = 0) const {
         StreamState state;
         CpuStream stream{threads, &state};
@@ -81,110 +50,6 @@ struct Trial {
     }
 };
 
-/// Results in f64, and beside each the sum of the magnitudes of its terms, which bounds what rounding can do to it.
-struct Reference {
-    std::vector<double> o, lse, dq, dk, dv, o_size, dq_size, dk_size, dv_size;
-    double largest_score = 0;
-};
-
-Reference reference(const Trial& t) {
-    const Case& c = t.shape;
-    const std::vector<double> q = t.q.values(), k = t.k.values(), v = t.v.values(), dy = t.dy.values();
-    Reference r;
-    for (auto* x : {&r.o, &r.dq, &r.o_size, &r.dq_size}) x->assign(q.size(), 0);
-    for (auto* x : {&r.dk, &r.dv, &r.dk_size, &r.dv_size}) x->assign(k.size(), 0);
-    r.lse.assign(static_cast<std::size_t>(c.batch * c.heads * c.queries), -std::numeric_limits<double>::infinity());
-    const std::int64_t d = c.width;
-    for (std::int64_t row = 0; row < c.batch * c.queries * c.heads; ++row) {
-        const std::int64_t head = row % c.heads, query = row / c.heads % c.queries, batch = row / c.heads / c.queries;
-        const std::int64_t seen =
-            c.causal ? std::clamp<std::int64_t>(query + 1 + c.keys - c.queries, 0, c.keys) : c.keys;
-        const auto key_at = [&](std::int64_t j) {
-            return ((batch * c.keys + j) * c.key_heads + head / (c.heads / c.key_heads)) * d;
-        };
-        const auto dot = [d](const std::vector<double>& x, std::int64_t i, const std::vector<double>& y,
-                             std::int64_t j) {
-            double sum = 0;
-            for (std::int64_t l = 0; l < d; ++l) sum += x[i + l] * y[j + l];
-            return sum;
-        };
-        if (seen == 0) continue;
-        std::vector<double> p(seen);
-        double sum = 0;
-        for (std::int64_t j = 0; j < seen; ++j) {
-            p[j] = std::exp(t.scale * dot(q, row * d, k, key_at(j)));  // small numbers: no maximum needed
-            sum += p[j];
-            r.largest_score = std::max(r.largest_score, std::abs(std::log(p[j])));
-        }
-        r.lse[(batch * c.heads + head) * c.queries + query] = std::log(sum);
-        for (std::int64_t j = 0; j < seen; ++j) {
-            p[j] /= sum;
-            for (std::int64_t l = 0; l < d; ++l) {
-                r.o[row * d + l] += p[j] * v[key_at(j) + l];
-                r.o_size[row * d + l] += p[j] * std::abs(v[key_at(j) + l]);
-            }
-        }
-        double delta = 0, delta_size = 0;
-        for (std::int64_t l = 0; l < d; ++l) {
-            delta += dy[row * d + l] * r.o[row * d + l];
-            delta_size += std::abs(dy[row * d + l]) * r.o_size[row * d + l];
-        }
-        for (std::int64_t j = 0; j < seen; ++j) {
-            double size = delta_size;
-            for (std::int64_t l = 0; l < d; ++l) size += std::abs(dy[row * d + l] * v[key_at(j) + l]);
-            const double ds = t.scale * p[j] * (dot(dy, row * d, v, key_at(j)) - delta);
-            for (std::int64_t l = 0; l < d; ++l) {
-                const std::int64_t at = key_at(j) + l;
-                r.dv[at] += p[j] * dy[row * d + l];
-                r.dv_size[at] += p[j] * std::abs(dy[row * d + l]);
-                r.dq[row * d + l] += ds * k[at];
-                r.dq_size[row * d + l] += t.scale * p[j] * size * std::abs(k[at]);
-                r.dk[at] += ds * q[row * d + l];
-                r.dk_size[at] += t.scale * p[j] * size * std::abs(q[row * d + l]);
-            }
-        }
-    }
-    return r;
-}
-
-/// Scores are sums of D products, each at most `largest` or so in magnitude: their error, (D + 4) epsilon times the sum
-/// of magnitudes (at most sqrt(D) times larger), goes through exp as a relative error of each probability. Sums over up
-/// to max(T, S) terms add their own. o was rounded to its dtype before the gradient read it.
-double relative_error(const Trial& t, const Reference& r, Dtype dtype) {
-    const auto& c = t.shape;
-    const double d = static_cast<double>(c.width);
-    const double length = static_cast<double>(std::max(c.queries * (c.heads / c.key_heads), c.keys));
-    const double eps = epsilon(test::compute_dtype(dtype));
-    return eps * ((d + 4) * (1 + r.largest_score * std::sqrt(d)) + length + 16) + (is_half(dtype) ? epsilon(dtype) : 0);
-}
-
-void expect_near(const char* what, const TestArray& actual, const std::vector<double>& expected,
-                 const std::vector<double>& size, double relative, double before) {
-    const double eps = epsilon(actual.view().dtype);
-    for (std::int64_t i = 0; i < actual.elements(); ++i) {
-        const double floor = actual.view().dtype == Dtype::f16 ? 0x1p-24 : 0;
-        const double bound = relative * size[i] + eps * (std::abs(expected[i] + before) + std::abs(before)) + floor;
-        ASSERT_NEAR(actual.get(i), expected[i] + before, bound) << what << " element " << i;
-    }
-}
-
-void expect_matches(const Trial& t, Dtype dtype, double before = 0) {
-    const Reference r = reference(t);
-    const double relative = relative_error(t, r, dtype);
-    expect_near("o", t.o, r.o, r.o_size, relative, 0);
-    for (std::int64_t i = 0; i < t.lse.elements(); ++i) {
-        if (std::isinf(r.lse[i])) {
-            ASSERT_EQ(t.lse.get(i), r.lse[i]);
-        } else {
-            ASSERT_NEAR(t.lse.get(i), r.lse[i], relative + epsilon(t.lse.view().dtype) * std::abs(r.lse[i]));
-        }
-    }
-    expect_near("dq", t.dq, r.dq, r.dq_size, relative, before);
-    expect_near("dk", t.dk, r.dk, r.dk_size, relative, before);
-    expect_near("dv", t.dv, r.dv, r.dv_size, relative, before);
-    for (const TestArray* x : {&t.o, &t.dq, &t.dk, &t.dv}) EXPECT_TRUE(x->gaps_untouched());
-}
-
 TEST(Attention, MatchesF64ForAnyDtypeShapeAndStrides) {
     std::mt19937_64 random(1);
     for (const Case& c : kCases) {
@@ -193,7 +58,7 @@ TEST(Attention, MatchesF64ForAnyDtypeShapeAndStrides) {
                 SCOPED_TRACE(text(c, dtype) + " layout " + std::to_string(static_cast<int>(layout)));
                 const Trial trial(c, dtype, layout, random, dtype);
                 trial.run(2);  // outputs and gradients were NaN: nothing of them may have been read
-                expect_matches(trial, dtype);
+                expect_matches(trial);
                 if (HasFatalFailure() || HasNonfatalFailure()) return;
             }
         }
@@ -210,7 +75,7 @@ TEST(Attention, AccumulatesGradientsAlsoInF32ForHalves) {
         }
         SCOPED_TRACE(text(c, dtype));
         trial.run(2, 1);
-        expect_matches(trial, dtype, 0.5);
+        expect_matches(trial, 0.5);
     }
 }
 

@@ -207,10 +207,13 @@ TEST_F(BlockTest, TilesMultiplyInAllLayouts) {
         block.load_tile(tile_b, b.data(), 16);
         block.multiply_add(sum, tile_a, tile_b);
         sum.transform([](float x) { return 2 * x; });
+        Accumulator before;
+        block.load_tile(before, c.data(), 20);
+        sum.combine(before, [](float x, float y) { return x - 3 * y; });
         block.store_tile(c.data(), sum, 20);
     };
     for (const bool columns : {false, true}) {
-        std::fill(c.begin(), c.end(), 1.0f);
+        for (int i = 0; i < 16 * 20; ++i) c[i] = static_cast<float>(i);
         run(
             [&](Block& block) {
                 if (columns)
@@ -221,12 +224,13 @@ TEST_F(BlockTest, TilesMultiplyInAllLayouts) {
             {.threads = 32});
         for (int row = 0; row < 16; ++row) {
             for (int column = 0; column < 16; ++column) {
-                float sum = 1;
+                const auto before = static_cast<float>(row * 20 + column);
+                float sum = before;
                 for (int k = 0; k < 16; ++k)
                     sum += to_float(a[row * 24 + k]) * to_float(b[columns ? column * 16 + k : k * 16 + column]);
-                ASSERT_EQ(c[row * 20 + column], 2 * sum) << row << ' ' << column;  // small integers: exact
+                ASSERT_EQ(c[row * 20 + column], 2 * sum - 3 * before) << row << ' ' << column;  // small integers: exact
             }
-            ASSERT_EQ(c[row * 20 + 16], 1.0f);
+            ASSERT_EQ(c[row * 20 + 16], static_cast<float>(row * 20 + 16));
         }
     }
 }

@@ -1,0 +1,15 @@
+#include <headroom/kernels/attention/paths.hpp>
+
+namespace headroom::kernels {
+
+void attention(CudaStream& stream, const Attention& attention, std::byte*) {
+    const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
+    if (g.batch * g.heads * g.queries == 0) return;
+    if (fits_tensor_cores(g, attention.q.dtype)) {
+        attention_on_tensor_cores(stream, attention);
+    } else {
+        attention_plain(stream, attention);
+    }
+}
+
+}  // namespace headroom::kernels

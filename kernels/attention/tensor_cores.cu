@@ -1,0 +1,157 @@
+#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/tensor_cores.cuh>
+
+namespace headroom::kernels {
+
+namespace {
+
+using namespace attention_device;
+
+// Each warp: scores of its 16 queries to the stage; there, two lanes for each row turn them into probabilities, rounded
+// to T, and find by what earlier sums must shrink; that factor comes back as a fragment of its own, equal along rows.
+template <class T, int kWidth>
+struct Forward {
+    static constexpr unsigned kMaxThreads = kTensorThreads;
+    static constexpr int kTiles = kWidth / kTile;
+
+    Geometry g;
+    HeadView q, k, v, o;
+    SumView<float> lse;
+    float scale;  // times log2(e)
+
+    static std::size_t shared_bytes() {
+        return 3 * shared_size<T>(kTileSize<kWidth>) + shared_size<float>(kTensorWarps * kStageSize) +
+               shared_size<T>(kTensorWarps * kStageSize);
+    }
+
+    /// What a lane knows of its row; `sum` is over its own half of the keys.
+    struct Running {
+        float maximum = -INFINITY, sum = 0.0f;
+    };
+
+    HEADROOM_DEVICE void operator()(Block& block) const {
+        const Shared<T> queries = block.shared<T>(kTileSize<kWidth>), keys = block.shared<T>(kTileSize<kWidth>),
+                        values = block.shared<T>(kTileSize<kWidth>);
+        const int warp = static_cast<int>(block.warp());
+        const Shared<float> stage = block.shared<float>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
+        const Shared<T> probabilities = block.shared<T>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
+        const HeadBlock at = block_from_the_end(block, g.queries, kRows, g.heads);
+        const std::int64_t key_head = at.head / g.group(), first = at.first + warp * kTile;
+        const std::int64_t row = first + block.lane() / 2;
+        const int width = static_cast<int>(g.width);
+        load_rows<T, kWidth>(block, q, q.row(at.batch, 0, at.head), at.first, g.queries, width, queries);
+
+        Accumulator sums[kTiles];
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i) block.fill(sums[i], 0.0f);
+        Running running;
+        const std::int64_t end = g.visible(last(at.first + kRows)), warp_end = g.visible(last(first + kTile));
+        for (std::int64_t key = 0; key < end; key += kRows) {
+            block.sync();  // all have done with the keys and values before
+            load_rows<T, kWidth>(block, k, k.row(at.batch, 0, key_head), key, g.keys, width, keys);
+            load_rows<T, kWidth>(block, v, v.row(at.batch, 0, key_head), key, g.keys, width, values);
+            block.sync();
+            if (key >= warp_end) continue;
+            Accumulator scores[kRows / kTile];
+            multiply_rows<T, kWidth>(block, queries, warp * kTile, keys, 0, scores);
+#pragma unroll
+            for (int i = 0; i < kRows / kTile; ++i) block.store_tile(stage, i * kTile, scores[i], kStageStride);
+            block.warp_sync();
+            const float correction =
+                softmax(block, stage, probabilities, row < g.queries ? g.visible(row) - key : 0, running);
+            block.warp_sync();
+            shrink(block, stage, correction, sums);
+            Tile<Operand::a, T> weights;
+#pragma unroll
+            for (int i = 0; i < kRows / kTile; ++i) {
+                block.load_tile(weights, probabilities, i * kTile, kStageStride);
+                add_rows<T, kWidth>(block, weights, values, i * kTile, sums);
+            }
+            block.warp_sync();  // before the stage is written again
+        }
+        const float sum = running.sum + block.shuffle_xor(kFullWarp, running.sum, 1);
+        write_rows<T, kWidth>(block, sums, stage, o, o.row(at.batch, 0, at.head), first, g.queries, width,
+                              sum == 0.0f ? 0.0f : 1.0f / sum, 0.0f);
+        if (lse.data != nullptr && block.lane() % 2 == 0 && row < g.queries)
+            lse.at(at.batch, at.head, row) = (running.maximum + std::log2(sum)) * static_cast<float>(1 / kLog2E);
+    }
+
+  private:
+    /// The last query before `end`.
+    HEADROOM_DEVICE std::int64_t last(std::int64_t end) const { return (end < g.queries ? end : g.queries) - 1; }
+
+    /// The lane's half of a row of 64 scores, of which `seen` are visible: probabilities before division by their sum.
+    /// Gives the factor for what was summed before.
+    HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, std::int64_t seen,
+                                  Running& running) const {
+        constexpr int kSteps = kRows / 8;  // a lane takes each second group of four
+        const int row = static_cast<int>(block.lane()) / 2, begin = block.lane() % 2 * 4;
+        float scores[kRows / 2];
+        float maximum = running.maximum;
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) {
+            const Vector<float, 4> found = block.load<4>(stage, row * kStageStride + i * 8 + begin);
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const float score = i * 8 + begin + j < seen ? scale * found[j] : -INFINITY;
+                scores[i * 4 + j] = score;
+                maximum = Max()(maximum, score);
+            }
+        }
+        maximum = Max()(maximum, block.shuffle_xor(kFullWarp, maximum, 1));
+        const float shift = maximum == -INFINITY ? 0.0f : maximum;  // saw no key so far
+        const float correction = std::exp2(running.maximum - shift);
+        float sum = 0.0f;
+#pragma unroll
+        for (int i = 0; i < kSteps; ++i) {
+            Vector<T, 4> rounded_ones;
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const float probability = std::exp2(scores[i * 4 + j] - shift);
+                sum += probability;
+                rounded_ones[j] = rounded<T>(probability);
+            }
+            block.store(probabilities, row * kStageStride + i * 8 + begin, rounded_ones);
+        }
+        running.sum = running.sum * correction + sum;
+        running.maximum = maximum;
+        return correction;
+    }
+
+    /// sums *= each row's factor.
+    HEADROOM_DEVICE void shrink(Block& block, Shared<float> stage, float factor, Accumulator (&sums)[kTiles]) const {
+        if (block.all(kFullWarp, factor == 1.0f)) return;
+        const int row = static_cast<int>(block.lane()) / 2, begin = block.lane() % 2 * 8;
+        const Vector<float, 4> four{{factor, factor, factor, factor}};
+        block.store(stage, row * kStageStride + begin, four);
+        block.store(stage, row * kStageStride + begin + 4, four);
+        block.warp_sync();
+        Accumulator factors;
+        block.load_tile(factors, stage, 0, kStageStride);
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i) sums[i].combine(factors, [](float x, float y) { return x * y; });
+    }
+};
+
+}  // namespace
+
+void attention_on_tensor_cores(CudaStream& stream, const Attention& attention) {
+    const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
+    dispatch_tensor_cores(attention.q.dtype, g.width, [&]<class T, int kWidth>() {
+        using Kernel = Forward<T, kWidth>;
+        const Kernel kernel{g,
+                            HeadView(attention.q),
+                            HeadView(attention.k),
+                            HeadView(attention.v),
+                            HeadView(attention.o),
+                            SumView<float>(attention.lse),
+                            static_cast<float>(attention.scale * kLog2E)};
+        launch(stream,
+               {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
+                .threads = kTensorThreads,
+                .shared_bytes = Kernel::shared_bytes()},
+               kernel);
+    });
+}
+
+}  // namespace headroom::kernels
