@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include <headroom/kernels/gather/sort_plan.hpp>
 #include <headroom/kernels/indices.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -86,7 +87,8 @@ void embedding(CpuStream& stream, const View& table, const View& ids, const View
     });
 }
 
-std::size_t embedding_backward_scratch(Stream&, const View& ids, const View& dtable) {
+std::size_t embedding_backward_scratch(Stream& stream, const View& ids, const View& dtable) {
+    if (on_cuda(stream)) return SelectPlan(0, ids, dtable).bytes();
     return static_cast<std::size_t>(dtable.shape[0] + 2 + ids.elements()) * sizeof(std::int32_t);
 }
 

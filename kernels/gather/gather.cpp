@@ -1,6 +1,7 @@
 #include <headroom/kernels/gather/gather.hpp>
 
 #include <headroom/kernels/gather/lines.hpp>
+#include <headroom/kernels/gather/scatter_plan.hpp>
 #include <headroom/kernels/indices.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -86,10 +87,26 @@ void gather_checked(CpuStream& stream, const View& x, int axis, const View& inde
     });
 }
 
-void scatter_checked(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta) {
-    if (y.elements() == 0) return;
-    scale(stream, y, beta);
-    if (index.elements() == 0) return;
+/// to = from, of the same shape: both have to and from which a row can be converted.
+void convert(CpuStream& stream, const View& from, const View& to) {
+    const Rows in(from), out(to);
+    parallel_for(stream, out.count(), to.elements(), [&](std::int64_t row) {
+        float values[kChunk];
+        for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
+            const float* source = in.read(row, begin, count, values);
+            store(source, count, out.at(row, begin), to.dtype, out.stride());
+        });
+    });
+}
+
+/// True if several numbers may land on one element of a half array: then they are summed in f32, in scratch.
+bool sums_apart(const View& y, std::int64_t indices) { return is_half(y.dtype) && indices > 1; }
+
+std::size_t scratch_apart(const View& y, std::int64_t indices) {
+    return sums_apart(y, indices) ? static_cast<std::size_t>(y.elements()) * sizeof(float) : 0;
+}
+
+void add_along_lines(CpuStream& stream, int axis, const View& index, const View& source, const View& y) {
     const Indices indices(index);
     const GatherLines lines(y, axis, index, source);
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
@@ -111,6 +128,18 @@ void scatter_checked(CpuStream& stream, int axis, const View& index, const View&
     });
 }
 
+void scatter_checked(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                     std::byte* scratch) {
+    if (y.elements() == 0) return;
+    scale(stream, y, beta);
+    if (index.elements() == 0) return;
+    if (!sums_apart(y, index.shape[axis])) return add_along_lines(stream, axis, index, source, y);
+    const View sums = contiguous_view(scratch, Dtype::f32, y.shape);
+    convert(stream, y, sums);
+    add_along_lines(stream, axis, index, source, sums);
+    convert(stream, sums, y);
+}
+
 }  // namespace
 
 void gather(CpuStream& stream, const View& x, int axis, const View& index, const View& y) {
@@ -118,9 +147,14 @@ void gather(CpuStream& stream, const View& x, int axis, const View& index, const
     gather_checked(stream, x, axis, index, y);
 }
 
-void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta) {
+void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                 std::byte* scratch) {
     Indices(index).check("scatter_add: index", y.shape[axis]);
-    scatter_checked(stream, axis, index, source, y, beta);
+    scatter_checked(stream, axis, index, source, y, beta, scratch);
+}
+
+std::size_t scatter_add_scratch(Stream& stream, int axis, const View& index, const View& y) {
+    return on_cuda(stream) ? ScatterPlan(axis, index, y).bytes() : scratch_apart(y, index.shape[axis]);
 }
 
 void index_select(CpuStream& stream, const View& x, int axis, const View& index, const View& y) {
@@ -128,9 +162,14 @@ void index_select(CpuStream& stream, const View& x, int axis, const View& index,
     gather_checked(stream, x, axis, spread(index, axis, y.shape), y);
 }
 
-void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta) {
+void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
+                           std::byte* scratch) {
     Indices(index).check("index_select: index", dx.shape[axis]);
-    scatter_checked(stream, axis, spread(index, axis, dy.shape), dy, dx, beta);
+    scatter_checked(stream, axis, spread(index, axis, dy.shape), dy, dx, beta, scratch);
+}
+
+std::size_t index_select_backward_scratch(Stream& stream, int axis, const View& index, const View& dx) {
+    return on_cuda(stream) ? SelectPlan(axis, index, dx).bytes() : scratch_apart(dx, index.elements());
 }
 
 }  // namespace headroom::kernels

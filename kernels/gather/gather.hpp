@@ -3,14 +3,17 @@
 // gradient is faster.
 //
 //     gather(stream, x, 1, index, y);                     // y[i][j][k] = x[i][index[i][j][k]][k]
-//     scatter_add(stream, 1, index, dy, dx, 0);           // its gradient
+//     scatter_add(stream, 1, index, dy, dx, 0, scratch);  // its gradient
 //     index_select(stream, x, 0, index, y);               // y[i][j] = x[index[i]][j]
-//     index_select_backward(stream, 0, index, dy, dx, 1);
+//     index_select_backward(stream, 0, index, dy, dx, 1, scratch);
 //
 // Indices are i32 or i64 with any strides; one outside of the axis throws ShapeError with its value and position,
-// before anything is written. Semantics are PyTorch's, except that a negative index is an error here, too. Sums that
-// land on one element are added in the order of the indices: the same bits for any number of threads; with a half
-// destination every addition rounds.
+// before anything is written; on a GPU it is noted for whoever waits next. Semantics are PyTorch's, except that a
+// negative index is an error here, too. What lands on one element is added in the order of the indices, on a GPU in
+// parts that follow from the shapes and the indices, in f32 (f64 for an f64 destination), and rounded once: the same
+// bits each time, for any number of threads.
+#include <cstddef>
+
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
 
@@ -19,16 +22,34 @@ namespace headroom::kernels {
 /// y = x with the position along `axis` replaced by index's element. `index` and y have the same shape; it may be
 /// smaller than x along the other axes. Any dtype, the same for x and y.
 void gather(CpuStream& stream, const View& x, int axis, const View& index, const View& y);
+void gather(CudaStream& stream, const View& x, int axis, const View& index, const View& y);
 
 /// y = beta * y, then y[.., index[..], ..] += source[..]: a scatter with addition (beta 1), and the gradient of
 /// `gather`. `index` has the shape of `source`, or is smaller (then only that part of source is read). Floating dtypes,
-/// which may differ; y's strides reach each element once.
-void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta);
+/// which may differ; y's strides reach each element once. beta * y is rounded before sums are added. On a GPU, a line
+/// of y along `axis` and one of the index have less than 2^31 elements.
+void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                 std::byte* scratch);
+void scatter_add(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                 std::byte* scratch);
+
+/// Bytes of scratch that `scatter_add` needs. CPU: sums in f32, as many as a half y has elements, where several may
+/// land on one. GPU: sorted positions, for lines of more than 256 indices.
+std::size_t scatter_add_scratch(Stream& stream, int axis, const View& index, const View& y);
 
 /// y = slices of x along `axis`, in the order of `index` (rank 1). Any dtype, the same for x and y.
 void index_select(CpuStream& stream, const View& x, int axis, const View& index, const View& y);
+void index_select(CudaStream& stream, const View& x, int axis, const View& index, const View& y);
 
-/// dx = beta * dx, then dx[slice index[i]] += dy[slice i]. Floating dtypes, which may differ.
-void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta);
+/// dx = beta * dx, then dx[slice index[i]] += dy[slice i]. Floating dtypes, which may differ. beta * dx is rounded
+/// before sums are added. On a GPU, index and axis have less than 2^31 elements.
+void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
+                           std::byte* scratch);
+void index_select_backward(CudaStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
+                           std::byte* scratch);
+
+/// Bytes of scratch that `index_select_backward` needs. CPU: as scatter_add. GPU: sorted positions, and sums of slices
+/// that have many of them.
+std::size_t index_select_backward_scratch(Stream& stream, int axis, const View& index, const View& dx);
 
 }  // namespace headroom::kernels

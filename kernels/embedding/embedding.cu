@@ -1,0 +1,63 @@
+#include <headroom/kernels/embedding/embedding.hpp>
+
+#include <headroom/kernels/gather/gathering.hpp>
+#include <headroom/kernels/gather/segments.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+/// The view with one more axis at the end, along which it does not move.
+View with_columns(View view, std::int64_t columns) {
+    view.shape.push_back(columns);
+    view.strides.push_back(0);
+    return view;
+}
+
+/// The first elements of a view's rows.
+View without_columns(View view) {
+    view.shape.erase(view.rank() - 1);
+    view.strides.erase(view.shape.rank());
+    return view;
+}
+
+/// The first row of a view.
+View row_of(const View& view) {
+    const int last = view.rank() - 1;
+    return {view.data, view.dtype, {view.shape[last]}, {view.strides[last]}};
+}
+
+}  // namespace
+
+void embedding(CudaStream& stream, const View& table, const View& ids, const View& y) {
+    const device::IndexCheck check = device::index_check(stream, "embedding: index", table.shape[0]);
+    if (y.elements() == 0) return check_indices(stream, ids, check);
+    const std::int64_t columns = table.shape[1];
+    const View counting = contiguous_view(nullptr, Dtype::i64, ids.shape);
+    Gathering gathering{.y = y,
+                        .x = with_columns({table.data, table.dtype, ids.shape, {}}, columns),
+                        .index = with_columns(ids, columns),
+                        .position = with_columns(counting, columns),
+                        .x_axis = table.strides[0]};
+    gathering.x.strides = {};
+    for (int i = 0; i < ids.rank(); ++i) gathering.x.strides.push_back(0);
+    gathering.x.strides.push_back(table.strides[1]);
+    gather_elements(stream, gathering, check);
+}
+
+void embedding_backward(CudaStream& stream, const View& ids, const View& dy, const View& dtable, float beta,
+                        std::byte* scratch) {
+    const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable.shape[0]);
+    if (dtable.elements() == 0) return check_indices(stream, ids, check);
+    const SelectPlan plan(0, ids, dtable);
+    const RowSums rows(without_columns(dy), row_of(dy), without_columns(dtable), row_of(dtable));
+    const Sorted sorted = sort_indices(stream, ids, check, plan.sort, scratch);
+    if (beta == 0) {
+        scale(stream, dtable, 0);
+    } else {
+        scale_other_rows(stream, sorted, rows, beta);
+    }
+    sum_segments(stream, sorted, rows, plan.sums, beta, scratch + plan.sort.bytes());
+}
+
+}  // namespace headroom::kernels
