@@ -75,5 +75,6 @@ endfunction()
 
 # Kernels whose bits must equal another device's may not fuse a multiply with an add.
 file(GLOB headroom_exact_sources CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/kernels/dropout/*.cpp)
+    ${PROJECT_SOURCE_DIR}/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/kernels/dropout/*.cpp
+    ${PROJECT_SOURCE_DIR}/kernels/step_control/*.cpp)
 set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

@@ -31,7 +31,18 @@ struct BackwardScope {
 
 }  // namespace
 
-void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) {
+void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) { differentiate(losses, seeds); }
+
+void Tape::backward(const Tensor& loss, const Array& seed) {
+    if (seed.elements() != 1 || !is_floating(seed.dtype)) {
+        throw ShapeError(fmt::format("backward: a seed must be one floating element, got {} {}", name(seed.dtype),
+                                     seed.shape().text()));
+    }
+    differentiate(std::span(&loss, 1), std::span(&seed, 1));
+}
+
+template <class Seed>
+void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds) {
     if (in_backward_) throw Error("backward: it is running already; an op must not call it");
     if (region_) throw Error("backward: a module's call is still open; call backward after forward has returned");
     if (losses.size() != seeds.size()) {
@@ -70,6 +81,13 @@ void Tape::seed(const Tensor& loss, double value) {
         kernels::fill(stream, value, one.view());
         kernels::accumulate(stream, one.view(), target.view(), 1.0f, target.beta);
     });
+}
+
+void Tape::seed(const Tensor& loss, const Array& value) {
+    exec_.set_path(0);
+    const GradTarget target = grad_target(*loss.value(), loss.geometry(), nullptr);
+    const View one{value.view().data, value.dtype, {}, {}};
+    exec_.launch([&](auto& stream) { kernels::accumulate(stream, one, target.view(), 1.0f, target.beta); });
 }
 
 void Tape::sweep() noexcept {

@@ -42,6 +42,9 @@ class Tape {
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
     /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
+    /// The same for one loss, with a seed that lies in memory: one element of any floating dtype. The host does not
+    /// look at it.
+    void backward(const Tensor& loss, const Array& seed);
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;
     /// Forgets the records after the first `count`.
@@ -105,7 +108,10 @@ class Tape {
     static bool must_replay(const Record& record);
 
     // Backward (backward.cpp) and replay (replay.cpp)
+    template <class Seed>
+    void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
     void seed(const Tensor& loss, double value);
+    void seed(const Tensor& loss, const Array& value);
     void sweep() noexcept;
     void run_backward(Record& record);
     void materialize(std::span<Slot> slots);

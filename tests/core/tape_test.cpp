@@ -39,6 +39,26 @@ TEST_F(TapeTest, SumsGradientsOverCallsUntilTheyAreCleared) {
     EXPECT_FALSE(x.grad().defined());
 }
 
+TEST_F(TapeTest, TakesItsSeedFromMemory) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        Tensor x = leaf({1, 2});
+        const Array numbers = context.from_host(std::vector<double>{3, 0.25, 5}, {3}).array();
+        Array seed = numbers;
+        seed.geometry = Geometry::contiguous({});
+        seed.geometry.offset = 1;
+        if (dtype == Dtype::f32) seed = context.scalar(0.25).array();
+        Tensor y = toy::total(toy::mul(x, x));
+        y.retain_grad();
+        context.tape().backward(y, seed);
+        EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{0.5f, 1}));
+        EXPECT_EQ(y.grad().item(), 0.25);
+        context.tape().backward(toy::total(toy::mul(x, x)), seed);
+        EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{1, 2}));
+        EXPECT_THROW(context.tape().backward(toy::total(toy::mul(x, x)), numbers), ShapeError);
+        context.tape().clear();
+    }
+}
+
 TEST_F(TapeTest, DifferentiatesSeveralLossesAtOnce) {
     Tensor x = leaf({1, 2});
     Tensor y = toy::mul(x, x);

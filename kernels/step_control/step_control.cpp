@@ -1,0 +1,22 @@
+#include <headroom/kernels/step_control/step_control.hpp>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/step_control/formulas.hpp>
+
+namespace headroom::kernels {
+
+void begin_window(CpuStream&, double expected_terms, const View& state) {
+    auto& s = *state.as<StepState>();
+    s.seed = nearest_power_of_two(s.scale / expected_terms);
+}
+
+void end_window(CpuStream&, const StepRule& rule, double terms, const View& state, const View& outcome) {
+    *outcome.as<StepOutcome>() = conclude(rule, terms, *state.as<StepState>());
+}
+
+void count_step(CpuStream&, const View& multiplier, const View& steps) {
+    if (!skips_step(load_one<double>(multiplier.data, multiplier.dtype))) *steps.as<double>() += 1;
+}
+
+}  // namespace headroom::kernels

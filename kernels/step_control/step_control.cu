@@ -1,0 +1,53 @@
+// One thread does all: a few dozen numbers, which lie in the device's memory anyhow.
+#include <headroom/kernels/device/launch.hpp>
+#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/step_control/formulas.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+using namespace device;
+
+constexpr LaunchShape kOneWarp{.x = 1, .threads = kWarp};
+
+struct BeginWindow {
+    HEADROOM_DEVICE void operator()(Block& block, double expected_terms, StepState* state) const {
+        if (block.thread() == 0) state->seed = nearest_power_of_two(state->scale / expected_terms);
+    }
+};
+
+struct EndWindow {
+    StepRule rule;
+
+    HEADROOM_DEVICE void operator()(Block& block, double terms, StepState* state, StepOutcome* outcome) const {
+        if (block.thread() == 0) *outcome = conclude(rule, terms, *state);
+    }
+};
+
+template <class T>
+struct CountStep {
+    HEADROOM_DEVICE void operator()(Block& block, const T* multiplier, double* steps) const {
+        if (block.thread() == 0 && !skips_step(static_cast<double>(*multiplier))) *steps += 1;
+    }
+};
+
+}  // namespace
+
+void begin_window(CudaStream& stream, double expected_terms, const View& state) {
+    device::launch(stream, kOneWarp, BeginWindow{}, expected_terms, state.as<StepState>());
+}
+
+void end_window(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome) {
+    device::launch(stream, kOneWarp, EndWindow{rule}, terms, state.as<StepState>(), outcome.as<StepOutcome>());
+}
+
+void count_step(CudaStream& stream, const View& multiplier, const View& steps) {
+    if (multiplier.dtype == Dtype::f64) {
+        device::launch(stream, kOneWarp, CountStep<double>{}, multiplier.as<const double>(), steps.as<double>());
+    } else {
+        device::launch(stream, kOneWarp, CountStep<float>{}, multiplier.as<const float>(), steps.as<double>());
+    }
+}
+
+}  // namespace headroom::kernels

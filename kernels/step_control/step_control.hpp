@@ -1,0 +1,68 @@
+#pragma once
+// What decides about an optimizer step, kept and computed in the device's memory, so that the host only queues work:
+// seed of backward, finite or not, clipping, loss scale. `Window` of optim drives it. Not for programs that look at a
+// loss before they go on: those read it.
+//
+//     begin_window(stream, state, expected_terms);             // state.seed, from state.scale
+//     ...                                                      // gradients, state.loss_sum, state.squared_gradients
+//     end_window(stream, rule, terms, state, outcome);         // state.multiplier, outcome; the next scale
+//     adamw(stream, step, multiplier, gradient, ..., &steps);  // does nothing if the multiplier is 0
+//     count_step(stream, multiplier, steps);
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// What is kept from window to window: in memory, an f64 array of so many elements, in this order.
+struct StepState {
+    double loss_sum = 0;           ///< over the window's terms
+    double squared_gradients = 0;  ///< their sum
+    double scale = 1;              ///< the loss scale
+    double good_steps = 0;         ///< finite steps since the scale changed
+    double seed = 1;               ///< of backward
+    double multiplier = 0;         ///< of the gradients, for the optimizer's kernels; 0 skips the step
+    double stopped = 0;            ///< 1: a step diverged, and no later one is done
+};
+inline constexpr std::int64_t kStepStateElements = sizeof(StepState) / sizeof(double);
+
+/// What became of a step, for the host to read when it likes: an f64 array likewise.
+struct StepOutcome {
+    static constexpr double kTaken = 0, kSkipped = 1, kDiverged = 2;
+
+    double loss = 0;           ///< mean per term
+    double gradient_norm = 0;  ///< of the mean's gradient, before clipping
+    double terms = 0;
+    double multiplier = 1;  ///< of the gradients, to get the mean's
+    double verdict = kTaken;
+};
+inline constexpr std::int64_t kStepOutcomeElements = sizeof(StepOutcome) / sizeof(double);
+
+struct LossScaleRule {
+    bool enabled = false;  ///< if not, the scale stays as it is
+    double growth = 2;     ///< times, after `interval` finite steps in a row
+    double backoff = 0.5;  ///< times, after a step that was not finite
+    double interval = 2000;
+    double minimum = 1, maximum = 1;
+};
+
+struct StepRule {
+    double clip = 0;  ///< largest norm of the mean's gradient; 0: no clipping
+    LossScaleRule scale;
+    bool stop_when_diverged = false;
+};
+
+/// state.seed = the power of two next to state.scale / expected_terms, which is above 0.
+void begin_window(CpuStream& stream, double expected_terms, const View& state);
+void begin_window(CudaStream& stream, double expected_terms, const View& state);
+
+/// Decides about the step: taken if loss and gradients are finite and there are terms, else skipped; diverged if they
+/// are not finite and the loss scale can't be lowered. Writes state.multiplier and `outcome`, then updates the loss
+/// scale. `state` and `outcome` are contiguous f64 arrays of as many elements as their structs.
+void end_window(CpuStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
+void end_window(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
+
+/// steps += 1, unless the multiplier (f32 or f64) is 0 or NaN: then optimizers skip the step. `steps`: one f64.
+void count_step(CpuStream& stream, const View& multiplier, const View& steps);
+void count_step(CudaStream& stream, const View& multiplier, const View& steps);
+
+}  // namespace headroom::kernels
