@@ -1,7 +1,7 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
-#include <headroom/kernels/optimizer/ranges.hpp>
+#include <headroom/kernels/optimizer/ranges.cuh>
 #include <headroom/kernels/optimizer/updates.hpp>
 
 namespace headroom::kernels {

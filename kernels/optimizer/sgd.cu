@@ -1,6 +1,6 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/optimizer/ranges.hpp>
+#include <headroom/kernels/optimizer/ranges.cuh>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/optimizer/updates.hpp>
 

@@ -4,6 +4,8 @@
 //
 //     reduce(stream, Reduction::sum, x, nullptr, 1.0 / n, y, beta);
 //     reduce(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
+#include <cstddef>
+
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
 
@@ -20,5 +22,11 @@ enum class Reduction {
 /// y = beta * y + scale * (reduction of x). `center` has the shape of y.
 void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
             float beta);
+/// `scratch` has room for `reduce_scratch` bytes of the same x, center and y.
+void reduce(CudaStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
+            float beta, std::byte* scratch);
+
+/// Bytes of scratch that `reduce` needs on a GPU; y may be without data.
+std::size_t reduce_scratch(const View& x, const View* center, const View& y);
 
 }  // namespace headroom::kernels

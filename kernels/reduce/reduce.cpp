@@ -1,7 +1,10 @@
 #include <headroom/kernels/reduce/reduce.hpp>
 
+#include <algorithm>
+
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/engine.hpp>
+#include <headroom/kernels/reduce/shapes.hpp>
 #include <headroom/kernels/rows.hpp>
 
 namespace headroom::kernels {
@@ -16,25 +19,34 @@ void for_each_run(CpuStream& stream, const Rows& rows, Work&& work) {
     });
 }
 
-double elements_per_output(const View& x, const View& y) {
-    return static_cast<double>(x.elements()) / static_cast<double>(y.elements());
-}
-
 }  // namespace
 
-void sum(CpuStream& stream, const View& x, double scale, const View& y, float beta) {
+std::size_t reduce_scratch(Stream& stream, const View& x, const View& y) {
+    return on_cuda(stream) ? reduce_scratch(x, nullptr, y) : 0;
+}
+
+std::size_t moments_scratch(Stream& stream, const View& x, const View& mean, const View& variance) {
+    if (!on_cuda(stream)) return 0;
+    return std::max(reduce_scratch(x, nullptr, mean), reduce_scratch(x, &mean, variance));
+}
+
+void sum(CpuStream& stream, const View& x, double scale, const View& y, float beta, std::byte*) {
     reduce(stream, Reduction::sum, x, nullptr, scale, y, beta);
 }
 
-void sum_to(CpuStream& stream, const View& x, const View& y, float beta) {
+void sum_to(CpuStream& stream, const View& x, const View& y, float beta, std::byte*) {
     reduce(stream, Reduction::sum, x, nullptr, 1, y, beta);
 }
 
-void amax(CpuStream& stream, const View& x, const View& y) { reduce(stream, Reduction::largest, x, nullptr, 1, y, 0); }
+void amax(CpuStream& stream, const View& x, const View& y, std::byte*) {
+    reduce(stream, Reduction::largest, x, nullptr, 1, y, 0);
+}
 
-void amin(CpuStream& stream, const View& x, const View& y) { reduce(stream, Reduction::smallest, x, nullptr, 1, y, 0); }
+void amin(CpuStream& stream, const View& x, const View& y, std::byte*) {
+    reduce(stream, Reduction::smallest, x, nullptr, 1, y, 0);
+}
 
-void moments(CpuStream& stream, const View& x, double correction, const View& mean, const View& variance) {
+void moments(CpuStream& stream, const View& x, double correction, const View& mean, const View& variance, std::byte*) {
     const double count = elements_per_output(x, mean);
     reduce(stream, Reduction::sum, x, nullptr, 1 / count, mean, 0);
     reduce(stream, Reduction::squared_deviation, x, &mean, 1 / (count - correction), variance, 0);
@@ -70,15 +82,16 @@ void variance_backward(CpuStream& stream, const View& x, const View& mean, const
     });
 }
 
-std::size_t extremum_backward_scratch(Stream&, const View& x, const View& y) {
-    return static_cast<std::size_t>(y.elements()) * (x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
+std::size_t extremum_backward_scratch(Stream& stream, const View& x, const View& y) {
+    const ExtremumScratch scratch(x, y, nullptr);
+    return on_cuda(stream) ? scratch.cuda_bytes(x, y) : scratch.bytes;
 }
 
 void extremum_backward(CpuStream& stream, const View& x, const View& y, const View& dy, const View& dx, float beta,
                        std::byte* scratch) {
     if (dx.elements() == 0) return;
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        const View ties = contiguous_view(scratch, dtype_of<T>, y.shape);
+        const View ties = ExtremumScratch(x, y, scratch).ties;
         reduce(stream, Reduction::count_equal, x, &y, 1, ties, 0);
         const Rows values(x), extrema(broadcast_to(y, x.shape)), gradients(broadcast_to(dy, x.shape)),
             counts(broadcast_to(ties, x.shape)), out(dx);

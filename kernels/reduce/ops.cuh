@@ -1,0 +1,57 @@
+#pragma once
+// What CUDA reductions do with an element, and with two results. Internal to reduce/; the CPU's are in runs.hpp.
+//
+//     T sum = T(op.start);
+//     sum = op.add(sum, x, center);                 // T: float or double
+//     double total = op.merge(a, b);
+#include <limits>
+
+#include <headroom/kernels/device/site.hpp>
+
+namespace headroom::kernels {
+
+struct SumOnDevice {
+    static constexpr double start = 0;
+    template <class T>
+    HEADROOM_DEVICE T add(T sum, T x, T) const {
+        return sum + x;
+    }
+    template <class T>
+    HEADROOM_DEVICE T merge(T a, T b) const {
+        return a + b;
+    }
+};
+
+/// The sum of (x - center)^2.
+struct SquaredDeviationOnDevice : SumOnDevice {
+    template <class T>
+    HEADROOM_DEVICE T add(T sum, T x, T center) const {
+        return sum + (x - center) * (x - center);
+    }
+};
+
+/// How many are equal to the center; NaN equals NaN.
+struct CountEqualOnDevice : SumOnDevice {
+    template <class T>
+    HEADROOM_DEVICE T add(T count, T x, T center) const {
+        return x == center || (x != x && center != center) ? count + T(1) : count;
+    }
+};
+
+/// The largest of sign * x; NaN if there is one.
+struct ExtremeOnDevice {
+    static constexpr double start = -std::numeric_limits<double>::infinity();
+    float sign = 1;
+
+    template <class T>
+    HEADROOM_DEVICE T add(T largest, T x, T) const {
+        const T value = static_cast<T>(sign) * x;
+        return value > largest || value != value ? value : largest;
+    }
+    template <class T>
+    HEADROOM_DEVICE T merge(T a, T b) const {
+        return b > a || b != b ? b : a;
+    }
+};
+
+}  // namespace headroom::kernels
