@@ -101,12 +101,17 @@ function(headroom_filter_cuda list)
     set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 
-# Adds folder/*/*.cu to a library. What must equal another device's bits may not fuse a multiply with an add.
+# Adds folder/*/*.cu to a library.
 function(headroom_device_code target folder)
-    if(NOT HEADROOM_CUDA_KERNELS)
-        return()
+    if(HEADROOM_CUDA_KERNELS)
+        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
+        headroom_device_sources(${target} ${sources})
     endif()
-    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
+endfunction()
+
+# Adds sources of device code to a target. What must equal another device's bits may not fuse a multiply with an add.
+function(headroom_device_sources target)
+    set(sources ${ARGN})
     set(exact ${sources})
     list(FILTER exact INCLUDE REGEX "/(random|dropout|step_control)/")
     if(HEADROOM_CUDA_EMULATED)

@@ -146,8 +146,8 @@ function(headroom_script_tests folder)
     endforeach()
 endfunction()
 
-# tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each; tests_<library> builds all of
-# a library's.
+# tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each, with the device code of
+# <file>_test.cu where there is one; tests_<library> builds all of a library's.
 function(headroom_tests)
     headroom_test_support()
     headroom_simt_tests()
@@ -173,6 +173,10 @@ function(headroom_tests)
         headroom_compile_options(${target})
         target_link_libraries(${target} PRIVATE test_support GTest::gtest_main)
         headroom_link_used(${target} ${library})
+        cmake_path(REPLACE_EXTENSION source .cu OUTPUT_VARIABLE device_source)
+        if(EXISTS ${device_source})  # kernels of the test's own
+            headroom_device_sources(${target} ${device_source})
+        endif()
         if(library STREQUAL memory AND HEADROOM_HAS_CUDA)
             target_link_libraries(${target} PRIVATE fake_cuda)
         endif()

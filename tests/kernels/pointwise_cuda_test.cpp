@@ -13,7 +13,9 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/pointwise/loss_functions.hpp>
+#include <headroom/kernels/pointwise/pointwise_loops.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/own_functions.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -260,6 +262,13 @@ TEST_F(FunctionsCuda, NanAndInfinityComeThrough) {
     }
 }
 
+TEST_F(FunctionsCuda, FunctionsOfTheUsersAgree) {
+    expect_agreement(value(test::Cube{2.0}, -3, 3, 4));
+    expect_agreement(gradient(test::Cube{2.0}, -3, 3));
+    expect_agreement(value(test::Hypotenuse{}, 0.5, 3, 4));
+    for (const Function& f : partials(test::Hypotenuse{}, 0.5, 3)) expect_agreement(f);
+}
+
 // --- Every layout, dtype and shape, by functions that cost the emulator little.
 
 const Shape kShapes[] = {{},      {1},        {7},          {8},     {9},        {31},
@@ -446,8 +455,8 @@ TEST_F(PointwiseCuda, WhereChoosesAndItsGradientReturnsToTheChosen) {
     const Dtype conditions[] = {Dtype::boolean, Dtype::f16, Dtype::i64};
     for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64, Dtype::i32}) {
         for (const Dtype kind : conditions) {
-            for (const std::int64_t width : {61, 64}) {
-                TestArray condition(kind, {1, width}), a(dtype, {5, width}), b(dtype, {}), y(dtype, {5, width});
+            for (const auto& [rows, width] : {std::pair{1, 61}, {1, 64}, {5, 61}}) {
+                TestArray condition(kind, {rows, width}), a(dtype, {5, width}), b(dtype, {}), y(dtype, {5, width});
                 condition.fill_indices(random, 2);
                 a.fill(random, 0, 9);
                 b.set(0, is_floating(dtype) ? kNan : 3);
