@@ -17,6 +17,10 @@
 
 namespace headroom::device {
 
+/// The most warps that a row gets from kernels that keep it in registers, and what these kernels give as kMaxThreads:
+/// more than that, since it leaves 80 registers, with which 24 warps fit a multiprocessor, instead of 128 and 16.
+inline constexpr unsigned kRowWarps = 16, kRowThreads = 768;
+
 /// The larger one; the other one if one is NaN.
 struct LargestNumber {
     template <class T>

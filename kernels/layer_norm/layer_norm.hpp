@@ -20,6 +20,8 @@ namespace headroom::kernels {
 /// `beta` [n] may be null: 1 and 0. y may be x.
 void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                 const View& mean, const View& rstd);
+void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
+                const View& mean, const View& rstd);
 
 /// Where gradients go, each with its own factor for what is there; null if not wanted.
 struct LayerNormGradients {
@@ -38,6 +40,8 @@ std::size_t layer_norm_backward_scratch(Stream& stream, const View& x);
 /// and dbeta = sum(dy) over all rows: first in chunks of rows, which depend on the shape alone, then over the chunks.
 /// x's gradient may be dy's memory (beta 0).
 void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
+                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch);
+void layer_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
                          const View& rstd, const LayerNormGradients& gradients, std::byte* scratch);
 
 }  // namespace headroom::kernels

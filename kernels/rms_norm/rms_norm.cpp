@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <headroom/kernels/layer_norm/normalize.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -84,7 +85,8 @@ void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilo
     });
 }
 
-std::size_t rms_norm_backward_scratch(Stream&, const View& x) {
+std::size_t rms_norm_backward_scratch(Stream& stream, const View& x) {
+    if (on_cuda(stream)) return norm_scratch(x, 1);
     const Rows rows(x);
     const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
     return static_cast<std::size_t>(parts_of(rows.count()) * rows.length()) * size;

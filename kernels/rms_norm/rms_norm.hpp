@@ -17,6 +17,7 @@ namespace headroom::kernels {
 
 /// y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon). `gamma` [n] may be null: 1. y may be x.
 void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
+void rms_norm(CudaStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
 
 /// Where gradients go, each with its own factor for what is there; null if not wanted.
 struct RmsNormGradients {
@@ -32,6 +33,8 @@ std::size_t rms_norm_backward_scratch(Stream& stream, const View& x);
 /// With h = x * rstd and g = dy * gamma:  dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
 /// chunks of rows that depend on the shape alone. x's gradient may be dy's memory (beta 0).
 void rms_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
+                       const RmsNormGradients& gradients, std::byte* scratch);
+void rms_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
                        const RmsNormGradients& gradients, std::byte* scratch);
 
 }  // namespace headroom::kernels

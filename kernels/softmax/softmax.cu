@@ -16,7 +16,7 @@ using namespace device;
 // worth a second kernel.
 template <class Way>
 struct Softmax {
-    static constexpr unsigned kMaxThreads = 512;
+    static constexpr unsigned kMaxThreads = kRowThreads;
     using C = typename Way::Compute;
 
     HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows x, typename Way::Target y, std::int64_t rows,
@@ -78,7 +78,7 @@ struct Softmax {
 
 template <class Way>
 struct SoftmaxGradient {
-    static constexpr unsigned kMaxThreads = 512;
+    static constexpr unsigned kMaxThreads = kRowThreads;
     static constexpr int kKept = Way::kKeptOfTwo;
     using C = typename Way::Compute;
 
@@ -140,7 +140,7 @@ void start(CudaStream& stream, const View& x, const View& y, bool logarithm) {
     if (x.elements() == 0) return;
     const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = x.elements() / length;
     dispatch_way(x.dtype, is_wide_target(x, y) && has_wide_rows(x), [&]<class Way>(Way) {
-        const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKept, 16);
+        const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKept, kRowWarps);
         launch(stream, team_launch<typename Way::Compute>(rows, warps), Softmax<Way>{}, typename Way::Rows(x),
                typename Way::Target(y), rows, logarithm, warps);
     });
@@ -150,7 +150,7 @@ void start_gradient(CudaStream& stream, const View& y, const View& dy, const Vie
     if (dx.elements() == 0) return;
     const std::int64_t length = y.rank() == 0 ? 1 : y.size(y.rank() - 1), rows = y.elements() / length;
     dispatch_way(y.dtype, same_cuts(y, dy) && is_wide_target(y, dx), [&]<class Way>(Way) {
-        const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKeptOfTwo, 16);
+        const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKeptOfTwo, kRowWarps);
         launch(stream, team_launch<typename Way::Compute>(rows, warps), SoftmaxGradient<Way>{}, typename Way::Rows(y),
                typename Way::Rows(dy), typename Way::Target(dx), rows, logarithm, beta, warps);
     });

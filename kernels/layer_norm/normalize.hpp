@@ -1,0 +1,61 @@
+#pragma once
+// What layer_norm and rms_norm share on CUDA: the second is the first with a mean of 0 and no beta. Internal to
+// kernels.
+//
+//     normalize(stream, x, gamma, beta, epsilon, y, &mean, rstd);      // layer_norm
+//     normalize(stream, x, gamma, nullptr, epsilon, y, nullptr, rstd); // rms_norm
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// How rows are cut into chunks, whose sums of parameter gradients are added up in a second step: by shape and dtype
+/// alone. A block does a chunk, several rows at a time if they are short.
+struct NormChunks {
+    unsigned warps = 1;  ///< for one row
+    unsigned teams = 1;  ///< rows at a time
+    bool fits = true;    ///< a row of x and one of dy fit the registers of at most 16 warps
+    std::int64_t parts = 1;
+    std::int64_t columns = 0;  ///< of a sum in scratch: the length, rounded up to whole vectors
+};
+
+inline NormChunks norm_chunks(Dtype dtype, std::int64_t rows, std::int64_t length) {
+    constexpr unsigned kMostWarps = 16, kWarpsOfBlock = 8;
+    constexpr std::int64_t kElementsOfWarp = 32 * 16, kMostParts = 264;  // two blocks for each of 132 multiprocessors
+    NormChunks chunks;
+    while (chunks.warps < kMostWarps && length > kElementsOfWarp * chunks.warps) chunks.warps *= 2;
+    chunks.fits = dtype != Dtype::f64 && length <= kElementsOfWarp * chunks.warps;
+    chunks.teams = std::max(1u, kWarpsOfBlock / chunks.warps);
+    chunks.parts = std::clamp<std::int64_t>(rows / (2 * std::int64_t{chunks.teams}), 1, kMostParts);
+    chunks.columns = (length + 7) / 8 * 8;
+    return chunks;
+}
+
+/// Bytes of scratch for `sums` (1 or 2) parameters' gradients.
+inline std::size_t norm_scratch(const View& x, int sums) {
+    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1),
+                       rows = length == 0 ? 0 : x.elements() / length;
+    const NormChunks chunks = norm_chunks(x.dtype, rows, length);
+    const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
+    return static_cast<std::size_t>(sums * chunks.parts * chunks.columns) * size;
+}
+
+/// A gradient's place and factor; null if not wanted.
+struct NormTarget {
+    const View* view = nullptr;
+    float beta = 0;
+};
+
+/// `mean` null: the mean is not subtracted.
+void normalize(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
+               const View* mean, const View& rstd);
+
+/// `mean` as above. Scratch is for 2 sums if there is a mean, else for 1, and then `beta` is not wanted.
+void normalize_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View* mean,
+                        const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta, std::byte* scratch);
+
+}  // namespace headroom::kernels

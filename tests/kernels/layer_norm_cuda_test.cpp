@@ -1,0 +1,338 @@
+#include <headroom/kernels/layer_norm/layer_norm.hpp>
+
+#include <cmath>
+#include <iostream>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include <headroom/tests/kernels/gpu.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::compute_dtype;
+using test::describe;
+using test::kFloating;
+using test::kLayouts;
+using test::Layout;
+using test::TestArray;
+
+using LayerNormCuda = test::CudaTest;
+
+constexpr double kEpsilon = 1e-5;
+
+// A lane, vectors and tails of rows that begin aligned or not, several warps, chunks of several rows and teams.
+const Shape kShapes[] = {{3, 1}, {2, 2, 64}, {5, 31}, {9, 33}, {150, 72}, {2, 1023}, {3, 1025}, {21, 1032}, {7}};
+
+std::mt19937_64 seeded() {
+    const unsigned seed = std::random_device{}();
+    std::cout << "seed " << seed << "\n";
+    return std::mt19937_64(seed);
+}
+
+/// All arrays of one layer, random, and the results of the CPU in f64.
+struct Layer {
+    Layer(Dtype dtype, const Shape& shape, Layout layout, std::mt19937_64& random)
+        : x(dtype, shape, layout),
+          gamma(dtype, {shape.back()}, layout),
+          beta(dtype, {shape.back()}, layout),
+          y(dtype, shape, layout),
+          dy(dtype, shape, layout),
+          mean(compute_dtype(dtype), {shape.elements() / shape.back()}),
+          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
+        x.fill(random, 2, 3);
+        gamma.fill(random, 1, 0.5);
+        beta.fill(random);
+        dy.fill(random);
+    }
+    Layer(const Layer& other, Dtype dtype)
+        : x(test::converted(other.x, dtype)),
+          gamma(test::converted(other.gamma, dtype)),
+          beta(test::converted(other.beta, dtype)),
+          y(test::converted(other.y, dtype)),
+          dy(test::converted(other.dy, dtype)),
+          mean(dtype, other.mean.view().shape),
+          rstd(dtype, other.rstd.view().shape) {}
+
+    void forward_cpu(bool affine = true) {
+        CpuStream cpu;
+        layer_norm(cpu, x, affine ? &gamma.view() : nullptr, affine ? &beta.view() : nullptr, kEpsilon, y, mean, rstd);
+    }
+    void backward_cpu(const LayerNormGradients& gradients) {
+        CpuStream cpu;
+        Stream any = cpu;
+        std::vector<std::byte> scratch(layer_norm_backward_scratch(any, x));
+        layer_norm_backward(cpu, x, dy, &gamma.view(), mean, rstd, gradients, scratch.data());
+    }
+    void forward(test::Gpu& gpu, bool affine = true) {
+        const View in = gpu.put(x), g = gpu.put(gamma), b = gpu.put(beta), out = gpu.put(y);
+        const View means = gpu.put(mean), rstds = gpu.put(rstd);
+        layer_norm(gpu.stream, in, affine ? &g : nullptr, affine ? &b : nullptr, kEpsilon, out, means, rstds);
+        gpu.get(out, y);
+        gpu.get(means, mean);
+        gpu.get(rstds, rstd);
+    }
+    /// Null gradients are not asked for. `over`: dx is written over dy.
+    void backward(test::Gpu& gpu, TestArray* dx, float dx_beta, TestArray* dgamma, float gamma_beta, TestArray* dbeta,
+                  float beta_beta, bool affine = true, bool over = false) {
+        const View in = gpu.put(x), upstream = gpu.put(dy), g = gpu.put(gamma);
+        const View means = gpu.put(mean), rstds = gpu.put(rstd);
+        View to_x, to_gamma, to_beta;
+        LayerNormGradients gradients{.x_beta = dx_beta, .gamma_beta = gamma_beta, .beta_beta = beta_beta};
+        if (dx) to_x = over ? upstream : gpu.put(*dx), gradients.x = &to_x;
+        if (dgamma) to_gamma = gpu.put(*dgamma), gradients.gamma = &to_gamma;
+        if (dbeta) to_beta = gpu.put(*dbeta), gradients.beta = &to_beta;
+        Stream any = gpu.stream;
+        std::byte* scratch = gpu.scratch(layer_norm_backward_scratch(any, in));
+        layer_norm_backward(gpu.stream, in, upstream, affine ? &g : nullptr, means, rstds, gradients, scratch);
+        if (dx) gpu.get(to_x, *dx);
+        if (dgamma) gpu.get(to_gamma, *dgamma);
+        if (dbeta) gpu.get(to_beta, *dbeta);
+    }
+
+    TestArray x, gamma, beta, y, dy, mean, rstd;
+};
+
+void expect_forward(const Layer& layer, const Layer& wide, bool affine) {
+    const std::int64_t length = layer.x.view().shape.back();
+    const double unit = epsilon(compute_dtype(layer.x.view().dtype));
+    for (std::int64_t row = 0; row < layer.mean.elements(); ++row) {
+        const double mean = wide.mean.get(row), rstd = wide.rstd.get(row);
+        double magnitude = 0;
+        for (std::int64_t i = 0; i < length; ++i) {
+            magnitude = std::max(magnitude, std::abs(layer.x.get(row * length + i)));
+        }
+        ASSERT_NEAR(layer.mean.get(row), mean, 32 * unit * magnitude);
+        ASSERT_NEAR(layer.rstd.get(row), rstd, 64 * unit * rstd * (1 + magnitude * rstd));
+        for (std::int64_t i = 0; i < length; ++i) {
+            const double g = affine ? wide.gamma.get(i) : 1, b = affine ? wide.beta.get(i) : 0;
+            const double h = (wide.x.get(row * length + i) - mean) * rstd, value = h * g + b;
+            const double error = 64 * unit * (magnitude * rstd + 1) * (1 + std::abs(h)) * std::abs(g);
+            ASSERT_NEAR(layer.y.get(row * length + i), value,
+                        error + unit * std::abs(b) + test::rounding(layer.y.view().dtype, value));
+        }
+    }
+}
+
+TEST_F(LayerNormCuda, IsRightForEveryDtypeAndLayout) {
+    std::mt19937_64 random = seeded();
+    for (const Shape& shape : kShapes) {
+        for (const Dtype dtype : kFloating) {
+            for (const Layout layout : kLayouts) {
+                for (const bool affine : {false, true}) {
+                    Layer layer(dtype, shape, layout, random);
+                    SCOPED_TRACE(describe(layer.x));
+                    Layer wide(layer, Dtype::f64);
+                    wide.forward_cpu(affine);
+                    layer.forward(*gpu, affine);
+                    expect_forward(layer, wide, affine);
+                    ASSERT_TRUE(layer.y.gaps_untouched());
+                }
+            }
+        }
+    }
+}
+
+TEST_F(LayerNormCuda, ReadsRowsThatRegistersDoNotHoldAgain) {
+    std::mt19937_64 random = seeded();
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
+        for (const bool affine : {false, true}) {
+            Layer layer(dtype, {2, dtype == Dtype::bf16 ? 16384 + 4104 : 8192 + 2052}, Layout::contiguous, random);
+            SCOPED_TRACE(describe(layer.x));
+            Layer wide(layer, Dtype::f64);
+            wide.forward_cpu(affine);
+            layer.forward(*gpu, affine);
+            expect_forward(layer, wide, affine);
+        }
+    }
+}
+
+TEST_F(LayerNormCuda, TakesParametersOfAnotherDtype) {
+    std::mt19937_64 random = seeded();
+    for (const Dtype parameters : kFloating) {
+        Layer layer(Dtype::bf16, {3, 72}, Layout::contiguous, random);
+        const TestArray gamma = test::converted(layer.gamma, parameters),
+                        beta = test::converted(layer.beta, parameters);
+        const View in = gpu->put(layer.x), g = gpu->put(gamma), b = gpu->put(beta), out = gpu->put(layer.y);
+        const View mean = gpu->put(layer.mean), rstd = gpu->put(layer.rstd);
+        layer_norm(gpu->stream, in, &g, &b, kEpsilon, out, mean, rstd);
+        gpu->get(out, layer.y);
+        gpu->get(mean, layer.mean);
+        gpu->get(rstd, layer.rstd);
+        Layer wide(layer, Dtype::f64);
+        wide.forward_cpu();
+        expect_forward(layer, wide, true);
+    }
+}
+
+TEST_F(LayerNormCuda, KeepsItsDigitsWhenTheMeanIsLarge) {
+    std::mt19937_64 random = seeded();
+    for (const std::int64_t length : {511, 512}) {
+        Layer layer(Dtype::f32, {1, length}, Layout::contiguous, random);
+        layer.x.fill(random, 10000, 1);
+        Layer wide(layer, Dtype::f64);
+        wide.forward_cpu(false);
+        layer.forward(*gpu, false);
+        // The rounded mean is off by 10000 epsilon at most: its square is what the variance gets wrong.
+        EXPECT_NEAR(layer.rstd.get(0) / wide.rstd.get(0), 1, 64 * epsilon(Dtype::f32) + 1e-5);
+    }
+}
+
+TEST_F(LayerNormCuda, MayOverwriteItsInput) {
+    std::mt19937_64 random = seeded();
+    for (const Dtype dtype : kFloating) {
+        for (const std::int64_t length : {33, 1504}) {
+            Layer layer(dtype, {5, length}, Layout::contiguous, random);
+            const View in = gpu->put(layer.x), g = gpu->put(layer.gamma), mean = gpu->put(layer.mean);
+            const View rstd = gpu->put(layer.rstd);
+            layer_norm(gpu->stream, in, &g, nullptr, kEpsilon, in, mean, rstd);
+            TestArray over(layer.x);
+            gpu->get(in, over);
+            const View again = gpu->put(layer.x), out = gpu->put(layer.y);
+            layer_norm(gpu->stream, again, &g, nullptr, kEpsilon, out, mean, rstd);
+            gpu->get(out, layer.y);
+            EXPECT_EQ(over.memory(), layer.y.memory());
+        }
+    }
+}
+
+/// Results of `backward` against the CPU in f64 plus what the destinations held, times their betas.
+void expect_backward(const Layer& wide, Dtype dtype, const TestArray* dx, const TestArray* dgamma,
+                     const TestArray* dbeta, double before_gamma, double before_x = 0) {
+    const Shape shape = wide.x.view().shape, last{shape.back()};
+    TestArray wide_dx(Dtype::f64, shape), wide_dgamma(Dtype::f64, last), wide_dbeta(Dtype::f64, last);
+    Layer copy(wide);
+    copy.backward_cpu({.x = &wide_dx.view(), .gamma = &wide_dgamma.view(), .beta = &wide_dbeta.view()});
+    const double unit = epsilon(compute_dtype(dtype));
+    const std::int64_t length = shape.back(), rows = shape.elements() / length;
+    for (std::int64_t i = 0; dx && i < dx->elements(); ++i) {
+        const double rstd = wide.rstd.get(i / length), value = wide_dx.get(i) + before_x;
+        // Inputs around 5 make h uncertain by 5 * rstd units; everything else is around 1.
+        const double bound = 256 * unit * rstd * (1 + 5 * rstd) * (4 + std::abs(value));
+        ASSERT_NEAR(dx->get(i), value, bound + test::rounding(dx->view().dtype, value)) << i;
+    }
+    double spread = 1;
+    for (std::int64_t row = 0; row < rows; ++row) spread += 4 * (1 + 5 * wide.rstd.get(row));
+    for (std::int64_t i = 0; i < length; ++i) {
+        const double gamma = before_gamma + wide_dgamma.get(i), beta = wide_dbeta.get(i);
+        if (dgamma) {
+            ASSERT_NEAR(dgamma->get(i), gamma, 64 * unit * spread + test::rounding(dgamma->view().dtype, gamma)) << i;
+        }
+        if (dbeta) {
+            ASSERT_NEAR(dbeta->get(i), beta, 64 * unit * spread + test::rounding(dbeta->view().dtype, beta)) << i;
+        }
+    }
+}
+
+TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
+    std::mt19937_64 random = seeded();
+    for (const Shape& shape : kShapes) {
+        for (const Dtype dtype : kFloating) {
+            for (const Layout layout : kLayouts) {
+                Layer layer(dtype, shape, layout, random);
+                SCOPED_TRACE(describe(layer.x));
+                Layer wide(layer, Dtype::f64);
+                wide.forward_cpu();
+                layer.forward(*gpu);
+                const Shape last{shape.back()};
+                TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), dbeta(dtype, last, layout);
+                for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 2);
+                layer.backward(*gpu, &dx, 0, &dgamma, 1, &dbeta, 0);
+                expect_backward(wide, dtype, &dx, &dgamma, &dbeta, 2);
+                ASSERT_TRUE(dx.gaps_untouched() && dbeta.gaps_untouched());
+                TestArray sum(Dtype::f32, shape);
+                for (std::int64_t i = 0; i < sum.elements(); ++i) sum.set(i, 3);
+                layer.backward(*gpu, &sum, 1, nullptr, 0, nullptr, 0);
+                expect_backward(wide, dtype, &sum, nullptr, nullptr, 0, 3);
+            }
+        }
+    }
+}
+
+TEST_F(LayerNormCuda, GradientOfRowsThatRegistersDoNotHold) {
+    std::mt19937_64 random = seeded();
+    for (const std::int64_t length : {8192, 8200}) {
+        Layer layer(Dtype::f16, {2, length}, Layout::contiguous, random);
+        SCOPED_TRACE(describe(layer.x));
+        Layer wide(layer, Dtype::f64);
+        wide.forward_cpu();
+        layer.forward(*gpu);
+        TestArray dx(Dtype::f16, {2, length}), dgamma(Dtype::f16, {length}), dbeta(Dtype::f32, {length});
+        layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
+        expect_backward(wide, Dtype::f16, &dx, &dgamma, &dbeta, 0);
+    }
+}
+
+TEST_F(LayerNormCuda, GradientOfMoreRowsThanTheMostChunksHave) {
+    std::mt19937_64 random = seeded();
+    for (const auto& [dtype, length] : {std::pair{Dtype::f32, 16}, {Dtype::f32, 15}, {Dtype::bf16, 1536}}) {
+        const std::int64_t rows = length == 1536 ? 264 * 5 + 1 : 264 * 16 + 77;
+        Layer layer(dtype, {rows, length}, Layout::contiguous, random);
+        SCOPED_TRACE(describe(layer.x));
+        Layer wide(layer, Dtype::f64);
+        wide.forward_cpu();
+        layer.forward(*gpu);
+        TestArray dx(dtype, {rows, length}), dgamma(Dtype::f64, {length}), dbeta(Dtype::bf16, {length});
+        layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
+        expect_backward(wide, dtype, &dx, &dgamma, &dbeta, 0);
+    }
+}
+
+TEST_F(LayerNormCuda, GradientHasTheSameBitsWhateverIsAskedForAndInEveryRun) {
+    std::mt19937_64 random = seeded();
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        Layer layer(dtype, {70, 1504}, Layout::contiguous, random);
+        layer.forward(*gpu);
+        TestArray dx(dtype, {70, 1504}), dgamma(dtype, {1504}), dbeta(dtype, {1504});
+        layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
+        TestArray only_x(dtype, {70, 1504}), only_gamma(dtype, {1504}), only_beta(dtype, {1504});
+        layer.backward(*gpu, &only_x, 0, nullptr, 0, nullptr, 0);
+        layer.backward(*gpu, nullptr, 0, &only_gamma, 0, nullptr, 0);
+        layer.backward(*gpu, nullptr, 0, nullptr, 0, &only_beta, 0);
+        EXPECT_EQ(dx.memory(), only_x.memory());
+        EXPECT_EQ(dgamma.memory(), only_gamma.memory());
+        EXPECT_EQ(dbeta.memory(), only_beta.memory());
+        TestArray over(dtype, {70, 1504}), again(dtype, {1504});
+        layer.backward(*gpu, &over, 0, &again, 0, &only_beta, 0, true, true);
+        EXPECT_EQ(dx.memory(), over.memory());
+        EXPECT_EQ(dgamma.memory(), again.memory());
+    }
+}
+
+TEST_F(LayerNormCuda, GradientWithoutParametersIsThatOfOnes) {
+    std::mt19937_64 random = seeded();
+    for (const Layout layout : {Layout::contiguous, Layout::gaps}) {
+        Layer layer(Dtype::f16, {6, 40}, layout, random);
+        for (std::int64_t i = 0; i < 40; ++i) layer.gamma.set(i, 1);
+        layer.forward(*gpu, false);
+        TestArray dx(Dtype::f16, {6, 40}, layout), ones(Dtype::f16, {6, 40}, layout);
+        layer.backward(*gpu, &dx, 0, nullptr, 0, nullptr, 0, false);
+        layer.backward(*gpu, &ones, 0, nullptr, 0, nullptr, 0, true);
+        EXPECT_EQ(dx.memory(), ones.memory());
+    }
+}
+
+TEST_F(LayerNormCuda, GradientOfNoRowsIsZero) {
+    std::mt19937_64 random = seeded();
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        Layer layer(dtype, {0, 4}, Layout::contiguous, random);
+        TestArray dx(dtype, {0, 4}), dgamma(dtype, {4}), dbeta(dtype, {4});
+        dbeta.fill(random);
+        const auto before = dbeta.values();
+        layer.forward(*gpu);
+        layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 1);
+        EXPECT_EQ(dgamma.values(), (std::vector<double>{0, 0, 0, 0}));
+        EXPECT_EQ(dbeta.values(), before);
+    }
+}
+
+TEST_F(LayerNormCuda, ScratchIsTheSameInARehearsal) {
+    const View x = contiguous_view(nullptr, Dtype::bf16, {4096, 768});
+    Stream real = gpu->stream, dry = DryStream{.cuda = true};
+    EXPECT_EQ(layer_norm_backward_scratch(real, x), layer_norm_backward_scratch(dry, x));
+    EXPECT_EQ(layer_norm_backward_scratch(real, x), 2u * 264 * 768 * 4);
+}
+
+}  // namespace
+}  // namespace headroom::kernels
