@@ -17,7 +17,6 @@ constexpr const char* kHeading = "headroom matmul choices 1";
 std::string line_of(const MatmulChoiceKey& key, const MatmulChoice& choice) {
     std::string line;
     for (const std::int64_t number : key) line += fmt::format("{} ", number);
-    line += ":";
     for (const std::uint64_t word : choice.words) line += fmt::format(" {:016x}", word);
     return line;
 }
@@ -25,12 +24,10 @@ std::string line_of(const MatmulChoiceKey& key, const MatmulChoice& choice) {
 /// False if `line` is none of `line_of`'s.
 bool parse(const std::string& line, MatmulChoiceKey& key, MatmulChoice& choice) {
     std::istringstream text(line);
-    std::string colon, rest;
     for (std::int64_t& number : key) text >> number;
-    text >> colon >> std::hex;
-    for (std::uint64_t& word : choice.words) text >> word;
+    for (std::uint64_t& word : choice.words) text >> std::hex >> word;
     choice.tuned = true;
-    return text && colon == ":" && !(text >> rest);
+    return text && line == line_of(key, choice);
 }
 
 }  // namespace

@@ -26,7 +26,9 @@ struct Product {
 
     HEADROOM_DEVICE BatchOffset offset(std::int64_t batch) const {
         BatchOffset offset;
-        for (auto axis = p.batch_rank - 1; axis >= 0; --axis) {
+#pragma unroll
+        for (int axis = Problem::kMaxBatchRank - 1; axis >= 0; --axis) {
+            if (axis >= p.batch_rank) continue;
             const std::int64_t position = batch % p.size[axis];
             batch /= p.size[axis];
             offset.a += position * p.a_batch[axis];
@@ -104,16 +106,23 @@ struct Plain {
             load_tile<kDepth, 1, kPitch>(block, left, a, row, p.m, p.a_row, begin, p.k, p.a_depth);
             load_tile<kDepth, 1, kPitch>(block, right, b, column, p.n, p.b_column, begin, p.k, p.b_depth);
             block.sync();
+#pragma unroll
             for (int d = 0; d < kDepth; ++d) {
                 T l[kEach], r[kEach];
+#pragma unroll
                 for (int i = 0; i < kEach; ++i) l[i] = left[d * kPitch + y + i * kStep];
+#pragma unroll
                 for (int j = 0; j < kEach; ++j) r[j] = right[d * kPitch + x + j * kStep];
+#pragma unroll
                 for (int i = 0; i < kEach; ++i)
+#pragma unroll
                     for (int j = 0; j < kEach; ++j) sums[i][j] += l[i] * r[j];
             }
             block.sync();  // before the tiles are overwritten
         }
+#pragma unroll
         for (int i = 0; i < kEach; ++i) {
+#pragma unroll
             for (int j = 0; j < kEach; ++j) {
                 const std::int64_t at_row = row + y + i * kStep, at_column = column + x + j * kStep;
                 if (at_row < p.m && at_column < p.n) product.finish(sums[i][j], at_row, at_column, offset.c);
@@ -151,23 +160,32 @@ struct Halves {
         const T* b = static_cast<const T*>(product.b) + offset.b;
         const int top = static_cast<int>(block.warp()) / 2 * 32, side = static_cast<int>(block.warp()) % 2 * 32;
         Accumulator sums[2][2];
+#pragma unroll
         for (auto& line : sums)
+#pragma unroll
             for (auto& fragment : line) block.fill(fragment, 0.0f);
         for (std::int64_t begin = 0; begin < p.k; begin += kDepth) {
             load_tile<kDepth, kPitch, 1>(block, left, a, row, p.m, p.a_row, begin, p.k, p.a_depth);
             load_tile<kDepth, kPitch, 1>(block, right, b, column, p.n, p.b_column, begin, p.k, p.b_depth);
             block.sync();
+#pragma unroll
             for (int d = 0; d < kDepth; d += kFragment) {
                 Tile<Operand::a, T> l[2];
                 Tile<Operand::b, T, Layout::column> r[2];
+#pragma unroll
                 for (int i = 0; i < 2; ++i) block.load_tile(l[i], left, (top + i * kFragment) * kPitch + d, kPitch);
+#pragma unroll
                 for (int j = 0; j < 2; ++j) block.load_tile(r[j], right, (side + j * kFragment) * kPitch + d, kPitch);
+#pragma unroll
                 for (int i = 0; i < 2; ++i)
+#pragma unroll
                     for (int j = 0; j < 2; ++j) block.multiply_add(sums[i][j], l[i], r[j]);
             }
             block.sync();  // before the tiles are overwritten
         }
+#pragma unroll
         for (int i = 0; i < 2; ++i) {
+#pragma unroll
             for (int j = 0; j < 2; ++j) {
                 const int at = (top + i * kFragment) * kSumPitch + side + j * kFragment;
                 block.store_tile(result, at, sums[i][j], kSumPitch);

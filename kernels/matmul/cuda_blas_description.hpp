@@ -1,0 +1,56 @@
+#pragma once
+// What cuBLASLt is told about a product, as RAII objects. Needs no GPU. Internal to kernels/matmul.
+//
+//     const BlasDescription description(api, gemm, tf32);
+//     description.set_bias(pointer);
+//     api.cublasLtMatmul(handle, description.product(), &alpha, a, description.a(), ...);
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include <headroom/kernels/matmul/choices.hpp>
+#include <headroom/kernels/matmul/cuda_blas_api.hpp>
+
+namespace headroom::kernels {
+
+/// Errors: DeviceError that names the call and the status, unless that is success.
+void check_blas(const BlasApi& api, const char* call, cublasStatus_t status);
+
+class BlasDescription {
+  public:
+    BlasDescription(const BlasApi& api, const Gemm& gemm, bool tf32);
+
+    cublasLtMatmulDesc_t product() const { return product_.get(); }
+    cublasLtMatrixLayout_t a() const { return a_.get(); }
+    cublasLtMatrixLayout_t b() const { return b_.get(); }
+    /// Of what is read for beta and of the result.
+    cublasLtMatrixLayout_t d() const { return d_.get(); }
+
+    /// For products with a bias, before each call.
+    void set_bias(const void* bias) const;
+
+  private:
+    template <class Handle>
+    using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, cublasStatus_t (*)(Handle)>;
+
+    Owned<cublasLtMatrixLayout_t> layout(Dtype dtype, std::int64_t rows, std::int64_t columns, std::int64_t ld,
+                                         std::int64_t batches, std::int64_t batch) const;
+
+    const BlasApi& api_;
+    Owned<cublasLtMatmulDesc_t> product_;
+    Owned<cublasLtMatrixLayout_t> a_, b_, d_;
+};
+
+/// What may be chosen: workspaces of up to kGemmWorkspace, the pointers' alignments, and, of the ways to split the
+/// depth, only those that add up in f32 (f64): a half's parts are not rounded before they are added.
+class BlasPreference {
+  public:
+    BlasPreference(const BlasApi& api, const GemmAlignment& alignment);
+    cublasLtMatmulPreference_t get() const { return preference_.get(); }
+
+  private:
+    std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>, decltype(&::cublasLtMatmulPreferenceDestroy)>
+        preference_;
+};
+
+}  // namespace headroom::kernels

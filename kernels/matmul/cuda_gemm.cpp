@@ -1,0 +1,170 @@
+#include <headroom/kernels/matmul/cuda_gemm.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr int kCandidates = 8;  // that are tried
+
+/// The largest power of two, up to 256, of which an address is a multiple in each of a product's calls.
+std::uint32_t alignment_of(const void* data, Dtype dtype, const Gemm& gemm, std::int64_t Gemm::Loop::*stride) {
+    auto bits = std::bit_cast<std::uintptr_t>(data) | 256;
+    for (const Gemm::Loop& loop : gemm.loops) {
+        if (loop.size > 1) bits |= static_cast<std::uintptr_t>(loop.*stride) * size_of(dtype);
+    }
+    return std::uint32_t{1} << std::countr_zero(bits);
+}
+
+GemmAlignment alignment_of(const BlasMatmul::Data& data, const Gemm& gemm) {
+    return {
+        .a = alignment_of(data.a, gemm.operand, gemm, &Gemm::Loop::a),
+        .b = alignment_of(data.b, gemm.operand, gemm, &Gemm::Loop::b),
+        .d = alignment_of(data.d, gemm.result, gemm, &Gemm::Loop::d),
+        .bias = gemm.bias ? std::uint32_t{1} << std::countr_zero(std::bit_cast<std::uintptr_t>(data.bias) | 256) : 0};
+}
+
+bool refusal(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+           status == CUBLAS_STATUS_ARCH_MISMATCH;
+}
+
+}  // namespace
+
+BlasMatmul::BlasMatmul(const BlasApi& api) : api_(api) {
+    check_blas(api_, "cublasLtCreate", api_.cublasLtCreate(&handle_));
+}
+
+BlasMatmul::~BlasMatmul() {
+    products_.clear();
+    api_.cublasLtDestroy(handle_);
+}
+
+bool BlasMatmul::run(const Gemm& gemm, const Data& data, const Call& call, MatmulChoices& choices, GemmTimer* timer) {
+    const GemmAlignment alignment = alignment_of(data, gemm);
+    const MatmulChoiceKey key = choice_key(gemm, alignment, call.tf32);
+    Product& product = find(key, gemm, call.tf32);
+    if (gemm.bias) product.description.set_bias(data.bias);
+    if (!product.known || (timer != nullptr && !product.tuned))
+        choose(product, gemm, alignment, data, call, choices, key, timer);
+    if (product.refused) return false;
+    for (std::int64_t i = 0; i < gemm.calls(); ++i) {
+        const Gemm::Loop offset = gemm.offsets(i);
+        const auto operand = static_cast<std::int64_t>(size_of(gemm.operand));
+        const auto result = static_cast<std::int64_t>(size_of(gemm.result));
+        const Data part{data.a + offset.a * operand, data.b + offset.b * operand, data.bias,
+                        data.d + offset.d * result};
+        const cublasStatus_t status = enqueue(product, product.algorithm, gemm, part, part.d, call);
+        if (status == CUBLAS_STATUS_SUCCESS) continue;
+        throw DeviceError(fmt::format("matmul: cublasLtMatmul: {} for {} x {} x {}, {} to {}",
+                                      api_.cublasLtGetStatusName(status), gemm.rows, gemm.columns, gemm.depth,
+                                      name(gemm.operand), name(gemm.result)));
+    }
+    return true;
+}
+
+std::size_t BlasMatmul::Hash::operator()(const MatmulChoiceKey& key) const {
+    std::uint64_t hash = 0;
+    for (const std::int64_t word : key) {
+        hash = (hash ^ static_cast<std::uint64_t>(word)) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+BlasMatmul::Product& BlasMatmul::find(const MatmulChoiceKey& key, const Gemm& gemm, bool tf32) {
+    std::unique_ptr<Product>& product = products_[key];
+    if (!product) product = std::make_unique<Product>(api_, gemm, tf32);
+    return *product;
+}
+
+void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const Data& data,
+                        const Call& call, MatmulChoices& choices, const MatmulChoiceKey& key, GemmTimer* timer) {
+    product.known = true;
+    product.tuned = timer != nullptr;  // whatever comes of it, it is tried once
+    const MatmulChoice* const chosen = choices.find(key);
+    if (chosen != nullptr && (chosen->tuned || timer == nullptr) && take(product, *chosen)) return;
+    const auto found = candidates(product, alignment, timer != nullptr ? kCandidates : 1);
+    product.refused = found.empty();
+    if (product.refused) return;
+    product.algorithm = found.front();
+    if (found.size() > 1) product.algorithm = found[fastest(product, found, gemm, data, call, *timer)];
+    MatmulChoice choice{.tuned = product.tuned};
+    std::copy(std::begin(product.algorithm.data), std::end(product.algorithm.data), choice.words.begin());
+    choices.set(key, choice);
+}
+
+/// False if cuBLASLt does not take the algorithm, which may come from a file.
+bool BlasMatmul::take(Product& product, const MatmulChoice& choice) const {
+    std::copy(choice.words.begin(), choice.words.end(), std::begin(product.algorithm.data));
+    const BlasDescription& d = product.description;
+    cublasLtMatmulHeuristicResult_t result{};
+    const cublasStatus_t status =
+        api_.cublasLtMatmulAlgoCheck(handle_, d.product(), d.a(), d.b(), d.d(), d.d(), &product.algorithm, &result);
+    if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kGemmWorkspace) return false;
+    product.tuned = choice.tuned;
+    return true;
+}
+
+/// In the order in which cuBLASLt expects them to be fast.
+std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product, const GemmAlignment& alignment,
+                                                         int most) const {
+    const BlasPreference preference(api_, alignment);
+    const BlasDescription& d = product.description;
+    std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
+    int count = 0;
+    const cublasStatus_t status = api_.cublasLtMatmulAlgoGetHeuristic(handle_, d.product(), d.a(), d.b(), d.d(), d.d(),
+                                                                      preference.get(), most, results.data(), &count);
+    if (refusal(status)) return {};
+    check_blas(api_, "cublasLtMatmulAlgoGetHeuristic", status);
+    std::vector<cublasLtMatmulAlgo_t> algorithms;
+    for (int i = 0; i < count; ++i) {
+        const cublasLtMatmulHeuristicResult_t& result = results[static_cast<std::size_t>(i)];
+        if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
+    }
+    return algorithms;
+}
+
+/// The index of the fastest candidate; 0 without the memory to try them. With a beta, each would add to the result once
+/// more: so they write elsewhere.
+std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates,
+                                const Gemm& gemm, const Data& data, const Call& call, GemmTimer& timer) const {
+    Data trial = data;
+    const auto give_back = [&](void* memory) { timer.give_back(memory); };
+    std::unique_ptr<void, decltype(give_back)> borrowed(nullptr, give_back);
+    if (call.beta != 0) {
+        borrowed.reset(timer.borrow(gemm.result_bytes()));
+        if (!borrowed) return 0;
+        trial.d = static_cast<std::byte*>(borrowed.get());
+    }
+    std::vector<bool> failed(candidates.size());
+    std::vector<float> times = timer.time(static_cast<int>(candidates.size()), [&](int i) {
+        const auto index = static_cast<std::size_t>(i);
+        if (enqueue(product, candidates[index], gemm, trial, data.d, call) != CUBLAS_STATUS_SUCCESS)
+            failed[index] = true;
+    });
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (failed[i]) times[i] = std::numeric_limits<float>::infinity();
+    }
+    return static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+}
+
+cublasStatus_t BlasMatmul::enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
+                                   const Data& data, const void* old, const Call& call) const {
+    const BlasDescription& d = product.description;
+    const auto alpha = static_cast<float>(call.alpha);
+    const double wide_beta = call.beta;
+    const bool wide = gemm.operand == Dtype::f64;  // the scale type
+    return api_.cublasLtMatmul(handle_, d.product(), wide ? static_cast<const void*>(&call.alpha) : &alpha, data.a,
+                               d.a(), data.b, d.b(), wide ? static_cast<const void*>(&wide_beta) : &call.beta, old,
+                               d.d(), data.d, d.d(), &algorithm, call.workspace, kGemmWorkspace, call.stream);
+}
+
+}  // namespace headroom::kernels

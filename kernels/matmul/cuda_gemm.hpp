@@ -1,0 +1,87 @@
+#pragma once
+// Products by cuBLASLt: described once per geometry, with an algorithm that is asked for, or tried, at first use.
+// Internal to kernels/matmul.
+//
+//     BlasMatmul blas(load_blas());
+//     if (!blas.run(gemm, data, {.alpha = 1, .workspace = scratch, .stream = stream}, choices, nullptr)) ...  //
+//     refused
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include <headroom/kernels/matmul/choices.hpp>
+#include <headroom/kernels/matmul/cuda_blas_description.hpp>
+
+namespace headroom::kernels {
+
+/// The device's side of trying algorithms.
+class GemmTimer {
+  public:
+    virtual ~GemmTimer() = default;
+    /// Milliseconds that each of `count` pieces of work takes, which `enqueue` gives to the stream. Waits.
+    virtual std::vector<float> time(int count, const std::function<void(int)>& enqueue) = 0;
+    /// Device memory, to be given back; null if there is none.
+    virtual void* borrow(std::size_t bytes) = 0;
+    virtual void give_back(void* memory) = 0;
+};
+
+class BlasMatmul {
+  public:
+    /// For the device that is current. Errors: DeviceError.
+    explicit BlasMatmul(const BlasApi& api);
+    ~BlasMatmul();
+    BlasMatmul(const BlasMatmul&) = delete;
+    BlasMatmul& operator=(const BlasMatmul&) = delete;
+
+    std::size_t version() const { return api_.cublasLtGetVersion(); }
+
+    struct Data {
+        const std::byte *a, *b, *bias;
+        std::byte* d;
+    };
+    struct Call {
+        double alpha = 1;
+        float beta = 0;
+        bool tf32 = false;
+        std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256
+        cudaStream_t stream = nullptr;
+    };
+    /// False, and nothing is done, if cuBLASLt has no algorithm for it. `timer`: algorithms are tried, where `choices`
+    /// has none that is tuned; null takes the first that cuBLASLt proposes. Errors: DeviceError.
+    bool run(const Gemm& gemm, const Data& data, const Call& call, MatmulChoices& choices, GemmTimer* timer);
+
+  private:
+    struct Product {
+        Product(const BlasApi& api, const Gemm& gemm, bool tf32) : description(api, gemm, tf32) {}
+        BlasDescription description;
+        cublasLtMatmulAlgo_t algorithm{};
+        bool known = false, tuned = false, refused = false;
+    };
+    struct Hash {
+        std::size_t operator()(const MatmulChoiceKey& key) const;
+    };
+
+    Product& find(const MatmulChoiceKey& key, const Gemm& gemm, bool tf32);
+    void choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const Data& data, const Call& call,
+                MatmulChoices& choices, const MatmulChoiceKey& key, GemmTimer* timer);
+    bool take(Product& product, const MatmulChoice& choice) const;
+    std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, const GemmAlignment& alignment,
+                                                 int most) const;
+    std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, const Gemm& gemm,
+                        const Data& data, const Call& call, GemmTimer& timer) const;
+    cublasStatus_t enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
+                           const Data& data, const void* old, const Call& call) const;
+
+    BlasApi api_;
+    cublasLtHandle_t handle_ = nullptr;
+    std::unordered_map<MatmulChoiceKey, std::unique_ptr<Product>, Hash> products_;
+};
+
+/// A stream's state. Made by the first product.
+struct BlasState {
+    std::unique_ptr<BlasMatmul> blas;
+};
+
+}  // namespace headroom::kernels

@@ -1,0 +1,116 @@
+// Matmul on a GPU: cuBLASLt where it can be asked, else the project's own kernels.
+#include <memory>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/matmul/choices.hpp>
+#include <headroom/kernels/matmul/cuda_gemm.hpp>
+#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/matmul/tiled.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr int kRepetitions = 3;  // that are timed, after one that is not
+
+class EventTimer final : public GemmTimer {
+  public:
+    explicit EventTimer(CudaDevice& device) : device_(device), stream_(static_cast<cudaStream_t>(device.native())) {}
+
+    std::vector<float> time(int count, const std::function<void(int)>& enqueue) override {
+        std::vector<Event> begin(static_cast<std::size_t>(count)), end(static_cast<std::size_t>(count));
+        for (int i = 0; i < count; ++i) {
+            enqueue(i);
+            begin[static_cast<std::size_t>(i)].record(stream_);
+            for (int repetition = 0; repetition < kRepetitions; ++repetition) enqueue(i);
+            end[static_cast<std::size_t>(i)].record(stream_);
+        }
+        device_.synchronize();  // counted
+        std::vector<float> times;
+        for (std::size_t i = 0; i < begin.size(); ++i) times.push_back(end[i].since(begin[i]) / kRepetitions);
+        return times;
+    }
+    void* borrow(std::size_t bytes) override {
+        void* memory = nullptr;
+        if (cudaMalloc(&memory, bytes) == cudaSuccess) return memory;
+        cudaGetLastError();  // no launch is to find it
+        return nullptr;
+    }
+    void give_back(void* memory) override { cudaFree(memory); }
+
+  private:
+    class Event {
+      public:
+        Event() { check("cudaEventCreate", cudaEventCreate(&event_)); }
+        ~Event() { cudaEventDestroy(event_); }
+        Event(const Event&) = delete;
+        Event& operator=(const Event&) = delete;
+
+        void record(cudaStream_t stream) { check("cudaEventRecord", cudaEventRecord(event_, stream)); }
+        float since(const Event& begin) const {
+            float milliseconds = 0;
+            check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, begin.event_, event_));
+            return milliseconds;
+        }
+
+      private:
+        static void check(const char* call, cudaError_t error) {
+            if (error == cudaSuccess) return;
+            throw DeviceError(fmt::format("matmul: {}: {}", call, cudaGetErrorString(error)));
+        }
+        cudaEvent_t event_ = nullptr;
+    };
+
+    CudaDevice& device_;
+    cudaStream_t stream_;
+};
+
+BlasMatmul& blas_of(CudaStream& stream) {
+    BlasState& state = stream.state->get<BlasState>();
+    if (!state.blas) state.blas = std::make_unique<BlasMatmul>(load_blas());
+    return *state.blas;
+}
+
+/// False if cuBLASLt refuses.
+bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, const CudaMatmulSettings& settings,
+                    std::byte* scratch) {
+    const View &a = gemm.swapped ? matmul.b : matmul.a, &b = gemm.swapped ? matmul.a : matmul.b;
+    const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(),
+                                gemm.bias ? matmul.bias.as<const std::byte>() : nullptr, matmul.c.as<std::byte>()};
+    const BlasMatmul::Call call{.alpha = matmul.alpha,
+                                .beta = matmul.beta,
+                                .tf32 = settings.tf32 && gemm.operand == Dtype::f32,
+                                .workspace = scratch,
+                                .stream = static_cast<cudaStream_t>(stream.device->native())};
+    MatmulChoices& choices = stream.state->get<MatmulChoices>();
+    EventTimer timer(*stream.device);
+    return blas_of(stream).run(gemm, data, call, choices, settings.tune ? &timer : nullptr);
+}
+
+}  // namespace
+
+void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
+    stream.device->check_usable();
+    const Problem problem = reduce(matmul);
+    if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
+    const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
+    const std::optional<Gemm> gemm = settings.own_kernels ? std::nullopt : plan_gemm(problem, matmul);
+    if (!gemm || !library_matmul(stream, *gemm, matmul, settings, scratch))
+        return tiled_matmul(stream, problem, matmul);
+    if (gemm->remains()) finish_remains(stream, *gemm, matmul);
+}
+
+void save_matmul_choices(CudaStream& stream, const std::string& path) {
+    stream.state->get<MatmulChoices>().save(path, stream.device->properties().name, blas_of(stream).version());
+}
+
+bool load_matmul_choices(CudaStream& stream, const std::string& path) {
+    return stream.state->get<MatmulChoices>().load(path, stream.device->properties().name, blas_of(stream).version());
+}
+
+}  // namespace headroom::kernels

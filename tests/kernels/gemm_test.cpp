@@ -1,0 +1,195 @@
+#include <headroom/kernels/matmul/gemm.hpp>
+
+#include <gtest/gtest.h>
+
+#include <headroom/tests/kernels/random_matmul.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::ColumnMajor;
+using test::Curve;
+using test::RandomMatmul;
+
+/// Does what the plan says.
+void execute(const Gemm& g, const Matmul& matmul) {
+    const View &a = g.swapped ? matmul.b : matmul.a, &b = g.swapped ? matmul.a : matmul.b;
+    for (std::int64_t call = 0; call < g.calls(); ++call) {
+        const Gemm::Loop at = g.offsets(call);
+        const Curve curve = g.activation == Activation::relu        ? Curve::relu
+                            : g.activation == Activation::gelu_tanh ? Curve::gelu
+                                                                    : Curve::none;
+        ASSERT_NE(g.activation, Activation::gelu_erf);
+        ASSERT_GE(g.lda, g.a_rows());
+        ASSERT_GE(g.ldb, g.b_rows());
+        ASSERT_GE(g.ldd, g.rows);
+        ColumnMajor{.rows = g.rows,
+                    .columns = g.columns,
+                    .depth = g.depth,
+                    .transpose_a = g.transpose_a,
+                    .transpose_b = g.transpose_b,
+                    .lda = g.lda,
+                    .ldb = g.ldb,
+                    .ldd = g.ldd,
+                    .batches = g.batches,
+                    .a_batch = g.a_batch,
+                    .b_batch = g.b_batch,
+                    .d_batch = g.d_batch,
+                    .operand = g.operand,
+                    .result = g.result,
+                    .curve = curve,
+                    .alpha = matmul.alpha,
+                    .beta = matmul.beta,
+                    .a = a.at(at.a),
+                    .b = b.at(at.b),
+                    .c = matmul.c.at(at.d),
+                    .bias = g.bias ? matmul.bias.data : nullptr,
+                    .d = matmul.c.at(at.d)}
+            .multiply();
+    }
+}
+
+/// What a kernel does after the library.
+void finish(const Gemm& g, const Matmul& matmul) {
+    const View& c = matmul.c;
+    const View bias = matmul.has_bias() ? broadcast_to(matmul.bias, c.shape) : c;
+    for (std::int64_t i = 0; i < c.elements(); ++i) {
+        std::int64_t at = 0, at_bias = 0, rest = i;
+        for (int axis = c.rank() - 1; axis >= 0; --axis) {
+            at += rest % c.shape[axis] * c.strides[axis];
+            at_bias += rest % c.shape[axis] * bias.strides[axis];
+            rest /= c.shape[axis];
+        }
+        double value = test::element(c.data, c.dtype, at);
+        if (g.bias_remains) value += test::element(bias.data, bias.dtype, at_bias);
+        test::set_element(c.data, c.dtype, at, test::activated(g.activation_remains, value));
+    }
+}
+
+TEST(Gemm, DescribesTheProductForAnyStridesAndBatches) {
+    std::mt19937_64 random(1);
+    struct {
+        int plans, swapped, transposed[4], batches, loops, biases, activations, remains, none;
+    } met{};
+    for (int i = 0; i < 6000; ++i) {
+        const Dtype operand = test::kFloating[random() % 4];
+        const Dtype result = is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand;
+        RandomMatmul product(random, operand, result);
+        SCOPED_TRACE("seed 1, product " + std::to_string(i) + ": " + product.text());
+        const Matmul& matmul = product.matmul();
+        const auto gemm = plan_gemm(reduce(matmul), matmul);
+        if (!gemm) {
+            ++met.none;
+            continue;
+        }
+        const std::vector<double> expected = product.expected();
+        ASSERT_NO_FATAL_FAILURE(execute(*gemm, matmul));
+        if (gemm->remains()) finish(*gemm, matmul);
+        ASSERT_EQ(product.result(), expected);
+        ASSERT_TRUE(product.gaps_untouched());
+        ASSERT_EQ(gemm->bias + gemm->bias_remains, matmul.has_bias());
+        ++met.plans;
+        met.swapped += gemm->swapped;
+        ++met.transposed[gemm->transpose_a * 2 + gemm->transpose_b];
+        met.batches += gemm->batches > 1;
+        met.loops += gemm->calls() > 1;
+        met.biases += gemm->bias;
+        met.activations += gemm->activation != Activation::none;
+        met.remains += gemm->remains();
+    }
+    // Random enough to have met all of it.
+    EXPECT_GT(met.plans, 2000);
+    EXPECT_GT(met.none, 500);
+    EXPECT_GT(met.swapped, 1000);
+    EXPECT_LT(met.swapped, met.plans - 500);
+    for (const int count : met.transposed) EXPECT_GT(count, 200);
+    EXPECT_GT(met.batches, 500);
+    EXPECT_GT(met.loops, 200);
+    EXPECT_GT(met.biases, 100);
+    EXPECT_GT(met.activations, 100);
+    EXPECT_GT(met.remains, 200);
+}
+
+Matmul product(Dtype dtype, const View& a, const View& b, const Shape& c) {
+    Matmul matmul{.a = a, .b = b, .c = contiguous_view(nullptr, dtype, c)};
+    return matmul;
+}
+
+std::optional<Gemm> plan(const Matmul& matmul) { return plan_gemm(reduce(matmul), matmul); }
+
+View matrix(Dtype dtype, std::int64_t rows, std::int64_t columns) {
+    return contiguous_view(nullptr, dtype, {rows, columns});
+}
+
+TEST(Gemm, TakesWhatTrainingATransformerNeedsInOneCall) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+        const View x = contiguous_view(nullptr, dtype, {4, 128, 768}), weight = matrix(dtype, 3072, 768);
+        const View dy = contiguous_view(nullptr, dtype, {4, 128, 3072}), dy_rows = matrix(dtype, 512, 3072);
+        Matmul forward = product(dtype, x, transposed(weight), {4, 128, 3072});
+        forward.bias = contiguous_view(nullptr, dtype, {3072});
+        forward.activation = Activation::gelu_tanh;
+        auto gemm = plan(forward);
+        ASSERT_TRUE(gemm);
+        EXPECT_EQ(gemm->calls() * gemm->batches, 1);
+        EXPECT_TRUE(gemm->bias);
+        EXPECT_FALSE(gemm->remains());
+        EXPECT_TRUE(gemm->transpose_a && !gemm->transpose_b && gemm->swapped);
+
+        gemm = plan(product(dtype, dy, weight, {4, 128, 768}));  // dx
+        ASSERT_TRUE(gemm);
+        EXPECT_EQ(gemm->calls() * gemm->batches, 1);
+
+        gemm = plan(product(dtype, transposed(dy_rows), matrix(dtype, 512, 768), {3072, 768}));  // dw
+        ASSERT_TRUE(gemm);
+        EXPECT_EQ(gemm->calls() * gemm->batches, 1);
+        EXPECT_TRUE(!gemm->transpose_a && gemm->transpose_b);
+
+        // Heads of packed q and k: [4, 12, 128, 64], 64 apart, rows 3 * 768 apart.
+        const View heads{nullptr, dtype, {4, 12, 128, 64}, {128 * 2304, 64, 2304, 1}};
+        gemm = plan(product(dtype, heads, transposed(heads), {4, 12, 128, 128}));
+        ASSERT_TRUE(gemm);
+        EXPECT_EQ(gemm->batches, 12);
+        EXPECT_EQ(gemm->calls(), 4);
+    }
+}
+
+TEST(Gemm, LeavesToOwnKernelsWhatCublasltHasNoWordsFor) {
+    const Dtype dtype = Dtype::f32;
+    const View b = matrix(dtype, 8, 8);
+    EXPECT_TRUE(plan(product(dtype, matrix(dtype, 8, 8), b, {8, 8})));
+    const View gaps{nullptr, dtype, {8, 8}, {32, 2}}, repeated{nullptr, dtype, {8, 8}, {0, 1}};
+    const View windows{nullptr, dtype, {8, 8}, {1, 1}};  // each row begins an element further
+    for (const View& a : {gaps, repeated, windows}) {
+        EXPECT_FALSE(plan(product(dtype, a, b, {8, 8}))) << a.strides.text();
+        EXPECT_FALSE(plan(product(dtype, b, a, {8, 8}))) << a.strides.text();
+    }
+    Matmul spread = product(dtype, b, b, {8, 8});
+    spread.c = gaps;
+    EXPECT_FALSE(plan(spread));
+    EXPECT_FALSE(plan(product(dtype, matrix(dtype, 8, 0), matrix(dtype, 0, 8), {8, 8})));
+    EXPECT_FALSE(plan(product(dtype, matrix(dtype, 0, 8), b, {0, 8})));
+    const std::int64_t huge = std::int64_t{1} << 31;
+    EXPECT_FALSE(plan(product(dtype, matrix(dtype, huge, 1), matrix(dtype, 1, 2), {huge, 2})));
+    EXPECT_TRUE(plan(product(dtype, matrix(dtype, huge - 1, 1), matrix(dtype, 1, 2), {huge - 1, 2})));
+}
+
+TEST(Gemm, LeavesToAKernelWhatEpiloguesLack) {
+    const auto remaining = [](Dtype operand, Dtype result, Dtype bias, Activation activation, std::int64_t step) {
+        Matmul matmul = product(result, matrix(operand, 8, 8), matrix(operand, 8, 8), {8, 8});
+        matmul.bias = {nullptr, bias, {8}, {step}};
+        matmul.activation = activation;
+        return plan(matmul)->remains();
+    };
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::gelu_tanh}) {
+        EXPECT_FALSE(remaining(Dtype::f32, Dtype::f32, Dtype::f32, activation, 1));
+        EXPECT_FALSE(remaining(Dtype::f16, Dtype::f16, Dtype::f16, activation, 1));
+        EXPECT_FALSE(remaining(Dtype::bf16, Dtype::f32, Dtype::f32, activation, 1));
+        EXPECT_TRUE(remaining(Dtype::bf16, Dtype::f32, Dtype::bf16, activation, 1));  // the bias must be of c's dtype
+        EXPECT_TRUE(remaining(Dtype::f32, Dtype::f32, Dtype::f32, activation, 2));    // and packed
+        EXPECT_TRUE(remaining(Dtype::f64, Dtype::f64, Dtype::f64, activation, 1));
+    }
+    EXPECT_TRUE(remaining(Dtype::f32, Dtype::f32, Dtype::f32, Activation::gelu_erf, 1));
+}
+
+}  // namespace
+}  // namespace headroom::kernels
