@@ -44,8 +44,10 @@ Result<CrossEntropy::Saved, Array> CrossEntropy::forward(Exec& exec, const Attrs
     const Dtype compute = logits.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
     Array loss = exec.empty({}, compute);
     Array lse = exec.empty(targets.shape(), compute);
+    const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), targets.view()));
     exec.launch([&](auto& stream) {
-        kernels::cross_entropy(stream, logits.view(), targets.view(), attrs, loss.view(), 0.0f, lse.view());
+        kernels::cross_entropy(stream, logits.view(), targets.view(), attrs, loss.view(), 0.0f, lse.view(),
+                               scratch.data());
     });
     return {{logits, targets, std::move(lse)}, std::move(loss)};
 }

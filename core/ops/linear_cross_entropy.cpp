@@ -89,9 +89,11 @@ Result<LinearCrossEntropy::Saved, Array> LinearCrossEntropy::forward(Exec& exec,
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, total.view()); });
     Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
+        const View classes = rows_of(targets.view(), first, count);
+        const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), classes));
         exec.launch([&](auto& stream) {
-            kernels::cross_entropy(stream, logits, rows_of(targets.view(), first, count), attrs, total.view(), 1.0f,
-                                   rows_of(lse.view(), first, count));
+            kernels::cross_entropy(stream, logits, classes, attrs, total.view(), 1.0f,
+                                   rows_of(lse.view(), first, count), scratch.data());
         });
     });
     exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });

@@ -56,7 +56,7 @@ void zero_gradient(const Rows& out, float beta, std::int64_t row) {
 }  // namespace
 
 void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse) {
+                   const View& loss, float beta, const View& lse, std::byte*) {
     const Rows rows(logits);
     const Indices classes(targets);
     classes.check("cross_entropy: target", rows.length(), options.ignore_index);
@@ -79,6 +79,10 @@ void cross_entropy(CpuStream& stream, const View& logits, const View& targets, c
     double total = 0;
     for (std::int64_t part = 0; part < parts; ++part) total += sums[part];
     add_to_scalar(total, beta, loss);
+}
+
+std::size_t cross_entropy_scratch(Stream& stream, const View& targets) {
+    return on_cuda(stream) ? static_cast<std::size_t>(targets.elements()) * sizeof(double) : 0;
 }
 
 void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,

@@ -8,7 +8,9 @@
 //
 // Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one
 // that is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is
-// written. Rows whose target is `ignore_index` count nothing and get a gradient of 0.
+// written; on CUDA it counts as class 0, and the host throws when it next waits. Rows whose target is `ignore_index`
+// count nothing and get a gradient of 0.
+#include <cstddef>
 #include <cstdint>
 
 #include <headroom/kernels/view.hpp>
@@ -28,11 +30,19 @@ struct CrossEntropyOptions {
 /// `ignore_index` have one too. The loss is one element of any floating dtype, summed in f64 in chunks of rows that
 /// depend on the shape alone.
 void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse);
+                   const View& loss, float beta, const View& lse, std::byte* scratch = nullptr);
+void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
+                   const View& loss, float beta, const View& lse, std::byte* scratch);
+
+/// Bytes of scratch that `cross_entropy` needs: on CUDA the rows' losses, on the CPU nothing.
+std::size_t cross_entropy_scratch(Stream& stream, const View& targets);
 
 /// dlogits = beta * dlogits + dloss * (exp(logits - lse) - (1 - e) * [class = target] - e / C). `dloss` is one element,
 /// read from memory. dlogits may be the logits themselves (beta 0).
 void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,
+                            const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
+                            float beta);
+void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,
                             const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
                             float beta);
 
