@@ -1,5 +1,9 @@
 #include <headroom/core/exec.hpp>
 
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+
 namespace headroom {
 
 Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
@@ -15,6 +19,21 @@ Array Exec::output(const Shape& shape, Dtype dtype) {
 
 Scratch Exec::scratch(std::size_t bytes) const {
     return bytes == 0 ? Scratch{} : Buffer::allocate(*memory_, bytes, 0, {Category::workspace, path_});
+}
+
+Exec::RangeScope::RangeScope(const Exec& exec, const CudaStream& stream) {
+    if (!stream.device->profiled()) return;
+    device_ = stream.device;
+    device_->open_range(fmt::format("{} {}", exec.op_, exec.path_text(exec.path_)).c_str());
+}
+
+Exec::RangeScope::~RangeScope() {
+    if (device_) device_->close_range();
+}
+
+void Exec::fail(const DeviceError& error) const {
+    const std::string path = path_text(path_);
+    throw DeviceError(fmt::format("{}{}{}: {}", op_, path.empty() ? "" : " in ", path, error.what()));
 }
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <headroom/core/array.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/memory/stream.hpp>
 
 namespace headroom {
@@ -34,20 +35,47 @@ class Exec {
     template <class Work>
     void launch(Work&& work) const {
 #if HEADROOM_CUDA_KERNELS
-        if (auto* cuda = std::get_if<CudaStream>(stream_)) cuda->path = path_;
+        if (auto* cuda = std::get_if<CudaStream>(stream_)) return launch_cuda(*cuda, std::forward<Work>(work));
 #endif
         headroom::launch(*stream_, std::forward<Work>(work));
     }
 
-    /// For the tape: the module path that allocations belong to, and the storage that an output may take over.
+    /// For the tape: the op at work and its module path, to which allocations belong, and the storage that an output
+    /// may take over.
+    void set_op(const char* op) { op_ = op; }
     void set_path(PathId path) { path_ = path; }
     PathId path() const { return path_; }
     std::string path_text(PathId path) const { return memory_->path(path); }
     void offer(Buffer storage) { offered_ = std::move(storage); }
 
   private:
+    template <class Work>
+    void launch_cuda(CudaStream& stream, Work&& work) const {
+        stream.path = path_;
+        const RangeScope range(*this, stream);
+        try {
+            work(stream);
+        } catch (const DeviceError& error) {
+            fail(error);
+        }
+    }
+    /// Names the op and the path to profilers, if one listens.
+    class RangeScope {
+      public:
+        RangeScope(const Exec& exec, const CudaStream& stream);
+        ~RangeScope();
+        RangeScope(const RangeScope&) = delete;
+        RangeScope& operator=(const RangeScope&) = delete;
+
+      private:
+        CudaDevice* device_ = nullptr;
+    };
+    /// Throws the error with the op and the path before it.
+    [[noreturn]] void fail(const DeviceError& error) const;
+
     Stream* stream_;
     DeviceMemory* memory_;
+    const char* op_ = "";
     PathId path_ = 0;
     Buffer offered_;
 };

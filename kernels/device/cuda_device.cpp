@@ -1,7 +1,10 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
+#include <cstdlib>
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
+#include <nvtx3/nvToolsExt.h>
 
 #include <headroom/kernels/device/cuda_staging.hpp>
 #include <headroom/memory/cuda_driver.hpp>
@@ -30,6 +33,7 @@ class RuntimeDevice final : public CudaDevice {
         if (error != cudaSuccess) cudaStreamDestroy(stream_);
         check("cudaHostAlloc", error);
         index_error_ = new (shared) IndexError;
+        profiled_ = std::getenv("NVTX_INJECTION64_PATH") != nullptr;  // set by profilers that listen
     }
     ~RuntimeDevice() override {
         cudaStreamSynchronize(stream_);
@@ -47,6 +51,8 @@ class RuntimeDevice final : public CudaDevice {
         check("copy to the device", staging_.copy(host, device, bytes, stream_, waited));
         if (waited) count_wait();
     }
+    void open_range(const char* text) override { nvtxRangePushA(text); }
+    void close_range() override { nvtxRangePop(); }
     void copy(const void* from, void* to, std::size_t bytes) override {
         transfer(from, to, bytes, cudaMemcpyDeviceToDevice);
     }

@@ -64,6 +64,11 @@ class CudaDevice {
     /// The first index out of range since the last call, of work that the host has waited for.
     std::optional<IndexError> take_index_error();
 
+    // Ranges for profilers (NVTX), if one is there.
+    bool profiled() const { return profiled_; }
+    virtual void open_range(const char* text) = 0;
+    virtual void close_range() = 0;
+
     /// Errors: DeviceError if work failed on the device: after a fault nothing runs there any more.
     void check_usable() const {
         if (!fault_.empty()) refuse();
@@ -80,6 +85,7 @@ class CudaDevice {
     CudaProperties properties_;
     void* native_ = nullptr;
     IndexError* index_error_ = nullptr;
+    bool profiled_ = false;
 
   private:
     [[noreturn]] void refuse() const;

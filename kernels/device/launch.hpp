@@ -10,7 +10,7 @@
 // more than some number of threads says so with `static constexpr unsigned kMaxThreads`, and gets more registers for
 // it.
 #include <algorithm>
-#include <exception>
+#include <stdexcept>
 #include <string>
 
 #include <headroom/kernels/device/block.hpp>
@@ -82,20 +82,27 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
     enqueue(stream, shape, kernel, args...);
 }
 
-/// The same on a context's stream. A kernel that fails makes the device refuse what comes later.
+/// The same on a context's stream. Errors: DeviceError also if the kernel breaks a rule (emulated) or CUDA says that
+/// one did (earlier ones included, unless CUDA_LAUNCH_BLOCKING=1): then the device refuses what comes later.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
     device.check_usable();
 #if defined(__CUDACC__)
     cudaSetDevice(device.properties().index);  // the thread may have used another GPU since
-    launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);
+    try {
+        launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);
+    } catch (const DeviceError& error) {
+        device.set_fault(error.what());
+        throw;
+    }
 #else
     try {
         launch(*static_cast<EmulatedDevice*>(device.native()), shape, kernel, args...);
-    } catch (const std::exception& error) {
+    } catch (const std::runtime_error& error) {
+        if (dynamic_cast<const Error*>(&error)) throw;
         device.set_fault(error.what());
-        throw;
+        throw DeviceError(error.what());
     }
 #endif
 }
