@@ -20,6 +20,7 @@ struct Elements {
     Dtype y_dtype, x_dtype;
     IndexReader index;
     std::int64_t x_axis;
+    std::int64_t size;  ///< of an element of x, in bytes
 
     HEADROOM_DEVICE std::int64_t source(Block& block, const Offsets<4>& at, const IndexCheck& check) const {
         return at[1] + check(block, index(at[2]), at[3]) * x_axis;
@@ -48,7 +49,7 @@ struct GatherElements {
     }
 
     HEADROOM_DEVICE static void copy_bits(const Elements& e, std::int64_t to, std::int64_t from) {
-        switch (size_of(e.x_dtype)) {
+        switch (e.size) {
             case 1:
                 return copy_one<std::uint8_t>(e.y, to, e.x, from);
             case 2:
@@ -61,7 +62,7 @@ struct GatherElements {
     }
 
     HEADROOM_DEVICE static void convert(const Elements& e, std::int64_t to, std::int64_t from) {
-        if (size_of(e.x_dtype) == 8 || e.x_dtype == Dtype::i32) {
+        if (e.size == 8 || e.x_dtype == Dtype::i32) {
             store_as<double>(e.y, e.y_dtype, to, load_as<double>(e.x, e.x_dtype, from));
         } else {
             store_as<float>(e.y, e.y_dtype, to, load_as<float>(e.x, e.x_dtype, from));
@@ -78,15 +79,14 @@ struct GatherRows {
     HEADROOM_DEVICE void operator()(Block& block, const Elements e, const IndexCheck check, std::int64_t rows,
                                     std::int64_t units, unsigned lanes) const {
         const unsigned lane = block.thread() & (lanes - 1), in_block = block.threads() / lanes;
-        const auto size = static_cast<std::int64_t>(size_of(e.x_dtype));
         const std::int64_t part = std::int64_t{lanes} * kAtOnce;
         for (std::int64_t row = std::int64_t{block.x()} * in_block + block.thread() / lanes; row < rows;
              row += std::int64_t{block.grid_x()} * in_block) {
             const Offsets<4> at = e.axes.offsets(row * e.axes.row_size());
             const std::int64_t from = e.source(block, at, check);
             if (check.bound == 0) continue;
-            const auto* source = reinterpret_cast<const std::uint32_t*>(static_cast<const char*>(e.x) + from * size);
-            auto* target = reinterpret_cast<std::uint32_t*>(static_cast<char*>(e.y) + at[0] * size);
+            const auto* source = reinterpret_cast<const std::uint32_t*>(static_cast<const char*>(e.x) + from * e.size);
+            auto* target = reinterpret_cast<std::uint32_t*>(static_cast<char*>(e.y) + at[0] * e.size);
             for (std::int64_t i = block.y() * part + lane; i < units; i += block.grid_y() * part)
                 copy(block, source, target, i, units, lanes);
         }
@@ -124,7 +124,7 @@ bool in_units(const View& view, const StridedAxes<4>& axes, int operand) {
 
 void gather_rows(CudaStream& stream, const Elements& elements, const IndexCheck& check) {
     const std::int64_t rows = elements.axes.elements() / elements.axes.row_size();
-    const std::int64_t units = elements.axes.row_size() * static_cast<std::int64_t>(size_of(elements.x_dtype)) / 16;
+    const std::int64_t units = elements.axes.row_size() * elements.size / 16;
     const auto lanes =
         static_cast<unsigned>(std::min<std::uint64_t>(kThreads, std::bit_ceil(static_cast<std::uint64_t>(units))));
     const std::int64_t parts = (units - 1) / (std::int64_t{lanes} * GatherRows::kAtOnce) + 1;
@@ -139,8 +139,8 @@ void gather_rows(CudaStream& stream, const Elements& elements, const IndexCheck&
 void gather_elements(CudaStream& stream, const Gathering& g, const IndexCheck& check) {
     const StridedAxes<4> axes(Walk({&g.y, &g.x, &g.index, &g.position}, Walk::Order::shape), 4);
     if (axes.elements() == 0) return;
-    const Elements elements{axes, g.y.data, g.x.data, g.y.dtype, g.x.dtype, IndexReader(g.index), g.x_axis};
     const auto size = static_cast<std::int64_t>(size_of(g.x.dtype));
+    const Elements elements{axes, g.y.data, g.x.data, g.y.dtype, g.x.dtype, IndexReader(g.index), g.x_axis, size};
     if (g.x.dtype == g.y.dtype && axes.stride(2) == 0 && g.x_axis * size % 16 == 0 && in_units(g.x, axes, 1) &&
         in_units(g.y, axes, 0)) {
         return gather_rows(stream, elements, check);

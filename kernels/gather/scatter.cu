@@ -106,10 +106,14 @@ void add_on_lines(CudaStream& stream, const Scatter& scatter, int axis, const In
            inner, beta);
 }
 
-void add_sorted(CudaStream& stream, const Scatter& scatter, int axis, const IndexCheck& check, const ScatterPlan& plan,
-                float beta, std::byte* scratch) {
-    const View source = with_axis_last(scatter.source, axis), y = with_axis_last(scatter.y, axis);
-    RowSums rows(source, {source.data, source.dtype, {1}, {1}}, y, {y.data, y.dtype, {1}, {1}});
+}  // namespace
+
+void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                        const ScatterPlan& plan, std::byte* scratch) {
+    const IndexCheck check = index_check(stream, "scatter_add: index", plan.rows);
+    const Scatter scatter(axis, index, source, y);
+    const View sources = with_axis_last(scatter.source, axis), targets = with_axis_last(scatter.y, axis);
+    RowSums rows(sources, {source.data, source.dtype, {1}, {1}}, targets, {y.data, y.dtype, {1}, {1}});
     IndexLines indices{with_axis_last(scatter.index, axis), with_axis_last(scatter.position, axis), 0, plan.length};
     for (std::int64_t line = 0; line < plan.lines; line += plan.lines_at_once()) {
         const std::int64_t some = std::min(plan.lines_at_once(), plan.lines - line);
@@ -120,8 +124,6 @@ void add_sorted(CudaStream& stream, const Scatter& scatter, int axis, const Inde
     }
 }
 
-}  // namespace
-
 void scatter_add(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
                  std::byte* scratch) {
     const IndexCheck check = index_check(stream, "scatter_add: index", y.shape[axis]);
@@ -129,14 +131,13 @@ void scatter_add(CudaStream& stream, int axis, const View& index, const View& so
     scale(stream, y, beta);
     if (index.elements() == 0) return;
     const ScatterPlan plan(axis, index, y);
-    const Scatter scatter(axis, index, source, y);
     const float kept = beta == 0 ? 0.0f : 1.0f;
     if (plan.sorts()) {
-        add_sorted(stream, scatter, axis, check, plan, kept, scratch);
+        scatter_add_sorted(stream, axis, index, source, y, kept, plan, scratch);
     } else if (y.dtype == Dtype::f64) {
-        add_on_lines<double>(stream, scatter, axis, check, kept);
+        add_on_lines<double>(stream, Scatter(axis, index, source, y), axis, check, kept);
     } else {
-        add_on_lines<float>(stream, scatter, axis, check, kept);
+        add_on_lines<float>(stream, Scatter(axis, index, source, y), axis, check, kept);
     }
 }
 

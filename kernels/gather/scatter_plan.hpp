@@ -9,6 +9,7 @@
 
 #include <headroom/kernels/gather/sort_plan.hpp>
 #include <headroom/kernels/view.hpp>
+#include <headroom/memory/stream.hpp>
 
 namespace headroom::kernels {
 
@@ -16,7 +17,7 @@ struct ScatterPlan {
     /// Indices of a line that each thread looks through.
     static constexpr std::int64_t kShortLine = 256;
     /// Positions that are sorted at a time, unless one line is longer: 64 MiB of scratch.
-    static constexpr std::int64_t kMostSorted = std::int64_t{1} << 22;
+    std::int64_t most_sorted = std::int64_t{1} << 22;
     static constexpr std::int64_t kMostKeys = std::int64_t{1} << 31;
 
     std::int64_t lines = 1, length, rows;  ///< `length` indices a line, which go to `rows` elements
@@ -29,11 +30,15 @@ struct ScatterPlan {
 
     bool sorts() const { return length > kShortLine && lines > 0 && rows > 0; }
     std::int64_t lines_at_once() const {
-        return std::clamp<std::int64_t>(std::min(kMostSorted / length, kMostKeys / rows), 1, lines);
+        return std::clamp<std::int64_t>(std::min(most_sorted / length, kMostKeys / rows), 1, lines);
     }
     SortPlan sort(std::int64_t some) const { return {some * length, some * rows}; }
     SegmentPlan sums(std::int64_t some) const { return {some * length, 1, element}; }
     std::size_t bytes() const { return sorts() ? sort(lines_at_once()).bytes() + sums(lines_at_once()).bytes() : 0; }
 };
+
+/// scatter_add by sorted segments, for a plan that sorts; beta is 0, where y is, or 1.
+void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
+                        const ScatterPlan& plan, std::byte* scratch);
 
 }  // namespace headroom::kernels

@@ -24,7 +24,7 @@ HEADROOM_DEVICE unsigned count_bits(std::uint32_t bits) {
 
 HEADROOM_DEVICE unsigned digit_of(std::uint32_t key, int shift) { return key >> shift & (SortPlan::kDigits - 1); }
 
-/// The sum of the threads before this one; all threads call it. `sums` holds kWarps elements.
+/// The sum of the threads before this one; all threads call it. `sums` holds an element per warp.
 HEADROOM_DEVICE std::uint32_t sum_before(Block& block, std::uint32_t value, Shared<std::uint32_t> sums,
                                          std::uint32_t& total) {
     std::uint32_t sum = value;
@@ -36,7 +36,7 @@ HEADROOM_DEVICE std::uint32_t sum_before(Block& block, std::uint32_t value, Shar
     if (block.lane() == kWarp - 1) sums[block.warp()] = sum;
     block.sync();
     total = 0;
-    for (unsigned warp = 0; warp < kWarps; ++warp) {
+    for (unsigned warp = 0; warp < block.warps(); ++warp) {
         const std::uint32_t warp_sum = sums[warp];
         if (warp == block.warp()) sum += total;
         total += warp_sum;
@@ -84,10 +84,10 @@ struct SumCounts {
 
     HEADROOM_DEVICE void operator()(Block& block, std::uint32_t* counts, std::uint32_t* totals,
                                     std::int64_t tiles) const {
-        const Shared<std::uint32_t> sums = block.shared<std::uint32_t>(kWarps);
+        const Shared<std::uint32_t> sums = block.shared<std::uint32_t>(block.warps());
         std::uint32_t* row = counts + block.x() * tiles;
         std::uint32_t done = 0;
-        for (std::int64_t first = 0; first < tiles; first += kThreads) {
+        for (std::int64_t first = 0; first < tiles; first += block.threads()) {
             const std::int64_t i = first + block.thread();
             std::uint32_t total = 0;
             const std::uint32_t before = sum_before(block, i < tiles ? row[i] : 0, sums, total);
@@ -176,14 +176,16 @@ Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scrat
     const auto list = [&](std::size_t at) { return reinterpret_cast<std::uint32_t*>(scratch + at); };
     std::uint32_t *counts = list(plan.counts_at()), *totals = list(plan.totals_at());
     const auto tiles = static_cast<std::uint32_t>(plan.tiles());
+    const unsigned summing = std::min(kThreads, (tiles + kWarp - 1) / kWarp * kWarp);
     for (int pass = 0; pass < plan.passes(); ++pass) {
         const int from = pass % 2, to = 1 - from;
         const std::uint32_t* keys = list(plan.keys_at(from));
         launch(stream, {.x = tiles, .threads = kThreads, .shared_bytes = shared_size<unsigned>(kThreads)},
                CountDigits{}, keys, plan.count, 8 * pass, counts);
-        launch(stream,
-               {.x = SortPlan::kDigits, .threads = kThreads, .shared_bytes = shared_size<std::uint32_t>(kWarps)},
-               SumCounts{}, counts, totals, plan.tiles());
+        launch(
+            stream,
+            {.x = SortPlan::kDigits, .threads = summing, .shared_bytes = shared_size<std::uint32_t>(summing / kWarp)},
+            SumCounts{}, counts, totals, plan.tiles());
         const std::uint32_t* order = pass == 0 ? nullptr : list(plan.order_at(from));
         const MoveByDigit move{keys, order, list(plan.keys_at(to)), list(plan.order_at(to)), counts, totals};
         launch(
