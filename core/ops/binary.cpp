@@ -43,11 +43,13 @@ void hand_on(Exec& exec, int i, Array& dy, GradSink& sink) {
     }
     const auto target = sink.destination(i);
     if (!target) return;
+    const bool whole = target.array.shape() == dy.shape();
+    const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), dy.view(), target.view()));
     exec.launch([&](auto& stream) {
-        if (target.array.shape() == dy.shape()) {
+        if (whole) {
             kernels::accumulate(stream, dy.view(), target.view(), -1.0f, target.beta);
         } else {
-            kernels::sum(stream, dy.view(), negative ? -1.0 : 1.0, target.view(), target.beta);
+            kernels::sum(stream, dy.view(), negative ? -1.0 : 1.0, target.view(), target.beta, scratch.data());
         }
     });
 }
@@ -64,9 +66,10 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
     }
     const auto target = sink.destination(i);
     const Array whole = exec.empty(dy.shape(), target.array.dtype, Category::workspace);
+    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), whole.view(), target.view()));
     exec.launch([&](auto& stream) {
         write(stream, whole.view(), 0.0f);
-        kernels::sum_to(stream, whole.view(), target.view(), target.beta);
+        kernels::sum_to(stream, whole.view(), target.view(), target.beta, scratch.data());
     });
 }
 

@@ -52,7 +52,9 @@ void Linear::backward(Exec& exec, const Attrs&, Saved& saved, Array dy, GradSink
         product_to(exec, kernels::transposed(dy_rows), as_matrix(saved.x.view()), dweight.view(), dweight.beta);
     }
     if (const auto dbias = sink.destination(2)) {
-        exec.launch([&](auto& stream) { kernels::sum_to(stream, dy.view(), dbias.view(), dbias.beta); });
+        const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), dy.view(), dbias.view()));
+        exec.launch(
+            [&](auto& stream) { kernels::sum_to(stream, dy.view(), dbias.view(), dbias.beta, scratch.data()); });
     }
     if (const auto dx = sink.destination(0, saved.x)) {
         product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});

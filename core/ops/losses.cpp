@@ -31,9 +31,10 @@ Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec
     const Dtype compute = wide ? Dtype::f64 : Dtype::f32;
     Array loss = exec.empty({}, compute);
     const Array terms = exec.empty(x.shape(), compute, Category::workspace);
+    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), terms.view(), loss.view()));
     exec.launch([&](auto& stream) {
         kernels::map(stream, F{}, x.view(), target.view(), terms.view());
-        kernels::sum(stream, terms.view(), 1.0, loss.view(), 0.0f);
+        kernels::sum(stream, terms.view(), 1.0, loss.view(), 0.0f, scratch.data());
     });
     return {{x, target}, std::move(loss)};
 }

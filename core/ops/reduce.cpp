@@ -64,6 +64,11 @@ View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttr
     return seen_as(dy, reduced(op, x, attrs.axes, attrs.keepdim).kept);
 }
 
+void sum_into(Exec& exec, const Array& x, double scale, const View& y) {
+    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x.view(), y));
+    exec.launch([&](auto& stream) { kernels::sum(stream, x.view(), scale, y, 0.0f, scratch.data()); });
+}
+
 using In = SampleInput;
 
 std::vector<Sample<ReduceAttrs>> common_samples(In (*input)(Shape), bool of_nothing) {
@@ -91,7 +96,7 @@ Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Arr
     check_defined("sum", x, "the input");
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
-    exec.launch([&](auto& stream) { kernels::sum(stream, x.view(), 1.0, seen_as(y, to.kept), 0.0f); });
+    sum_into(exec, x, 1.0, seen_as(y, to.kept));
     return {{}, std::move(y)};
 }
 
@@ -109,7 +114,7 @@ Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const A
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const double scale = 1.0 / static_cast<double>(to.count);
-    exec.launch([&](auto& stream) { kernels::sum(stream, x.view(), scale, seen_as(y, to.kept), 0.0f); });
+    sum_into(exec, x, scale, seen_as(y, to.kept));
     return {{}, std::move(y)};
 }
 
@@ -137,11 +142,13 @@ Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Ex
         throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", info.name, x.shape().text()));
     }
     Array y = exec.empty(to.shape, x.dtype);
+    const View kept = seen_as(y, to.kept);
+    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x.view(), kept));
     exec.launch([&](auto& stream) {
         if constexpr (kLargest) {
-            kernels::amax(stream, x.view(), seen_as(y, to.kept));
+            kernels::amax(stream, x.view(), kept, scratch.data());
         } else {
-            kernels::amin(stream, x.view(), seen_as(y, to.kept));
+            kernels::amin(stream, x.view(), kept, scratch.data());
         }
     });
     return {{x, y}, y};
@@ -177,8 +184,10 @@ Result<Var::Saved, Array> Var::forward(Exec& exec, const Attrs& attrs, const Arr
     Array y = exec.empty(to.shape, x.dtype);
     Array mean = exec.empty(to.kept, wide);
     const Array variance = is_half(x.dtype) ? exec.empty(to.kept, wide, Category::workspace) : y;
+    const View kept = seen_as(variance, to.kept);
+    const Scratch scratch = exec.scratch(kernels::moments_scratch(exec.stream(), x.view(), mean.view(), kept));
     exec.launch([&](auto& stream) {
-        kernels::moments(stream, x.view(), attrs.correction, mean.view(), seen_as(variance, to.kept));
+        kernels::moments(stream, x.view(), attrs.correction, mean.view(), kept, scratch.data());
         if (is_half(x.dtype)) kernels::copy(stream, variance.view(), seen_as(y, to.kept));
     });
     return {{x, std::move(mean)}, std::move(y)};

@@ -33,10 +33,11 @@ void choose_gradient(Exec& exec, int i, const Array& condition, const Array& dy,
     if (!target) return;
     const bool whole = target.array.shape() == dy.shape();
     const Array spread = whole ? Array{} : exec.empty(dy.shape(), target.array.dtype, Category::workspace);
+    const View to = whole ? target.view() : spread.view();
+    const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), to, target.view()));
     exec.launch([&](auto& stream) {
-        const View to = whole ? target.view() : spread.view();
         kernels::where_backward(stream, condition.view(), i == 1, dy.view(), whole ? target.beta : 0.0f, to);
-        if (!whole) kernels::sum_to(stream, to, target.view(), target.beta);
+        if (!whole) kernels::sum_to(stream, to, target.view(), target.beta, scratch.data());
     });
 }
 
