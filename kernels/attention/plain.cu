@@ -57,7 +57,8 @@ struct PlainForward {
             if (lse.data != nullptr && slice == 0 && row < g.queries && Tile::column(block) == 0)
                 lse.at(at.batch, at.head, row) = (maximum[i] + std::log2(all)) * T(1 / kLog2E);
         }
-        Tile::write(block, sums, {o, o.row(at.batch, 0, at.head), at.first, g.queries}, slice, width, T(1), 0.0f);
+        Tile::write(block, space, sums, {o, o.row(at.batch, 0, at.head), at.first, g.queries}, slice, width, T(1),
+                    0.0f);
     }
 
   private:

@@ -14,6 +14,8 @@ namespace headroom::kernels::attention_device {
 struct HeadRows {
     HeadView x;
     std::int64_t head, first, rows;
+
+    HEADROOM_DEVICE std::int64_t offset(int row) const { return head + (first + row) * x.position; }
 };
 
 template <class T>
@@ -61,15 +63,27 @@ struct Plain {
     template <int kColumns>
     HEADROOM_DEVICE static void load_columns(Block& block, const HeadRows& from, int first_column, int width,
                                              Shared<T> to) {
-        constexpr int kVectors = kColumns / kEach;
-#pragma unroll 4
-        for (int i = static_cast<int>(block.thread()); i < kRows * kVectors; i += kThreads) {
-            const int row = i / kVectors, column = i % kVectors * kEach;
-            Wide values{};
-            if (from.first + row < from.rows)
-                values =
-                    load(block, from.x, from.head + (from.first + row) * from.x.position, first_column + column, width);
-            block.store(to, row * (kColumns + kEach) + column, values);
+        constexpr int kVectors = kColumns / kEach, kStride = kColumns + kEach;
+        const int thread = static_cast<int>(block.thread());
+        if (from.x.wide && from.x.dtype == dtype_of<T>) {
+#pragma unroll
+            for (int i = 0; i < kRows * kVectors; i += kThreads) {
+                const int row = (i + thread) / kVectors, column = (i + thread) % kVectors * kEach;
+                Wide values{};
+                if (from.first + row < from.rows && first_column + column < width)
+                    values = block.load<kEach>(from.x.at<const T>(from.offset(row) + first_column + column));
+                block.store(to, row * kStride + column, values);
+            }
+        } else {
+#pragma unroll 1
+            for (int i = thread; i < kRows * kColumns; i += kThreads) {
+                const int row = i / kColumns, column = i % kColumns;
+                T value = T(0);
+                if (from.first + row < from.rows && first_column + column < width)
+                    value = load_as<T>(from.x.data, from.x.dtype,
+                                       from.offset(row) + (first_column + column) * from.x.column);
+                to[row * kStride + column] = value;
+            }
         }
     }
 
@@ -128,32 +142,30 @@ struct Plain {
     }
 
     /// target = beta * target + factor * sums
-    HEADROOM_DEVICE static void write(Block& block, const Products& sums, const HeadRows& to, int first_column,
-                                      int width, T factor, float beta) {
-        const int first = first_column + column(block);
+    HEADROOM_DEVICE static void write(Block& block, const Space& space, const Products& sums, const HeadRows& to,
+                                      int first_column, int width, T factor, float beta) {
+        const int first = first_column + column(block), part = static_cast<int>(block.thread()) * kEach * kEach;
+        const bool wide = to.x.wide && to.x.dtype == dtype_of<T>;
 #pragma unroll
         for (int i = 0; i < kEach; ++i) {
-            const std::int64_t at = to.first + own_row(block, i);
-            if (at >= to.rows) continue;
-            const std::int64_t row = to.head + at * to.x.position;
-            if (to.x.wide && to.x.dtype == dtype_of<T>) {
-                if (first >= width) continue;
+            const int row = own_row(block, i);
+            if (!wide) {  // through memory, since registers have no addresses
+#pragma unroll
+                for (int j = 0; j < kEach; ++j) space.slice[part + i * kEach + j] = factor * sums[i][j];
+            } else if (to.first + row < to.rows && first < width) {
+                T* const target = to.x.at<T>(to.offset(row) + first);
                 Wide values{};
-                if (beta != 0.0f) values = block.load<kEach>(to.x.at<const T>(row + first));
+                if (beta != 0.0f) values = block.load<kEach>(static_cast<const T*>(target));
 #pragma unroll
-                for (int j = 0; j < kEach; ++j)
-                    values[j] = factor * sums[i][j] + (beta != 0.0f ? static_cast<T>(beta) * values[j] : T(0));
-                block.store(to.x.at<T>(row + first), values);
-                continue;
+                for (int j = 0; j < kEach; ++j) values[j] = factor * sums[i][j] + static_cast<T>(beta) * values[j];
+                block.store(target, values);
             }
+        }
 #pragma unroll 1
-            for (int j = 0; j < kEach; ++j) {
-                T sum = sums[i][0];
-#pragma unroll
-                for (int l = 1; l < kEach; ++l) sum = l == j ? sums[i][l] : sum;  // registers have no address
-                if (first + j < width)
-                    accumulate_as<T>(to.x.data, to.x.dtype, row + (first + j) * to.x.column, beta, factor * sum);
-            }
+        for (int i = 0; i < (wide ? 0 : kEach * kEach); ++i) {
+            const int row = own_row(block, i / kEach), at = first + i % kEach;
+            if (to.first + row < to.rows && at < width)
+                accumulate_as<T>(to.x.data, to.x.dtype, to.offset(row) + at * to.x.column, beta, space.slice[part + i]);
         }
     }
 
@@ -165,19 +177,6 @@ struct Plain {
             for (int j = 0; j < kEach; ++j)
 #pragma unroll
                 for (int l = 0; l < kEach; ++l) products[i][j] += x[i][l] * y[j][l];
-    }
-
-    HEADROOM_DEVICE static Wide load(Block& block, const HeadView& x, std::int64_t row, int column, int width) {
-        if (x.dtype == dtype_of<T>) return load_vector<T>(block, x, row, column, width);
-        Wide values{};
-#pragma unroll 1
-        for (int i = 0; i < kEach; ++i) {
-            if (column + i >= width) break;
-            const T value = load_as<T>(x.data, x.dtype, row + (column + i) * x.column);
-#pragma unroll
-            for (int l = 0; l < kEach; ++l) values[l] = l == i ? value : values[l];
-        }
-        return values;
     }
 };
 

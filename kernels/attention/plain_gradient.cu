@@ -76,11 +76,11 @@ struct PlainKeyGradients : PlainCommon<T> {
             }
         }
         if (dk.data != nullptr)
-            Tile::write(block, key_sums, this->rows(dk, at.batch, at.head, at.first, g.keys), slice, width, scale,
-                        beta_k);
+            Tile::write(block, space, key_sums, this->rows(dk, at.batch, at.head, at.first, g.keys), slice, width,
+                        scale, beta_k);
         if (dv.data != nullptr)
-            Tile::write(block, value_sums, this->rows(dv, at.batch, at.head, at.first, g.keys), slice, width, T(1),
-                        beta_v);
+            Tile::write(block, space, value_sums, this->rows(dv, at.batch, at.head, at.first, g.keys), slice, width,
+                        T(1), beta_v);
     }
 };
 
@@ -128,7 +128,8 @@ struct PlainQueryGradient : PlainCommon<T> {
             Tile::put_weights(block, space, gradients);
             Tile::add(block, space, keys, slice, width, sums);
         }
-        Tile::write(block, sums, this->rows(dq, at.batch, at.head, at.first, g.queries), slice, width, scale, beta);
+        Tile::write(block, space, sums, this->rows(dq, at.batch, at.head, at.first, g.queries), slice, width, scale,
+                    beta);
     }
 };
 

@@ -58,7 +58,7 @@ struct Forward {
             for (int i = 0; i < kRows / kTile; ++i) block.store_tile(stage, i * kTile, scores[i], kStageStride);
             block.warp_sync();
             const float correction =
-                softmax(block, stage, probabilities, row < g.queries ? g.visible(row) - key : 0, running);
+                softmax(block, stage, probabilities, row < g.queries ? within_block(g.visible(row) - key) : 0, running);
             block.warp_sync();
             shrink(block, stage, correction, sums);
             Tile<Operand::a, T> weights;
@@ -82,7 +82,7 @@ struct Forward {
 
     /// The lane's half of a row of 64 scores, of which `seen` are visible: probabilities before division by their sum.
     /// Gives the factor for what was summed before.
-    HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, std::int64_t seen,
+    HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, int seen,
                                   Running& running) const {
         constexpr int kSteps = kRows / 8;  // a lane takes each second group of four
         const int row = static_cast<int>(block.lane()) / 2, begin = block.lane() % 2 * 4;

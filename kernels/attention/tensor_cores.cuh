@@ -8,6 +8,8 @@
 //     load_rows<T, 64>(block, k, k.row(b, 0, h), first, keys, width, tile);
 //     block.sync();
 //     multiply_rows<T, 64, 4>(block, queries, warp_row, tile, 0, scores);      // scores = q k^T
+#include <bit>
+
 #include <headroom/kernels/attention/heads.cuh>
 
 namespace headroom::kernels::attention_device {
@@ -24,14 +26,20 @@ inline constexpr int kTileStride = kWidth + 8;
 template <int kWidth>
 inline constexpr int kTileSize = kRows* kTileStride<kWidth>;
 
+/// A number of rows that may be beyond a block on either side.
+HEADROOM_DEVICE int within_block(std::int64_t count) {
+    return static_cast<int>(count < 0 ? 0 : count < kRows ? count : kRows);
+}
+
 /// Rows [first, first + 64) of those from offset `head` on, of which there are `rows`; zero beyond, and from the width
 /// up to kWidth.
 template <class T, int kWidth>
 HEADROOM_DEVICE void load_rows(Block& block, const HeadView& x, std::int64_t head, std::int64_t first,
                                std::int64_t rows, int width, Shared<T> tile) {
-    constexpr int kVectors = kWidth / 8, kRounds = kRows * kVectors / static_cast<int>(kTensorThreads);
+    constexpr int kVectors = std::bit_ceil(kWidth / 8u);  // threads for each row
+    constexpr int kStep = static_cast<int>(kTensorThreads) / kVectors, kRounds = kRows / kStep;
     const int row = static_cast<int>(block.thread()) / kVectors, column = block.thread() % kVectors * 8;
-    constexpr int kStep = static_cast<int>(kTensorThreads) / kVectors;
+    if (column >= kWidth) return;
     Vector<T, 8> values[kRounds] = {};
     if (x.wide) {  // all loads before the first store
 #pragma unroll
@@ -44,11 +52,11 @@ HEADROOM_DEVICE void load_rows(Block& block, const HeadView& x, std::int64_t hea
             block.store(tile, (row + i * kStep) * kTileStride<kWidth> + column, values[i]);
     } else {
 #pragma unroll 1
-        for (int i = 0; i < kRounds; ++i) {
-            const std::int64_t at = first + row + i * kStep;
+        for (int i = 0; i < kRows; i += kStep) {
+            const std::int64_t at = first + row + i;
             Vector<T, 8> found{};
             if (at < rows) found = load_vector<T>(block, x, head + at * x.position, column, width);
-            block.store(tile, (row + i * kStep) * kTileStride<kWidth> + column, found);
+            block.store(tile, (row + i) * kTileStride<kWidth> + column, found);
         }
     }
 }
@@ -90,15 +98,17 @@ template <class T, int kWidth>
 HEADROOM_DEVICE void write_rows(Block& block, const Accumulator (&sums)[kWidth / kTile], Shared<float> stage,
                                 const HeadView& to, std::int64_t head, std::int64_t first, std::int64_t rows, int width,
                                 float factor, float beta) {
+    constexpr int kPart = 64;  // columns of a stage
     const int row = static_cast<int>(block.lane()) / 2, half = block.lane() % 2 * 8;
     const std::int64_t target = head + (first + row) * to.position;
 #pragma unroll
-    for (int group = 0; group < kWidth; group += 4 * kTile) {
+    for (int group = 0; group < kWidth; group += kPart) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) block.store_tile(stage, i * kTile, sums[group / kTile + i], kStageStride);
+        for (int i = 0; i < kPart; i += kTile)
+            if (group + i < kWidth) block.store_tile(stage, i, sums[(group + i) / kTile], kStageStride);
         block.warp_sync();
 #pragma unroll 1
-        for (int column = half; column < 4 * kTile && first + row < rows; column += kTile) {
+        for (int column = half; column < kPart && group + column < kWidth && first + row < rows; column += kTile) {
             Floats<8> values;
 #pragma unroll
             for (int i = 0; i < 8; i += 4) {
@@ -120,8 +130,12 @@ HEADROOM_DEVICE void write_rows(Block& block, const Accumulator (&sums)[kWidth /
 template <class Work>
 void dispatch_tensor_cores(Dtype dtype, std::int64_t width, Work&& work) {
     const auto with_width = [&]<class T>(TypeTag<T>) {
-        if (width <= 64) {
+        if (width <= 32) {
+            work.template operator()<T, 32>();
+        } else if (width <= 64) {
             work.template operator()<T, 64>();
+        } else if (width <= 96) {
+            work.template operator()<T, 96>();
         } else {
             work.template operator()<T, 128>();
         }

@@ -97,8 +97,8 @@ struct KeyGradients : Common<T, kWidth> {
                     const std::int64_t i = query + chunk;
                     if (i >= g.queries || i + kChunk <= seen_from) continue;
                     Base::scores_to_stage(block, keys, values, warp * kTile, queries, gradients, chunk, stage);
-                    differentiate(block, stage, lses.part(chunk, kChunk), deltas.part(chunk, kChunk), row_seen_from - i,
-                                  g.queries - i, probabilities, dscores);
+                    differentiate(block, stage, lses.part(chunk, kChunk), deltas.part(chunk, kChunk),
+                                  within_block(row_seen_from - i), within_block(g.queries - i), probabilities, dscores);
                     block.warp_sync();
                     Tile<Operand::a, T> weights;
 #pragma unroll
@@ -122,8 +122,7 @@ struct KeyGradients : Common<T, kWidth> {
   private:
     /// The lane's half of one key's row: queries [from, end) of the chunk see it.
     HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, Shared<float> lses, Shared<float> deltas,
-                                       std::int64_t from, std::int64_t end, Shared<T> probabilities,
-                                       Shared<T> dscores) const {
+                                       int from, int end, Shared<T> probabilities, Shared<T> dscores) const {
         const float exponent = scale * static_cast<float>(kLog2E);
         const int row = static_cast<int>(block.lane()) / 2 * kChunkStride;
 #pragma unroll
@@ -191,7 +190,7 @@ struct QueryGradient : Common<T, kWidth> {
             for (int chunk = 0; chunk < kRows; chunk += kChunk) {
                 if (key + chunk >= warp_end) continue;
                 Base::scores_to_stage(block, queries, gradients, warp * kTile, keys, values, chunk, stage);
-                differentiate(block, stage, sum, mean, seen - key - chunk, dscores);
+                differentiate(block, stage, sum, mean, within_block(seen - key - chunk), dscores);
                 block.warp_sync();
                 Tile<Operand::a, T> weights;
 #pragma unroll
@@ -210,7 +209,7 @@ struct QueryGradient : Common<T, kWidth> {
     HEADROOM_DEVICE std::int64_t last(std::int64_t end) const { return (end < g.queries ? end : g.queries) - 1; }
 
     /// The lane's half of one query's row, which sees the first `seen` keys of the chunk.
-    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, float sum, float mean, std::int64_t seen,
+    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, float sum, float mean, int seen,
                                        Shared<T> dscores) const {
         const float exponent = scale * static_cast<float>(kLog2E);
         const int row = static_cast<int>(block.lane()) / 2 * kChunkStride;

@@ -24,58 +24,253 @@ Weights weights_of(const Case& c, Dtype dtype) {
     return is_half(dtype) && c.width <= 128 ? Weights::rounded : Weights::exact;
 }
 
-class AttentionCuda : public test::CudaTest {
-  protected:
-    /// Forward and gradient; results come back into the trial.
-    void run(Trial& t, float beta = 0) {
-        Attention forward = t.forward();
-        AttentionGradient gradient = t.gradient(beta);
-        for (View* x : {&forward.q, &forward.k, &forward.v, &forward.o, &forward.lse}) x->data = nullptr;
-        forward.q = gradient.q = gpu->put(t.q);
-        forward.k = gradient.k = gpu->put(t.k);
-        forward.v = gradient.v = gpu->put(t.v);
-        forward.o = gradient.o = gpu->put(t.o);
-        forward.lse = gradient.lse = gpu->put(t.lse);
-        gradient.dy = gpu->put(t.dy);
-        gradient.dq = gpu->put(t.dq);
-        gradient.dk = gpu->put(t.dk);
-        gradient.dv = gpu->put(t.dv);
-        run(forward, gradient);
-        gpu->get(forward.o, t.o);
-        gpu->get(forward.lse, t.lse);
-        gpu->get(gradient.dq, t.dq);
-        gpu->get(gradient.dk, t.dk);
-        gpu->get(gradient.dv, t.dv);
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSlow = true;  // ThreadSanitizer takes its time for each CUDA thread
+#else
+constexpr bool kSlow = false;
+#endif
+
+/// A trial's arrays on the device.
+struct OnDevice {
+    Attention forward;
+    AttentionGradient gradient;
+
+    OnDevice(test::Gpu& gpu, const Trial& t, float beta) : forward(t.forward()), gradient(t.gradient(beta)) {
+        forward.q = gradient.q = gpu.put(t.q);
+        forward.k = gradient.k = gpu.put(t.k);
+        forward.v = gradient.v = gpu.put(t.v);
+        forward.o = gradient.o = gpu.put(t.o);
+        forward.lse = gradient.lse = gpu.put(t.lse);
+        gradient.dy = gpu.put(t.dy);
+        gradient.dq = gpu.put(t.dq);
+        gradient.dk = gpu.put(t.dk);
+        gradient.dv = gpu.put(t.dv);
     }
-    void run(const Attention& forward, const AttentionGradient& gradient) {
-        Stream any = gpu->stream;
-        attention(gpu->stream, forward, gpu->scratch(attention_scratch(any, forward)));
-        attention_gradient(gpu->stream, gradient, gpu->scratch(attention_gradient_scratch(any, gradient)));
+    void run(test::Gpu& gpu) const {
+        Stream any = gpu.stream;
+        attention(gpu.stream, forward, gpu.scratch(attention_scratch(any, forward)));
+        attention_gradient(gpu.stream, gradient, gpu.scratch(attention_gradient_scratch(any, gradient)));
     }
-    void expect_f64s_results(const Case& c, Dtype dtype, Layout layout, std::mt19937_64& random) {
-        SCOPED_TRACE(text(c, dtype) + " layout " + std::to_string(static_cast<int>(layout)));
-        Trial trial(c, dtype, layout, random, dtype);
-        run(trial);  // outputs and gradients were NaN: nothing of them may have been read
-        expect_matches(trial, 0, weights_of(c, dtype));
+    void get(test::Gpu& gpu, Trial& t) const {
+        gpu.get(forward.o, t.o);
+        gpu.get(forward.lse, t.lse);
+        gpu.get(gradient.dq, t.dq);
+        gpu.get(gradient.dk, t.dk);
+        gpu.get(gradient.dv, t.dv);
     }
 };
 
+/// Forward and gradient; results come back into the trial.
+void run(test::Gpu& gpu, Trial& t, float beta = 0) {
+    const OnDevice device(gpu, t, beta);
+    device.run(gpu);
+    device.get(gpu, t);
+}
+
+std::vector<std::vector<double>> results_of(const Trial& t) {
+    std::vector<std::vector<double>> results;
+    for (const TestArray* x : {&t.o, &t.lse, &t.dq, &t.dk, &t.dv}) results.push_back(x->values());
+    return results;
+}
+
+using AttentionCuda = test::CudaTest;
+
 /// One position; rests against blocks (64, and 32 for f64) of either side; several blocks; widths that fill tiles and
-/// that do not; grouped heads; a key-value cache; fewer keys than queries, so that some see none; no keys at all.
+/// that do not, of each size of tiles; grouped heads; a key-value cache; fewer keys than queries, so that some see
+/// none; no keys, no queries.
 const Case kCases[] = {
-    {1, 1, 1, 1, 1, 8, true},       {2, 31, 31, 2, 1, 16, true},   {1, 33, 65, 4, 2, 40, true},
-    {1, 65, 33, 2, 2, 64, true},    {1, 129, 129, 1, 1, 64, true}, {1, 65, 129, 3, 1, 128, true},
-    {1, 129, 65, 2, 1, 128, false}, {1, 1, 129, 4, 4, 64, true},   {1, 33, 0, 2, 1, 16, false},
-    {1, 31, 33, 1, 1, 3, false},    {1, 130, 1, 1, 1, 5, true},    {1, 33, 31, 2, 1, 137, true},
+    {1, 1, 1, 1, 1, 8, true},    {2, 31, 31, 2, 1, 16, true},    {1, 33, 65, 4, 2, 40, true},
+    {1, 65, 33, 2, 2, 64, true}, {1, 129, 129, 1, 1, 64, true},  {1, 65, 129, 3, 1, 128, true},
+    {1, 1, 129, 4, 4, 64, true}, {1, 129, 65, 1, 1, 128, false}, {1, 33, 0, 2, 1, 16, false},
+    {1, 31, 33, 1, 1, 3, false}, {1, 130, 1, 1, 1, 5, true},     {1, 33, 31, 2, 1, 137, true},
+    {1, 33, 33, 1, 1, 96, true}, {2, 31, 70, 1, 1, 70, true},    {1, 129, 70, 2, 1, 32, true},
+    {1, 0, 33, 2, 1, 16, true},
 };
 
 TEST_F(AttentionCuda, MatchesF64ForAnyDtypeAndShape) {
     std::mt19937_64 random(1);
     for (const Case& c : kCases) {
+        if (kSlow && c.queries * c.keys * c.heads > 33 * 65 * 4) continue;
         for (const Dtype dtype : kFloating) {
-            expect_f64s_results(c, dtype, Layout::contiguous, random);
+            SCOPED_TRACE(text(c, dtype));
+            Trial trial(c, dtype, Layout::contiguous, random, dtype);
+            run(*gpu, trial);  // outputs and gradients were NaN: nothing of them may have been read
+            expect_matches(trial, 0, weights_of(c, dtype));
             if (HasFailure()) return;
         }
+    }
+}
+
+TEST_F(AttentionCuda, TakesAnyStrides) {
+    std::mt19937_64 random(2);
+    for (const Case& c : {Case{2, 33, 40, 2, 1, 24, true}, Case{1, 5, 7, 2, 2, 130, false}}) {
+        for (const Dtype dtype : kFloating) {
+            for (const Layout layout : kLayouts) {
+                SCOPED_TRACE(text(c, dtype) + " layout " + std::to_string(static_cast<int>(layout)));
+                Trial trial(c, dtype, layout, random, dtype);
+                run(*gpu, trial);
+                expect_matches(trial, 0, weights_of(c, dtype));
+                if (HasFailure()) return;
+            }
+        }
+    }
+}
+
+TEST_F(AttentionCuda, AccumulatesGradientsAlsoInF32ForHalves) {
+    std::mt19937_64 random(3);
+    for (const Case& c : {Case{2, 20, 40, 4, 2, 24, true}, Case{1, 9, 7, 1, 1, 136, false}}) {
+        for (const Dtype dtype : kFloating) {
+            for (const Dtype gradients : {dtype, test::compute_dtype(dtype)}) {
+                for (const Layout layout : {Layout::contiguous, Layout::gaps}) {
+                    SCOPED_TRACE(text(c, dtype) + " gradients " + std::string(name(gradients)) + " layout " +
+                                 std::to_string(static_cast<int>(layout)));
+                    Trial trial(c, dtype, layout, random, gradients);
+                    for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
+                        for (std::int64_t i = 0; i < x->elements(); ++i) x->set(i, 0.5);
+                    }
+                    run(*gpu, trial, 1);
+                    expect_matches(trial, 0.5, weights_of(c, dtype));
+                    if (HasFailure()) return;
+                }
+                if (gradients == test::compute_dtype(dtype)) break;
+            }
+        }
+    }
+}
+
+/// q, k, v side by side in rows of one tensor, as a Linear gives them; rows may be longer, so that nothing is aligned.
+/// Both are as good as arrays of their own, to the bit.
+TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
+    std::mt19937_64 random(4);
+    const Case c{2, 33, 33, 4, 2, 16, true};
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f32}) {
+        Trial trial(c, dtype, Layout::contiguous, random, dtype);
+        run(*gpu, trial);
+        for (const std::int64_t gap : {0, 1}) {
+            const std::int64_t row = (c.heads + 2 * c.key_heads) * c.width + gap;
+            TestArray packed(dtype, {c.batch * c.queries * row}), dpacked(dtype, {c.batch * c.queries * row});
+            const auto part = [&](const View& all, std::int64_t first, std::int64_t heads) {
+                return View{all.at(gap + first * c.width),
+                            dtype,
+                            {c.batch, c.queries, heads, c.width},
+                            {c.queries * row, row, c.width, 1}};
+            };
+            const std::int64_t starts[] = {0, c.heads, c.heads + c.key_heads};
+            const auto place = [&](int i, std::int64_t at) {
+                const std::int64_t width = (i == 0 ? c.heads : c.key_heads) * c.width;
+                return gap + at / width * row + starts[i] * c.width + at % width;
+            };
+            const TestArray *from[] = {&trial.q, &trial.k, &trial.v}, *gradients[] = {&trial.dq, &trial.dk, &trial.dv};
+            for (int i = 0; i < 3; ++i) {
+                for (std::int64_t at = 0; at < from[i]->elements(); ++at) packed.set(place(i, at), from[i]->get(at));
+            }
+            OnDevice device(*gpu, trial, 0);
+            const View on_device = gpu->put(packed), d_on_device = gpu->put(dpacked);
+            device.forward.q = device.gradient.q = part(on_device, starts[0], c.heads);
+            device.forward.k = device.gradient.k = part(on_device, starts[1], c.key_heads);
+            device.forward.v = device.gradient.v = part(on_device, starts[2], c.key_heads);
+            device.gradient.dq = part(d_on_device, starts[0], c.heads);
+            device.gradient.dk = part(d_on_device, starts[1], c.key_heads);
+            device.gradient.dv = part(d_on_device, starts[2], c.key_heads);
+            device.run(*gpu);
+            TestArray o(dtype, trial.o.view().shape);
+            gpu->get(device.forward.o, o);
+            gpu->get(d_on_device, dpacked);
+            EXPECT_EQ(o.values(), trial.o.values());
+            for (int i = 0; i < 3; ++i) {
+                for (std::int64_t at = 0; at < gradients[i]->elements(); ++at) {
+                    ASSERT_EQ(dpacked.get(place(i, at)), gradients[i]->get(at))
+                        << name(dtype) << ' ' << gap << ' ' << i;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreads) {
+    for (const Dtype dtype : kFloating) {
+        const Case c{1, 70, 70, 2, 1, 16, true};
+        std::vector<std::vector<double>> first;
+        for (int i = 0; i < 3; ++i) {
+            test::Gpu other;  // the emulator's order is drawn anew
+            std::mt19937_64 random(5);
+            Trial trial(c, dtype, Layout::contiguous, random, dtype);
+            run(other, trial);
+            if (first.empty()) first = results_of(trial);
+            EXPECT_EQ(results_of(trial), first) << text(c, dtype);
+        }
+    }
+}
+
+TEST_F(AttentionCuda, ComputesOnlyTheGradientsThatAreWanted) {
+    std::mt19937_64 random(6);
+    const Case c{1, 20, 20, 2, 1, 8, true};
+    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+        Trial trial(c, dtype, Layout::contiguous, random, dtype);
+        run(*gpu, trial);
+        for (int wanted = 0; wanted < 8; ++wanted) {
+            OnDevice device(*gpu, trial, 0);
+            AttentionGradient& g = device.gradient;
+            TestArray results[] = {
+                {dtype, trial.dq.view().shape}, {dtype, trial.dk.view().shape}, {dtype, trial.dv.view().shape}};
+            const TestArray* expected[] = {&trial.dq, &trial.dk, &trial.dv};
+            View views[3], *targets[] = {&g.dq, &g.dk, &g.dv};
+            for (int i = 0; i < 3; ++i) *targets[i] = views[i] = gpu->put(results[i]);
+            for (int i = 0; i < 3; ++i) {
+                if (!(wanted >> i & 1)) *targets[i] = View{};
+            }
+            device.run(*gpu);
+            for (int i = 0; i < 3; ++i) {
+                const std::vector<std::byte> untouched = results[i].memory();
+                gpu->get(views[i], results[i]);
+                EXPECT_EQ(results[i].memory(), wanted >> i & 1 ? expected[i]->memory() : untouched)
+                    << wanted << ' ' << i;
+            }
+        }
+    }
+}
+
+TEST_F(AttentionCuda, NeedsNoLseWhereNoGradientFollows) {
+    std::mt19937_64 random(7);
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f64}) {
+        Trial trial({1, 7, 9, 1, 1, 16, false}, dtype, Layout::contiguous, random, dtype);
+        run(*gpu, trial);
+        OnDevice device(*gpu, trial, 0);
+        device.forward.lse = View{};
+        const TestArray nothing(dtype, trial.o.view().shape);
+        device.forward.o = gpu->put(nothing);
+        attention(gpu->stream, device.forward, nullptr);
+        TestArray o(nothing);
+        gpu->get(device.forward.o, o);
+        EXPECT_EQ(o.values(), trial.o.values());
+    }
+}
+
+TEST_F(AttentionCuda, LargeScoresDoNotOverflow) {
+    std::mt19937_64 random(8);
+    for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
+        Trial trial({1, 70, 90, 1, 1, 16, true}, dtype, Layout::contiguous, random, dtype);
+        for (std::int64_t i = 0; i < trial.q.elements(); ++i) trial.q.set(i, 1e3 * trial.q.get(i));
+        run(*gpu, trial);
+        for (const auto& values : results_of(trial)) {
+            for (const double value : values) ASSERT_TRUE(std::isfinite(value));
+        }
+        for (const double value : trial.o.values()) ASSERT_LE(std::abs(value), 6);  // convex sums of normal variates
+    }
+}
+
+TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
+    StreamState state;
+    Stream real = gpu->stream, dry = DryStream{.threads = 1, .state = &state, .cuda = true};
+    const auto bytes = [](Stream& stream, Dtype dtype, std::int64_t length) {
+        const View x = contiguous_view(nullptr, dtype, {1, length, 2, 64});
+        const Attention forward{x, x, x, x, {}, true, 1};
+        const AttentionGradient gradient{x, x, x, x, {}, x, x, x, x, 0, 0, 0, true, 1};
+        return attention_scratch(stream, forward) + attention_gradient_scratch(stream, gradient);
+    };
+    for (const Dtype dtype : kFloating) {
+        EXPECT_EQ(bytes(dry, dtype, 1000), bytes(real, dtype, 1000));
+        EXPECT_EQ(bytes(real, dtype, 1000), 2000 * size_of(test::compute_dtype(dtype)));
     }
 }
 
