@@ -37,8 +37,7 @@ struct Accumulator {
     template <class Function>
     HEADROOM_DEVICE void combine(const Accumulator& other, Function function) {
 #pragma unroll
-        for (int i = 0; i < fragment.num_elements; ++i)
-            fragment.x[i] = function(fragment.x[i], other.fragment.x[i]);
+        for (int i = 0; i < fragment.num_elements; ++i) fragment.x[i] = function(fragment.x[i], other.fragment.x[i]);
     }
 };
 
@@ -172,16 +171,24 @@ class Native {
         const auto address = static_cast<unsigned>(__cvta_generic_to_shared(p));
         if constexpr (Which == Operand::a && Order == Layout::row) {
             asm volatile("wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address), "r"(stride) : "memory");
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(address), "r"(stride)
+                         : "memory");
         } else if constexpr (Which == Operand::a) {
             asm volatile("wmma.load.a.sync.aligned.col.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address), "r"(stride) : "memory");
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(address), "r"(stride)
+                         : "memory");
         } else if constexpr (Order == Layout::row) {
             asm volatile("wmma.load.b.sync.aligned.row.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address), "r"(stride) : "memory");
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(address), "r"(stride)
+                         : "memory");
         } else {
             asm volatile("wmma.load.b.sync.aligned.col.m16n16k16.shared.bf16 {%0, %1, %2, %3}, [%4], %5;"
-                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(address), "r"(stride) : "memory");
+                         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                         : "r"(address), "r"(stride)
+                         : "memory");
         }
     }
 
