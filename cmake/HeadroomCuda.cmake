@@ -93,7 +93,7 @@ function(headroom_filter_cuda list)
         list(FILTER kept EXCLUDE REGEX "/cuda_[^/]*\\.cpp$")
     endif()
     if(HEADROOM_CUDA_EMULATED OR NOT HEADROOM_CUDA_KERNELS)
-        list(FILTER kept EXCLUDE REGEX "kernels/[^/]*/cuda_[^/]*\\.cpp$")
+        list(FILTER kept EXCLUDE REGEX "kernels/([^/]*/)?cuda_[^/]*\\.cpp$")  # and tests of them
     endif()
     if(NOT HEADROOM_CUDA_EMULATED)
         list(FILTER kept EXCLUDE REGEX "/emulated_[^/]*\\.cpp$")

@@ -46,7 +46,11 @@ class Library {
 
 std::vector<std::string> blas_libraries() {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
-    return {name, std::string(HEADROOM_CUBLAS_FOLDER) + "/" + name};
+#ifdef HEADROOM_CUBLAS_FOLDER
+    return {name, HEADROOM_CUBLAS_FOLDER + name};
+#else
+    return {name};
+#endif
 }
 
 BlasApi load_blas(const std::vector<std::string>& libraries) {

@@ -1,0 +1,53 @@
+// What cuBLASLt is told, tried on NVIDIA's library where it is installed: that needs no GPU.
+#include <headroom/kernels/matmul/cuda_blas_description.hpp>
+
+#include <gmock/gmock.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/random_matmul.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+TEST(BlasApi, SaysWhatToDoWhereItIsNotInstalled) {
+    EXPECT_THAT(
+        [] {
+            load_blas({"libnosuch.so.1", "/nowhere/libnosuch.so.1"});
+        },
+        ThrowsMessage<DeviceError>(AllOf(HasSubstr("matmul: cuBLASLt can't be loaded (libnosuch.so.1:"),
+                                         HasSubstr("install NVIDIA's cuBLAS"), HasSubstr("own_kernels"))));
+    EXPECT_THAT(
+        [] { load_blas({"libm.so.6"}); },
+        ThrowsMessage<DeviceError>(HasSubstr("matmul: cuBLASLt has no cublasLtCreate; install NVIDIA's cuBLAS")));
+}
+
+TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {
+    BlasApi api;
+    try {
+        api = load_blas();
+    } catch (const DeviceError& error) {
+        GTEST_SKIP() << error.what();
+    }
+    EXPECT_EQ(api.cublasLtGetVersion() / 10000, CUBLAS_VER_MAJOR);
+    std::mt19937_64 random(1);
+    int described = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const Dtype operand = test::kFloating[random() % 4];
+        const test::RandomMatmul product(random, operand, is_half(operand) && i % 2 == 0 ? Dtype::f32 : operand);
+        const auto gemm = plan_gemm(reduce(product.matmul()), product.matmul());
+        if (!gemm) continue;
+        const BlasDescription description(api, *gemm, i % 3 == 0);
+        if (gemm->bias) description.set_bias(product.matmul().bias.data);
+        ++described;
+    }
+    EXPECT_GT(described, 300);
+    const BlasPreference preference(api, {.a = 2, .b = 4, .d = 16});
+    EXPECT_NE(preference.get(), nullptr);
+}
+
+}  // namespace
+}  // namespace headroom::kernels

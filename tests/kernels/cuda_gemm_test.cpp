@@ -1,0 +1,278 @@
+// Products through cuBLASLt, without it and without a GPU: a library that computes on the host what its descriptors
+// say.
+#include <headroom/kernels/matmul/cuda_gemm.hpp>
+
+#include <cstdlib>
+#include <cstring>
+
+#include <gmock/gmock.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/fake_cublaslt/fake_cublaslt.hpp>
+#include <headroom/tests/kernels/random_matmul.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::RandomMatmul;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
+/// A device whose memory is the host's and that can't launch kernels.
+class HostDevice final : public CudaDevice {
+  public:
+    HostDevice() { properties_.name = "host"; }
+    std::unique_ptr<Driver> make_driver() override { return make_host_driver(); }
+    void copy_to_device(const void* host, void* device, std::size_t bytes) override {
+        std::memcpy(device, host, bytes);
+    }
+    void copy(const void* from, void* to, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+    void open_range(const char*) override {}
+    void close_range() override {}
+
+  protected:
+    void read(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
+    void wait() override {}
+};
+
+/// Takes the times from a list.
+class ListedTimes final : public GemmTimer {
+  public:
+    std::vector<float> time(int count, const std::function<void(int)>& enqueue) override {
+        ++timings;
+        for (int repetition = 0; repetition < 3; ++repetition) {
+            for (int i = 0; i < count; ++i) enqueue(i);
+        }
+        return {times.begin(), times.begin() + count};
+    }
+    void* borrow(std::size_t bytes) override {
+        borrowed += has_memory ? 1 : 0;
+        return has_memory ? std::aligned_alloc(256, (bytes + 255) / 256 * 256) : nullptr;
+    }
+    void give_back(void* memory) override {
+        --borrowed;
+        std::free(memory);
+    }
+
+    std::vector<float> times{5, 4, 3, 2, 6, 7, 8, 9};
+    bool has_memory = true;
+    int timings = 0, borrowed = 0;
+};
+
+class BlasGemm : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        fake = FakeBlas{};
+        blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+    }
+    void TearDown() override {
+        blas.reset();
+        state = StreamState{};
+        EXPECT_EQ(fake.handles, 0);
+        EXPECT_EQ(fake.objects, 0);
+        EXPECT_EQ(fake.problem, "");
+    }
+
+    bool run(const Matmul& matmul, GemmTimer* timer = nullptr) {
+        const auto gemm = plan_gemm(reduce(matmul), matmul);
+        EXPECT_TRUE(gemm);
+        const View &a = gemm->swapped ? matmul.b : matmul.a, &b = gemm->swapped ? matmul.a : matmul.b;
+        return blas->run(*gemm,
+                         {a.as<const std::byte>(), b.as<const std::byte>(), gemm->bias ? matmul.bias.at(0) : nullptr,
+                          matmul.c.as<std::byte>()},
+                         {.alpha = matmul.alpha, .beta = matmul.beta, .workspace = workspace()}, choices, timer);
+    }
+    std::byte* workspace() {
+        const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+        return memory_.data() + (256 - address % 256) % 256;
+    }
+    /// Through the function that users call, if nothing remains for a kernel. False otherwise.
+    bool matmul_by_library(const Matmul& matmul) {
+        const auto gemm = plan_gemm(reduce(matmul), matmul);
+        if (!gemm || gemm->remains()) return false;
+        CudaStream stream{.state = &state, .device = &device};
+        BlasState& kept = state.get<BlasState>();
+        if (!kept.blas) kept.blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+        kernels::matmul(stream, matmul, workspace());
+        return true;
+    }
+
+    FakeBlas& fake = fake_blas();
+    std::unique_ptr<BlasMatmul> blas;
+    MatmulChoices choices;
+    StreamState state;
+    HostDevice device;
+
+  private:
+    std::vector<std::byte> memory_ = std::vector<std::byte>(kGemmWorkspace + 256);
+};
+
+/// A product of 4 x 6 x 5 of ones; c is set to 1.
+struct Ones {
+    explicit Ones(float beta = 0) {
+        matmul = {.a = {a, Dtype::f32, {4, 5}, {5, 1}},
+                  .b = {b, Dtype::f32, {5, 6}, {6, 1}},
+                  .c = {c, Dtype::f32, {4, 6}, {6, 1}},
+                  .beta = beta};
+        std::fill(std::begin(a), std::end(a), 1.0f);
+        std::fill(std::begin(b), std::end(b), 1.0f);
+        std::fill(std::begin(c), std::end(c), 1.0f);
+    }
+    bool all(float value) const {
+        return std::all_of(std::begin(c), std::end(c), [&](float x) { return x == value; });
+    }
+    alignas(256) float a[20], b[30], c[24];
+    Matmul matmul;
+};
+
+TEST_F(BlasGemm, ComputesRandomProducts) {
+    std::mt19937_64 random(2);
+    int computed = 0;
+    for (int i = 0; i < 5000; ++i) {
+        const Dtype operand = test::kFloating[random() % 4];
+        RandomMatmul product(random, operand, is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand);
+        SCOPED_TRACE("seed 2, product " + std::to_string(i) + ": " + product.text());
+        const std::vector<double> expected = product.expected();
+        if (!matmul_by_library(product.matmul())) continue;
+        ASSERT_EQ(fake.problem, "");
+        ASSERT_EQ(product.result(), expected);
+        ASSERT_TRUE(product.gaps_untouched());
+        ++computed;
+    }
+    EXPECT_GT(computed, 1000);
+}
+
+TEST_F(BlasGemm, AsksForAnAlgorithmOncePerProductAndAlignment) {
+    Ones ones;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(run(ones.matmul));
+    EXPECT_EQ(fake.proposals, 1);
+    EXPECT_TRUE(ones.all(5));
+    ones.matmul.beta = 1;  // does not matter
+    EXPECT_TRUE(run(ones.matmul));
+    EXPECT_EQ(fake.proposals, 1);
+    EXPECT_TRUE(ones.all(10));
+    alignas(256) float moved[21];
+    std::fill(std::begin(moved), std::end(moved), 2.0f);
+    ones.matmul.beta = 0;
+    ones.matmul.a.data = moved + 1;
+    EXPECT_TRUE(run(ones.matmul));
+    EXPECT_TRUE(ones.all(10));
+    EXPECT_EQ(fake.proposals, 2);
+    EXPECT_EQ(choices.size(), 2);
+    EXPECT_EQ(fake.last_algorithm, 0);
+}
+
+TEST_F(BlasGemm, MultipliesF32ExactlyUnlessTf32IsAskedFor) {
+    Ones ones;
+    EXPECT_TRUE(matmul_by_library(ones.matmul));
+    EXPECT_EQ(fake.compute_type, CUBLAS_COMPUTE_32F);
+    state.get<CudaMatmulSettings>().tf32 = true;
+    EXPECT_TRUE(matmul_by_library(ones.matmul));
+    EXPECT_EQ(fake.compute_type, CUBLAS_COMPUTE_32F_FAST_TF32);
+}
+
+TEST_F(BlasGemm, KeepsTheFastestOfWhatItTries) {
+    Ones ones;
+    ListedTimes timer;
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_EQ(timer.timings, 1);
+    EXPECT_TRUE(ones.all(5));
+    EXPECT_TRUE(choices.find(choice_key(*plan_gemm(reduce(ones.matmul), ones.matmul), {}, false))->tuned);
+}
+
+TEST_F(BlasGemm, TriesWhatItHasUsedUntriedSoFar) {
+    Ones ones;
+    ListedTimes timer;
+    EXPECT_TRUE(run(ones.matmul));
+    EXPECT_EQ(fake.last_algorithm, 0);
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_TRUE(run(ones.matmul));
+    EXPECT_EQ(fake.last_algorithm, 3);
+}
+
+TEST_F(BlasGemm, TryingAddsToTheResultOnce) {
+    Ones ones(1);
+    ListedTimes timer;
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_TRUE(ones.all(6));
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_EQ(timer.borrowed, 0);
+    Ones more(1);
+    more.matmul.alpha = 2;
+    more.matmul.c.strides = {6, 1};
+    timer.has_memory = false;  // then the first is taken
+    blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+    choices = {};
+    EXPECT_TRUE(run(more.matmul, &timer));
+    EXPECT_TRUE(more.all(11));
+    EXPECT_EQ(fake.last_algorithm, 0);
+}
+
+TEST_F(BlasGemm, LeavesOutAlgorithmsThatCannotRun) {
+    Ones ones;
+    ListedTimes timer;
+    fake.failing_algorithm = 3;
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 2);
+}
+
+TEST_F(BlasGemm, TakesChoicesOfAnEarlierRunAndNoOthers) {
+    Ones ones;
+    ListedTimes timer;
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    const auto key = choice_key(*plan_gemm(reduce(ones.matmul), ones.matmul), {}, false);
+    const std::string path = ::testing::TempDir() + "blas_choices.txt";
+    choices.save(path, "host", blas->version());
+
+    blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+    choices = {};
+    EXPECT_TRUE(choices.load(path, "host", blas->version()));
+    fake.proposals = timer.timings = 0;
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_EQ(fake.proposals + timer.timings, 0);
+
+    blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+    choices.set(key, {.words = {1, 2, 3}, .tuned = true});  // cuBLASLt does not take it
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.problem, "what is no algorithm");
+    fake.problem = "";
+    EXPECT_EQ(fake.proposals, 1);
+    EXPECT_EQ(fake.last_algorithm, 3);
+}
+
+TEST_F(BlasGemm, SavesAndLoadsThroughTheStream) {
+    Ones ones;
+    EXPECT_TRUE(matmul_by_library(ones.matmul));
+    CudaStream stream{.state = &state, .device = &device};
+    const std::string path = ::testing::TempDir() + "stream_choices.txt";
+    save_matmul_choices(stream, path);
+    state.get<MatmulChoices>() = {};
+    EXPECT_TRUE(load_matmul_choices(stream, path));
+    EXPECT_EQ(state.get<MatmulChoices>().size(), 1);
+}
+
+TEST_F(BlasGemm, SaysWhenThereIsNoAlgorithm) {
+    Ones ones;
+    fake.refuse = true;
+    EXPECT_FALSE(run(ones.matmul));
+    EXPECT_FALSE(run(ones.matmul));
+    EXPECT_EQ(fake.proposals, 1);
+    EXPECT_TRUE(ones.all(1));
+    EXPECT_EQ(choices.size(), 0);
+}
+
+TEST_F(BlasGemm, NamesTheCallTheStatusAndTheProductThatFailed) {
+    Ones ones;
+    fake.fail = true;
+    EXPECT_THAT([&] { run(ones.matmul); },
+                ThrowsMessage<DeviceError>(AllOf(HasSubstr("matmul: cublasLtMatmul: CUBLAS_STATUS_EXECUTION_FAILED"),
+                                                 HasSubstr("for 6 x 4 x 5, f32 to f32"))));
+}
+
+}  // namespace
+}  // namespace headroom::kernels
