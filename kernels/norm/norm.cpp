@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include <headroom/kernels/norm/partition.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
 #include <headroom/kernels/runs.hpp>
@@ -45,7 +46,14 @@ bool finite_run(const T* x, std::int64_t count) {
 
 }  // namespace
 
-void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta) {
+std::size_t sum_of_squares_scratch(Stream& stream, const View& x) {
+    const std::int64_t parts = norm_parts(x.elements());
+    return on_cuda(stream) && parts > 1 ? static_cast<std::size_t>(parts) * sizeof(double) : 0;
+}
+
+std::size_t all_finite_scratch(Stream& stream) { return on_cuda(stream) ? sizeof(unsigned) : 0; }
+
+void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta, std::byte*) {
     const std::int64_t count = x.elements();
     const std::int64_t parts = std::clamp<std::int64_t>(count / kPartElements, 1, kMaxParts);
     double sums[kMaxParts] = {};
@@ -63,7 +71,7 @@ void sum_of_squares(CpuStream& stream, const View& x, const View& result, float 
     store_one(total, result.data, result.dtype);
 }
 
-bool all_finite(CpuStream& stream, const View& x) {
+bool all_finite(CpuStream& stream, const View& x, std::byte*) {
     if (x.elements() == 0) return true;
     // A contiguous view is cut anew: its own rows may be single elements or one huge run.
     const bool flat = x.contiguous();
