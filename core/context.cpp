@@ -168,7 +168,8 @@ void Context::check_finite(const Region& region) {
     tape_.for_each_held(region, [&](const Value& value) {
         if (!is_floating(value.array.dtype) || value.missing()) return;
         bool finite = true;
-        exec().launch([&](auto& stream) { finite = kernels::all_finite(stream, value.array.view()); });
+        const Scratch scratch = exec().scratch(kernels::all_finite_scratch(exec().stream()));
+        exec().launch([&](auto& stream) { finite = kernels::all_finite(stream, value.array.view(), scratch.data()); });
         if (!finite && !first_non_finite_) first_non_finite_ = memory_->path(region.path);
     });
 }

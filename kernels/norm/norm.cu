@@ -157,7 +157,7 @@ bool all_finite(CudaStream& stream, const View& x, std::byte* scratch) {
     const Eights<1> eights({&x});
     const Strided<1> strided({&x});
     if (eights.possible()) {
-        find_not_finite<float>(stream, eights, std::max<std::int64_t>(eights.groups(), 8), found);
+        find_not_finite<float>(stream, eights, x.elements() / 8 + 7, found);
     } else if (x.dtype == Dtype::f64) {
         find_not_finite<double>(stream, strided, strided.elements(), found);
     } else {

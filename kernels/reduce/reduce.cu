@@ -99,7 +99,7 @@ void add(CudaStream& stream, Dtype compute, const View* const (&views)[N], float
         if constexpr (std::is_same_v<T, float>) {
             const Eights<N> eights(views);
             if (eights.possible()) {
-                const auto count = std::max<std::int64_t>(eights.groups(), 8);  // at most 7 elements are left
+                const std::int64_t count = views[0]->elements() / 8 + 7;  // groups, and elements behind them
                 device::launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads},
                                AddEights<decltype(f), N>{f, beta, eights});
                 return;
