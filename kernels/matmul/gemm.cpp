@@ -8,6 +8,7 @@ namespace headroom::kernels {
 namespace {
 
 constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMostBatches = 65535;  // some versions of cuBLASLt refuse more for some products
 
 struct Stored {
     bool transposed;
@@ -67,15 +68,18 @@ void plan_batches(const Problem& p, Gemm& gemm) {
     }
 }
 
-/// What cuBLASLt's epilogues do: a bias along D's rows, packed, of D's dtype; the GELU that goes by tanh. Only behind a
-/// c without gaps and with more than one row and depth: bias epilogues of some versions were wrong or refused beyond
-/// that. f64 serves gradient checks: there the activation's exactness is to be ours.
+/// What cuBLASLt's epilogues do: a bias along D's rows, packed, of D's dtype; ReLU; the GELU that goes by tanh, whose
+/// exactness is not documented and therefore trusted for halves only. Behind a c without gaps and with more than one
+/// row and depth: bias epilogues of some versions were wrong or refused beyond that. f64 serves gradient checks: all
+/// ours.
 void plan_epilogue(const Problem& p, const Matmul& matmul, Gemm& gemm) {
     const bool plain = gemm.ldd == gemm.rows && gemm.rows > 1 && gemm.depth > 1 && gemm.operand != Dtype::f64;
     const bool bias = matmul.has_bias();
     const bool bias_fits =
         plain && bias && gemm.swapped && matmul.bias.stride(0) == 1 && p.n > 1 && matmul.bias.dtype == gemm.result;
-    const bool activation_fits = plain && bias == bias_fits && matmul.activation != Activation::gelu_erf;
+    const bool known = matmul.activation == Activation::none || matmul.activation == Activation::relu ||
+                       (matmul.activation == Activation::gelu_tanh && is_half(gemm.result));
+    const bool activation_fits = plain && bias == bias_fits && known;
     gemm.bias = bias_fits;
     gemm.bias_remains = bias && !bias_fits;
     (activation_fits ? gemm.activation : gemm.activation_remains) = matmul.activation;
@@ -114,7 +118,7 @@ std::optional<Gemm> plan_gemm(const Problem& p, const Matmul& matmul) {
     gemm->operand = matmul.a.dtype;
     gemm->result = matmul.c.dtype;
     plan_batches(p, *gemm);
-    if (gemm->batches > kMostInt) return {};
+    if (gemm->batches > kMostBatches) return {};
     plan_epilogue(p, matmul, *gemm);
     return gemm;
 }

@@ -10,7 +10,8 @@ namespace {
 
 using namespace headroom::device;
 
-constexpr int kTile = 64;  // rows and columns of c for a block
+constexpr int kTile = 64;                    // rows and columns of c for a block
+constexpr std::int64_t kMostBatches = 4096;  // at once; then blocks go on to further ones
 
 /// What the kernels need of a problem, by value.
 template <class T>
@@ -209,7 +210,7 @@ template <class Kernel, class T>
 void launch_tiles(CudaStream& stream, const Kernel& kernel, const Product<T>& product, std::size_t shared_bytes) {
     const std::uint32_t row_tiles = blocks_for(product.p.m, kTile), column_tiles = blocks_for(product.p.n, kTile);
     const LaunchShape shape{.x = row_tiles * column_tiles,
-                            .y = static_cast<std::uint32_t>(std::min<std::int64_t>(product.batches, 65535)),
+                            .y = static_cast<std::uint32_t>(std::min(product.batches, kMostBatches)),
                             .threads = Kernel::kMaxThreads,
                             .shared_bytes = shared_bytes};
     launch(stream, shape, kernel, product, column_tiles);

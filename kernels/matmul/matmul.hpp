@@ -46,10 +46,10 @@ std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
 /// depend on earlier calls; they may depend on the number of threads where oneDNN computes.
 void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch);
 /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
-/// 256-byte aligned. What cuBLASLt's epilogues lack is done by a kernel after it; a half c is then rounded twice. A
-/// ReLU there may turn NaN into 0. The bits repeat from run to run, see `CudaMatmulSettings`. cuBLASLt loads its
-/// kernels when they are first used: memory that is not counted. Errors: DeviceError if cuBLASLt is not installed, or
-/// fails.
+/// 256-byte aligned. What cuBLASLt's epilogues lack is done by a kernel after it; a half c is then rounded twice.
+/// Behind halves, cuBLASLt's own GELU may be off by 2^-11 of its argument, and its ReLU may turn NaN into 0. The bits
+/// repeat from run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first used: memory that
+/// is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch);
 
 /// How products are computed on a GPU; set before the first one: `stream.state->get<CudaMatmulSettings>().tf32 = true`.
