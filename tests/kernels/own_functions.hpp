@@ -1,5 +1,5 @@
 #pragma once
-// Functions such as a user's program has. pointwise_cuda_test.cu compiles them for GPUs.
+// Functions such as a user's program has. functions_cuda_test.cu compiles them for GPUs.
 #include <cmath>
 
 #include <headroom/kernels/pointwise/functions.hpp>
