@@ -28,7 +28,8 @@ Training train(const GptFlags& flags, const TextCorpus& corpus) {
     context.memory().start_history(kEvents);
     Session session(context, flags, corpus);
     Training training;
-    for (std::int64_t i = 0; i < flags.steps; ++i) training.loss = session.step().loss;
+    for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
+    for (const StepResult& result : session.results()) training.loss = result.loss;
     training.snapshot = context.memory().snapshot();
     return training;
 }

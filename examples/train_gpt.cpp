@@ -29,16 +29,27 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     program::Throughput throughput(flags.steps - session.steps_done());
     program::RecentMean loss(100);
     const auto tokens = static_cast<double>(session.tokens_per_step());
+    std::int64_t looked_at = session.steps_done();
+    Clock::time_point begin = Clock::now();
+    const auto look = [&] {  // waits for the device
+        const std::vector<StepResult> results = session.results();
+        throughput.add(tokens * static_cast<double>(session.steps_done() - looked_at), seconds_since(begin));
+        for (const StepResult& result : results) {
+            if (result.finite) loss.add(result.loss);
+        }
+        looked_at = session.steps_done();
+        const MemoryStatistics memory = session.context().memory().statistics();
+        progress.show({looked_at, results.back().loss, throughput.rate(), memory.allocated, memory.peak_allocated});
+        begin = Clock::now();
+    };
     const std::int64_t stop = flags.stop_after >= 0 ? session.steps_done() + flags.stop_after : flags.steps;
     bool asked = false;
     while (session.steps_done() < std::min(stop, flags.steps) && !(asked = interrupt.requested())) {
-        const Clock::time_point begin = Clock::now();
-        const StepResult result = session.step();
-        throughput.add(tokens, seconds_since(begin));
-        if (result.finite) loss.add(result.loss);
-        const MemoryStatistics memory = session.context().memory().statistics();
-        progress.show({session.steps_done(), result.loss, throughput.rate(), memory.allocated, memory.peak_allocated});
+        session.step();
+        const bool full = session.unread() == Session::kKeptResults;
+        if (full || throughput.warming_up() || progress.due(session.steps_done())) look();
     }
+    if (looked_at < session.steps_done()) look();
     progress.end();
     if (asked) {
         fmt::print("interrupted after step {}{}\n", session.steps_done(),

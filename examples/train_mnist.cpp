@@ -118,7 +118,7 @@ class Session {
           parameters_(context),
           model_(make_model(At(parameters_), flags)),
           optimizer_(parameters_, {.weight_decay = flags.weight_decay}),
-          window_(parameters_, optimizer_),
+          window_(parameters_, optimizer_, {.stop_when_diverged = true, .kept_results = kKeptResults}),
           training_(images.slice(0, images.size() - flags.validation)),
           validation_(images.slice(images.size() - flags.validation, flags.validation)),
           loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
@@ -127,24 +127,35 @@ class Session {
           steps_(flags.epochs * loader_.sampler().batches()),
           schedule_{.decay = Decay::cosine, .peak = flags.lr, .warmup_steps = 20, .decay_steps = steps_} {}
 
-    StepResult step() {
+    /// Only queues the step: what came of it, `results` says.
+    void step() {
         const Images::Batch* batch = loader_.next();
         if (!batch) batch = loader_.next();
         std::vector<float> pixels = batch->features;
-        const auto step = static_cast<std::uint64_t>(optimizer_.steps());
         if (shift_ > 0) {
+            const auto step = static_cast<std::uint64_t>(done_);
             shift(pixels, batch->rows, shift_, kernels::random_key(context_.seed(), kernels::RandomDomain::data, step));
         }
         window_.accumulate([&] {
             const Tensor logits = model_(context_.from_host(pixels, {batch->rows, kSide * kSide}));
             return MicroBatch{cross_entropy(logits, labels(*batch)), static_cast<double>(batch->rows)};
         });
-        const StepResult result = window_.step(schedule_(optimizer_.steps()));
-        if (result.diverged) {
-            throw Error(
-                fmt::format("step {}: loss or gradient is not finite; try a lower --lr", optimizer_.steps() + 1));
+        window_.step(schedule_(done_++));
+    }
+
+    /// Of how many steps `results` can tell, and would.
+    static constexpr std::int64_t kKeptResults = 100;
+    std::int64_t unread() const { return window_.unread(); }
+    /// Of the steps since the last call. Waits for the device.
+    std::vector<StepResult> results() {
+        const std::vector<StepResult> results = window_.results();
+        std::int64_t step = done_ - static_cast<std::int64_t>(results.size());
+        for (const StepResult& result : results) {
+            ++step;
+            if (!result.diverged) continue;
+            throw Error(fmt::format("step {}: loss or gradient is not finite; try a lower --lr", step));
         }
-        return result;
+        return results;
     }
 
     struct Score {
@@ -172,6 +183,7 @@ class Session {
         return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter());
     }
     std::int64_t steps() const { return steps_; }
+    std::int64_t steps_done() const { return done_; }
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
@@ -188,6 +200,7 @@ class Session {
     std::int64_t batch_;
     std::int64_t shift_;
     std::int64_t steps_;
+    std::int64_t done_ = 0;
     Schedule schedule_;
 };
 
@@ -230,15 +243,22 @@ void main_program(const Flags& flags) {
         program::Progress progress(session.steps(), "images");
         program::Throughput throughput(session.steps());
         program::RecentMean loss(100);
-        for (std::int64_t i = 0; i < session.steps() && !interrupt.requested(); ++i) {
-            const Clock::time_point start = Clock::now();
-            loss.add(session.step().loss);
-            throughput.add(static_cast<double>(flags.batch),
-                           std::chrono::duration<double>(Clock::now() - start).count());
+        Clock::time_point start = Clock::now();
+        const auto look = [&] {  // waits for the device
+            for (const StepResult& result : session.results()) loss.add(result.loss);
+            const auto images_done = static_cast<double>(flags.batch * (session.steps_done() - summary.steps));
+            throughput.add(images_done, std::chrono::duration<double>(Clock::now() - start).count());
+            summary.steps = session.steps_done();
             const MemoryStatistics memory = context.memory().statistics();
-            progress.show({i + 1, *loss.mean(), throughput.rate(), memory.allocated, memory.peak_allocated});
-            summary.steps = i + 1;
+            progress.show({summary.steps, *loss.mean(), throughput.rate(), memory.allocated, memory.peak_allocated});
+            start = Clock::now();
+        };
+        while (session.steps_done() < session.steps() && !interrupt.requested()) {
+            session.step();
+            const bool full = session.unread() == Session::kKeptResults;
+            if (full || throughput.warming_up() || progress.due(session.steps_done())) look();
         }
+        if (summary.steps < session.steps_done()) look();
         progress.end();
         const auto score = session.evaluate();
         fmt::print("validation loss {:.4f}, accuracy {:.2f}%\n", score.loss, 100 * score.accuracy);

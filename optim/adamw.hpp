@@ -6,7 +6,7 @@
 //     AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
 //     Window window(parameters, optimizer, {.clip = 1.0});
 //     window.accumulate([&] { return MicroBatch{model.loss(tokens, targets), terms}; });
-//     StepResult result = window.step(1e-3);
+//     window.step(1e-3);
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom {

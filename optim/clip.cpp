@@ -1,10 +1,10 @@
 #include <headroom/optim/clip.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
+#include <headroom/kernels/step_control/formulas.hpp>
 
 namespace headroom {
 
@@ -23,7 +23,9 @@ void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
         const Shape shape{end - (part.geometry.offset - gradients.geometry.offset)};
         part.geometry.shape = shape;
         part.geometry.strides = contiguous_strides(shape);
-        exec.launch([&](auto& stream) { kernels::sum_of_squares(stream, part.view(), result.view(), beta); });
+        const Scratch scratch = exec.scratch(kernels::sum_of_squares_scratch(exec.stream(), part.view()));
+        exec.launch(
+            [&](auto& stream) { kernels::sum_of_squares(stream, part.view(), result.view(), beta, scratch.data()); });
         beta = 1;
     }
 }
@@ -36,8 +38,6 @@ double gradient_norm(Parameters& parameters) {
     return std::sqrt(context.from_array(squares).item());
 }
 
-double clip_factor(double norm, double max_norm) {
-    return max_norm == 0 ? 1.0 : std::min(1.0, max_norm / (norm + 1e-6));
-}
+double clip_factor(double norm, double max_norm) { return kernels::clip_factor(norm, max_norm); }
 
 }  // namespace headroom

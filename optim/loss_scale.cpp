@@ -1,10 +1,10 @@
 #include <headroom/optim/loss_scale.hpp>
 
-#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include <headroom/kernels/step_control/formulas.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -29,12 +29,18 @@ LossScale LossScale::dynamic(const LossScaleOptions& options) {
 }
 
 void LossScale::update(bool finite) {
-    if (!enabled_) return;
-    if (!finite) {
-        state_ = {std::max(options_.minimum, state_.scale * options_.backoff), 0};
-    } else if (++state_.good_steps >= options_.interval) {
-        state_ = {std::min(options_.maximum, state_.scale * options_.growth), 0};
-    }
+    auto good_steps = static_cast<double>(state_.good_steps);
+    kernels::update_scale(rule(), finite, state_.scale, good_steps);
+    state_.good_steps = static_cast<std::int64_t>(good_steps);
+}
+
+kernels::LossScaleRule LossScale::rule() const {
+    return {.enabled = enabled_,
+            .growth = options_.growth,
+            .backoff = options_.backoff,
+            .interval = static_cast<double>(options_.interval),
+            .minimum = options_.minimum,
+            .maximum = options_.maximum};
 }
 
 void LossScale::set_state(const State& state) {

@@ -4,8 +4,10 @@
 // f32, whose exponents reach far enough: the default is off.
 //
 //     Window window(parameters, optimizer, {.scale = LossScale::dynamic()});
-//     fmt::print("{}\n", window.loss_scale().value());
+//     fmt::print("{}\n", window.loss_scale().value());   // reads it from the device
 #include <cstdint>
+
+#include <headroom/kernels/step_control/step_control.hpp>
 
 namespace headroom {
 
@@ -41,6 +43,9 @@ class LossScale {
     State state() const { return state_; }
     /// Errors: Error unless scale is finite and above 0 (and 1 when off), and good_steps not negative.
     void set_state(const State& state);
+
+    /// The same as kernels see it.
+    kernels::LossScaleRule rule() const;
 
   private:
     LossScaleOptions options_;

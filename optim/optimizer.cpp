@@ -7,6 +7,7 @@
 
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -53,7 +54,10 @@ Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<std::
         exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, array.view()); });
         arenas_.push_back({std::move(arena), array});
     }
-    multiplier_ = exec.empty({}, Dtype::f64, Category::optimizer_state);
+    const Array numbers = exec.empty({2}, Dtype::f64, Category::optimizer_state);
+    multiplier_ = steps_ = {numbers.buffer, Dtype::f64, Geometry::contiguous({})};
+    steps_.geometry.offset = 1;
+    set_steps(0);
 }
 
 void Optimizer::step(double learning_rate, double multiplier) {
@@ -61,20 +65,32 @@ void Optimizer::step(double learning_rate, double multiplier) {
     step(learning_rate, multiplier_);
 }
 
-void Optimizer::step(double learning_rate, const Array& multiplier) {
+void Optimizer::check_learning_rate(double learning_rate) const {
     if (!std::isfinite(learning_rate) || learning_rate < 0) {
         throw Error(fmt::format("{}: the learning rate must be finite and not negative, got {}", name_, learning_rate));
     }
+}
+
+void Optimizer::step(double learning_rate, const Array& multiplier) {
+    check_learning_rate(learning_rate);
     const Array values = parameters_.values();
     const Array gradients = parameters_.gradients();
-    ++steps_;
     Range now;
     for (const ArenaRange& range : parameters_.trained_ranges()) {
         now = {part(gradients, range), part(values, range), {}, range.decay};
         for (const Arena& arena : arenas_) now.arenas.push_back(part(arena.array, range));
         update(learning_rate, multiplier, now);
     }
+    parameters_.context().exec().launch(
+        [&](auto& stream) { kernels::count_step(stream, multiplier.view(), steps_.view()); });
+    ++dry_steps_;
     parameters_.mark_changed();
+}
+
+std::int64_t Optimizer::steps() const {
+    Context& context = parameters_.context();
+    if (context.dry()) return dry_steps_;
+    return static_cast<std::int64_t>(context.from_array(steps_).item());
 }
 
 std::vector<NamedArray> Optimizer::state() const {
@@ -93,7 +109,9 @@ std::vector<NamedArray> Optimizer::state() const {
 
 void Optimizer::set_steps(std::int64_t steps) {
     if (steps < 0) throw Error(fmt::format("{}: the number of steps must not be negative, got {}", name_, steps));
-    steps_ = steps;
+    const auto number = static_cast<double>(steps);
+    parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, number, steps_.view()); });
+    dry_steps_ = steps;
 }
 
 void Optimizer::load_state(const std::vector<NamedArray>& arrays, std::int64_t steps) {

@@ -24,17 +24,21 @@ class Optimizer {
     Optimizer& operator=(const Optimizer&) = delete;
 
     /// One step with `multiplier` times the gradients, which are not changed; each trained parameter must have one (see
-    /// Parameters::fill_unreached). Weight decay applies to matrices alone. Afterwards a pending backward is refused.
-    /// Errors: Error for a learning rate that is negative or not finite.
+    /// Parameters::fill_unreached). Weight decay applies to matrices alone. A multiplier of 0 or NaN skips the step:
+    /// nothing changes, nothing is counted. Afterwards a pending backward is refused. Only queues work. Errors: Error
+    /// for a learning rate that is negative or not finite.
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory: one element, f32 or f64.
     void step(double learning_rate, const Array& multiplier);
+    /// Errors: as `step`.
+    void check_learning_rate(double learning_rate) const;
 
     /// The state's arrays, "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape: views of
     /// the arenas, to save from and to load into. Frozen parameters have theirs, too.
     std::vector<NamedArray> state() const;
-    /// Steps done: the other part of the state. Bias correction counts by it.
-    std::int64_t steps() const { return steps_; }
+    /// Steps done, skipped ones not counted: the other part of the state. Bias correction counts by it. The device
+    /// counts, so this waits for it: count yourself for what you ask in every step. A dry run skips no step.
+    std::int64_t steps() const;
     /// After the arrays of `state()` were filled in place. Errors: Error if negative.
     void set_steps(std::int64_t steps);
     /// Copies all of the state from arrays on the host or of any context on this device; others may be among them.
@@ -56,7 +60,9 @@ class Optimizer {
         std::vector<View> arenas;
         bool decay = false;
     };
-    /// Launches the kernel for one range; `steps()` counts this step already.
+    /// How many steps were done before this one: one f64 in the device's memory.
+    const Array& steps_before() const { return steps_; }
+    /// Launches the kernel for one range.
     virtual void update(double learning_rate, const Array& multiplier, const Range& range) = 0;
 
   private:
@@ -69,7 +75,8 @@ class Optimizer {
     std::string name_;
     std::vector<Arena> arenas_;
     Array multiplier_;
-    std::int64_t steps_ = 0;
+    Array steps_;
+    std::int64_t dry_steps_ = 0;
 };
 
 }  // namespace headroom

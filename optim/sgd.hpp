@@ -6,7 +6,7 @@
 //     Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
 //     Window window(parameters, optimizer);
 //     window.accumulate([&] { return MicroBatch{cross_entropy(model(images), labels), batch}; });
-//     StepResult result = window.step(0.1);
+//     window.step(0.1);
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 
 #include <fmt/format.h>
 
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
 
@@ -13,7 +17,8 @@ namespace headroom {
 
 namespace {
 
-enum Reading { loss_sum, squared_gradients, reading_count };
+using kernels::StepOutcome;
+using kernels::StepState;
 
 void check_option(const char* name, double value) {
     if (!std::isfinite(value) || value < 0) {
@@ -44,21 +49,38 @@ Window::Window(Parameters& parameters, Optimizer& optimizer, WindowOptions optio
     if (&optimizer.parameters() != &parameters) throw Error("window: the optimizer was made for other parameters");
     check_option("clip", options.clip);
     check_option("expected_terms", options.expected_terms);
+    if (options.kept_results < 1) {
+        throw Error(fmt::format("window: kept_results must be at least 1, got {}", options.kept_results));
+    }
     Exec& exec = parameters.context().exec();
     exec.set_path(0);
-    readings_ = exec.empty({reading_count}, Dtype::f64, Category::optimizer_state);
+    // One block of memory for both.
+    const std::int64_t numbers = kernels::kStepStateElements + options.kept_results * kernels::kStepOutcomeElements;
+    state_ = outcomes_ = exec.empty({numbers}, Dtype::f64, Category::optimizer_state);
+    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, state_.view()); });
+    state_.geometry = Geometry::contiguous({kernels::kStepStateElements});
+    outcomes_.geometry = Geometry::contiguous({options.kept_results, kernels::kStepOutcomeElements});
+    outcomes_.geometry.offset = kernels::kStepStateElements;
+    write_loss_scale();
 }
 
-Array Window::reading(int index, const Shape& shape) const {
-    Array one = readings_;
+Array Window::state(std::size_t field, const Shape& shape) const {
+    Array one = state_;
     one.geometry = Geometry::contiguous(shape);
-    one.geometry.offset = readings_.geometry.offset + index;
+    one.geometry.offset = static_cast<std::int64_t>(field / sizeof(double));
     return one;
 }
 
-void Window::choose_seed(double first_terms) {
+Array Window::outcome(std::int64_t step) const {
+    Array row = outcomes_;
+    row.geometry = Geometry::contiguous({kernels::kStepOutcomeElements});
+    row.geometry.offset = outcomes_.geometry.offset + step % options_.kept_results * kernels::kStepOutcomeElements;
+    return row;
+}
+
+void Window::begin(double first_terms) {
     const double expected = options_.expected_terms > 0 ? options_.expected_terms : std::max(1.0, first_terms);
-    seed_ = std::exp2(std::round(std::log2(options_.scale.value() / expected)));
+    parameters_.context().exec().launch([&](auto& stream) { kernels::begin_window(stream, expected, state_.view()); });
 }
 
 MicroBatch Window::forward(MicroBatch (*call)(const void*), const void* work) {
@@ -93,49 +115,73 @@ void Window::run(MicroBatch (*call)(const void*), const void* work) {
     }
     if (micro_batches_ == 0) parameters_.zero_grad();
     const MicroBatch batch = forward(call, work);
-    if (micro_batches_ == 0) choose_seed(batch.terms);
+    if (micro_batches_ == 0) begin(batch.terms);
     phase_ = Phase::broken;  // unless all of this succeeds
-    const Array sum = reading(loss_sum, batch.loss_sum.shape());
+    const Array sum = state(offsetof(StepState, loss_sum), batch.loss_sum.shape());
     context.exec().launch([&](auto& stream) {
         kernels::accumulate(stream, batch.loss_sum.array().view(), sum.view(), 1.0f, micro_batches_ == 0 ? 0.0f : 1.0f);
     });
-    backward(batch.loss_sum, seed_);
+    context.tape().backward(batch.loss_sum, state(offsetof(StepState, seed)));
     phase_ = Phase::ready;
     ++micro_batches_;
     terms_ += batch.terms;
 }
 
-StepResult Window::measure() {
-    parameters_.fill_unreached();
-    sum_of_squared_gradients(parameters_, reading(squared_gradients, {}));
-    const std::vector<double> readings = parameters_.context().from_array(readings_).to_vector<double>();
-    StepResult result;
-    result.terms = terms_;
-    result.skipped = terms_ == 0;
-    if (result.skipped) return result;
-    result.multiplier = 1 / (seed_ * terms_);
-    result.loss = readings[loss_sum] / terms_;
-    result.gradient_norm = std::sqrt(readings[squared_gradients]) * result.multiplier;
-    result.finite = std::isfinite(result.gradient_norm) && std::isfinite(result.loss);
-    result.skipped = !result.finite;
-    result.diverged = !result.finite && options_.scale.exhausted();
-    return result;
-}
-
-StepResult Window::step(double learning_rate) {
+void Window::step(double learning_rate) {
     check_not_broken();
     if (phase_ != Phase::ready) {
         throw Error("window: the last micro-batch failed; accumulate it again, or call reset()");
     }
     if (micro_batches_ == 0) throw Error("window: there is nothing to step with; accumulate a micro-batch first");
-    const StepResult result = measure();
-    if (!result.skipped) {
-        optimizer_.step(learning_rate, result.multiplier * clip_factor(result.gradient_norm, options_.clip));
-    }
-    if (result.terms > 0) options_.scale.update(std::isfinite(result.gradient_norm));
+    optimizer_.check_learning_rate(learning_rate);
+    Context& context = parameters_.context();
+    context.exec().set_path(0);
+    parameters_.fill_unreached();
+    sum_of_squared_gradients(parameters_, state(offsetof(StepState, squared_gradients)));
+    const kernels::StepRule rule{options_.clip, options_.scale.rule(), options_.stop_when_diverged};
+    context.exec().launch(
+        [&](auto& stream) { kernels::end_window(stream, rule, terms_, state_.view(), outcome(steps_).view()); });
+    optimizer_.step(learning_rate, state(offsetof(StepState, multiplier)));
+    ++steps_;
+    unread_ = std::min(unread_ + 1, options_.kept_results);
+    last_terms_ = terms_;
     close();
-    parameters_.context().memory().begin_step();  // what comes now is of the next one
+    context.memory().begin_step();  // what comes now is of the next one
+}
+
+StepResult Window::read(const double* outcome) const {
+    StepResult result;
+    if (parameters_.context().dry()) {
+        result.terms = last_terms_;
+        result.skipped = last_terms_ == 0;
+        return result;
+    }
+    StepOutcome read;
+    std::memcpy(static_cast<void*>(&read), outcome, sizeof(read));
+    result.loss = read.loss;
+    result.gradient_norm = read.gradient_norm;
+    result.terms = read.terms;
+    result.multiplier = read.multiplier;
+    result.finite = std::isfinite(read.loss) && std::isfinite(read.gradient_norm);
+    result.skipped = read.verdict != StepOutcome::kTaken;
+    result.diverged = read.verdict == StepOutcome::kDiverged;
     return result;
+}
+
+StepResult Window::result() const {
+    if (steps_ == 0) throw Error("window: there is no result before the first step");
+    return read(parameters_.context().from_array(outcome(steps_ - 1)).to_vector<double>().data());
+}
+
+std::vector<StepResult> Window::results() {
+    std::vector<StepResult> results;
+    if (unread_ == 0) return results;
+    const std::vector<double> all = parameters_.context().from_array(outcomes_).to_vector<double>();
+    for (std::int64_t step = steps_ - unread_; step < steps_; ++step) {
+        results.push_back(read(all.data() + step % options_.kept_results * kernels::kStepOutcomeElements));
+    }
+    unread_ = 0;
+    return results;
 }
 
 void Window::close() {
@@ -150,9 +196,28 @@ void Window::reset() {
     close();
 }
 
+LossScale Window::loss_scale() const {
+    LossScale scale = options_.scale;
+    Context& context = parameters_.context();
+    if (context.dry() || !scale.enabled()) return scale;
+    const std::vector<double> read = context.from_array(state(offsetof(StepState, scale), {2})).to_vector<double>();
+    scale.set_state({read[0], static_cast<std::int64_t>(read[1])});
+    return scale;
+}
+
 void Window::set_loss_scale(const LossScale::State& state) {
     if (micro_batches_ > 0) throw Error("window: the loss scale can't change inside of a window; step or reset first");
     options_.scale.set_state(state);
+    write_loss_scale();
+}
+
+void Window::write_loss_scale() {
+    static_assert(offsetof(StepState, good_steps) == offsetof(StepState, scale) + sizeof(double));
+    const LossScale::State now = options_.scale.state();
+    parameters_.context().exec().launch([&](auto& stream) {
+        kernels::fill(stream, now.scale, state(offsetof(StepState, scale)).view());
+        kernels::fill(stream, static_cast<double>(now.good_steps), state(offsetof(StepState, good_steps)).view());
+    });
 }
 
 }  // namespace headroom

@@ -11,7 +11,11 @@
 //             return MicroBatch{model.loss(batch.tokens, batch.targets), terms};
 //         });
 //     }
-//     const StepResult result = window.step(1e-3);  // result.loss is the mean per term
+//     window.step(1e-3);
+//     fmt::print("{}\n", window.result().loss);  // the mean per term
+//
+// `accumulate` and `step` only queue work. Whether a step is taken, clipped or skipped, and the loss scale, are decided
+// in the device's memory (kernels/step_control); `result` waits for the device, so ask for it now and then only.
 //
 // Before its first micro-batch a window forgets older gradients, at no cost: the first write to each overwrites. The
 // callable's locals die before its backward pass begins; what it captured lives on.
@@ -23,6 +27,7 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
@@ -38,6 +43,10 @@ struct WindowOptions {
     double clip = 0;            ///< largest norm of the mean's gradient; 0: no clipping
     LossScale scale = {};       ///< off unless LossScale::dynamic()
     double expected_terms = 0;  ///< of a window, for the seed alone; 0: those of its first micro-batch
+    /// After a step that diverged, all later ones are skipped and reported as diverged: so parameters stand as they did
+    /// then, however late somebody looks.
+    bool stop_when_diverged = false;
+    std::int64_t kept_results = 1;  ///< of how many steps `results` can tell
 };
 
 struct StepResult {
@@ -53,7 +62,7 @@ struct StepResult {
 class Window {
   public:
     /// The three live as long as the window. Errors: Error if the optimizer is of other parameters, or for options that
-    /// are negative or not finite; OutOfMemory.
+    /// are negative or not finite, or no kept result; OutOfMemory.
     Window(Parameters& parameters, Optimizer& optimizer, WindowOptions options = {});
     Window(const Window&) = delete;
     Window& operator=(const Window&) = delete;
@@ -73,10 +82,18 @@ class Window {
     }
 
     /// Ends the window: zero-fills the gradients that nothing reached, takes their norm, clips, and lets the optimizer
-    /// do its step, unless loss or gradients are not finite. Reads the loss and the norm from the device, once. A new
-    /// window begins with the next `accumulate`; until then gradients can be looked at. Errors: Error if nothing was
-    /// accumulated, or a micro-batch failed and was not retried.
-    StepResult step(double learning_rate);
+    /// do its step, unless loss or gradients are not finite. Nothing is read back from the device. A new window begins
+    /// with the next `accumulate`; until then gradients can be looked at. Errors: Error if nothing was accumulated, a
+    /// micro-batch failed and was not retried, or the learning rate is negative or not finite.
+    void step(double learning_rate);
+
+    /// Of the last step. Waits for the device. A dry context gives zeros. Errors: Error before the first step.
+    StepResult result() const;
+    /// Of the steps since the last call, from first to last; of the last `kept_results` if they are more. Waits for the
+    /// device, once.
+    std::vector<StepResult> results();
+    /// Of how many steps `results` would tell.
+    std::int64_t unread() const { return unread_; }
 
     /// Drops what was accumulated since the last step.
     void reset();
@@ -85,7 +102,8 @@ class Window {
     double terms() const { return terms_; }
     std::int64_t micro_batches() const { return micro_batches_; }
 
-    const LossScale& loss_scale() const { return options_.scale; }
+    /// As it is on the device, for which this waits; in a dry context as it was set.
+    LossScale loss_scale() const;
     /// From a checkpoint. Errors: Error inside of a window, or as LossScale::set_state.
     void set_loss_scale(const LossScale::State& state);
 
@@ -94,20 +112,25 @@ class Window {
 
     void run(MicroBatch (*call)(const void*), const void* work);
     MicroBatch forward(MicroBatch (*call)(const void*), const void* work);
-    Array reading(int index, const Shape& shape) const;
-    void choose_seed(double first_terms);
-    StepResult measure();
+    Array state(std::size_t field, const Shape& shape = {}) const;
+    Array outcome(std::int64_t step) const;
+    void begin(double first_terms);
+    void write_loss_scale();
+    StepResult read(const double* outcome) const;
     void check_not_broken() const;
     void close();
 
     Parameters& parameters_;
     Optimizer& optimizer_;
     WindowOptions options_;
-    Array readings_;  ///< f64 [2]: the loss's sum, the gradients' sum of squares
+    Array state_;     ///< f64: kernels::StepState
+    Array outcomes_;  ///< f64 [kept_results, ...]: kernels::StepOutcome of step i in row i % kept_results
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;
     double terms_ = 0;
-    double seed_ = 1;
+    double last_terms_ = 0;
+    std::int64_t steps_ = 0;  ///< of this window, skipped ones too
+    std::int64_t unread_ = 0;
 };
 
 }  // namespace headroom

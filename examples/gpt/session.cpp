@@ -21,7 +21,9 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
       window_(parameters_, optimizer_,
               {.clip = flags.clip,
                .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale(),
-               .expected_terms = static_cast<double>(tokens_per_step())}),
+               .expected_terms = static_cast<double>(tokens_per_step()),
+               .stop_when_diverged = true,
+               .kept_results = kKeptResults}),
       schedule_{.decay = Decay::cosine,
                 .peak = flags.lr,
                 .floor = flags.floor(),
@@ -44,28 +46,36 @@ Tensor Session::loss(const TokenBatch& batch) {
     return model_.loss(inputs, targets);
 }
 
-StepResult Session::step() {
-    window_batches_.clear();
-    window_counter_ = context_.random_counter();
+void Session::step() {
+    unread_.push_back({loader_.state(), context_.random_counter()});
+    if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
-        const TokenBatch& batch = window_batches_.emplace_back(*loader_.next());
+        const TokenBatch& batch = *loader_.next();
         window_.accumulate([&] { return MicroBatch{loss(batch), static_cast<double>(batch.rows * batch.length)}; });
     }
-    const StepResult result = window_.step(schedule_(steps_done()));
-    if (result.diverged) explain_not_finite(result);
-    skipped_ += result.skipped;
-    return result;
+    window_.step(schedule_(steps_done_));
+    ++steps_done_;
 }
 
-/// Runs the window's batches once more with every module's output checked; nothing was updated in between.
-void Session::explain_not_finite(const StepResult& result) {
-    const std::string what = fmt::format("step {}: the {} not finite", steps_done() + 1,
-                                         std::isfinite(result.loss) ? "gradient is" : "loss is");
-    context_.set_random_counter(window_counter_);
-    context_.find_non_finite(true);
-    for (const TokenBatch& batch : window_batches_) {
-        if (!context_.first_non_finite()) loss(batch);
+std::vector<StepResult> Session::results() {
+    std::vector<StepResult> results = window_.results();
+    const std::int64_t first = steps_done_ - static_cast<std::int64_t>(results.size()) + 1;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
     }
+    unread_.clear();
+    return results;
+}
+
+/// Runs the step's batches once more with every module's output checked; nothing was updated in between.
+void Session::explain_not_finite(std::int64_t step, const StepResult& result, const Start& start) {
+    const std::string what =
+        fmt::format("step {}: the {} not finite", step, std::isfinite(result.loss) ? "gradient is" : "loss is");
+    Loader<TextWindows> again(training_, loader_.sampler());
+    again.restore(start.order);
+    context_.set_random_counter(start.random_counter);
+    context_.find_non_finite(true);
+    for (std::int64_t i = 0; i < flags_.accumulate && !context_.first_non_finite(); ++i) loss(*again.next());
     context_.find_non_finite(false);
     const std::optional<std::string>& path = context_.first_non_finite();
     const std::string where =

@@ -3,9 +3,11 @@
 // and trains on a real one, which is why the predicted peak is the real one.
 //
 //     Session session(context, flags, corpus);
-//     StepResult result = session.step();
+//     for (int i = 0; i < 10; ++i) session.step();
+//     double training_loss = session.results().back().loss;
 //     double loss = session.evaluate();
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,11 +28,19 @@ class Session {
     /// `corpus` outlives the session.
     Session(Context& context, const GptFlags& flags, const TextCorpus& corpus);
 
-    /// One optimizer step over `accumulate` micro-batches. Errors: Error if the loss or the gradients are not finite,
-    /// naming the step and the first module whose output was not.
-    StepResult step();
-    /// Optimizer steps done, those before a resume included.
-    std::int64_t steps_done() const { return optimizer_.steps() + skipped_; }
+    /// Of how many steps `results` can tell.
+    static constexpr std::int64_t kKeptResults = 100;
+
+    /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says.
+    void step();
+    /// Steps done, skipped ones and those before a resume included.
+    std::int64_t steps_done() const { return steps_done_; }
+    /// Of the steps since the last call, of the last `kKeptResults` if they are more. Waits for the device. Errors:
+    /// Error if the loss or the gradients of a step were not finite, naming it and the first module whose output was
+    /// not; nothing was updated from that step on.
+    std::vector<StepResult> results();
+    /// Of how many steps `results` would tell.
+    std::int64_t unread() const { return window_.unread(); }
     std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
 
     /// Mean loss per token over the whole validation split, in evaluation mode; at most `batches` batches if given.
@@ -50,8 +60,14 @@ class Session {
     std::size_t resident_bytes() const;
 
   private:
+    /// Where a step found the data and the random numbers.
+    struct Start {
+        LoaderState order;
+        std::uint64_t random_counter = 0;
+    };
+
     Tensor loss(const TokenBatch& batch);
-    [[noreturn]] void explain_not_finite(const StepResult& result);
+    [[noreturn]] void explain_not_finite(std::int64_t step, const StepResult& result, const Start& start);
 
     Context& context_;
     GptFlags flags_;
@@ -64,9 +80,8 @@ class Session {
     TextWindows training_;
     TextWindows validation_;
     Loader<TextWindows> loader_;
-    std::int64_t skipped_ = 0;  ///< steps that the loss scale gave up
-    std::vector<TokenBatch> window_batches_;
-    std::uint64_t window_counter_ = 0;  ///< random position at the window's begin
+    std::int64_t steps_done_ = 0;
+    std::deque<Start> unread_;  ///< of the steps that `results` would tell of
 };
 
 }  // namespace headroom::gpt

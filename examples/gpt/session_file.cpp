@@ -67,13 +67,14 @@ void restore(const std::string& path, Work&& work) {
 
 void Session::save(const std::string& path) {
     const LossScale::State scale = window_.loss_scale().state();
+    const std::int64_t taken = optimizer_.steps();
     const Json json = {
         {"version", 1},
         {"model", describe(model_.options)},
         {"vocabulary", describe(corpus_.vocabulary())},
         {"training", {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}}},
-        {"optimizer_steps", optimizer_.steps()},
-        {"skipped_steps", skipped_},
+        {"optimizer_steps", taken},
+        {"skipped_steps", steps_done_ - taken},
         {"random_counter", context_.random_counter()},
         {"loader", describe(loader_.state())},
         {"loss_scale", {{"scale", scale.scale}, {"good_steps", scale.good_steps}}}};
@@ -100,8 +101,9 @@ void Session::resume(const std::string& path) {
         if (skipped < 0) throw FileError(fmt::format("--resume {}: the state in it is damaged (skipped steps)", path));
         restore(path, [&] { loader_.restore(order); });
         load_parameters(file, parameters_, {.extra = optimizer_.state()});
-        restore(path, [&] { optimizer_.set_steps(json.at("optimizer_steps")); });
-        skipped_ = skipped;
+        const std::int64_t taken = json.at("optimizer_steps");
+        restore(path, [&] { optimizer_.set_steps(taken); });
+        steps_done_ = taken + skipped;
         context_.set_random_counter(json.at("random_counter"));
         restore(path, [&] { window_.set_loss_scale(scale); });
     } catch (const Json::exception& error) {

@@ -39,18 +39,27 @@ std::string Progress::line(const Status& status) const {
                        format_bytes(status.peak_bytes), duration(left));
 }
 
+bool Progress::draws(std::int64_t step) const {
+    if (step == steps_) return true;
+    if (terminal_) return Clock::now() - last_ >= std::chrono::milliseconds(100);
+    return (step - first_) % std::max<std::int64_t>(1, (steps_ - first_) / 20) == 0;
+}
+
+bool Progress::due(std::int64_t step) {
+    const auto now = Clock::now();
+    if (!draws(step) && now - asked_ < std::chrono::seconds(1)) return false;
+    asked_ = now;
+    return true;
+}
+
 void Progress::show(const Status& status) {
-    const bool last = status.step == steps_;
+    if (!draws(status.step)) return;
     if (terminal_) {
-        const auto now = Clock::now();
-        if (!last && now - last_ < std::chrono::milliseconds(100)) return;
-        last_ = now;
+        last_ = Clock::now();
         const double done = static_cast<double>(status.step) / static_cast<double>(std::max<std::int64_t>(1, steps_));
         fmt::print("\r\x1b[K{} {}", bar(done), line(status));
         drawn_ = true;
     } else {
-        const std::int64_t every = std::max<std::int64_t>(1, (steps_ - first_) / 20);
-        if (!last && (status.step - first_) % every != 0) return;
         fmt::print("{}\n", line(status));
     }
     std::fflush(stdout);

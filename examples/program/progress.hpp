@@ -25,6 +25,8 @@ class Progress {
     /// `first`: where a resumed training begins. Writes to stdout.
     Progress(std::int64_t steps, std::string unit, std::int64_t first = 0);
 
+    /// Whether to wait for what the steps so far have come to: if `show` would draw it, and once a second.
+    bool due(std::int64_t step);
     /// Cheap to call after each step: draws ten times a second on a terminal, about twenty times in all elsewhere.
     void show(const Status& status);
     /// Leaves the terminal on a fresh line.
@@ -32,6 +34,7 @@ class Progress {
 
   private:
     using Clock = std::chrono::steady_clock;
+    bool draws(std::int64_t step) const;
     std::string line(const Status& status) const;
 
     std::int64_t steps_;
@@ -41,6 +44,7 @@ class Progress {
     bool drawn_ = false;
     Clock::time_point begin_ = Clock::now();
     Clock::time_point last_{};
+    Clock::time_point asked_ = begin_;
 };
 
 }  // namespace headroom::program

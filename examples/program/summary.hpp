@@ -42,7 +42,9 @@ void write_summary(const std::filesystem::path& path, const Summary& summary);
 class Throughput {
   public:
     explicit Throughput(std::int64_t steps) : warm_up_(steps >= 20 ? 10 : steps / 2) {}
+    /// Of one step while warming up, else of any number of them.
     void add(double units, double seconds);
+    bool warming_up() const { return warm_up_ > 0; }
     /// 0 before anything was counted.
     double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
 

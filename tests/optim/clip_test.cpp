@@ -81,7 +81,8 @@ TEST(WindowClip, BoundsTheStepAndLeavesItsDirection) {
         Window window(model.parameters, optimizer, {.clip = clip});
         const std::vector<double> before = model.values();
         window.accumulate([&] { return model.micro_batch(0, 64); });
-        const StepResult result = window.step(1.0);
+        window.step(1.0);
+        const StepResult result = window.result();
         const std::vector<double> after = model.values();
         const std::vector<double> gradients = model.gradients();
         const double factor = clip == 0.25 ? clip / (result.gradient_norm + 1e-6) : 1.0;

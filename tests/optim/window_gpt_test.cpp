@@ -46,7 +46,8 @@ struct Training {
             first += size;
         }
         next = first;
-        return window.step(1e-3);
+        window.step(1e-3);
+        return window.result();
     }
     std::vector<double> mean_gradient(const StepResult& result) {
         std::vector<double> gradient = test::read(context, parameters.gradients());

@@ -52,7 +52,8 @@ TEST(WindowMemory, ADryWindowReportsZerosAndSteps) {
     AdamW optimizer(model.parameters);
     Window window(model.parameters, optimizer, {.clip = 1.0, .scale = LossScale::dynamic()});
     window.accumulate([&] { return model.micro_batch(0, 8); });
-    const StepResult result = window.step(0.01);
+    window.step(0.01);
+    const StepResult result = window.result();
     EXPECT_EQ(result.loss, 0.0);
     EXPECT_EQ(result.gradient_norm, 0.0);
     EXPECT_EQ(result.terms, 8.0);

@@ -28,7 +28,8 @@ struct OneStep {
             window.accumulate([&] { return model.micro_batch(row, size); });
             row += size;
         }
-        result = window.step(0.01);
+        window.step(0.01);
+        result = window.result();
         mean_gradient = model.gradients();
         for (double& x : mean_gradient) x *= result.multiplier;
         values = model.values();
@@ -111,7 +112,8 @@ TEST_F(WindowTest, ReportsTheMeanLossPerTerm) {
     }
     EXPECT_EQ(window.terms(), 48);
     EXPECT_EQ(window.micro_batches(), 3);
-    EXPECT_DOUBLE_EQ(window.step(0.0).loss, sum / 48);
+    window.step(0.0);
+    EXPECT_DOUBLE_EQ(window.result().loss, sum / 48);
     EXPECT_EQ(window.terms(), 0);
     EXPECT_EQ(window.micro_batches(), 0);
 }
@@ -140,7 +142,8 @@ TEST_F(WindowTest, ParametersThatNothingReachedStandStill) {
     window.accumulate([&] {
         return MicroBatch{mse(model.down, context.from_host(std::vector<float>(99), {3, 33})), 1.0};
     });
-    const StepResult result = window.step(0.01);
+    window.step(0.01);
+    const StepResult result = window.result();
     EXPECT_EQ(model.up.to_vector<double>(), up);
     EXPECT_EQ(largest(gradient_of(model.up)), 0.0);
     EXPECT_GT(result.gradient_norm, 0.0);
@@ -164,7 +167,8 @@ TEST_F(WindowTest, SkipsAWindowWithoutTerms) {
     Window window(model.parameters, optimizer);
     const std::vector<double> before = model.values();
     window.accumulate([&] { return MicroBatch{model.micro_batch(0, 8).loss_sum, 0.0}; });
-    const StepResult result = window.step(0.1);
+    window.step(0.1);
+    const StepResult result = window.result();
     EXPECT_TRUE(result.skipped);
     EXPECT_TRUE(result.finite);
     EXPECT_EQ(model.values(), before);
@@ -178,14 +182,16 @@ TEST_F(WindowTest, DoesNotStepWithWhatIsNotFinite) {
     model.inputs[0] = std::numeric_limits<double>::infinity();
     model.inputs[1] = -std::numeric_limits<double>::infinity();
     window.accumulate([&] { return model.micro_batch(0, 8); });
-    const StepResult result = window.step(0.1);
+    window.step(0.1);
+    const StepResult result = window.result();
     EXPECT_FALSE(result.finite);
     EXPECT_TRUE(result.skipped);
     EXPECT_TRUE(result.diverged);
     EXPECT_EQ(model.values(), before);
     EXPECT_EQ(optimizer.steps(), 0);
     window.accumulate([&] { return model.micro_batch(8, 8); });
-    EXPECT_TRUE(window.step(0.1).finite);
+    window.step(0.1);
+    EXPECT_TRUE(window.result().finite);
 }
 
 TEST_F(WindowTest, RefusesWhatItCanNotUse) {
