@@ -1,0 +1,30 @@
+#pragma once
+// Which of a test's many cases are run: all of them, but one in eleven under ThreadSanitizer, where each emulated CUDA
+// thread costs a hundred times as much. For cases that come from nested loops over a few layouts, dtypes and shapes:
+// eleven is a multiple of none of these numbers, so that all kinds are met.
+//
+//     Sample sample;
+//     for (...) for (...) if (sample.takes_next()) expect_same(...);
+
+namespace headroom::test {
+
+class Sample {
+  public:
+    bool takes_next() { return number_++ % kStep == 0; }
+
+  private:
+#if defined(__SANITIZE_THREAD__)
+    static constexpr int kStep = 11;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+    static constexpr int kStep = 11;
+#else
+    static constexpr int kStep = 1;
+#endif
+#else
+    static constexpr int kStep = 1;
+#endif
+    int number_ = 0;
+};
+
+}  // namespace headroom::test
