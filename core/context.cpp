@@ -58,7 +58,7 @@ Context Context::cuda(int index, ContextOptions options) {
 }
 
 Context Context::best(ContextOptions options) {
-    const bool gpu = !config::cuda_emulated && cuda_device_count() > 0;
+    const bool gpu = !cuda_is_emulated() && cuda_device_count() > 0;
     return gpu ? cuda(0, std::move(options)) : cpu(std::move(options));
 }
 #else

@@ -32,8 +32,13 @@ Exec::RangeScope::~RangeScope() {
 }
 
 void Exec::fail(const DeviceError& error) const {
+    std::string where = op_;
+    for (const Array& array : arrays_) {
+        if (array.defined()) where += fmt::format(" {} {}", name(array.dtype), array.shape().text());
+    }
     const std::string path = path_text(path_);
-    throw DeviceError(fmt::format("{}{}{}: {}", op_, path.empty() ? "" : " in ", path, error.what()));
+    if (!path.empty()) where += fmt::format("{}in {}", where.empty() ? "" : ", ", path);
+    throw DeviceError(where.empty() ? error.what() : fmt::format("{}: {}", where, error.what()));
 }
 
 }  // namespace headroom

@@ -6,6 +6,7 @@
 //     Scratch scratch = exec.scratch(kernels::softmax_scratch(exec.stream(), x.view()));
 //     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view(), scratch.data()); });
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -70,12 +71,13 @@ class Exec {
       private:
         CudaDevice* device_ = nullptr;
     };
-    /// Throws the error with the op and the path before it.
+    /// Throws the error with the op, its path and its arrays' shapes before it.
     [[noreturn]] void fail(const DeviceError& error) const;
 
     Stream* stream_;
     DeviceMemory* memory_;
     const char* op_ = "";
+    std::span<const Array> arrays_;
     PathId path_ = 0;
     Buffer offered_;
 };

@@ -149,6 +149,7 @@ void Tape::run_backward(Record& record) {
             dy.emplace_back(std::exchange(output->grad, {}));
         }
     }
+    const Exec::Working working(exec_, record.op->info.name, {dy.data(), dy.size()});
     record.op->backward(exec_, record.attrs, saved.data(), dy.data(), GradSink(*this, record));
     ++statistics_.backward;
 }

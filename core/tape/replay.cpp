@@ -70,6 +70,7 @@ void Tape::replay(Record& record) {
     InlineList<Array, 2> outputs(record.op->n_outputs);
     InlineList<Array, 4> saved(record.op->n_saved);
     exec_.set_path(record.path);
+    const Exec::Working working(exec_, record.op->info.name, {inputs.data(), inputs.size()});
     record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
     ++statistics_.replayed;
     for (std::size_t i = 0; i < outputs.size(); ++i) {

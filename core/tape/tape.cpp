@@ -125,6 +125,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         }
         exec_.set_path(path());
         exec_.offer(stolen ? stolen->array.buffer : Buffer{});
+        const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()});
         try {
             op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
         } catch (...) {

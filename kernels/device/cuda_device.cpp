@@ -116,6 +116,8 @@ Found find_devices() {
 
 int cuda_device_count() { return find_devices().count; }
 
+bool cuda_is_emulated() { return false; }
+
 std::unique_ptr<CudaDevice> open_cuda_device(int index) {
     const Found found = find_devices();
     if (found.count == 0) throw DeviceError(fmt::format("cuda: {}", found.problem));

@@ -101,4 +101,7 @@ std::unique_ptr<CudaDevice> open_cuda_device(int index);
 /// How many GPUs there are; 0 where there is no driver.
 int cuda_device_count();
 
+/// True in builds with HEADROOM_CUDA=EMULATED: the "GPUs" are this processor, slow and strict.
+bool cuda_is_emulated();
+
 }  // namespace headroom

@@ -58,4 +58,6 @@ std::unique_ptr<CudaDevice> open_cuda_device(int index) {
 
 int cuda_device_count() { return kDevices; }
 
+bool cuda_is_emulated() { return true; }
+
 }  // namespace headroom

@@ -1,5 +1,7 @@
 #include "softsign.hpp"
 
+#include "softsign_kernels.hpp"
+
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -10,17 +12,15 @@
 
 using namespace headroom;
 
-namespace {
-
-// The kernels: one function per direction; CUDA's would be overloads for a CudaStream.
-void softsign_forward(const CpuStream& stream, const View& x, const View& y) {
+// The kernels of the CPU; softsign.cu has the GPU's.
+void softsign_forward(CpuStream& stream, const View& x, const View& y) {
     const float* in = x.as<const float>();
     float* out = y.as<float>();
     kernels::parallel_for(stream, x.elements(), x.elements(),
                           [=](std::int64_t i) { out[i] = in[i] / (1.0f + std::abs(in[i])); });
 }
 
-void softsign_backward(const CpuStream& stream, const View& y, const View& dy, float beta, const View& dx) {
+void softsign_backward(CpuStream& stream, const View& y, const View& dy, float beta, const View& dx) {
     const float* out = y.as<const float>();
     const float* above = dy.as<const float>();
     float* target = dx.as<float>();
@@ -30,6 +30,8 @@ void softsign_backward(const CpuStream& stream, const View& y, const View& dy, f
         target[i] = beta == 0.0f ? gradient : beta * target[i] + gradient;
     });
 }
+
+namespace {
 
 struct Softsign {
     static constexpr OpInfo info{.name = "softsign"};

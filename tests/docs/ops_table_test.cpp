@@ -81,5 +81,18 @@ TEST(OpsPage, IsWhatTheListOfOpsSays) {
     EXPECT_EQ(written.str(), expected) << "run this test with HEADROOM_WRITE_DOCS=1 to write docs/ops.md anew";
 }
 
+/// "| add, sub | `test` | ... |": the names in the first column of README's table.
+TEST(OpsTable, ReadmeSaysForEveryOpWhatIsProvenOnGpus) {
+    std::ifstream file(HEADROOM_SOURCE_DIR "/README.md");
+    std::string line, names;
+    while (std::getline(file, line) && line != "## On GPUs") continue;
+    while (std::getline(file, line) && line != "## Figures") {
+        if (line.starts_with("| ")) names += line.substr(1, line.find(" |", 1) - 1) + ",";
+    }
+    for (const OpEntry& op : all_ops()) {
+        EXPECT_NE(names.find(fmt::format(" {},", op.table->info.name)), std::string::npos) << op.table->info.name;
+    }
+}
+
 }  // namespace
 }  // namespace headroom::test

@@ -1,5 +1,5 @@
 // C++ that the documents show is compiled and run: each block stands, line by line, in a source of tests/docs,
-// tests/consumer or tests/simt. README.md's program is compiled by tests/consumer/run.cmake.
+// tests/consumer, tests/kernels or tests/simt. README.md's program is compiled by tests/consumer/run.cmake.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -57,8 +57,8 @@ std::vector<Lines> blocks_of(const fs::path& page) {
 
 TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
     std::vector<Lines> sources;
-    for (const char* folder : {"tests/docs", "tests/consumer", "tests/simt"}) {
-        for (const char* extension : {".cpp", ".hpp"}) {
+    for (const char* folder : {"tests/docs", "tests/consumer", "tests/kernels", "tests/simt"}) {
+        for (const char* extension : {".cpp", ".hpp", ".cu"}) {
             for (const fs::path& path : files_of(folder, extension)) sources.push_back(lines_of(path));
         }
     }
@@ -71,7 +71,7 @@ TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
             });
             EXPECT_TRUE(found)
                 << page.filename()
-                << ": no source of tests/docs, tests/consumer or tests/simt has the block that begins\n    "
+                << ": no source of tests/docs, tests/consumer, tests/kernels or tests/simt has the block that begins\n    "
                 << block.front();
         }
     }
