@@ -63,19 +63,16 @@ endif()
 if(HEADROOM_CUDA STREQUAL "EMULATED")
     set(HEADROOM_CUDA_KERNELS 1)
     set(HEADROOM_CUDA_EMULATED 1)
-elseif(HEADROOM_CUDA AND HEADROOM_CUDA_PREVIEW)
+elseif(HEADROOM_CUDA)
     if(HEADROOM_NVCC AND HEADROOM_HAS_CUDA AND HEADROOM_CUDART)
         set(HEADROOM_CUDA_KERNELS 1)
-        set(CMAKE_CUDA_COMPILER ${HEADROOM_NVCC})
-        set(CMAKE_CUDA_ARCHITECTURES ${HEADROOM_CUDA_ARCHITECTURES})
         if(CMAKE_CXX_COMPILER_LAUNCHER)
             set(CMAKE_CUDA_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
         endif()
-        enable_language(CUDA)
-        if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # Debian 12's CMake knows no C++20 for nvcc
-            set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-            set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-        endif()
+        set(headroom_NVCC ${HEADROOM_NVCC})
+        set(headroom_CUDA_ARCHITECTURES ${HEADROOM_CUDA_ARCHITECTURES})
+        include(HeadroomCudaLanguage)
+        headroom_enable_cuda()
     elseif(HEADROOM_CUDA STREQUAL "ON")
         message(FATAL_ERROR "HEADROOM_CUDA=ON: nvcc of CUDA 12 or newer and libcudart_static.a are needed, found "
                             "\"${HEADROOM_NVCC}\" and \"${HEADROOM_CUDART}\". Install NVIDIA's toolkit or the Python packages "
@@ -131,6 +128,8 @@ function(headroom_device_sources target)
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_device>)
     target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE_DIR})
     target_link_libraries(${target} PRIVATE ${HEADROOM_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
+    # For .cu sources of others that include our headers.
+    target_compile_options(${target} INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
 endfunction()
 
 # Lets the sources of a target include cuda.h; whoever links it need not.
