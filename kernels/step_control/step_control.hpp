@@ -47,7 +47,7 @@ struct LossScaleRule {
 
 struct StepRule {
     double clip = 0;  ///< largest norm of the mean's gradient; 0: no clipping
-    LossScaleRule scale;
+    LossScaleRule scale = {};
     bool stop_when_diverged = false;
 };
 

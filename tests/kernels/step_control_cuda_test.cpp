@@ -77,7 +77,7 @@ TEST_F(StepControlCuda, CountsStepsThatAreTaken) {
         TestArray steps(Dtype::f64, {});
         steps.set(0, 7);
         const View count = gpu->put(steps);
-        for (const double value : {0.0, NAN, 0.5, -1e-30, 0.0}) {
+        for (const double value : {0.0, std::nan(""), 0.5, -1e-30, 0.0}) {
             TestArray multiplier(dtype, {1});
             multiplier.set(0, value);
             count_step(gpu->stream, gpu->put(multiplier), count);

@@ -11,7 +11,7 @@
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/core/transfer.hpp>
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/optim/window.hpp>
 
@@ -20,13 +20,13 @@ namespace headroom::test {
 inline std::vector<double> read(Context& context, const Array& array) {
     std::vector<double> values(static_cast<std::size_t>(array.elements()));
     const View out = contiguous_view(values.data(), Dtype::f64, array.shape());
-    context.exec().launch([&](auto& stream) { kernels::copy(stream, array.view(), out); });
+    download(context.exec(), array, out);
     return values;
 }
 
 inline void write(Context& context, std::vector<double> values, const Array& array) {
     const View in = contiguous_view(values.data(), Dtype::f64, array.shape());
-    context.exec().launch([&](auto& stream) { kernels::copy(stream, in, array.view()); });
+    upload(context.exec(), in, array);
 }
 
 inline void fill_normally(Exec& exec, const Array& parameter, const kernels::RandomKey& key) {
