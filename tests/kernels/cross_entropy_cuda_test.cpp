@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -123,6 +124,7 @@ TEST_F(CrossEntropyCuda, IsRightForEveryDtypeLayoutAndOption) {
     for (const auto& [count, classes] : kSizes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
+                if (test::left_out(dtype, layout)) continue;
                 for (const double smoothing : {0.0, 0.1}) {
                     Batch batch(dtype, count, classes, layout, random,
                                 layout == Layout::gaps ? Dtype::i32 : Dtype::i64);
@@ -172,7 +174,7 @@ TEST_F(CrossEntropyCuda, TakesTargetsAndLogitsOfSeveralAxes) {
 
 TEST_F(CrossEntropyCuda, AddsToALossAndRepeatsBitForBit) {
     std::mt19937_64 random = seeded();
-    Batch batch(Dtype::f32, 3000, 5, Layout::contiguous, random);
+    Batch batch(Dtype::f32, test::kRaces ? 70 : 1500, 5, Layout::contiguous, random);
     const double once = batch.forward(*gpu);
     expect_forward(batch, once);
     EXPECT_EQ(batch.forward(*gpu), once);
@@ -208,6 +210,17 @@ TEST_F(CrossEntropyCuda, StandsMaskedLogitsWhateverTheirPlaceButNoNan) {
             batch.logits.set(4700, value);
             EXPECT_TRUE(std::isnan(batch.forward(*gpu)));
         }
+    }
+}
+
+TEST_F(CrossEntropyCuda, GivesARowOfNothingButMaskTheLogarithmOfZero) {
+    std::mt19937_64 random = seeded();
+    for (const std::int64_t classes : {5, 3000}) {
+        Batch batch(Dtype::f32, 1, classes, Layout::contiguous, random);
+        for (std::int64_t c = 0; c < classes; ++c) batch.logits.set(c, -kInfinity);
+        batch.options.ignore_index = batch.targets.get_integer(0);
+        EXPECT_EQ(batch.forward(*gpu), 0);
+        EXPECT_EQ(batch.lse.get(0), -kInfinity);
     }
 }
 
@@ -249,6 +262,7 @@ TEST_F(CrossEntropyCuda, GradientIsRightForEveryDtypeLayoutAndBeta) {
     for (const auto& [count, classes] : kSizes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
+                if (test::left_out(dtype, layout)) continue;
                 for (const Dtype to : {dtype, Dtype::f32}) {
                     const float beta = to == Dtype::f32 ? 1 : 0;
                     Batch batch(dtype, count, classes, layout, random);

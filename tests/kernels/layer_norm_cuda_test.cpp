@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -120,6 +121,7 @@ TEST_F(LayerNormCuda, IsRightForEveryDtypeAndLayout) {
     for (const Shape& shape : kShapes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
+                if (test::left_out(dtype, layout)) continue;
                 for (const bool affine : {false, true}) {
                     Layer layer(dtype, shape, layout, random);
                     SCOPED_TRACE(describe(layer.x));
@@ -230,6 +232,7 @@ TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
     for (const Shape& shape : kShapes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
+                if (test::left_out(dtype, layout)) continue;
                 Layer layer(dtype, shape, layout, random);
                 SCOPED_TRACE(describe(layer.x));
                 Layer wide(layer, Dtype::f64);
@@ -265,6 +268,7 @@ TEST_F(LayerNormCuda, GradientOfRowsThatRegistersDoNotHold) {
 }
 
 TEST_F(LayerNormCuda, GradientOfMoreRowsThanTheMostChunksHave) {
+    if (test::kRaces) GTEST_SKIP() << "as small sums, for races";
     std::mt19937_64 random = seeded();
     for (const auto& [dtype, length] : {std::pair{Dtype::f32, 16}, {Dtype::f32, 15}, {Dtype::bf16, 1536}}) {
         const std::int64_t rows = length == 1536 ? 264 * 5 + 1 : 264 * 16 + 77;
@@ -282,18 +286,18 @@ TEST_F(LayerNormCuda, GradientOfMoreRowsThanTheMostChunksHave) {
 TEST_F(LayerNormCuda, GradientHasTheSameBitsWhateverIsAskedForAndInEveryRun) {
     std::mt19937_64 random = seeded();
     for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
-        Layer layer(dtype, {70, 1504}, Layout::contiguous, random);
+        Layer layer(dtype, {34, 1504}, Layout::contiguous, random);
         layer.forward(*gpu);
-        TestArray dx(dtype, {70, 1504}), dgamma(dtype, {1504}), dbeta(dtype, {1504});
+        TestArray dx(dtype, {34, 1504}), dgamma(dtype, {1504}), dbeta(dtype, {1504});
         layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
-        TestArray only_x(dtype, {70, 1504}), only_gamma(dtype, {1504}), only_beta(dtype, {1504});
+        TestArray only_x(dtype, {34, 1504}), only_gamma(dtype, {1504}), only_beta(dtype, {1504});
         layer.backward(*gpu, &only_x, 0, nullptr, 0, nullptr, 0);
         layer.backward(*gpu, nullptr, 0, &only_gamma, 0, nullptr, 0);
         layer.backward(*gpu, nullptr, 0, nullptr, 0, &only_beta, 0);
         EXPECT_EQ(dx.memory(), only_x.memory());
         EXPECT_EQ(dgamma.memory(), only_gamma.memory());
         EXPECT_EQ(dbeta.memory(), only_beta.memory());
-        TestArray over(dtype, {70, 1504}), again(dtype, {1504});
+        TestArray over(dtype, {34, 1504}), again(dtype, {1504});
         layer.backward(*gpu, &over, 0, &again, 0, &only_beta, 0, true, true);
         EXPECT_EQ(dx.memory(), over.memory());
         EXPECT_EQ(dgamma.memory(), again.memory());
