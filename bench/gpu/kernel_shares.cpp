@@ -1,0 +1,330 @@
+// How near each kernel comes to what the GPU can do: bytes that it must move, per second, as a share of a
+// device-to-device copy measured in the same run; matrix products and attention beside the fastest large product. Sizes
+// are of GPT-2 124M at 64 x 1024 tokens, well beyond the caches. One JSON object on standard output, progress on
+// standard error.
+//   kernel_shares [PATTERN]
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <headroom/bench/gpu/timer.hpp>
+#include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/cross_entropy/cross_entropy.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/dropout/dropout.hpp>
+#include <headroom/kernels/embedding/embedding.hpp>
+#include <headroom/kernels/layer_norm/layer_norm.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/norm/norm.hpp>
+#include <headroom/kernels/optimizer/adamw.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/random/random.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
+#include <headroom/kernels/rms_norm/rms_norm.hpp>
+#include <headroom/kernels/softmax/softmax.hpp>
+#include <headroom/memory/buffer.hpp>
+#include <headroom/memory/device_memory.hpp>
+
+namespace {
+
+using namespace headroom;
+using kernels::Matmul;
+
+constexpr std::int64_t kRows = 64 * 1024, kWidth = 768, kClasses = 50304, kParameters = 124'475'904;
+
+struct Row {
+    std::string name;
+    double milliseconds = 0, bytes = 0, operations = 0;
+};
+
+class Bench {
+  public:
+    explicit Bench(std::string pattern)
+        : pattern_(std::move(pattern)),
+          device_(open_cuda_device(0)),
+          memory_(device_->make_driver()),
+          timer_(static_cast<cudaStream_t>(device_->native())) {
+        stream_ = CudaStream{.threads = 1, .state = &state_, .device = device_.get()};
+        any_ = stream_;
+    }
+
+    CudaStream& stream() { return stream_; }
+    Stream& any() { return any_; }
+    CudaDevice& device() { return *device_; }
+
+    /// Normal values; of integers, in [0, bound). Lives until `forget`.
+    View array(Dtype dtype, const Shape& shape, std::int64_t bound = 0) {
+        const View view =
+            contiguous_view(bytes(static_cast<std::size_t>(shape.elements()) * size_of(dtype)), dtype, shape);
+        const auto key = kernels::op_key(1, buffers_.size());
+        if (bound > 0) {
+            kernels::random_integers(stream_, key, 0, bound, view);
+        } else {
+            kernels::normal(stream_, key, 0.0f, 1.0f, view);
+        }
+        return view;
+    }
+    std::byte* bytes(std::size_t count) {
+        if (count == 0) return nullptr;
+        buffers_.push_back(Buffer::allocate(memory_, count, 0, {Category::workspace, 0}));
+        return buffers_.back().data();
+    }
+    void forget() {
+        device_->synchronize();
+        buffers_.clear();
+    }
+    bool wanted(std::string_view name) const { return name.find(pattern_) != std::string_view::npos; }
+
+    /// `bytes`: the fewest that the work must move; `operations`: additions and multiplications.
+    void measure(const std::string& name, double bytes, double operations, const std::function<void()>& work) {
+        if (!wanted(name)) return;
+        const Row row{name, timer_.median(work), bytes, operations};
+        fmt::print(stderr, "{:34}{:10.4f} ms{:10.1f} GB/s{:10.1f} TFLOP/s\n", name, row.milliseconds,
+                   bytes / row.milliseconds / 1e6, operations / row.milliseconds / 1e9);
+        rows_.push_back(row);
+    }
+
+    /// What the others are measured by: `amount` per millisecond.
+    double ceiling(const std::string& name, double amount, const std::function<void()>& work) {
+        const double milliseconds = timer_.median(work);
+        fmt::print(stderr, "{:34}{:10.4f} ms\n", name, milliseconds);
+        return amount / milliseconds;
+    }
+
+    void print(double copy_rate, double product_rate) const {
+        const CudaProperties& gpu = device_->properties();
+        fmt::print(
+            "{{\"gpu\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, \"product_teraflops\": {:.1f}, \"kernels\": [",
+            gpu.name, copy_rate / 1e6, product_rate / 1e9);
+        const char* separator = "\n";
+        for (const Row& row : rows_) {
+            fmt::print(
+                "{}  {{\"name\": \"{}\", \"milliseconds\": {:.5f}, \"share_of_copy\": {:.4f}, \"share_of_product\": "
+                "{:.4f}}}",
+                separator, row.name, row.milliseconds, row.bytes / row.milliseconds / copy_rate,
+                row.operations / row.milliseconds / product_rate);
+            separator = ",\n";
+        }
+        fmt::print("\n]}}\n");
+    }
+
+  private:
+    std::string pattern_;
+    std::unique_ptr<CudaDevice> device_;
+    DeviceMemory memory_;
+    StreamState state_;
+    CudaStream stream_;
+    Stream any_;
+    GpuTimer timer_;
+    std::deque<Buffer> buffers_;
+    std::vector<Row> rows_;
+};
+
+double size(const View& view) {
+    return static_cast<double>(view.elements()) * static_cast<double>(size_of(view.dtype));
+}
+
+void matmul(Bench& bench, const std::string& name, const Matmul& product) {
+    const double m = static_cast<double>(product.c.size(0)), n = static_cast<double>(product.c.size(1)),
+                 k = static_cast<double>(product.a.size(1));
+    std::byte* scratch = bench.bytes(kernels::matmul_scratch(bench.any(), product));
+    bench.measure(name, size(product.a) + size(product.b) + size(product.c), 2 * m * n * k,
+                  [&] { kernels::matmul(bench.stream(), product, scratch); });
+}
+
+void pointwise(Bench& bench, Dtype dtype, const std::string& suffix) {
+    const View x = bench.array(dtype, {kRows, 4 * kWidth}), y = bench.array(dtype, {kRows, 4 * kWidth}),
+               z = bench.array(dtype, {kRows, 4 * kWidth}), row = bench.array(dtype, {4 * kWidth});
+    CudaStream& stream = bench.stream();
+    bench.measure("gelu" + suffix, 2 * size(x), 0, [&] { kernels::map(stream, kernels::GeluTanh{}, x, y); });
+    bench.measure("gelu_backward" + suffix, 3 * size(x), 0,
+                  [&] { kernels::map_backward(stream, kernels::GeluTanh{}, x, y, 0.0f, z); });
+    bench.measure("add" + suffix, 3 * size(x), 0, [&] { kernels::map(stream, kernels::Add{}, x, y, z); });
+    bench.measure("add_row" + suffix, 2 * size(x), 0, [&] { kernels::map(stream, kernels::Add{}, x, row, z); });
+    bench.measure("dropout" + suffix, 2 * size(x), 0,
+                  [&] { kernels::dropout(stream, kernels::op_key(1, 2), 0.1f, x, y); });
+    bench.measure("accumulate" + suffix, 3 * size(x), 0, [&] { kernels::accumulate(stream, x, y, 1.0f, 1.0f); });
+    bench.forget();
+}
+
+void casts(Bench& bench) {
+    const View wide = bench.array(Dtype::f32, {kRows, 4 * kWidth}),
+               narrow = bench.array(Dtype::bf16, {kRows, 4 * kWidth}),
+               other = bench.array(Dtype::bf16, {kRows, 4 * kWidth});
+    CudaStream& stream = bench.stream();
+    bench.measure("cast f32 to bf16", size(wide) + size(narrow), 0, [&] { kernels::copy(stream, wide, narrow); });
+    bench.measure("cast bf16 to f32", size(wide) + size(narrow), 0, [&] { kernels::copy(stream, narrow, wide); });
+    bench.measure("copy bf16", 2 * size(narrow), 0, [&] { kernels::copy(stream, narrow, other); });
+    View across = contiguous_view(other.data, Dtype::bf16, {4 * kWidth, kRows});
+    bench.measure("transpose bf16", 2 * size(narrow), 0,
+                  [&] { kernels::copy(stream, kernels::transposed(narrow), across); });
+    bench.forget();
+}
+
+void norms(Bench& bench, Dtype dtype, const std::string& suffix) {
+    const View x = bench.array(dtype, {kRows, kWidth}), y = bench.array(dtype, {kRows, kWidth}),
+               dx = bench.array(dtype, {kRows, kWidth}), gamma = bench.array(Dtype::f32, {kWidth}),
+               beta = bench.array(Dtype::f32, {kWidth}), mean = bench.array(Dtype::f32, {kRows}),
+               rstd = bench.array(Dtype::f32, {kRows});
+    CudaStream& stream = bench.stream();
+    bench.measure("layer_norm" + suffix, 2 * size(x), 0,
+                  [&] { kernels::layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd); });
+    std::byte* scratch = bench.bytes(kernels::layer_norm_backward_scratch(bench.any(), x));
+    bench.measure("layer_norm_backward" + suffix, 3 * size(x), 0, [&] {
+        kernels::layer_norm_backward(stream, x, y, &gamma, mean, rstd, {.x = &dx, .gamma = &gamma, .beta = &beta},
+                                     scratch);
+    });
+    bench.measure("rms_norm" + suffix, 2 * size(x), 0, [&] { kernels::rms_norm(stream, x, &gamma, 1e-5, y, rstd); });
+    std::byte* rms_scratch = bench.bytes(kernels::rms_norm_backward_scratch(bench.any(), x));
+    bench.measure("rms_norm_backward" + suffix, 3 * size(x), 0, [&] {
+        kernels::rms_norm_backward(stream, x, y, &gamma, rstd, {.x = &dx, .gamma = &gamma}, rms_scratch);
+    });
+    bench.measure("softmax" + suffix, 2 * size(x), 0, [&] { kernels::softmax(stream, x, y); });
+    bench.measure("softmax_backward" + suffix, 3 * size(x), 0,
+                  [&] { kernels::softmax_backward(stream, y, x, dx, 0.0f); });
+    bench.forget();
+}
+
+void reductions(Bench& bench, Dtype dtype, const std::string& suffix) {
+    const View dy = bench.array(dtype, {kRows, 4 * kWidth}), bias = bench.array(Dtype::f32, {4 * kWidth}),
+               rows = bench.array(Dtype::f32, {kRows, 1}), square = bench.array(Dtype::f64, {}),
+               flat = contiguous_view(dy.data, dtype, {dy.elements()});
+    CudaStream& stream = bench.stream();
+    std::byte* scratch = bench.bytes(
+        std::max({kernels::reduce_scratch(bench.any(), dy, bias), kernels::reduce_scratch(bench.any(), dy, rows),
+                  kernels::sum_of_squares_scratch(bench.any(), flat)}));
+    bench.measure("sum of columns" + suffix, size(dy), 0, [&] { kernels::sum_to(stream, dy, bias, 0.0f, scratch); });
+    bench.measure("sum of rows" + suffix, size(dy), 0, [&] { kernels::sum_to(stream, dy, rows, 0.0f, scratch); });
+    bench.measure("sum_of_squares" + suffix, size(dy), 0,
+                  [&] { kernels::sum_of_squares(stream, flat, square, 0.0f, scratch); });
+    bench.forget();
+}
+
+void losses(Bench& bench, Dtype dtype, const std::string& suffix) {
+    const std::int64_t rows = kRows / 8;
+    const View logits = bench.array(dtype, {rows, kClasses}), targets = bench.array(Dtype::i32, {rows}, kClasses),
+               lse = bench.array(Dtype::f32, {rows}), loss = bench.array(Dtype::f32, {}),
+               dlogits = bench.array(dtype, {rows, kClasses});
+    CudaStream& stream = bench.stream();
+    std::byte* scratch = bench.bytes(kernels::cross_entropy_scratch(bench.any(), targets));
+    bench.measure("cross_entropy" + suffix, size(logits), 0,
+                  [&] { kernels::cross_entropy(stream, logits, targets, {}, loss, 0.0f, lse, scratch); });
+    bench.measure("cross_entropy_backward" + suffix, 2 * size(logits), 0,
+                  [&] { kernels::cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
+    bench.forget();
+}
+
+void embeddings(Bench& bench) {
+    const View table = bench.array(Dtype::f32, {kClasses, kWidth}), ids = bench.array(Dtype::i32, {kRows}, kClasses),
+               y = bench.array(Dtype::f32, {kRows, kWidth});
+    CudaStream& stream = bench.stream();
+    bench.measure("embedding f32", 2 * size(y), 0, [&] { kernels::embedding(stream, table, ids, y); });
+    std::byte* scratch = bench.bytes(kernels::embedding_backward_scratch(bench.any(), ids, table));
+    bench.measure("embedding_backward f32", size(y) + 2 * size(table), 0,
+                  [&] { kernels::embedding_backward(stream, ids, y, table, 1.0f, scratch); });
+    bench.forget();
+}
+
+void optimizer(Bench& bench) {
+    const View p = bench.array(Dtype::f32, {kParameters}), g = bench.array(Dtype::f32, {kParameters}),
+               m = bench.array(Dtype::f32, {kParameters}), v = bench.array(Dtype::f32, {kParameters}),
+               multiplier = bench.array(Dtype::f64, {});
+    CudaStream& stream = bench.stream();
+    kernels::map(stream, kernels::Square{}, v, v);  // second moments are not negative
+    bench.measure("adamw f32", 7 * size(p), 0, [&] { kernels::adamw(stream, {}, multiplier, g, p, m, v); });
+    bench.forget();
+}
+
+void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
+    constexpr std::int64_t batch = 16, time = 1024, heads = 12, width = 64;
+    const Shape shape{batch, time, heads, width};
+    const View q = bench.array(dtype, shape), k = bench.array(dtype, shape), v = bench.array(dtype, shape),
+               o = bench.array(dtype, shape), dy = bench.array(dtype, shape), dq = bench.array(dtype, shape),
+               dk = bench.array(dtype, shape), dv = bench.array(dtype, shape),
+               lse = bench.array(Dtype::f32, {batch, heads, time});
+    const kernels::Attention forward{
+        .q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(double{width})};
+    const kernels::AttentionGradient backward{.q = q,
+                                              .k = k,
+                                              .v = v,
+                                              .o = o,
+                                              .lse = lse,
+                                              .dy = dy,
+                                              .dq = dq,
+                                              .dk = dk,
+                                              .dv = dv,
+                                              .causal = true,
+                                              .scale = forward.scale};
+    // Two products of T x T x D, half of which the mask leaves; backward has five.
+    const double product = 0.5 * 2.0 * batch * heads * time * time * width;
+    std::byte* scratch = bench.bytes(std::max(kernels::attention_scratch(bench.any(), forward),
+                                              kernels::attention_gradient_scratch(bench.any(), backward)));
+    bench.measure("attention" + suffix, 4 * size(q), 2 * product,
+                  [&] { kernels::attention(bench.stream(), forward, scratch); });
+    bench.measure("attention_gradient" + suffix, 8 * size(q), 5 * product,
+                  [&] { kernels::attention_gradient(bench.stream(), backward, scratch); });
+    bench.forget();
+}
+
+void products(Bench& bench) {
+    const View x = bench.array(Dtype::bf16, {kRows, kWidth}), w = bench.array(Dtype::bf16, {4 * kWidth, kWidth}),
+               y = bench.array(Dtype::bf16, {kRows, 4 * kWidth}), dw = bench.array(Dtype::f32, {4 * kWidth, kWidth}),
+               bias = bench.array(Dtype::bf16, {4 * kWidth});
+    matmul(bench, "linear bf16", {.a = x, .b = kernels::transposed(w), .c = y, .bias = bias});
+    matmul(bench, "linear dx bf16", {.a = y, .b = w, .c = x});
+    matmul(bench, "linear dweight bf16 to f32", {.a = kernels::transposed(y), .b = x, .c = dw, .beta = 1});
+    bench.forget();
+}
+
+void run(const std::string& pattern) {
+    Bench bench(pattern);
+    const std::size_t gigabyte = std::size_t{1} << 30;
+    std::byte *from = bench.bytes(gigabyte), *to = bench.bytes(gigabyte);
+    const double copy_rate = bench.ceiling("device copy", 2.0 * static_cast<double>(gigabyte),
+                                           [&] { bench.device().copy(from, to, gigabyte); });
+    bench.forget();
+    constexpr std::int64_t side = 8192;
+    const View a = bench.array(Dtype::bf16, {side, side}), b = bench.array(Dtype::bf16, {side, side}),
+               c = bench.array(Dtype::bf16, {side, side});
+    const Matmul product{.a = a, .b = b, .c = c};
+    std::byte* scratch = bench.bytes(kernels::matmul_scratch(bench.any(), product));
+    const double product_rate = bench.ceiling("product bf16 8192", 2.0 * side * side * side,
+                                              [&] { kernels::matmul(bench.stream(), product, scratch); });
+    bench.forget();
+    for (const auto& [dtype, suffix] : {std::pair{Dtype::bf16, " bf16"}, std::pair{Dtype::f32, " f32"}}) {
+        pointwise(bench, dtype, suffix);
+        norms(bench, dtype, suffix);
+        reductions(bench, dtype, suffix);
+        losses(bench, dtype, suffix);
+        attention(bench, dtype, suffix);
+    }
+    casts(bench);
+    embeddings(bench);
+    optimizer(bench);
+    products(bench);
+    bench.print(copy_rate, product_rate);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc > 2) {
+        fmt::print(stderr, "usage: kernel_shares [PATTERN]\n");
+        return 2;
+    }
+    try {
+        run(argc == 2 ? argv[1] : "");
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "kernel_shares: {}\n", error.what());
+        return 1;
+    }
+    return 0;
+}
