@@ -155,17 +155,17 @@ TEST_F(GatherCuda, IndexSelectCopiesSlicesForEveryDtypeLayoutAndAxis) {
 TEST_F(GatherCuda, RowsMayBeginAnywhere) {
     // Rows of 16-byte units; shifted by an element, apart by one more, or apart by a whole unit more.
     for (const std::int64_t shift : {0, 1, 4}) {
-        for (const std::int64_t apart : {8, 9, 12}) {
+        for (const auto& [apart, apart_in_y] : {std::pair{8, 8}, {8, 9}, {9, 8}, {12, 12}}) {
             TestArray x(Dtype::f32, {64}), index(Dtype::i64, {5}), y(Dtype::f32, {64});
             x.fill(random);
             index.fill_indices(random, 4);
             const View source = gpu->put(x), result = gpu->put(y);
             index_select(gpu->stream, {source.at(shift), Dtype::f32, {4, 8}, {apart, 1}}, 0, gpu->put(index),
-                         {result.at(shift), Dtype::f32, {5, 8}, {apart, 1}});
+                         {result.at(4 - shift), Dtype::f32, {5, 8}, {apart_in_y, 1}});
             gpu->get(result, y);
             for (std::int64_t i = 0; i < 40; ++i) {
                 const std::int64_t from = shift + index.get_integer(i / 8) * apart + i % 8;
-                ASSERT_EQ(y.get(shift + i / 8 * apart + i % 8), x.get(from)) << shift << ' ' << apart;
+                ASSERT_EQ(y.get(4 - shift + i / 8 * apart_in_y + i % 8), x.get(from)) << shift << ' ' << apart;
             }
         }
     }
