@@ -41,9 +41,24 @@ class Exec {
         headroom::launch(*stream_, std::forward<Work>(work));
     }
 
-    /// For the tape: the op at work and its module path, to which allocations belong, and the storage that an output
-    /// may take over.
-    void set_op(const char* op) { op_ = op; }
+    /// For the tape, while an op works: what an error on a GPU names.
+    class Working {
+      public:
+        Working(Exec& exec, const char* op, std::span<const Array> arrays) : exec_(exec) {
+            exec.op_ = op;
+            exec.arrays_ = arrays;
+        }
+        ~Working() {
+            exec_.op_ = "";
+            exec_.arrays_ = {};
+        }
+        Working(const Working&) = delete;
+        Working& operator=(const Working&) = delete;
+
+      private:
+        Exec& exec_;
+    };
+    /// For the tape: the module path that allocations belong to, and the storage that an output may take over.
     void set_path(PathId path) { path_ = path; }
     PathId path() const { return path_; }
     std::string path_text(PathId path) const { return memory_->path(path); }
