@@ -237,7 +237,10 @@ TEST_F(CopyCuda, TransposesPairsWhereverTheyBegin) {
                             [&](const View& view) {
                                 return View{view.at(start), dtype, {columns, rows}, {1, pitch}};
                             },
-                            TestArray(dtype, {columns, rows}), whole);
+                            TestArray(dtype, {columns, rows + rows % 2}),
+                            [&](const View& view) {
+                                return View{view.data, dtype, {columns, rows}, view.strides};
+                            });
                     }
                 }
             }
@@ -266,7 +269,7 @@ TEST_F(CopyCuda, WritesExpansionsOut) {
     for (int s = 0; s < kDtypeCount; ++s) {
         for (int t = 0; t < kDtypeCount; ++t) {
             const auto source = static_cast<Dtype>(s), target = static_cast<Dtype>(t);
-            for (const Shape& to : {Shape{3, 5, 32}, Shape{3, 5, 33}, Shape{3, 32, 5}}) {
+            for (const Shape& to : {Shape{3, 5, 32}, Shape{3, 5, 33}, Shape{3, 5, 18}, Shape{3, 32, 5}}) {
                 for (const Shape& from :
                      {Shape{}, Shape{1}, Shape{to[2]}, Shape{to[1], 1}, Shape{3, 1, 1}, Shape{3, 1, to[2]}}) {
                     TestArray x(source, from);

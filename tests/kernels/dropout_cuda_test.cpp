@@ -1,5 +1,6 @@
 #include <headroom/kernels/dropout/dropout.hpp>
 
+#include <cstdint>
 #include <limits>
 #include <random>
 
@@ -101,6 +102,20 @@ TEST_F(DropoutCuda, EveryShareFromNoneToAll) {
     TestArray dy(Dtype::f32, {1000}), dx(Dtype::f32, {1000});
     dy.fill(random_);
     for (const float p : {0.0f, 0x1p-32f, 0.5f, 0.999f, 1.0f}) expect_same_bits(p, dy, 0.0f, dx);
+}
+
+TEST_F(DropoutCuda, AWordThatEqualsTheThresholdIsKept) {
+    std::uint64_t i = 0;  // an element whose word is p 2^32 for a float p
+    const auto word = [&] { return philox(kKey, i / 4)[i % 4]; };
+    while (word() % 256 != 0 || word() < 1u << 31) ++i;
+    TestArray dy(Dtype::f32, {static_cast<std::int64_t>(i) + 1}), dx(Dtype::f32, dy.view().shape);
+    dy.fill(random_);
+    const float p = static_cast<float>(word()) * 0x1p-32f;
+    expect_same_bits(p, dy, 0.0f, dx);
+    const View gpu_dx = gpu->put(dx);
+    dropout(gpu->stream, kKey, p, gpu->put(dy), gpu_dx);
+    gpu->get(gpu_dx, dx);
+    EXPECT_NE(dx.get(static_cast<std::int64_t>(i)), 0.0);
 }
 
 TEST_F(DropoutCuda, DroppedNanIsZeroAndInPlaceWorks) {
