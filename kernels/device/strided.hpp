@@ -32,8 +32,9 @@ class Divisor {
     explicit Divisor(std::int64_t value) : value_(value) {
         const auto d = static_cast<std::uint64_t>(value);
         shift_ = static_cast<std::uint32_t>(std::bit_width(d - 1));
-        wide_ = quotient_of_power((std::uint64_t{1} << shift_) - d, d) + 1;
-        narrow_ = static_cast<std::uint32_t>((((std::uint64_t{1} << shift_) - d) << 32) / d + 1);
+        const std::uint64_t rest = (std::uint64_t{1} << shift_) - d;
+        wide_ = static_cast<std::uint64_t>((static_cast<Wide>(rest) << 64) / d) + 1;
+        narrow_ = static_cast<std::uint32_t>((rest << 32) / d + 1);
     }
 
     constexpr std::int64_t value() const { return value_; }
@@ -46,26 +47,16 @@ class Divisor {
     HEADROOM_DEVICE std::uint64_t divide(std::uint64_t n) const { return (high_product(n, wide_) + n) >> shift_; }
 
   private:
+    __extension__ typedef unsigned __int128 Wide;
+
     /// The upper half of the product of 128 bits.
     HEADROOM_DEVICE static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
 #if defined(__CUDACC__)
         return __umul64hi(a, b);
 #else
-        __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
 #endif
     }
-    /// 2^64 a / d for a < d, bit by bit.
-    static std::uint64_t quotient_of_power(std::uint64_t a, std::uint64_t d) {
-        std::uint64_t quotient = 0;
-        for (int i = 0; i < 64; ++i) {
-            const bool one = a >= d - a;  // 2a >= d
-            a = one ? a - (d - a) : 2 * a;
-            quotient = 2 * quotient + (one ? 1 : 0);
-        }
-        return quotient;
-    }
-
     std::int64_t value_ = 1;
     std::uint64_t wide_ = 1;
     std::uint32_t narrow_ = 1;

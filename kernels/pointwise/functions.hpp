@@ -11,7 +11,7 @@
 //     };
 //
 // T is float or double; where `integers` is declared true, also int64_t, in which i32, i64, u8 and bool are computed.
-// A struct of one's own is made to run by including `pointwise_loops.hpp` where it is used.
+// A struct of one's own is made to run by including `pointwise_loops.hpp` (GPU: `.cuh`, in a .cu) where it is used.
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
