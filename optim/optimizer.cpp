@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/transfer.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
@@ -40,6 +41,11 @@ const NamedArray& find(const std::vector<NamedArray>& arrays, const NamedArray& 
                                      headroom::name(array.dtype), headroom::name(wanted.array.dtype)));
     }
     return *found;
+}
+
+bool on_host(const Array& array) {
+    const DeviceMemory* memory = array.buffer.memory();
+    return !memory || memory->properties().touchable;
 }
 
 }  // namespace
@@ -116,11 +122,20 @@ void Optimizer::set_steps(std::int64_t steps) {
 
 void Optimizer::load_state(const std::vector<NamedArray>& arrays, std::int64_t steps) {
     const std::vector<NamedArray> mine = state();
-    for (const NamedArray& entry : mine) find(arrays, entry);
+    Exec& exec = parameters_.context().exec();
+    for (const NamedArray& entry : mine) {
+        if (exec.dry() || on_cuda(exec.stream()) || on_host(find(arrays, entry).array)) continue;
+        throw Error(
+            fmt::format("optimizer: \"{}\" is on a device, not in the host's memory; copy it there", entry.name));
+    }
     set_steps(steps);
     for (const NamedArray& entry : mine) {
-        const View source = find(arrays, entry).array.view();
-        parameters_.context().exec().launch([&](auto& stream) { kernels::copy(stream, source, entry.array.view()); });
+        const Array source = find(arrays, entry).array;
+        if (on_host(source)) {
+            upload(exec, source.view(), entry.array);
+        } else {
+            exec.launch([&](auto& stream) { kernels::copy(stream, source.view(), entry.array.view()); });
+        }
     }
 }
 

@@ -41,8 +41,9 @@ class Optimizer {
     std::int64_t steps() const;
     /// After the arrays of `state()` were filled in place. Errors: Error if negative.
     void set_steps(std::int64_t steps);
-    /// Copies all of the state from arrays on the host or of any context on this device; others may be among them.
-    /// Nothing is changed if it fails. Errors: Error if one is missing; ShapeError or DtypeError if one differs.
+    /// Copies all of the state from row-major arrays in the host's memory or of any context on this device, whose work
+    /// is done (its `steps()` waits for it); others may be among them. Nothing is changed if it fails. Errors: Error if
+    /// one is missing, or on a device that this one can't read; ShapeError or DtypeError if one differs.
     void load_state(const std::vector<NamedArray>& arrays, std::int64_t steps);
 
     Parameters& parameters() const { return parameters_; }

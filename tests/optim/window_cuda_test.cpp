@@ -115,16 +115,30 @@ TEST_P(WindowCuda, ContinuesFromASavedState) {
     for (int i = 0; i < 5; ++i) whole.step(8 + i);
     for (int i = 0; i < 3; ++i) first.step(8 + i);
     test::write(second.context, first.model.values(), second.model.parameters.values());
-    const std::vector<NamedArray> from = first.optimizer->state(), to = second.optimizer->state();
-    for (std::size_t i = 0; i < to.size(); ++i) {
-        test::write(second.context, test::read(first.context, from[i].array), to[i].array);
-    }
-    second.optimizer->set_steps(first.optimizer->steps());
+    second.optimizer->load_state(first.optimizer->state(), first.optimizer->steps());
     second.window.set_loss_scale(first.window.loss_scale().state());
     for (int i = 3; i < 5; ++i) second.step(8 + i);
     EXPECT_EQ(second.model.values(), whole.model.values());
     EXPECT_EQ(second.optimizer->steps(), 5);
     EXPECT_EQ(second.window.loss_scale().state().scale, whole.window.loss_scale().state().scale);
+}
+
+TEST_P(WindowCuda, TakesOverTheStateOfATrainingOnTheHost) {
+    Training host(false, GetParam()), device(true, GetParam());
+    for (int i = 0; i < 3; ++i) host.step(8 + i);
+    test::write(device.context, host.model.values(), device.model.parameters.values());
+    device.optimizer->load_state(host.optimizer->state(), host.optimizer->steps());
+    const std::vector<NamedArray> want = host.optimizer->state(), got = device.optimizer->state();
+    for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_EQ(test::read(device.context, got[i].array), test::read(host.context, want[i].array)) << want[i].name;
+    }
+    for (Training* each : {&host, &device}) each->step(8);
+    EXPECT_EQ(device.optimizer->steps(), 4);
+    const std::vector<double> a = device.model.values(), b = host.model.values();
+    for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-9);
+    if (!cuda_is_emulated()) {
+        EXPECT_THROW(host.optimizer->load_state(device.optimizer->state(), 4), Error);
+    }
 }
 
 }  // namespace
