@@ -83,8 +83,9 @@ void run_session(Context& context, const GptFlags& flags, const TextCorpus& corp
 
 void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
     program::Interrupt interrupt;  // before the context's threads
-    Context context = Context::cpu(
-        {.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan});
+    const ContextOptions options{
+        .threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan};
+    Context context = flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
     with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed()),
                  [&] { run_session(context, flags, corpus, interrupt, summary); });
     program::take_peaks(summary, context);
@@ -92,9 +93,6 @@ void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summ
 }
 
 void main_program(const GptFlags& flags) {
-    if (flags.device == "cuda") {
-        throw DeviceError("--device cuda: this build has no CUDA; use --device cpu");
-    }
     program::expect_writable("--save", flags.save);
     program::expect_writable("--json", flags.json);
     program::expect_writable("--memory-history", flags.memory_history);
@@ -114,7 +112,7 @@ void main_program(const GptFlags& flags) {
         forecast.parameters, corpus.tokens().size(), corpus.vocabulary().size(), forecast.peak_allocated,
         forecast.resident_bytes);
     std::fflush(stdout);
-    if (flags.device == "cpu") run_training(flags, corpus, summary);
+    if (flags.device != "dry") run_training(flags, corpus, summary);
     summary.seconds = seconds_since(begin);
     if (!flags.json.empty()) program::write_summary(flags.json, summary);
 }

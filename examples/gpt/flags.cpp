@@ -45,6 +45,9 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory of a step without computing")
         ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
         ->capture_default_str();
+    app.add_option("--gpu-memory", flags.gpu_memory,
+                   "with --device dry: predict for a GPU with so many bytes, instead of this machine's processor")
+        ->check(program::natural());
     app.add_option("--dtype", flags.dtype, "of matrix products")
         ->check(CLI::IsMember({"f32", "bf16", "f16"}))
         ->capture_default_str();
@@ -74,6 +77,10 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_flag("--bytes", flags.bytes, "tokens are bytes, of any file");
     app.add_option("--json", flags.json, "file for the figures of the run");
     app.callback([&flags] {
+        if (flags.gpu_memory > 0 && flags.device != "dry") {
+            throw CLI::ValidationError(
+                "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+        }
         if (flags.width % flags.heads == 0) return;
         throw CLI::ValidationError(fmt::format("--heads {} does not divide --width {}", flags.heads, flags.width));
     });

@@ -32,6 +32,7 @@ struct GptFlags {
     double dropout = 0.0;
     std::uint64_t seed = 1337;
     std::string device = "cpu";
+    std::size_t gpu_memory = 0;
     std::string dtype = "f32";
     bool checkpoint = false;  ///< the same as recompute = "blocks"
     std::string recompute = "mlp";

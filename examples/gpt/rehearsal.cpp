@@ -13,14 +13,27 @@ namespace headroom::gpt {
 
 namespace {
 
+/// Of what the training will run on. Errors: DeviceError if that is a GPU and there is none.
+Profile profile_of(const GptFlags& flags) {
+    if (flags.device == "cuda") {
+        return Context::cuda(0, {.memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan}).profile();
+    }
+    Profile profile;
+    if (flags.gpu_memory > 0) profile = Profile::gpu(flags.gpu_memory);
+    if (flags.gpu_memory == 0) profile.threads = flags.threads;
+    profile.memory_limit = flags.memory_limit;
+    profile.seed = flags.seed;
+    profile.plan = flags.plan;
+    return profile;
+}
+
 /// Writes the history to `history`, if that is not empty.
 Forecast run_dry(GptFlags flags, const TextCorpus& corpus, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
     // The second step finds the first one's free blocks, as all later ones do; a plan is followed from the third on.
     flags.steps = std::min<std::int64_t>(flags.steps, flags.plan ? 4 : 2);
-    Context context = Context::dry(
-        {.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan});
+    Context context = Context::dry(profile_of(flags));
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed()), [&] {
         Session session(context, flags, corpus);

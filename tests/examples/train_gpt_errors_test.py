@@ -60,8 +60,14 @@ class TrainGptErrors(ProgramCase):
         self.fails(2, [], "--data is required")
         self.assertIn("--checkpoint", self.succeeds("--help"))
 
-    def test_a_device_that_this_build_has_not(self):
-        self.fails(1, self.with_text("--device", "cuda"), "cuda", "--device cpu")
+    def test_a_gpu_that_is_not_there(self):
+        if self.run_program(*self.with_text("--device", "cuda", "--steps", 0, "--stop-after", 0)).returncode == 0:
+            self.skipTest("there is a GPU, or an emulated one")
+        self.fails(1, self.with_text("--device", "cuda"), "cuda: ")
+
+    def test_a_rehearsed_gpu_takes_no_real_device(self):
+        self.fails(2, self.with_text("--device", "cpu", "--gpu-memory", 10**9), "--gpu-memory")
+        self.fails(3, self.with_text("--device", "dry", "--gpu-memory", 2 << 20), "out of memory")
 
     def test_places_that_cannot_be_written_are_known_before_training(self):
         for flag in ("--save", "--json"):

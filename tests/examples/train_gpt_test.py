@@ -81,6 +81,22 @@ class TrainGpt(ProgramCase):
             self.assertIsNone(dry[figure])
         self.assertNotIn("step ", self.succeeds("--device", "dry", "--steps", 1_000_000))
 
+    def test_a_gpu_is_rehearsed_without_one(self):
+        figures = self.figures("--steps", 4, "--device", "dry", "--gpu-memory", 10**9)
+        self.assertEqual(figures["peak_bytes_reserved_predicted"] % (2 << 20), 0)  # pages of 2 MiB
+        self.assertGreater(figures["peak_bytes_predicted"], figures["resident_bytes"])
+
+    def test_trains_on_a_gpu_in_the_memory_that_was_predicted(self):
+        flags = ("--layers", 1, "--width", 16, "--block", 8, "--steps", 3, "--stop-after", 2, "--device", "cuda")
+        run = self.run_program(*flags)
+        if run.returncode != 0:
+            self.assertRegex(run.stderr, "^train_gpt: cuda: .*\n$")
+            self.skipTest(run.stderr.strip())
+        for dtype in ("f32", "bf16"):
+            figures = self.figures(*flags, "--dtype", dtype)
+            self.assertEqual(figures["peak_bytes_allocated"], figures["peak_bytes_predicted"])
+            self.assertEqual(figures["peak_bytes_reserved"], figures["peak_bytes_reserved_predicted"])
+
     def test_a_budget_of_the_predicted_bytes_suffices(self):
         flags = ("--width", 64, "--steps", 2)
         free = self.figures(*flags, "--batch", 64)
