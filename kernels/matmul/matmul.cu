@@ -11,7 +11,7 @@ namespace {
 using namespace headroom::device;
 
 constexpr int kTile = 64;                    // rows and columns of c for a block
-constexpr std::int64_t kMostBatches = 4096;  // at once; then blocks go on to further ones
+constexpr std::int64_t kMostBatches = 1024;  // at once; then blocks go on to further ones
 
 /// What the kernels need of a problem, by value.
 template <class T>
