@@ -4,10 +4,15 @@ if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
     find_path(HEADROOM_CUBLAS_INCLUDE_DIR cublasLt.h HINTS ${HEADROOM_CUDA_INCLUDE_DIR}
         PATHS ${headroom_cuda_root} ${headroom_cuda_wheels} PATH_SUFFIXES include DOC "Folder of cublasLt.h")
     mark_as_advanced(HEADROOM_CUBLAS_INCLUDE_DIR)
-    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR)
-        message(FATAL_ERROR "CUDA kernels need cublasLt.h. Install NVIDIA's toolkit with cuBLAS, or the Python package "
-                            "nvidia-cublas, or configure with -DHEADROOM_CUDA=OFF.")
+    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR AND HEADROOM_CUDA STREQUAL "ON")
+        message(FATAL_ERROR "HEADROOM_CUDA=ON: cublasLt.h was not found. Install NVIDIA's toolkit with cuBLAS, or the Python "
+                            "package nvidia-cublas, or configure with -DHEADROOM_CUDA=OFF.")
+    elseif(NOT HEADROOM_CUBLAS_INCLUDE_DIR)
+        message(STATUS "Without CUDA kernels: no cublasLt.h")
+        set(HEADROOM_CUDA_KERNELS 0)
     endif()
+endif()
+if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
     file(STRINGS ${HEADROOM_CUBLAS_INCLUDE_DIR}/cublas_api.h headroom_cublas_major REGEX "^#define CUBLAS_VER_MAJOR [0-9]+")
     string(REGEX REPLACE ".* ([0-9]+).*" "\\1" headroom_cublas_major "${headroom_cublas_major}")
     cmake_path(GET HEADROOM_CUBLAS_INCLUDE_DIR PARENT_PATH headroom_cublas_root)
