@@ -23,7 +23,7 @@ struct Histogram {
 
 }  // namespace
 
-void histogram(Stream stream, const int* x, int* bins, std::int64_t n) {
+void histogram(device::Stream stream, const int* x, int* bins, std::int64_t n) {
     const LaunchShape shape{
         .x = blocks_for(n, 256), .threads = Histogram::kMaxThreads, .shared_bytes = shared_size<int>(kBins)};
     launch(stream, shape, Histogram{}, x, bins, n);

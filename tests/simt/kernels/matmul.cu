@@ -47,7 +47,7 @@ struct Matmul {
 }  // namespace
 
 template <class T>
-void matmul(Stream stream, const T* a, const T* b, float* c, std::int64_t m, std::int64_t n, std::int64_t k) {
+void matmul(device::Stream stream, const T* a, const T* b, float* c, std::int64_t m, std::int64_t n, std::int64_t k) {
     const int elements = kWarps * kTile * kTile;
     const LaunchShape shape{.x = blocks_for(n, kTile),
                             .y = blocks_for(m, kTile * kWarps),
@@ -56,7 +56,7 @@ void matmul(Stream stream, const T* a, const T* b, float* c, std::int64_t m, std
     launch(stream, shape, Matmul<T>{}, a, b, c, m, n, k);
 }
 
-template void matmul(Stream, const f16*, const f16*, float*, std::int64_t, std::int64_t, std::int64_t);
-template void matmul(Stream, const bf16*, const bf16*, float*, std::int64_t, std::int64_t, std::int64_t);
+template void matmul(device::Stream, const f16*, const f16*, float*, std::int64_t, std::int64_t, std::int64_t);
+template void matmul(device::Stream, const bf16*, const bf16*, float*, std::int64_t, std::int64_t, std::int64_t);
 
 }  // namespace headroom::simt::kernels

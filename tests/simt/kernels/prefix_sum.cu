@@ -28,7 +28,7 @@ struct PrefixSum {
 
 }  // namespace
 
-void prefix_sum(Stream stream, const int* x, int* y, std::int64_t rows, std::int64_t columns) {
+void prefix_sum(device::Stream stream, const int* x, int* y, std::int64_t rows, std::int64_t columns) {
     launch(stream, {.x = blocks_for(rows, 2), .threads = PrefixSum::kMaxThreads}, PrefixSum{}, x, y, rows, columns);
 }
 

@@ -27,7 +27,7 @@ struct Transpose {
 
 }  // namespace
 
-void transpose(Stream stream, const float* x, float* y, std::int64_t rows, std::int64_t columns) {
+void transpose(device::Stream stream, const float* x, float* y, std::int64_t rows, std::int64_t columns) {
     const LaunchShape shape{.x = blocks_for(columns, kTile),
                             .y = blocks_for(rows, kTile),
                             .threads = Transpose::kMaxThreads,
