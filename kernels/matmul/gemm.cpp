@@ -19,7 +19,7 @@ struct Stored {
 /// does not count.
 std::optional<Stored> stored(std::int64_t rows, std::int64_t columns, std::int64_t row, std::int64_t column) {
     if ((row == 1 || rows == 1) && (column >= rows || columns == 1)) return Stored{false, columns == 1 ? rows : column};
-    if ((column == 1 || columns == 1) && (row >= columns || rows == 1)) return Stored{true, rows == 1 ? columns : row};
+    if ((column == 1 || columns == 1) && row >= columns) return Stored{true, row};
     return {};
 }
 
