@@ -69,10 +69,10 @@ TEST(Documents, ShowOnlyCodeThatIsCompiledAndRun) {
             const bool found = std::any_of(sources.begin(), sources.end(), [&](const Lines& source) {
                 return std::search(source.begin(), source.end(), block.begin(), block.end()) != source.end();
             });
-            EXPECT_TRUE(found)
-                << page.filename()
-                << ": no source of tests/docs, tests/consumer, tests/kernels or tests/simt has the block that begins\n    "
-                << block.front();
+            EXPECT_TRUE(found) << page.filename()
+                               << ": no source of tests/docs, tests/consumer, tests/kernels or tests/simt has the "
+                                  "block that begins\n    "
+                               << block.front();
         }
     }
     EXPECT_GT(blocks, 0);
