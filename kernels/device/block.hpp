@@ -252,7 +252,8 @@ class Block {
     // All 32 lanes call with the same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from
     // one row, or column, to the next) a multiple of 16 bytes. Which lane holds which element is the device's own, so
     // only functions that are the same for all elements compute on fragments: `Accumulator::transform`, and `combine`
-    // with another accumulator, whose elements stand in the same places. The order of the 16 terms is the device's, too.
+    // with another accumulator, whose elements stand in the same places. The order of the 16 terms is the device's,
+    // too.
     //
     //     Tile<Operand::a, f16> a;  Tile<Operand::b, f16, Layout::column> b;  Accumulator sum;
     //     block.fill(sum, 0.0f);
