@@ -76,8 +76,22 @@ class CudaDevice {
     /// Work failed: everything later is refused with this text.
     void set_fault(std::string what) { fault_ = std::move(what); }
 
+    /// While one lives, this thread may touch an emulated device's memory, as a kernel does. On a GPU it is nothing.
+    class Access {
+      public:
+        explicit Access(CudaDevice& device) : device_(device) { device.open_memory(); }
+        ~Access() { device_.close_memory(); }
+        Access(const Access&) = delete;
+        Access& operator=(const Access&) = delete;
+
+      private:
+        CudaDevice& device_;
+    };
+
   protected:
     CudaDevice() = default;
+    virtual void open_memory() {}
+    virtual void close_memory() noexcept {}
     virtual void read(const void* device, void* host, std::size_t bytes) = 0;
     virtual void wait() = 0;
     void count_wait() { ++host_waits_; }

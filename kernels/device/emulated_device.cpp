@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/kernels/device/emulated_memory.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 
@@ -27,10 +28,11 @@ class EmulatedCudaDevice final : public CudaDevice {
         index_error_ = &error_;
     }
 
-    std::unique_ptr<Driver> make_driver() override { return make_host_driver(); }
+    std::unique_ptr<Driver> make_driver() override { return make_guarded_driver(memory_); }
     void copy_to_device(const void* host, void* device, std::size_t bytes) override { copy(host, device, bytes); }
     void copy(const void* from, void* to, std::size_t bytes) override {
         check_usable();
+        const Access access(*this);
         if (bytes > 0) std::memcpy(to, from, bytes);
     }
 
@@ -41,9 +43,12 @@ class EmulatedCudaDevice final : public CudaDevice {
   protected:
     void read(const void* device, void* host, std::size_t bytes) override { copy(device, host, bytes); }
     void wait() override {}
+    void open_memory() override { memory_->open(); }
+    void close_memory() noexcept override { memory_->close(); }
 
   private:
     simt::Emulator emulator_;
+    std::shared_ptr<EmulatedMemory> memory_ = std::make_shared<EmulatedMemory>();
     IndexError error_;
 };
 

@@ -97,6 +97,7 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
         throw;
     }
 #else
+    const CudaDevice::Access access(device);
     try {
         launch(*static_cast<EmulatedDevice*>(device.native()), shape, kernel, args...);
     } catch (const std::runtime_error& error) {

@@ -23,6 +23,7 @@ void library_matmul(CudaStream& stream, const Gemm& gemm, Matmul matmul) {
     const std::size_t bytes = matmul_scratch(any, matmul);
     std::vector<std::byte> memory(bytes + 64);
     const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    const CudaDevice::Access access(*stream.device);
     kernels::matmul(cpu, matmul, memory.data() + (64 - address % 64) % 64);
 }
 

@@ -1,0 +1,83 @@
+#include <headroom/kernels/device/emulated_memory.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+class GuardedDriver final : public Driver {
+  public:
+    explicit GuardedDriver(std::shared_ptr<EmulatedMemory> memory) : memory_(std::move(memory)) {}
+
+    const DriverProperties& properties() const override { return host_->properties(); }
+    std::size_t free_bytes() const override { return host_->free_bytes(); }
+    std::byte* reserve(std::size_t bytes) override { return host_->reserve(bytes); }
+    void release(std::byte* address, std::size_t bytes) noexcept override { host_->release(address, bytes); }
+    PageHandle create() override { return host_->create(); }
+    void destroy(PageHandle page) noexcept override { host_->destroy(page); }
+    void map(std::byte* address, std::span<const PageHandle> pages) override {
+        host_->map(address, pages);
+        memory_->add(address, pages.size() * properties().granularity);
+    }
+    void unmap(std::byte* address, std::size_t count) noexcept override {
+        memory_->remove(address, count * properties().granularity);
+        host_->unmap(address, count);
+    }
+    std::byte* allocate_pinned(std::size_t bytes) override { return host_->allocate_pinned(bytes); }
+    void free_pinned(std::byte* address, std::size_t bytes) noexcept override { host_->free_pinned(address, bytes); }
+    EventHandle record(StreamId stream) override { return host_->record(stream); }
+    bool passed(EventHandle event) override { return host_->passed(event); }
+    void wait(StreamId stream, EventHandle event) override { host_->wait(stream, event); }
+    void synchronize(EventHandle event) override { host_->synchronize(event); }
+    void destroy_event(EventHandle event) noexcept override { host_->destroy_event(event); }
+
+  private:
+    std::unique_ptr<Driver> host_ = make_host_driver();
+    std::shared_ptr<EmulatedMemory> memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory) {
+    return std::make_unique<GuardedDriver>(std::move(memory));
+}
+
+void EmulatedMemory::open() {
+    if (open_++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+
+void EmulatedMemory::close() noexcept {
+    if (--open_ == 0) protect(PROT_NONE);
+}
+
+void EmulatedMemory::protect(int protection) const noexcept {
+    for (const auto& [begin, end] : ranges_) mprotect(begin, static_cast<std::size_t>(end - begin), protection);
+}
+
+void EmulatedMemory::add(std::byte* address, std::size_t bytes) {
+    std::byte* begin = address;
+    std::byte* end = address + bytes;
+    auto next = ranges_.lower_bound(begin);
+    if (next != ranges_.begin() && std::prev(next)->second == begin) begin = (--next)->first;
+    while (next != ranges_.end() && next->first <= end) {
+        end = std::max(end, next->second);
+        next = ranges_.erase(next);
+    }
+    ranges_.emplace(begin, end);
+    if (open_ == 0) mprotect(address, bytes, PROT_NONE);
+}
+
+void EmulatedMemory::remove(std::byte* address, std::size_t bytes) noexcept {
+    const auto range = std::prev(ranges_.upper_bound(address));
+    const auto [begin, end] = *range;
+    ranges_.erase(range);
+    if (begin < address) ranges_.emplace(begin, address);
+    if (address + bytes < end) ranges_.emplace(address + bytes, end);
+}
+
+}  // namespace headroom
