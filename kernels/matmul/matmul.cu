@@ -148,7 +148,7 @@ struct Halves {
             sum(block, product, offset, row, column, left, right, result);
             block.sync();
             write(block, product, offset, row, column, result);
-            block.sync();  // before the next batch overwrites the result
+            block.sync();  // before the next batch overwrites the result, with k = 0 at once
         }
     }
 

@@ -115,10 +115,12 @@ TEST_F(MatmulCuda, MultipliesMoreBatchesThanAGridHas) {
     std::mt19937_64 random(11);
     own() = true;
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
-        TestArray a(dtype, {1027, 2, 1}), b(dtype, {1027, 1, 1}), c(dtype, {1027, 2, 1});
-        a.fill(random);
-        b.fill(random);
-        check(a, b, c, nullptr, {});
+        for (const std::int64_t depth : {1, 0}) {
+            TestArray a(dtype, {1027, 2, depth}), b(dtype, {1027, depth, 1}), c(dtype, {1027, 2, 1}, Layout::gaps);
+            a.fill(random);
+            b.fill(random);
+            check(a, b, c, nullptr, {});
+        }
     }
 }
 
