@@ -74,5 +74,14 @@ TEST_F(FaultCuda, MakesTheContextRefuseWorkWhileOthersGoOn) {
     }
 }
 
+/// As on a GPU: code of the host that follows a device's pointer is found by the tests.
+TEST_F(FaultCuda, TheHostCanNotTouchAGpusMemory) {
+    Context context = Context::cuda();
+    const Tensor x = context.from_host(std::vector<float>{1, 2}, {2});
+    const volatile float* inside = x.array().view().as<float>();
+    EXPECT_DEATH(static_cast<void>(*inside), "");
+    EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
+}
+
 }  // namespace
 }  // namespace headroom
