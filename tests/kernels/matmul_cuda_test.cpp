@@ -289,7 +289,9 @@ TEST_F(MatmulCuda, KeepsItsChoicesInAFile) {
     b.fill(random);
     check(a, b, c, nullptr, {});
     save_matmul_choices(gpu->stream, path);
-    if (!cuda_is_emulated()) EXPECT_EQ(gpu->state.get<MatmulChoices>().size(), 1);  // cuBLASLt has taken it
+    if (!cuda_is_emulated()) {
+        EXPECT_EQ(gpu->state.get<MatmulChoices>().size(), 1);  // cuBLASLt has taken it
+    }
     test::Gpu another;
     EXPECT_TRUE(load_matmul_choices(another.stream, path));
     std::remove(path.c_str());
