@@ -16,6 +16,7 @@ cudaError_t CudaStaging::make_ready(Chunk& chunk, bool& waited) {
     if (chunk.copied) {
         const cudaError_t state = cudaEventQuery(chunk.copied);
         if (state != cudaErrorNotReady) return state;
+        cudaGetLastError();  // it counts as one: no launch is to find it
         waited = true;
         return cudaEventSynchronize(chunk.copied);
     }
