@@ -20,7 +20,7 @@ function(headroom_header_checks)
         if(alone)
             add_library(headers_${library} OBJECT ${alone})
             headroom_compile_options(headers_${library})
-            target_compile_options(headers_${library} PRIVATE -O0)  # there is nothing to optimise
+            target_compile_options(headers_${library} PRIVATE -O0 -Wno-unknown-pragmas)  # nothing to optimise; pragmas of nvcc's
             target_link_libraries(headers_${library} PRIVATE headroom_${library})
             add_dependencies(tests_docs headers_${library})
         endif()

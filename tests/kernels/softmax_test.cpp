@@ -150,11 +150,14 @@ TEST(SoftmaxBackward, IsTheSameInEveryDtypeAndLayout) {
                     logarithm ? log_softmax(stream, x, y) : softmax(stream, x, y);
                     const auto wide_y = test::converted(y, Dtype::f64), wide_dy = test::converted(dy, Dtype::f64);
                     TestArray expected(Dtype::f64, shape), dx(dtype, shape, layout), wide(Dtype::f32, shape);
-                    const auto backward = logarithm ? log_softmax_backward : softmax_backward;
-                    backward(stream, wide_y, wide_dy, expected, 0);
-                    backward(stream, y, dy, dx, 0);
+                    const auto backward = [&](const View& from, const View& above, const View& to, float beta) {
+                        logarithm ? log_softmax_backward(stream, from, above, to, beta)
+                                  : softmax_backward(stream, from, above, to, beta);
+                    };
+                    backward(wide_y, wide_dy, expected, 0);
+                    backward(y, dy, dx, 0);
                     for (std::int64_t i = 0; i < x.elements(); ++i) wide.set(i, 2);
-                    backward(stream, y, dy, wide, 1);
+                    backward(y, dy, wide, 1);
                     const double unit = epsilon(test::compute_dtype(dtype));
                     const double bound = unit * 8 * (static_cast<double>(shape.back()) + 8);
                     for (std::int64_t i = 0; i < x.elements(); ++i) {
