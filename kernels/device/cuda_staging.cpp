@@ -29,18 +29,28 @@ cudaError_t CudaStaging::make_ready(Chunk& chunk, bool& waited) {
     return cudaEventCreateWithFlags(&chunk.copied, cudaEventDisableTiming);
 }
 
+cudaError_t CudaStaging::go_on(cudaStream_t stream, bool& waited) {
+    if (used_ > 0) {
+        const cudaError_t error = cudaEventRecord(chunks_[current_].copied, stream);
+        if (error != cudaSuccess) return error;
+        current_ = (current_ + 1) % chunks_.size();
+        used_ = 0;
+    }
+    return make_ready(chunks_[current_], waited);
+}
+
 cudaError_t CudaStaging::copy(const void* host, void* device, std::size_t bytes, cudaStream_t stream, bool& waited) {
-    for (std::size_t done = 0; done < bytes; done += kChunkBytes) {
-        Chunk& chunk = chunks_[next_];
-        next_ = (next_ + 1) % chunks_.size();
-        const std::size_t part = std::min(kChunkBytes, bytes - done);
-        cudaError_t error = make_ready(chunk, waited);
+    for (std::size_t done = 0; done < bytes;) {
+        cudaError_t error = cudaSuccess;
+        if (used_ == 0 || used_ == kChunkBytes) error = go_on(stream, waited);
         if (error != cudaSuccess) return error;
-        std::memcpy(chunk.memory, static_cast<const std::byte*>(host) + done, part);
-        error =
-            cudaMemcpyAsync(static_cast<std::byte*>(device) + done, chunk.memory, part, cudaMemcpyHostToDevice, stream);
-        if (error == cudaSuccess) error = cudaEventRecord(chunk.copied, stream);
+        std::byte* const staged = chunks_[current_].memory + used_;
+        const std::size_t part = std::min(kChunkBytes - used_, bytes - done);
+        std::memcpy(staged, static_cast<const std::byte*>(host) + done, part);
+        error = cudaMemcpyAsync(static_cast<std::byte*>(device) + done, staged, part, cudaMemcpyHostToDevice, stream);
         if (error != cudaSuccess) return error;
+        used_ += (part + kAlignment - 1) / kAlignment * kAlignment;
+        done += part;
     }
     return cudaSuccess;
 }

@@ -19,20 +19,24 @@ class CudaStaging {
     CudaStaging(const CudaStaging&) = delete;
     CudaStaging& operator=(const CudaStaging&) = delete;
 
-    /// In the stream's order. Sets `waited` if the host had to wait for an earlier copy.
+    /// In the stream's order, which is to be the same in all calls. Sets `waited` if the host had to wait for an
+    /// earlier copy.
     cudaError_t copy(const void* host, void* device, std::size_t bytes, cudaStream_t stream, bool& waited);
 
   private:
     struct Chunk {
         std::byte* memory = nullptr;
-        cudaEvent_t copied = nullptr;
+        cudaEvent_t copied = nullptr;  ///< recorded when the chunk was full
     };
-    static constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
+    static constexpr std::size_t kChunkBytes = std::size_t{1} << 20, kAlignment = 256;
 
     cudaError_t make_ready(Chunk& chunk, bool& waited);
+    /// To an empty chunk.
+    cudaError_t go_on(cudaStream_t stream, bool& waited);
 
     std::array<Chunk, 8> chunks_;  // page-locked when first used
-    std::size_t next_ = 0;
+    std::size_t current_ = 0;
+    std::size_t used_ = 0;  ///< bytes of the current chunk, by copies that may be under way
 };
 
 }  // namespace headroom
