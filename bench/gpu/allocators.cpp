@@ -2,11 +2,13 @@
 // device for what is live, and how long its calls keep the host. One JSON object on standard output. PyTorch's
 // allocator replays the same files in bench/peers/allocator_torch.py.
 //   allocators TRACE...
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -59,6 +61,8 @@ class Allocator {
     virtual void free(std::uint32_t id) = 0;
     virtual void record_use(const Operation&) {}
     virtual void begin_step() {}
+    /// After each of these, while no time is taken.
+    virtual void observe() {}
     /// Bytes of the device that it holds, the most so far.
     virtual std::size_t peak_reserved() = 0;
 };
@@ -97,7 +101,10 @@ class Malloc final : public Allocator {
     }
     void allocate(const Operation& operation) override {
         expect_success(cudaMalloc(&blocks_[operation.id], std::max<std::size_t>(1, operation.bytes)), "cudaMalloc");
-        peak_ = std::max(peak_, before_ - std::min(before_, free_bytes()));
+        grew_ = true;
+    }
+    void observe() override {
+        if (std::exchange(grew_, false)) peak_ = std::max(peak_, before_ - std::min(before_, free_bytes()));
     }
     void free(std::uint32_t id) override { expect_success(cudaFree(std::exchange(blocks_[id], nullptr)), "cudaFree"); }
     std::size_t peak_reserved() override { return peak_; }
@@ -110,6 +117,7 @@ class Malloc final : public Allocator {
     }
     std::vector<void*> blocks_;
     std::size_t before_ = 0, peak_ = 0;
+    bool grew_ = false;
 };
 
 /// cudaMallocAsync from a pool that keeps what it has.
@@ -164,6 +172,7 @@ struct Replayed {
 
 Replayed replay(const Trace& trace, Streams& streams, Allocator& allocator) {
     using Clock = std::chrono::steady_clock;
+    const std::size_t last = steps(trace);
     std::size_t step = 0, calls = 0;
     Clock::duration time{};
     for (const Operation& operation : trace.operations) {
@@ -186,8 +195,10 @@ Replayed replay(const Trace& trace, Streams& streams, Allocator& allocator) {
             default:
                 allocator.begin_step();
         }
-        if (2 * step <= steps(trace)) continue;
-        time += Clock::now() - begin;
+        const Clock::duration taken = Clock::now() - begin;
+        allocator.observe();
+        if (2 * step <= last) continue;
+        time += taken;
         ++calls;
     }
     expect_success(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
