@@ -127,6 +127,7 @@ Tensor Context::scalar(double value, Dtype dtype) {
 
 Tensor Context::from_array(Array array) {
     if (!array.contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
+    if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
     const Geometry geometry = Geometry::contiguous(array.shape());
     return Tensor(tape_.make_leaf(std::move(array)), geometry);
 }

@@ -61,4 +61,9 @@ void download(const Exec& exec, const Array& array, const View& host) {
 #endif
 }
 
+bool on_host(const Array& array) {
+    const DeviceMemory* memory = array.buffer.memory();
+    return !memory || (memory->properties().touchable && memory->properties().synchronous);
+}
+
 }  // namespace headroom

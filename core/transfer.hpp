@@ -17,4 +17,7 @@ void upload(const Exec& exec, const View& host, const Array& array);
 /// since the last download: on a GPU that is found here.
 void download(const Exec& exec, const Array& array, const View& host);
 
+/// True if the host may read and write the array, at once. Memory of unknown origin counts as such.
+bool on_host(const Array& array);
+
 }  // namespace headroom

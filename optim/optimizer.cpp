@@ -43,11 +43,6 @@ const NamedArray& find(const std::vector<NamedArray>& arrays, const NamedArray& 
     return *found;
 }
 
-bool on_host(const Array& array) {
-    const DeviceMemory* memory = array.buffer.memory();
-    return !memory || memory->properties().touchable;
-}
-
 }  // namespace
 
 Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<std::string> arena_names)

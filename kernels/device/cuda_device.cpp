@@ -51,6 +51,10 @@ class RuntimeDevice final : public CudaDevice {
         check("copy to the device", staging_.copy(host, device, bytes, stream_, waited));
         if (waited) count_wait();
     }
+    void make_current() override {
+        check_usable();
+        check("cudaSetDevice", cudaSetDevice(properties_.index));
+    }
     void open_range(const char* text) override { nvtxRangePushA(text); }
     void close_range() override { nvtxRangePop(); }
     void copy(const void* from, void* to, std::size_t bytes) override {
@@ -65,12 +69,6 @@ class RuntimeDevice final : public CudaDevice {
     void wait() override { check("cudaStreamSynchronize", cudaStreamSynchronize(stream_)); }
 
   private:
-    /// A thread may have used another GPU since.
-    void make_current() {
-        check_usable();
-        check("cudaSetDevice", cudaSetDevice(properties_.index));
-    }
-
     void transfer(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
         make_current();
         if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, stream_));

@@ -69,6 +69,10 @@ class CudaDevice {
     virtual void open_range(const char* text) = 0;
     virtual void close_range() = 0;
 
+    /// For calls of CUDA's runtime and libraries: the thread may have used another GPU since. Errors: as
+    /// `check_usable`.
+    virtual void make_current() { check_usable(); }
+
     /// Errors: DeviceError if work failed on the device: after a fault nothing runs there any more.
     void check_usable() const {
         if (!fault_.empty()) refuse();

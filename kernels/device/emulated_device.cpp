@@ -26,6 +26,7 @@ class EmulatedCudaDevice final : public CudaDevice {
                        .memory = make_host_driver()->properties().total_bytes};
         native_ = static_cast<device::EmulatedDevice*>(&emulator_);
         index_error_ = &error_;
+        memory_ = emulated_memory(index);
     }
 
     std::unique_ptr<Driver> make_driver() override { return make_guarded_driver(memory_); }
@@ -48,7 +49,7 @@ class EmulatedCudaDevice final : public CudaDevice {
 
   private:
     simt::Emulator emulator_;
-    std::shared_ptr<EmulatedMemory> memory_ = std::make_shared<EmulatedMemory>();
+    std::shared_ptr<EmulatedMemory> memory_;
     IndexError error_;
 };
 

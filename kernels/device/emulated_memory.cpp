@@ -12,9 +12,13 @@ namespace {
 
 class GuardedDriver final : public Driver {
   public:
-    explicit GuardedDriver(std::shared_ptr<EmulatedMemory> memory) : memory_(std::move(memory)) {}
+    explicit GuardedDriver(std::shared_ptr<EmulatedMemory> memory)
+        : memory_(std::move(memory)), properties_(host_->properties()) {
+        properties_.name = "emulated GPU";
+        properties_.synchronous = false;
+    }
 
-    const DriverProperties& properties() const override { return host_->properties(); }
+    const DriverProperties& properties() const override { return properties_; }
     std::size_t free_bytes() const override { return host_->free_bytes(); }
     std::byte* reserve(std::size_t bytes) override { return host_->reserve(bytes); }
     void release(std::byte* address, std::size_t bytes) noexcept override { host_->release(address, bytes); }
@@ -39,19 +43,31 @@ class GuardedDriver final : public Driver {
   private:
     std::unique_ptr<Driver> host_ = make_host_driver();
     std::shared_ptr<EmulatedMemory> memory_;
+    DriverProperties properties_;
 };
 
 }  // namespace
+
+std::shared_ptr<EmulatedMemory> emulated_memory(int device) {
+    static std::mutex mutex;
+    static std::map<int, std::weak_ptr<EmulatedMemory>> devices;
+    const std::lock_guard guard(mutex);
+    std::shared_ptr<EmulatedMemory> memory = devices[device].lock();
+    if (!memory) devices[device] = memory = std::make_shared<EmulatedMemory>();
+    return memory;
+}
 
 std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory) {
     return std::make_unique<GuardedDriver>(std::move(memory));
 }
 
 void EmulatedMemory::open() {
+    const std::lock_guard guard(mutex_);
     if (open_++ == 0) protect(PROT_READ | PROT_WRITE);
 }
 
 void EmulatedMemory::close() noexcept {
+    const std::lock_guard guard(mutex_);
     if (--open_ == 0) protect(PROT_NONE);
 }
 
@@ -60,6 +76,7 @@ void EmulatedMemory::protect(int protection) const noexcept {
 }
 
 void EmulatedMemory::add(std::byte* address, std::size_t bytes) {
+    const std::lock_guard guard(mutex_);
     std::byte* begin = address;
     std::byte* end = address + bytes;
     auto next = ranges_.lower_bound(begin);
@@ -73,6 +90,7 @@ void EmulatedMemory::add(std::byte* address, std::size_t bytes) {
 }
 
 void EmulatedMemory::remove(std::byte* address, std::size_t bytes) noexcept {
+    const std::lock_guard guard(mutex_);
     const auto range = std::prev(ranges_.upper_bound(address));
     const auto [begin, end] = *range;
     ranges_.erase(range);

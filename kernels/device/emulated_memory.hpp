@@ -2,12 +2,13 @@
 // The host's memory in the place of a GPU's: nobody may touch it, but while the device works or copies. So a host that
 // follows a device's pointer ends with a fault here as it would there. Only in builds with HEADROOM_CUDA=EMULATED.
 //
-//     auto memory = std::make_shared<EmulatedMemory>();
+//     std::shared_ptr<EmulatedMemory> memory = emulated_memory(0);
 //     DeviceMemory allocator(make_guarded_driver(memory));
 //     memory->open();     // before a kernel, and close() after it
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include <headroom/memory/driver.hpp>
 
@@ -27,11 +28,15 @@ class EmulatedMemory {
   private:
     void protect(int protection) const noexcept;
 
+    std::mutex mutex_;
     std::map<std::byte*, std::byte*> ranges_;  // begin to end; neighbours are merged
     int open_ = 0;
 };
 
-/// The host's driver, telling `memory` what is mapped.
+/// That of the device with this number: one for all who use it, as a GPU's is.
+std::shared_ptr<EmulatedMemory> emulated_memory(int device);
+
+/// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return.
 std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory);
 
 }  // namespace headroom

@@ -87,9 +87,8 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
-    device.check_usable();
+    device.make_current();
 #if defined(__CUDACC__)
-    cudaSetDevice(device.properties().index);  // the thread may have used another GPU since
     try {
         launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);
     } catch (const DeviceError& error) {

@@ -95,13 +95,17 @@ bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, 
 }  // namespace
 
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
-    stream.device->check_usable();
+    stream.device->make_current();
     const Problem problem = reduce(matmul);
     if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
     const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
-    const std::optional<Gemm> gemm = settings.own_kernels ? std::nullopt : plan_gemm(problem, matmul);
-    if (!gemm || !library_matmul(stream, *gemm, matmul, settings, scratch))
-        return tiled_matmul(stream, problem, matmul);
+    std::optional<Gemm> gemm = settings.own_kernels ? std::nullopt : plan_gemm(problem, matmul);
+    bool done = gemm && library_matmul(stream, *gemm, matmul, settings, scratch);
+    if (gemm && !done && gemm->fused()) {  // it may be the epilogue that cuBLASLt refuses
+        gemm = gemm->without_epilogue();
+        done = library_matmul(stream, *gemm, matmul, settings, scratch);
+    }
+    if (!done) return tiled_matmul(stream, problem, matmul);
     if (gemm->remains()) finish_remains(stream, *gemm, matmul);
 }
 

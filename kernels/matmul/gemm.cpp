@@ -87,6 +87,15 @@ void plan_epilogue(const Problem& p, const Matmul& matmul, Gemm& gemm) {
 
 }  // namespace
 
+Gemm Gemm::without_epilogue() const {
+    Gemm plain = *this;
+    plain.bias_remains = bias || bias_remains;
+    if (activation != Activation::none) plain.activation_remains = activation;
+    plain.bias = false;
+    plain.activation = Activation::none;
+    return plain;
+}
+
 std::int64_t Gemm::calls() const {
     std::int64_t product = 1;
     for (const Loop& loop : loops) product *= loop.size;

@@ -29,6 +29,9 @@ struct Gemm {
     Activation activation = Activation::none;
     bool bias_remains = false;
     Activation activation_remains = Activation::none;
+    bool fused() const { return bias || activation != Activation::none; }
+    /// The same with all that follows the product left to a kernel.
+    Gemm without_epilogue() const;
     bool remains() const { return bias_remains || activation_remains != Activation::none; }
 
     /// Batch axes that one stride does not reach: as many calls as the product of their sizes.
