@@ -112,6 +112,7 @@ void run(const Flags& flags) {
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
     const double first_loss = training.result().loss;
     const std::int64_t waits = context.gpu()->host_waits();
+    const std::uint64_t allocator_waits = context.memory().statistics().synchronizations;
     context.gpu()->synchronize();
     const auto begin = std::chrono::steady_clock::now();
     for (std::int64_t i = 0; i < flags.steps; ++i) training.step();
@@ -123,11 +124,13 @@ void run(const Flags& flags) {
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
         "\"recompute\": \"{}\", \"parameters\": {}, \"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
-        "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"peak_allocated\": {}, "
+        "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
+        "\"peak_allocated\": {}, "
         "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, training.parameters(),
         tokens / seconds, 1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
-        measured.allocated, measured.reserved, predicted.allocated, predicted.reserved);
+        context.memory().statistics().synchronizations - allocator_waits, measured.allocated, measured.reserved,
+        predicted.allocated, predicted.reserved);
 }
 
 }  // namespace
