@@ -71,8 +71,8 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.add_option("--seed", flags.seed, "of initialisation and data order")
         ->check(program::natural())
         ->capture_default_str();
-    app.add_option("--device", flags.device, "cpu, or dry: predict the memory without computing")
-        ->check(CLI::IsMember({"cpu", "dry"}))
+    app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
+        ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
         ->capture_default_str();
     app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
         ->check(program::natural());
@@ -217,6 +217,11 @@ Images load(const Flags& flags) {
     return Images::images(data.images.pixels, {kSide, kSide}, {data.labels.begin(), data.labels.end()}, kScale);
 }
 
+Context make_context(const Flags& flags) {
+    const ContextOptions options{.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed};
+    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+}
+
 void main_program(const Flags& flags) {
     program::expect_writable("--json", flags.json);
     const Clock::time_point begin = Clock::now();
@@ -224,7 +229,7 @@ void main_program(const Flags& flags) {
     program::Summary summary;
     summary.rate_name = "samples_per_second";
     {
-        Context dry = Context::dry({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+        Context dry = Context::dry(make_context(flags).profile());
         Session session(dry, flags, images);
         session.step();
         session.step();
@@ -235,10 +240,9 @@ void main_program(const Flags& flags) {
     }
     fmt::print("{} parameters, {} images; predicted peak {} bytes\n", summary.parameters, images.size(),
                summary.peak_bytes_predicted);
-    if (flags.device == "cpu") {
+    if (flags.device != "dry") {
         program::Interrupt interrupt;  // before the context's threads
-        Context context =
-            Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+        Context context = make_context(flags);
         Session session(context, flags, images);
         program::Progress progress(session.steps(), "images");
         program::Throughput throughput(session.steps());

@@ -79,7 +79,7 @@ class TrainMnist(ProgramCase):
         self.fails(1, ["--data", self.data, "--validation", 250], "--validation 250")
 
     def test_wrong_usage_and_failures(self):
-        for flags in (["--hidden", 0], ["--lr", "nan"], ["--epochs", -1], ["--seed", -1], ["--bogus"], ["--device", "cuda"]):
+        for flags in (["--hidden", 0], ["--lr", "nan"], ["--epochs", -1], ["--seed", -1], ["--bogus"], ["--device", "tpu"]):
             self.fails(2, ["--data", self.data, *flags], flags[0])
         self.fails(2, [], "--data is required")
         self.fails(3, ["--data", self.data, "--memory-limit", 1000], "out of memory")
