@@ -2,8 +2,8 @@
 set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this machine, x86-64-v3 for packages")
 set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: CUDA kernels run on the processor, for tests")
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
-set(HEADROOM_CUDA_ARCHITECTURES "80-real;86-real;89-real;90-real;100-real;120" CACHE STRING
-    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; the last one also as PTX for those to come")
+set(HEADROOM_CUDA_ARCHITECTURES "" CACHE STRING
+    "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 8.0 on those that nvcc knows, the last also as PTX for later ones")
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
