@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 #include <cxxabi.h>
 #include <headroom/tests/simt/running_block.hpp>
 #include <headroom/tests/simt/sanitizers.hpp>
@@ -16,6 +17,13 @@ constexpr std::size_t kMostFibers = 1024;
 std::uint64_t chosen_seed() {
     if (const char* text = std::getenv("HEADROOM_SIMT_SEED")) return std::strtoull(text, nullptr, 10);
     return std::random_device{}();
+}
+
+/// What an emulator that is gone leaves to this thread's next one: ThreadSanitizer does not give back all that a fiber
+/// took, and a process has only so many mappings.
+std::vector<std::vector<std::unique_ptr<Fiber>>>& spare_fibers() {
+    static thread_local std::vector<std::vector<std::unique_ptr<Fiber>>> spare;
+    return spare;
 }
 
 std::string demangled(const char* name) {
@@ -46,8 +54,10 @@ struct FinishedBlocks {
 }  // namespace
 
 Emulator::Emulator() : Emulator(chosen_seed()) {}
-Emulator::Emulator(std::uint64_t seed) : seed_(seed) {}
-Emulator::~Emulator() = default;
+Emulator::Emulator(std::uint64_t seed) : seed_(seed), fibers_(std::exchange(spare_fibers(), {})) {}
+Emulator::~Emulator() {
+    if (spare_fibers().size() < fibers_.size()) spare_fibers() = std::move(fibers_);
+}
 
 void Emulator::reseed(std::uint64_t seed) {
     seed_ = seed;
@@ -55,12 +65,13 @@ void Emulator::reseed(std::uint64_t seed) {
 }
 
 std::vector<Fiber*> Emulator::fibers_for_block(unsigned threads) {
+    const std::size_t sets = sanitizers::kRaces ? std::max<std::size_t>(2, kMostFibers / threads) : 1;
+    if (next_set_ >= sets) next_set_ = 0;  // the last block was smaller, and had more
     if (next_set_ >= fibers_.size()) fibers_.resize(next_set_ + 1);
     std::vector<std::unique_ptr<Fiber>>& set = fibers_[next_set_];
     while (set.size() < threads) set.push_back(std::make_unique<Fiber>());
     std::vector<Fiber*> fibers;
     for (unsigned i = 0; i < threads; ++i) fibers.push_back(set[i].get());
-    const std::size_t sets = sanitizers::kRaces ? std::max<std::size_t>(2, kMostFibers / threads) : 1;
     next_set_ = (next_set_ + 1) % sets;
     return fibers;
 }
