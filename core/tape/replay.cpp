@@ -21,6 +21,18 @@ void Tape::collect(Value& value, std::vector<Record*>& records) {
     }
 }
 
+/// True if an input would be lost for good without the record's pin: nothing makes it again, and an output that is
+/// there now may be dropped and wanted once more when backward reaches another region.
+bool Tape::needs_last_of(const Record& record) {
+    const auto slots = record.input_slots();
+    return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+        if (!slot.value || slot.value->producer || slot.value->users) return false;
+        const auto own =
+            std::count_if(slots.begin(), slots.end(), [&](const Slot& other) { return other.value == slot.value; });
+        return slot.value->pins == own;
+    });
+}
+
 void Tape::materialize(std::span<Slot> slots) {
     std::vector<Record*> records;
     for (const Slot& slot : slots) {
@@ -53,13 +65,13 @@ void Tape::materialize(std::span<Slot> slots) {
         const bool done = std::all_of(values.begin(), values.end(), [&](const Value* value) {
             return stays(value) || (value->missing() && !value->pins);
         });
-        if (done && record->planned) unplan(*record);
+        if (done && record->planned && !needs_last_of(*record)) unplan(*record);
     }
     for (const Slot& slot : slots) {
         if (slot.value) --slot.value->holds;
     }
     for (auto record = records.rbegin(); record != records.rend(); ++record) {
-        if ((*record)->planned && !must_replay(**record)) unplan(**record);
+        if ((*record)->planned && !must_replay(**record) && !needs_last_of(**record)) unplan(**record);
     }
 }
 

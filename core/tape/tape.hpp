@@ -106,6 +106,7 @@ class Tape {
     void plan(Record& record) noexcept;
     void unplan(Record& record) noexcept;
     static bool must_replay(const Record& record);
+    static bool needs_last_of(const Record& record);
 
     // Backward (backward.cpp) and replay (replay.cpp)
     template <class Seed>

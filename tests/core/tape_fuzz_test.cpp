@@ -276,5 +276,8 @@ TEST(TapeFuzz, RecomputationChangesNoBitAndLeaksNoByte) {
     }
 }
 
+/// An input that only a finished replay pinned was let go of, and its consumer's output wanted once more.
+TEST(TapeFuzz, ProgramsThatOnceFailed) { check(151920810); }
+
 }  // namespace
 }  // namespace headroom
