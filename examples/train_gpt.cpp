@@ -83,9 +83,7 @@ void run_session(Context& context, const GptFlags& flags, const TextCorpus& corp
 
 void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
     program::Interrupt interrupt;  // before the context's threads
-    const ContextOptions options{
-        .threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan};
-    Context context = flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+    Context context = make_context(flags);
     with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed()),
                  [&] { run_session(context, flags, corpus, interrupt, summary); });
     program::take_peaks(summary, context);

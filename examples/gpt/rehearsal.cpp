@@ -13,14 +13,10 @@ namespace headroom::gpt {
 
 namespace {
 
-/// Of what the training will run on. Errors: DeviceError if that is a GPU and there is none.
+/// Of what the training will run on, or of the GPU that the flags describe.
 Profile profile_of(const GptFlags& flags) {
-    if (flags.device == "cuda") {
-        return Context::cuda(0, {.memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan}).profile();
-    }
-    Profile profile;
-    if (flags.gpu_memory > 0) profile = Profile::gpu(flags.gpu_memory);
-    if (flags.gpu_memory == 0) profile.threads = flags.threads;
+    if (flags.gpu_memory == 0) return make_context(flags).profile();
+    Profile profile = Profile::gpu(flags.gpu_memory);
     profile.memory_limit = flags.memory_limit;
     profile.seed = flags.seed;
     profile.plan = flags.plan;
@@ -28,12 +24,12 @@ Profile profile_of(const GptFlags& flags) {
 }
 
 /// Writes the history to `history`, if that is not empty.
-Forecast run_dry(GptFlags flags, const TextCorpus& corpus, const std::string& history) {
+Forecast run_dry(GptFlags flags, const Profile& profile, const TextCorpus& corpus, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
     // The second step finds the first one's free blocks, as all later ones do; a plan is followed from the third on.
     flags.steps = std::min<std::int64_t>(flags.steps, flags.plan ? 4 : 2);
-    Context context = Context::dry(profile_of(flags));
+    Context context = Context::dry(profile);
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed()), [&] {
         Session session(context, flags, corpus);
@@ -48,7 +44,7 @@ Forecast run_dry(GptFlags flags, const TextCorpus& corpus, const std::string& hi
 }
 
 /// The first change of flags that makes it fit, in words; empty if none does. The tokens of a step stay as many.
-std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
+std::string advice(const GptFlags& flags, const Profile& profile, const TextCorpus& corpus) {
     GptFlags other = flags;
     for (other.batch = flags.batch; other.batch >= 1; --other.batch) {
         if (flags.batch % other.batch != 0) continue;
@@ -56,7 +52,7 @@ std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
         for (const bool checkpoint : {flags.checkpoint, true}) {
             other.checkpoint = checkpoint;
             try {
-                const Forecast forecast = run_dry(other, corpus, "");
+                const Forecast forecast = run_dry(other, profile, corpus, "");
                 return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} bytes reserved)", other.batch,
                                    other.accumulate, checkpoint ? " --checkpoint" : "", forecast.peak_reserved);
             } catch (const OutOfMemory&) {
@@ -67,22 +63,29 @@ std::string advice(const GptFlags& flags, const TextCorpus& corpus) {
 }
 
 /// The history up to the request that does not fit: what the run would have come to.
-void write_refused(const GptFlags& flags, const TextCorpus& corpus) {
+void write_refused(const GptFlags& flags, const Profile& profile, const TextCorpus& corpus) {
     try {
-        run_dry(flags, corpus, flags.memory_history);
+        run_dry(flags, profile, corpus, flags.memory_history);
     } catch (const OutOfMemory&) {
     }
 }
 
 }  // namespace
 
+Context make_context(const GptFlags& flags) {
+    const ContextOptions options{
+        .threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan};
+    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+}
+
 Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus) {
+    const Profile profile = profile_of(flags);
     try {
-        return run_dry(flags, corpus, flags.device == "dry" ? flags.memory_history : "");
+        return run_dry(flags, profile, corpus, flags.device == "dry" ? flags.memory_history : "");
     } catch (const OutOfMemory& error) {
-        if (flags.device != "dry" && !flags.memory_history.empty()) write_refused(flags, corpus);
+        if (flags.device != "dry" && !flags.memory_history.empty()) write_refused(flags, profile, corpus);
         MemoryReport report = error.report();
-        report.advice = advice(flags, corpus);
+        report.advice = advice(flags, profile, corpus);
         throw OutOfMemory(std::move(report));
     }
 }

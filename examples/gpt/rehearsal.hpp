@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <headroom/core/context.hpp>
 #include <headroom/data/text.hpp>
 #include <headroom/examples/gpt/flags.hpp>
 
@@ -19,8 +20,11 @@ struct Forecast {
     std::int64_t parameters = 0;
 };
 
+/// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.
+Context make_context(const GptFlags& flags);
+
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if
-/// --memory-limit is too small; its message says which flags would fit.
+/// --memory-limit is too small; its message says which flags would fit. As `make_context`.
 Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus);
 
 }  // namespace headroom::gpt
