@@ -19,17 +19,12 @@ using test::describe;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
+using test::seeded;
 using test::TestArray;
 
 using CrossEntropyCuda = test::CudaTest;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
 
 struct Batch {
     Batch(Dtype dtype, std::int64_t count, std::int64_t classes, Layout layout, std::mt19937_64& random,

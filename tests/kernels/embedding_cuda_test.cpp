@@ -7,6 +7,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 #include <headroom/kernels/gather/segments.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -16,12 +17,6 @@ using test::kFloating;
 using test::kLayouts;
 using test::Layout;
 using test::TestArray;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
 
 class EmbeddingCuda : public test::CudaTest {
   protected:
@@ -97,7 +92,7 @@ TEST_F(EmbeddingCuda, BackwardIsTheSumForEveryDtypeLayoutAndBeta) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 for (const float beta : {0.0f, 1.0f, 0.5f}) {
-                    if (kSlow && beta == 1 && dtype != Dtype::f16) continue;
+                    if (test::kRaces && beta == 1 && dtype != Dtype::f16) continue;
                     TestArray ids(beta == 1 ? Dtype::i32 : Dtype::i64, {5, 14}, layout);
                     TestArray dy(dtype, {5, 14, width}, layout), dtable(dtype, {9, width}, layout);
                     ids.fill_indices(random, 8);  // the last row of the table is not used
@@ -127,7 +122,7 @@ TEST_F(EmbeddingCuda, BackwardBetweenDtypes) {
 TEST_F(EmbeddingCuda, BackwardAtSizesAroundWarpsTilesAndBlocks) {
     for (const std::int64_t count : {1, 31, 32, 33, 1023, 1025, 4500}) {
         for (const std::int64_t rows : {1, 3, 257, 70000}) {
-            if (kSlow && count * rows > 1'000'000) continue;
+            if (test::kRaces && count * rows > 1'000'000) continue;
             for (const std::int64_t width : {3, 8}) {
                 TestArray ids(Dtype::i32, {count}), dy(Dtype::bf16, {count, width}), dtable(Dtype::f32, {rows, width});
                 ids.fill_indices(random, rows);
@@ -216,7 +211,7 @@ TEST_F(EmbeddingCuda, BackwardHasTheSameBitsEachTime) {
 
 TEST_F(EmbeddingCuda, PositionsAreSortedStably) {
     for (const std::int64_t count : {1, 31, 33, 1023, 1025, 263000}) {
-        if (count > 10000 && kSlow) continue;  // more tiles than the threads that sum their counts
+        if (count > 10000 && test::kRaces) continue;  // more tiles than the threads that sum their counts
         for (const std::int64_t keys :
              {std::int64_t{1}, std::int64_t{256}, std::int64_t{257}, std::int64_t{65537}, std::int64_t{1} << 31}) {
             if (count > 10000 && keys != 256) continue;

@@ -13,6 +13,7 @@
 #include <headroom/kernels/pointwise/pointwise_loops.hpp>
 #include <headroom/tests/kernels/own_functions.hpp>
 #include <headroom/tests/kernels/pointwise_cuda.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -72,11 +73,7 @@ std::vector<Function> partials(const F& f, double low, double high, double ulps 
             {F::name, 3, low, high, ulps, floor, true, false, false, of_b, of_b}};
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr std::int64_t kCount = 75;  // each emulated thread is one of the sanitizer's
-#else
-constexpr std::int64_t kCount = 1031;
-#endif
+constexpr std::int64_t kCount = test::kRaces ? 75 : 1031;
 
 class FunctionsCuda : public test::PointwiseCudaTest {
   protected:

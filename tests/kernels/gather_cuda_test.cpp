@@ -5,6 +5,7 @@
 #include <headroom/kernels/gather/gather.hpp>
 #include <headroom/kernels/gather/scatter_plan.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -14,12 +15,6 @@ using test::kFloating;
 using test::kLayouts;
 using test::Layout;
 using test::TestArray;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
 
 constexpr Dtype kAll[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64,
                           Dtype::i32, Dtype::i64, Dtype::u8,   Dtype::boolean};
@@ -199,7 +194,7 @@ TEST_F(GatherCuda, ScatterAddIsTheSumForEveryDtypeLayoutAndBeta) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 for (const float beta : {0.0f, 1.0f, 0.5f}) {
-                    if (kSlow && beta != 0 && dtype != Dtype::f16) continue;
+                    if (test::kRaces && beta != 0 && dtype != Dtype::f16) continue;
                     TestArray y(dtype, c.x, layout), source(beta == 1 ? Dtype::f16 : dtype, c.index, layout);
                     TestArray index(beta == 1 ? Dtype::i32 : Dtype::i64, c.index, layout);
                     source.fill(random);
@@ -279,7 +274,7 @@ TEST_F(GatherCuda, IndexSelectBackwardIsTheSumForEveryDtypeLayoutAndAxis) {
             for (const Dtype dtype : kFloating) {
                 for (const Layout layout : kLayouts) {
                     for (const float beta : {0.0f, 1.0f, 0.5f}) {
-                        if (kSlow && beta != 0 && dtype != Dtype::f16) continue;
+                        if (test::kRaces && beta != 0 && dtype != Dtype::f16) continue;
                         Shape selected = shape;
                         selected[axis] = 75;  // tiles of 32
                         TestArray index(Dtype::i32, {75}, layout), dy(dtype, selected, layout);

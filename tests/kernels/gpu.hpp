@@ -11,7 +11,9 @@
 //     }
 #include <cstddef>
 #include <deque>
+#include <iostream>
 #include <memory>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -59,6 +61,13 @@ class Gpu {
   private:
     std::deque<Buffer> buffers_;
 };
+
+/// A generator with a new seed, which it prints.
+inline std::mt19937_64 seeded() {
+    const unsigned seed = std::random_device{}();
+    std::cout << "seed " << seed << "\n";
+    return std::mt19937_64(seed);
+}
 
 /// A test's fixture: skips where no GPU can be had.
 class CudaTest : public ::testing::Test {

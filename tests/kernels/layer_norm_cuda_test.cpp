@@ -17,6 +17,7 @@ using test::describe;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
+using test::seeded;
 using test::TestArray;
 
 using LayerNormCuda = test::CudaTest;
@@ -25,12 +26,6 @@ constexpr double kEpsilon = 1e-5;
 
 // A lane, vectors and tails of rows that begin aligned or not, several warps, chunks of several rows and teams.
 const Shape kShapes[] = {{3, 1}, {2, 2, 64}, {5, 31}, {9, 33}, {150, 72}, {2, 1023}, {3, 1025}, {21, 1032}, {7}};
-
-std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
 
 /// All arrays of one layer, random, and the results of the CPU in f64.
 struct Layer {

@@ -14,6 +14,7 @@
 
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/tests/kernels/pointwise_cuda.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -28,11 +29,6 @@ using test::Layout;
 using test::TestArray;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSmall = true;  // each emulated thread is one of the sanitizer's
-#else
-constexpr bool kSmall = false;
-#endif
 constexpr Dtype kFast[] = {Dtype::f32, Dtype::f16, Dtype::bf16};
 
 const Shape kShapes[] = {{},      {1},        {7},          {8},     {9},        {31},
@@ -254,7 +250,7 @@ TEST_F(PointwiseCuda, GoesOnByTheSizeOfTheGrid) {
     std::mt19937_64 random(9);
     const std::int64_t threads = 8 * gpu->device->properties().multiprocessors * 256;
     const std::int64_t counts[] = {threads + 77, 8 * threads + 8 * 300 + 5};
-    for (int kind = 0; kind < (kSmall ? 1 : 2); ++kind) {
+    for (int kind = 0; kind < (test::kRaces ? 1 : 2); ++kind) {
         const std::int64_t stride = kind == 0 ? 2 : 1, count = counts[kind];  // in general, eight together
         TestArray x(Dtype::f32, {count * stride});
         x.fill(random);

@@ -5,6 +5,7 @@
 
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -18,12 +19,6 @@ using test::TestArray;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
 
 struct Case {
     Shape x, y;
@@ -84,7 +79,7 @@ TEST_F(ReduceCuda, SumIsRightForEveryDtypeLayoutAndSetOfAxes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 for (const float beta : {0.0f, 1.0f}) {
-                    if (kSlow && beta != 0 && layout != Layout::contiguous) continue;
+                    if (test::kRaces && beta != 0 && layout != Layout::contiguous) continue;
                     TestArray x(dtype, c.x, layout), y(dtype, c.y, layout);
                     x.fill(random);
                     if (beta != 0) y.fill(random);

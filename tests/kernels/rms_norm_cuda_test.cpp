@@ -17,6 +17,7 @@ using test::describe;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
+using test::seeded;
 using test::TestArray;
 
 using RmsNormCuda = test::CudaTest;
@@ -25,12 +26,6 @@ constexpr double kEpsilon = 1e-5;
 
 // The kernels are layer_norm's, whose test has more of everything.
 const Shape kShapes[] = {{3, 1}, {2, 2, 64}, {5, 31}, {9, 33}, {150, 72}, {2, 1023}, {3, 1032}, {7}};
-
-std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
 
 struct Layer {
     Layer(Dtype dtype, const Shape& shape, Layout layout, std::mt19937_64& random)

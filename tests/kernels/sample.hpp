@@ -5,6 +5,7 @@
 //
 //     Sample sample;
 //     for (...) for (...) if (sample.takes_next()) expect_same(...);
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::test {
 
@@ -13,17 +14,7 @@ class Sample {
     bool takes_next() { return number_++ % kStep == 0; }
 
   private:
-#if defined(__SANITIZE_THREAD__)
-    static constexpr int kStep = 11;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-    static constexpr int kStep = 11;
-#else
-    static constexpr int kStep = 1;
-#endif
-#else
-    static constexpr int kStep = 1;
-#endif
+    static constexpr int kStep = kRaces ? 11 : 1;
     int number_ = 0;
 };
 

@@ -15,6 +15,7 @@ using test::describe;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
+using test::seeded;
 using test::TestArray;
 
 using SoftmaxCuda = test::CudaTest;
@@ -24,12 +25,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A lane, part of a warp, rows that begin anywhere, several warps.
 const Shape kShapes[] = {{3, 1}, {5, 31}, {2, 2, 64}, {9, 33}, {2, 1023}, {3, 1025}, {7}};
-
-std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
 
 double error_of(Dtype dtype, std::int64_t length) {
     return epsilon(test::compute_dtype(dtype)) * 8 * (static_cast<double>(length) + 8);
