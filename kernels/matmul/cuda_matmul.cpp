@@ -9,6 +9,7 @@
 #include <headroom/kernels/matmul/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/matmul/parts.hpp>
 #include <headroom/kernels/matmul/tiled.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -92,10 +93,8 @@ bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, 
     return blas_of(stream).run(gemm, data, call, choices, settings.tune ? &timer : nullptr);
 }
 
-}  // namespace
-
-void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
-    stream.device->make_current();
+/// Without the parts that `parts.hpp` adds.
+void multiply(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
     const Problem problem = reduce(matmul);
     if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
     const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
@@ -107,6 +106,15 @@ void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
     }
     if (!done) return tiled_matmul(stream, problem, matmul);
     if (gemm->remains()) finish_remains(stream, *gemm, matmul);
+}
+
+}  // namespace
+
+void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
+    stream.device->make_current();
+    if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
+    multiply(stream, product_part(matmul), scratch);
+    if (matmul.has_inner()) finish_activation(stream, matmul);
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

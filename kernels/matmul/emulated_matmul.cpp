@@ -3,9 +3,11 @@
 #include <vector>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/emulated_thread.hpp>
 #include <headroom/kernels/matmul/choices.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/matmul/parts.hpp>
 #include <headroom/kernels/matmul/tiled.hpp>
 
 namespace headroom::kernels {
@@ -18,19 +20,19 @@ constexpr std::size_t kNoVersion = 0;
 void library_matmul(CudaStream& stream, const Gemm& gemm, Matmul matmul) {
     if (!gemm.bias) matmul.bias = {};
     matmul.activation = gemm.activation;
-    CpuStream cpu{.threads = stream.threads, .state = stream.state};
-    Stream any = cpu;
-    const std::size_t bytes = matmul_scratch(any, matmul);
-    std::vector<std::byte> memory(bytes + 64);
-    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-    const CudaDevice::Access access(*stream.device);
-    kernels::matmul(cpu, matmul, memory.data() + (64 - address % 64) % 64);
+    const CpuStream host{.threads = stream.threads, .state = stream.state};
+    static_cast<device::EmulatedDevice*>(stream.device->native())->call([=] {
+        CpuStream cpu = host;
+        Stream any = cpu;
+        const std::size_t bytes = matmul_scratch(any, matmul);
+        std::vector<std::byte> memory(bytes + 64);
+        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        kernels::matmul(cpu, matmul, memory.data() + (64 - address % 64) % 64);
+    });
 }
 
-}  // namespace
-
-void matmul(CudaStream& stream, const Matmul& matmul, std::byte*) {
-    stream.device->check_usable();
+/// Without the parts that `parts.hpp` adds.
+void multiply(CudaStream& stream, const Matmul& matmul) {
     const Problem problem = reduce(matmul);
     if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
     const bool library = !stream.state->get<CudaMatmulSettings>().own_kernels;
@@ -38,6 +40,15 @@ void matmul(CudaStream& stream, const Matmul& matmul, std::byte*) {
     if (!gemm) return tiled_matmul(stream, problem, matmul);
     library_matmul(stream, *gemm, matmul);
     if (gemm->remains()) finish_remains(stream, *gemm, matmul);
+}
+
+}  // namespace
+
+void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
+    stream.device->check_usable();
+    if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
+    multiply(stream, product_part(matmul));
+    if (matmul.has_inner()) finish_activation(stream, matmul);
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

@@ -10,19 +10,10 @@ namespace {
 /// One loop for each activation, so that it is vectorised.
 template <class T>
 void activate(Activation activation, T* values, std::int64_t count) {
-    switch (activation) {
-        case Activation::none:
-            return;
-        case Activation::relu:
-            for (std::int64_t i = 0; i < count; ++i) values[i] = relu(values[i]);
-            return;
-        case Activation::gelu_tanh:
-            for (std::int64_t i = 0; i < count; ++i) values[i] = gelu_tanh(values[i]);
-            return;
-        case Activation::gelu_erf:
-            for (std::int64_t i = 0; i < count; ++i) values[i] = gelu_erf(values[i]);
-            return;
-    }
+    if (activation == Activation::none) return;
+    with_function(activation, [&](auto f) {
+        for (std::int64_t i = 0; i < count; ++i) values[i] = f(values[i]);
+    });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // Matrix products on strided, batched views, with what can be fused behind them: scaling, accumulation, bias,
-// activation. Not for attention (kernels/attention stores no score matrix) nor for convolution.
+// activation, and what their gradients need. Not for attention (kernels/attention stores no score matrix) nor for
+// convolution.
 //
 //     Matmul linear{.a = x, .b = transposed(weight), .c = y, .bias = bias};  // y = x W^T + bias
 //     std::size_t bytes = matmul_scratch(stream, linear);                    // before the launch
@@ -24,6 +25,15 @@ enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf };
 /// c is never read; k = 0 gives beta * c + bias. dtypes: a and b share one of f32, bf16, f16, f64; c has that dtype or,
 /// for halves, f32; the bias has a's or c's dtype. Halves are multiplied exactly and accumulated in f32. c must not
 /// overlap a, b or bias.
+///
+/// For training, each fused where the library at hand can, else done by a pass of its own, which costs no memory:
+///
+///     // h = gelu(inner), inner = x W1^T + b1                       forward; h and inner [rows, hidden]
+///     {.a = x, .b = transposed(w1), .c = h, .bias = b1, .activation = gelu, .inner = inner}
+///     // dinner = (dy W2) gelu'(inner), h = gelu(inner)             backward; h may be inner's own memory
+///     {.a = dy, .b = w2, .c = dinner, .activation = gelu, .inner = inner, .derivative = true, .outer = h}
+///     // dW2 = dW2 + dy^T h, db2 = db2 + the columns' sums of dy
+///     {.a = transposed(dy), .b = h, .c = dw2, .beta = 1, .sums = db2, .sums_beta = 1}
 struct Matmul {
     View a;
     View b;
@@ -33,13 +43,32 @@ struct Matmul {
     float beta = 0;
     Activation activation = Activation::none;
 
+    /// Rank 0: none. Else of c's shape and dtype, any strides, and beta must be 0. What the activation is applied to:
+    /// written beside c, which is then the activation of the rounded or the unrounded inner; with `derivative`, read.
+    /// Its memory is not c's.
+    View inner{};
+    /// c = (alpha a x b) * activation'(inner): the gradient behind an activation. With `inner`, without a bias. ReLU's
+    /// derivative at 0 is 0.
+    bool derivative = false;
+    /// Rank 0: none. With `derivative`, of c's shape and dtype: outer = activation(inner), written beside c, for who
+    /// kept but inner. May be inner itself (same memory and strides), but not overlap c.
+    View outer{};
+    /// Rank 0: none. Else [m], strided if need be, of a's dtype or f32; a and c are then matrices, without batch axes:
+    /// sums = sums_beta * sums + a's rows summed over k, unscaled by alpha. The bias's gradient beside the weight's,
+    /// where a is dy^T. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Overlaps nothing else.
+    View sums{};
+    float sums_beta = 0;
+
     bool has_bias() const { return bias.rank() == 1; }
+    bool has_inner() const { return inner.rank() != 0; }
+    bool has_outer() const { return outer.rank() != 0; }
+    bool has_sums() const { return sums.rank() == 1; }
 };
 
 /// Bytes of scratch that `matmul` needs; a function of shapes, strides, dtypes and threads, not of data, and the larger
 /// of what beta = 0 and beta = 1 need. Data pointers may be null. oneDNN may allocate more for itself during the call
-/// (see `MatmulCache`). For CUDA: 32 MiB for each product that cuBLASLt takes, else none, whatever the device.
-/// Errors: DtypeError for dtypes not listed above.
+/// (see `MatmulCache`). For CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and what `sums`
+/// need. Errors: DtypeError for dtypes not listed above, ShapeError for what does not fit together.
 std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
 
 /// `scratch`: 64-byte aligned, as many bytes as `matmul_scratch` says; may be null for 0. The bits of the result do not

@@ -1,0 +1,90 @@
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/device/eights.hpp>
+#include <headroom/kernels/device/launch.hpp>
+#include <headroom/kernels/device/strided.hpp>
+#include <headroom/kernels/matmul/activate.hpp>
+#include <headroom/kernels/matmul/activation.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+using namespace headroom::device;
+
+constexpr unsigned kThreads = 256;
+
+template <class T>
+HEADROOM_DEVICE ValueAndSlope<T> both(Activation activation, T x) {
+    return with_function(activation, [x](auto f) { return value_and_slope(f, x); });
+}
+
+/// Operands: dy, x, y.
+struct BackwardEights {
+    static constexpr unsigned kMaxThreads = kThreads;
+
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<3> at, Activation activation) const {
+        for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
+            const auto offsets = at.offsets(g);
+            Floats<8> dy = at.load(block, 0, offsets), x = at.load(block, 1, offsets);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) {
+                const auto result = both(activation, x[i]);
+                x[i] = result.value;
+                dy[i] *= result.slope;
+            }
+            at.store(block, 0, offsets, dy);
+            at.store(block, 2, offsets, x);
+        }
+        const std::int64_t rest = at.rest(block.global_thread());
+        if (rest < 0) return;
+        const auto result = both(activation, at.load_one(1, rest));
+        at.store_one(0, rest, at.load_one(0, rest) * result.slope);
+        at.store_one(2, rest, result.value);
+    }
+};
+
+/// The same for any dtypes and strides.
+template <class T>
+struct BackwardAnywhere {
+    static constexpr unsigned kMaxThreads = kThreads;
+
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at, Activation activation) const {
+        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+            const auto offsets = at.offsets(i);
+            const auto result = both(activation, at.load<T>(1, offsets));
+            at.store<T>(0, offsets, at.load<T>(0, offsets) * result.slope);
+            at.store<T>(2, offsets, result.value);
+        }
+    }
+};
+
+void backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
+    const Eights<3> eights({&dy, &x, &y});
+    const auto start = [&](const auto& kernel, const auto& at, std::int64_t count) {
+        launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, kernel, at, activation);
+    };
+    if (eights.possible()) return start(BackwardEights{}, eights, dy.elements() / 8 + 7);  // groups, and what is left
+    const Strided<3> strided({&dy, &x, &y});
+    if (dy.dtype == Dtype::f64) return start(BackwardAnywhere<double>{}, strided, strided.elements());
+    start(BackwardAnywhere<float>{}, strided, strided.elements());
+}
+
+}  // namespace
+
+void activate(CudaStream& stream, Activation activation, const View& x, const View& y) {
+    if (activation == Activation::none) return copy(stream, x, y);
+    with_function(activation, [&](auto f) {
+        if constexpr (!std::is_same_v<decltype(f), Identity>) map(stream, f, x, y);
+    });
+}
+
+void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
+    if (dy.elements() == 0) return;
+    if (y.rank() != 0) return backward(stream, activation, x, dy, y);
+    with_function(activation, [&](auto f) {
+        if constexpr (!std::is_same_v<decltype(f), Identity>) map_backward(stream, f, x, dy, 0.0f, dy);
+    });
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,21 @@
+#pragma once
+// Activations as passes over whole arrays: what follows a product where nothing does it with the product. Internal to
+// kernels/matmul.
+//
+//     activate(stream, Activation::gelu_tanh, inner, c);
+//     activate_backward(stream, Activation::gelu_tanh, inner, c, outer);
+#include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/memory/stream.hpp>
+
+namespace headroom::kernels {
+
+/// y = activation(x), of one shape; may be in place.
+void activate(CpuStream& stream, Activation activation, const View& x, const View& y);
+void activate(CudaStream& stream, Activation activation, const View& x, const View& y);
+
+/// dy *= activation'(x) and, in the same pass, y = activation(x), unless y has rank 0. All of one shape and dtype; y
+/// may be x itself.
+void activate_backward(CpuStream& stream, Activation activation, const View& x, const View& dy, const View& y);
+void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y);
+
+}  // namespace headroom::kernels
