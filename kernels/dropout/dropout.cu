@@ -40,10 +40,11 @@ struct Drop {
     }
 };
 
+/// Operands: y, x and, read unless beta is 0, what beta multiplies.
 struct DropEights : Drop<float> {
-    HEADROOM_DEVICE void operator()(Block& block, const Eights<2> at) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<3> at) const {
         for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
-            const Offsets<2> offsets = at.offsets(g);
+            const Offsets<3> offsets = at.offsets(g);
             Floats<8> values = at.load(block, 1, offsets);
             const PhiloxBlock first = words(2 * g), second = words(2 * g + 1);
 #pragma unroll
@@ -53,7 +54,7 @@ struct DropEights : Drop<float> {
                 values[k + 4] = result(second[word], values[k + 4]);
             }
             if (beta != 0.0f) {
-                const Floats<8> before = at.load(block, 0, offsets);
+                const Floats<8> before = at.load(block, 2, offsets);
 #pragma unroll
                 for (int k = 0; k < 8; ++k) values[k] = beta * before[k] + values[k];
             }
@@ -62,21 +63,21 @@ struct DropEights : Drop<float> {
         const std::int64_t i = at.rest(block.global_thread());
         if (i < 0) return;
         const float value = result(word(i), at.load_one(1, i));
-        at.store_one(0, i, beta != 0.0f ? beta * at.load_one(0, i) + value : value);
+        at.store_one(0, i, beta != 0.0f ? beta * at.load_one(2, i) + value : value);
     }
 };
 
 /// Any strides and dtypes.
 template <class T>
 struct DropAnywhere : Drop<T> {
-    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at) const {
         for (std::int64_t b = block.global_thread(); 4 * b < at.elements(); b += block.global_threads()) {
             const PhiloxBlock four = this->words(b);
             std::uint32_t next[4] = {four[0], four[1], four[2], four[3]};
             for (std::int64_t i = 4 * b; i < 4 * b + 4 && i < at.elements(); ++i) {
-                const Offsets<2> offsets = at.offsets(i);
+                const Offsets<3> offsets = at.offsets(i);
                 T value = this->result(next[0], at.load<T>(1, offsets));
-                if (this->beta != T(0)) value = this->beta * at.load<T>(0, offsets) + value;
+                if (this->beta != T(0)) value = this->beta * at.load<T>(2, offsets) + value;
                 at.store<T>(0, offsets, value);
                 next[0] = next[1], next[1] = next[2], next[2] = next[3];
             }
@@ -85,27 +86,37 @@ struct DropAnywhere : Drop<T> {
 };
 
 template <class T>
-void drop_anywhere(CudaStream& stream, const Drop<T>& drop, const View& x, const View& y) {
+void drop_anywhere(CudaStream& stream, const Drop<T>& drop, const View& x, const View& onto, const View& y) {
     launch(stream, {.x = grid_for(stream, y.elements(), 4 * kThreads), .threads = kThreads}, DropAnywhere<T>{drop},
-           Strided<2>({&y, &x}, Walk::Order::shape));
+           Strided<3>({&y, &x, &onto}, Walk::Order::shape));
+}
+
+/// y = beta onto + dropout(x)
+void drop(CudaStream& stream, const RandomKey& key, float p, const View& x, float beta, const View& onto,
+          const View& y) {
+    if (y.elements() == 0) return;
+    const std::uint32_t threshold = drop_threshold(p);
+    if (x.dtype == Dtype::f64 || onto.dtype == Dtype::f64 || y.dtype == Dtype::f64) {
+        return drop_anywhere<double>(stream, {key, threshold, kept_scale<double>(p), beta}, x, onto, y);
+    }
+    const Drop<float> drop{key, threshold, kept_scale<float>(p), beta};
+    const Eights<3> eights({&y, &x, &onto}, Walk::Order::shape);
+    if (!eights.possible()) return drop_anywhere(stream, drop, x, onto, y);
+    launch(stream, {.x = grid_for(stream, y.elements(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
 }
 
 }  // namespace
 
 void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, const View& y) {
-    dropout_backward(stream, key, p, x, 0.0f, y);
+    drop(stream, key, p, x, 0.0f, y, y);
 }
 
 void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx) {
-    if (dx.elements() == 0) return;
-    const std::uint32_t threshold = drop_threshold(p);
-    if (dy.dtype == Dtype::f64 || dx.dtype == Dtype::f64) {
-        return drop_anywhere<double>(stream, {key, threshold, kept_scale<double>(p), beta}, dy, dx);
-    }
-    const Drop<float> drop{key, threshold, kept_scale<float>(p), beta};
-    const Eights<2> eights({&dx, &dy}, Walk::Order::shape);
-    if (!eights.possible()) return drop_anywhere(stream, drop, dy, dx);
-    launch(stream, {.x = grid_for(stream, dx.elements(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
+    drop(stream, key, p, dy, beta, dx, dx);
+}
+
+void dropout_add(CudaStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y) {
+    drop(stream, key, p, branch, 1.0f, x, y);
 }
 
 }  // namespace headroom::kernels

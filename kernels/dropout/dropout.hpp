@@ -5,6 +5,7 @@
 //     const RandomKey key = op_key(seed, counter);
 //     kernels::dropout(stream, key, 0.1f, x, y);
 //     kernels::dropout_backward(stream, key, 0.1f, dy, 0.0f, dx);
+//     kernels::dropout_add(stream, key, 0.1f, branch, x, x);     // x += dropout(branch)
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
@@ -19,5 +20,11 @@ void dropout(CudaStream& stream, const RandomKey& key, float p, const View& x, c
 /// dx = beta dx + (dy / (1 - p) where kept, else 0).
 void dropout_backward(CpuStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
 void dropout_backward(CudaStream& stream, const RandomKey& key, float p, const View& dy, float beta, const View& dx);
+
+/// y = x + dropout(branch), in one pass and rounded once: the bits of `dropout` and an addition where no array is of a
+/// half dtype. The three have one shape, any strides, floating dtypes; y may be the memory of branch or x. The gradient
+/// for x is dy, that for branch `dropout_backward`'s.
+void dropout_add(CpuStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
+void dropout_add(CudaStream& stream, const RandomKey& key, float p, const View& branch, const View& x, const View& y);
 
 }  // namespace headroom::kernels

@@ -33,6 +33,32 @@ class DropoutCuda : public test::CudaTest {
             << describe(dy) << " to " << describe(dx) << " p " << p << " beta " << beta;
     }
 
+    /// The same for y = x + dropout(branch); `onto`: whose memory y is.
+    enum class Onto { nothing, branch, x };
+    void expect_same_bits_of_sum(float p, const TestArray& branch, const TestArray& x, const TestArray& y, Onto onto) {
+        if (!sample_.takes_next()) return;
+        TestArray in(branch), residual(x), expected(y), result(y);
+        const View gpu_branch = gpu->put(branch), gpu_x = gpu->put(x);
+        if (onto == Onto::branch) {
+            dropout_add(cpu_, kKey, p, in, residual, in);
+            dropout_add(gpu->stream, kKey, p, gpu_branch, gpu_x, gpu_branch);
+            gpu->get(gpu_branch, result);
+            EXPECT_EQ(result.memory(), in.memory()) << describe(branch) << " p " << p << " in place of the branch";
+        } else if (onto == Onto::x) {
+            dropout_add(cpu_, kKey, p, in, residual, residual);
+            dropout_add(gpu->stream, kKey, p, gpu_branch, gpu_x, gpu_x);
+            gpu->get(gpu_x, result);
+            EXPECT_EQ(result.memory(), residual.memory()) << describe(x) << " p " << p << " in place of x";
+        } else {
+            dropout_add(cpu_, kKey, p, in, residual, expected);
+            const View gpu_y = gpu->put(y);
+            dropout_add(gpu->stream, kKey, p, gpu_branch, gpu_x, gpu_y);
+            gpu->get(gpu_y, result);
+            EXPECT_EQ(result.memory(), expected.memory())
+                << describe(branch) << " and " << describe(x) << " to " << describe(y) << " p " << p;
+        }
+    }
+
     std::mt19937_64 random_{3};
     CpuStream cpu_{2};
     test::Sample sample_;
@@ -90,6 +116,49 @@ TEST_F(DropoutCuda, HasTheCpusBitsOnSlices) {
     }
 }
 
+TEST_F(DropoutCuda, TheSumHasTheCpusBits) {
+    for (const Shape& shape : kShapes) {
+        for (const Dtype from : test::kFloating) {
+            for (const Dtype residual : test::kFloating) {
+                for (const Dtype to : {from, residual, Dtype::f32}) {
+                    TestArray branch(from, shape), x(residual, shape), y(to, shape);
+                    branch.fill(random_);
+                    x.fill(random_);
+                    expect_same_bits_of_sum(0.25f, branch, x, y, Onto::nothing);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DropoutCuda, TheSumHasTheCpusBitsInAllLayouts) {
+    for (const Shape& shape : {Shape{33}, Shape{5, 16}, Shape{2, 3, 5}}) {
+        for (const Dtype dtype : test::kFloating) {
+            for (const Layout from : test::kLayouts) {
+                for (const Layout to : test::kLayouts) {
+                    TestArray branch(dtype, shape, from), x(dtype, shape, to), y(dtype, shape, from);
+                    branch.fill(random_);
+                    x.fill(random_);
+                    expect_same_bits_of_sum(0.4f, branch, x, y, Onto::nothing);
+                }
+            }
+        }
+    }
+}
+
+TEST_F(DropoutCuda, TheSumMayTakeTheMemoryOfEither) {
+    for (const Shape& shape : {Shape{1025}, Shape{5, 16}, Shape{3, 37}}) {
+        for (const Dtype dtype : test::kFloating) {
+            for (const Onto onto : {Onto::branch, Onto::x}) {
+                TestArray branch(dtype, shape), x(dtype, shape);
+                branch.fill(random_);
+                x.fill(random_);
+                expect_same_bits_of_sum(0.3f, branch, x, x, onto);
+            }
+        }
+    }
+}
+
 TEST_F(DropoutCuda, LargeArraysHaveTheCpusBits) {
     for (const Dtype dtype : {Dtype::f32, Dtype::bf16, Dtype::f64}) {
         TestArray dy(dtype, {70001}), dx(dtype, {70001});
@@ -133,6 +202,7 @@ TEST_F(DropoutCuda, DroppedNanIsZeroAndInPlaceWorks) {
 TEST_F(DropoutCuda, EmptyArraysAreLeftAlone) {
     const View empty = contiguous_view(nullptr, Dtype::f32, {0, 3});
     dropout(gpu->stream, kKey, 0.5f, empty, empty);
+    dropout_add(gpu->stream, kKey, 0.5f, empty, empty, empty);
 }
 
 }  // namespace

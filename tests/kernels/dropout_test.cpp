@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
@@ -55,6 +56,48 @@ TEST(Dropout, GradientUsesTheSameWordsAndAccumulates) {
                 ASSERT_NEAR(dx.get(i), expected, 0x1p-22 * std::abs(expected));
             }
         }
+    }
+}
+
+TEST(Dropout, SumIsExactToOneRounding) {
+    std::mt19937_64 random(3);
+    CpuStream stream{3};
+    for (const Dtype dtype : test::kFloating) {
+        for (const Layout from : test::kLayouts) {
+            for (const Layout to : test::kLayouts) {
+                TestArray branch(dtype, {13, 701}, from), x(dtype, {13, 701}, to), y(dtype, {13, 701}, from);
+                branch.fill(random);
+                x.fill(random);
+                dropout_add(stream, kKey, 0.25f, branch, x, y);
+                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    const double part = kept(i, 0.25f) ? branch.get(i) / 0.75 : 0.0;
+                    const double expected = x.get(i) + part;
+                    // The scale, the product and the sum of f32 are rounded, then the sum to the dtype.
+                    const double wide = dtype == Dtype::f64 ? 0x1p-53 : 0x1p-24;
+                    const double bound =
+                        2 * wide * std::abs(part) + (wide + epsilon(dtype) / 2) * std::abs(expected) * (1 + 0x1p-10);
+                    ASSERT_NEAR(y.get(i), expected, bound + (dtype == Dtype::f16 ? 0x1p-25 : 0));
+                }
+                EXPECT_TRUE(y.gaps_untouched());
+            }
+        }
+    }
+}
+
+TEST(Dropout, SumOfWideDtypesHasTheBitsOfDropoutAndAnAddition) {
+    std::mt19937_64 random(4);
+    CpuStream stream{2};
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        TestArray branch(dtype, {3, 1111}), x(dtype, {3, 1111}), dropped(dtype, {3, 1111}), expected(dtype, {3, 1111});
+        branch.fill(random);
+        x.fill(random);
+        dropout(stream, kKey, 0.1f, branch, dropped);
+        map(stream, Add{}, dropped, x, expected);
+        TestArray fresh(expected), onto_branch(branch), onto_x(x);
+        dropout_add(stream, kKey, 0.1f, branch, x, fresh);
+        dropout_add(stream, kKey, 0.1f, onto_branch, x, onto_branch);
+        dropout_add(stream, kKey, 0.1f, branch, onto_x, onto_x);
+        for (const TestArray* sum : {&fresh, &onto_branch, &onto_x}) EXPECT_EQ(sum->memory(), expected.memory());
     }
 }
 
