@@ -19,7 +19,9 @@ Array like_host(const Exec& exec, const Array& array, const View& host) {
 #if HEADROOM_CUDA_KERNELS
 std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements()) * size_of(view.dtype); }
 
-void report(const Exec& exec, CudaDevice& device) {
+void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
+    // The kernel that noted it may be at work still.
+    if (!waited_for_all && device.index_error()->claimed != 0) device.synchronize();
     const std::optional<IndexError> error = device.take_index_error();
     if (!error) return;
     const std::string path = exec.path_text(error->path);
@@ -29,6 +31,17 @@ void report(const Exec& exec, CudaDevice& device) {
 #endif
 
 }  // namespace
+
+void WorkPoint::mark(const Exec& exec) {
+#if HEADROOM_CUDA_KERNELS
+    if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
+        if (!event_) event_ = cuda->device->make_event();
+        cuda->device->record(*event_, CudaQueue::compute);
+    }
+#else
+    static_cast<void>(exec);
+#endif
+}
 
 void upload(const Exec& exec, const View& host, const Array& array) {
     if (!on_cuda(exec.stream())) {
@@ -45,18 +58,18 @@ void upload(const Exec& exec, const View& host, const Array& array) {
     }
 }
 
-void download(const Exec& exec, const Array& array, const View& host) {
+void download(const Exec& exec, const Array& array, const View& host, [[maybe_unused]] const WorkPoint* after) {
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), host); });
     }
     const Array dense = like_host(exec, array, host);
-    if (!dense.buffer.same(array.buffer)) {
-        exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
-    }
+    const bool converted = !dense.buffer.same(array.buffer);
+    if (converted) exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
 #if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
-        cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host));
-        report(exec, *cuda->device);
+        const CudaEvent* const event = after && !converted ? after->event() : nullptr;
+        cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host), event);
+        report(exec, *cuda->device, !event);
     }
 #endif
 }

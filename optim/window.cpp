@@ -58,6 +58,7 @@ Window::Window(Parameters& parameters, Optimizer& optimizer, WindowOptions optio
     const std::int64_t numbers = kernels::kStepStateElements + options.kept_results * kernels::kStepOutcomeElements;
     state_ = outcomes_ = exec.empty({numbers}, Dtype::f64, Category::optimizer_state);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, state_.view()); });
+    decided_.resize(static_cast<std::size_t>(options.kept_results));
     state_.geometry = Geometry::contiguous({kernels::kStepStateElements});
     outcomes_.geometry = Geometry::contiguous({options.kept_results, kernels::kStepOutcomeElements});
     outcomes_.geometry.offset = kernels::kStepStateElements;
@@ -142,6 +143,7 @@ void Window::step(double learning_rate) {
     context.exec().launch(
         [&](auto& stream) { kernels::end_window(stream, rule, terms_, state_.view(), outcome(steps_).view()); });
     optimizer_.step(learning_rate, state(offsetof(StepState, multiplier)));
+    decided_[static_cast<std::size_t>(steps_ % options_.kept_results)].mark(context.exec());
     ++steps_;
     unread_ = std::min(unread_ + 1, options_.kept_results);
     last_terms_ = terms_;
@@ -168,19 +170,30 @@ StepResult Window::read(const double* outcome) const {
     return result;
 }
 
-StepResult Window::result() const {
-    if (steps_ == 0) throw Error("window: there is no result before the first step");
-    return read(parameters_.context().from_array(outcome(steps_ - 1)).to_vector<double>().data());
+/// All of `outcomes`, whose rows of steps after the last one may be anything.
+std::vector<double> Window::download_outcomes(const Array& outcomes, std::int64_t last_step) const {
+    std::vector<double> values(static_cast<std::size_t>(outcomes.elements()));
+    const WorkPoint& decided = decided_[static_cast<std::size_t>(last_step % options_.kept_results)];
+    download(parameters_.context().exec(), outcomes, contiguous_view(values.data(), Dtype::f64, outcomes.shape()),
+             &decided);
+    return values;
 }
 
-std::vector<StepResult> Window::results() {
+StepResult Window::result() const {
+    if (steps_ == 0) throw Error("window: there is no result before the first step");
+    return read(download_outcomes(outcome(steps_ - 1), steps_ - 1).data());
+}
+
+std::vector<StepResult> Window::results(std::int64_t leave) {
+    if (leave < 0) throw Error(fmt::format("window: the results of {} steps can't be left", leave));
     std::vector<StepResult> results;
-    if (unread_ == 0) return results;
-    const std::vector<double> all = parameters_.context().from_array(outcomes_).to_vector<double>();
-    for (std::int64_t step = steps_ - unread_; step < steps_; ++step) {
+    if (unread_ <= leave) return results;
+    const std::int64_t end = steps_ - leave;
+    const std::vector<double> all = download_outcomes(outcomes_, end - 1);
+    for (std::int64_t step = steps_ - unread_; step < end; ++step) {
         results.push_back(read(all.data() + step % options_.kept_results * kernels::kStepOutcomeElements));
     }
-    unread_ = 0;
+    unread_ = leave;
     return results;
 }
 

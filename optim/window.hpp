@@ -29,6 +29,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <headroom/core/transfer.hpp>
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
 
@@ -87,11 +88,13 @@ class Window {
     /// micro-batch failed and was not retried, or the learning rate is negative or not finite.
     void step(double learning_rate);
 
-    /// Of the last step. Waits for the device. A dry context gives zeros. Errors: Error before the first step.
+    /// Of the last step. Waits for the device to have done it. A dry context gives zeros. Errors: Error before the
+    /// first step.
     StepResult result() const;
-    /// Of the steps since the last call, from first to last; of the last `kept_results` if they are more. Waits for the
-    /// device, once.
-    std::vector<StepResult> results();
+    /// Of the steps since the last call, from first to last; of the last `kept_results` if they are more. Those of the
+    /// last `leave` steps are left for later calls. Waits for the device, once, and for no step that is left: while the
+    /// host looks at the results, a GPU goes on with what was left.
+    std::vector<StepResult> results(std::int64_t leave = 0);
     /// Of how many steps `results` would tell.
     std::int64_t unread() const { return unread_; }
 
@@ -116,6 +119,7 @@ class Window {
     Array outcome(std::int64_t step) const;
     void begin(double first_terms);
     void write_loss_scale();
+    std::vector<double> download_outcomes(const Array& outcomes, std::int64_t last_step) const;
     StepResult read(const double* outcome) const;
     void check_not_broken() const;
     void close();
@@ -125,6 +129,7 @@ class Window {
     WindowOptions options_;
     Array state_;     ///< f64: kernels::StepState
     Array outcomes_;  ///< f64 [kept_results, ...]: kernels::StepOutcome of step i in row i % kept_results
+    std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept_results
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;
     double terms_ = 0;

@@ -1,5 +1,6 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
+#include <array>
 #include <cstdlib>
 
 #include <cuda_runtime_api.h>
@@ -14,6 +15,16 @@ namespace headroom {
 
 namespace {
 
+class RuntimeEvent final : public CudaEvent {
+  public:
+    explicit RuntimeEvent(cudaEvent_t event) : event_(event) {}
+    ~RuntimeEvent() override { cudaEventDestroy(event_); }
+    cudaEvent_t get() const { return event_; }
+
+  private:
+    cudaEvent_t event_;
+};
+
 class RuntimeDevice final : public CudaDevice {
   public:
     explicit RuntimeDevice(int index) {
@@ -26,29 +37,46 @@ class RuntimeDevice final : public CudaDevice {
                        .minor = found.minor,
                        .multiprocessors = found.multiProcessorCount,
                        .memory = found.totalGlobalMem};
-        check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-        native_ = stream_;
+        for (OwnedStream& stream : streams_) {
+            check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream.get, cudaStreamNonBlocking));
+        }
+        native_ = queue(CudaQueue::compute);
+        reached_ = make_event();
         void* shared = nullptr;
-        const cudaError_t error = cudaHostAlloc(&shared, sizeof(IndexError), cudaHostAllocMapped);
-        if (error != cudaSuccess) cudaStreamDestroy(stream_);
-        check("cudaHostAlloc", error);
+        check("cudaHostAlloc", cudaHostAlloc(&shared, sizeof(IndexError), cudaHostAllocMapped));
         index_error_ = new (shared) IndexError;
         profiled_ = std::getenv("NVTX_INJECTION64_PATH") != nullptr;  // set by profilers that listen
     }
     ~RuntimeDevice() override {
-        cudaStreamSynchronize(stream_);
+        for (const OwnedStream& stream : streams_) cudaStreamSynchronize(stream.get);
         cudaFreeHost(index_error_);
-        cudaStreamDestroy(stream_);
     }
 
     std::unique_ptr<Driver> make_driver() override {
-        return make_cuda_driver({.device = properties_.index, .streams = {stream_}});
+        return make_cuda_driver({.device = properties_.index, .streams = {queue(CudaQueue::compute)}});
     }
 
-    void copy_to_device(const void* host, void* device, std::size_t bytes) override {
+    std::unique_ptr<CudaEvent> make_event() override {
+        make_current();
+        cudaEvent_t event = nullptr;
+        check("cudaEventCreateWithFlags", cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+        return std::make_unique<RuntimeEvent>(event);
+    }
+    void record(CudaEvent& event, CudaQueue to) override {
+        make_current();
+        check("cudaEventRecord", cudaEventRecord(static_cast<RuntimeEvent&>(event).get(), queue(to)));
+    }
+    void wait(CudaQueue from, const CudaEvent& event) override {
+        make_current();
+        check("cudaStreamWaitEvent",
+              cudaStreamWaitEvent(queue(from), static_cast<const RuntimeEvent&>(event).get(), 0));
+    }
+
+    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue to) override {
         make_current();
         bool waited = false;
-        check("copy to the device", staging_.copy(host, device, bytes, stream_, waited));
+        CudaStaging& staging = to == CudaQueue::compute ? staging_ : uploads_staging_;
+        check("copy to the device", staging.copy(host, device, bytes, queue(to), waited));
         if (waited) count_wait();
     }
     void make_current() override {
@@ -58,21 +86,38 @@ class RuntimeDevice final : public CudaDevice {
     void open_range(const char* text) override { nvtxRangePushA(text); }
     void close_range() override { nvtxRangePop(); }
     void copy(const void* from, void* to, std::size_t bytes) override {
-        transfer(from, to, bytes, cudaMemcpyDeviceToDevice);
+        make_current();
+        transfer(from, to, bytes, cudaMemcpyDeviceToDevice, CudaQueue::compute);
     }
 
   protected:
-    void read(const void* device, void* host, std::size_t bytes) override {
-        transfer(device, host, bytes, cudaMemcpyDeviceToHost);
-        wait();
+    void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
+        if (!after) record(*reached_, CudaQueue::compute);
+        wait(CudaQueue::downloads, after ? *after : *reached_);
+        transfer(device, host, bytes, cudaMemcpyDeviceToHost, CudaQueue::downloads);
+        synchronize_with(CudaQueue::downloads);
     }
-    void wait() override { check("cudaStreamSynchronize", cudaStreamSynchronize(stream_)); }
+    void finish() override {
+        synchronize_with(CudaQueue::uploads);
+        synchronize_with(CudaQueue::compute);
+    }
 
   private:
-    void transfer(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind) {
-        make_current();
-        if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    struct OwnedStream {
+        cudaStream_t get = nullptr;
+        OwnedStream() = default;
+        OwnedStream(const OwnedStream&) = delete;
+        OwnedStream& operator=(const OwnedStream&) = delete;
+        ~OwnedStream() {
+            if (get) cudaStreamDestroy(get);
+        }
+    };
+
+    cudaStream_t queue(CudaQueue queue) const { return streams_[static_cast<std::size_t>(queue)].get; }
+    void transfer(const void* from, void* to, std::size_t bytes, cudaMemcpyKind kind, CudaQueue on) {
+        if (bytes > 0) check("cudaMemcpyAsync", cudaMemcpyAsync(to, from, bytes, kind, queue(on)));
     }
+    void synchronize_with(CudaQueue with) { check("cudaStreamSynchronize", cudaStreamSynchronize(queue(with))); }
 
     /// Whatever these calls report is lasting: a fault of a kernel ends the device's context.
     void check(const char* call, cudaError_t error) {
@@ -82,8 +127,9 @@ class RuntimeDevice final : public CudaDevice {
         throw DeviceError(fmt::format("cuda {}: {}", properties_.index, what));
     }
 
-    cudaStream_t stream_ = nullptr;
-    CudaStaging staging_;
+    std::array<OwnedStream, kCudaQueues> streams_;
+    std::unique_ptr<CudaEvent> reached_;     ///< what a copy to the host waits for
+    CudaStaging staging_, uploads_staging_;  // one for each queue: page-locked memory is used in its queue's order
 };
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }

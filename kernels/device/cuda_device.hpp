@@ -1,8 +1,9 @@
 #pragma once
-// A GPU as one context uses it: its compute stream, copies to and from the host, and what went wrong there. Everything
-// is done in the stream's order; the host waits in `copy_to_host` and `synchronize`, and in `copy_to_device` if it is
-// far ahead of the GPU; each wait is counted. In builds for tests (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of
-// tests/simt, and device memory is the host's.
+// A GPU as one context uses it: its queues of work, copies to and from the host, and what went wrong there. A queue is
+// a CUDA stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a
+// third. Each is done in order; events order them among each other. The host waits in `copy_to_host` and `synchronize`,
+// and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. In builds for tests
+// (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
@@ -35,6 +36,16 @@ struct IndexError {
     std::int64_t value = 0, position = 0, bound = 0;
 };
 
+enum class CudaQueue : std::uint8_t { compute, uploads, downloads };
+inline constexpr std::size_t kCudaQueues = 3;
+
+/// A point in the work of a queue: what was given to it before the event was last recorded. Made by a device; may end
+/// before that point is reached.
+class CudaEvent {
+  public:
+    virtual ~CudaEvent() = default;
+};
+
 class CudaDevice {
   public:
     virtual ~CudaDevice() = default;
@@ -42,20 +53,29 @@ class CudaDevice {
     CudaDevice& operator=(const CudaDevice&) = delete;
 
     const CudaProperties& properties() const { return properties_; }
-    /// The compute stream: a cudaStream_t, or the emulator.
+    /// The compute queue: a cudaStream_t, or the emulator.
     void* native() const { return native_; }
     IndexError* index_error() const { return index_error_; }
 
-    /// The driver for `DeviceMemory`, whose stream 0 is the compute stream. To be used no longer than this.
+    /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. To be used no longer than this.
     virtual std::unique_ptr<Driver> make_driver() = 0;
 
-    // Bytes, in the stream's order. Errors: DeviceError, with what CUDA says.
-    /// `host` may be overwritten once it has returned.
-    virtual void copy_to_device(const void* host, void* device, std::size_t bytes) = 0;
-    /// Device to device.
+    // Errors of all these: DeviceError, with what CUDA says.
+    virtual std::unique_ptr<CudaEvent> make_event() = 0;
+    /// Marks the present end of the queue.
+    virtual void record(CudaEvent& event, CudaQueue queue) = 0;
+    /// What the queue is given from now on waits for what `event`, recorded before, marks now. The host goes on.
+    virtual void wait(CudaQueue queue, const CudaEvent& event) = 0;
+
+    // Bytes.
+    /// In the order of the queue, which is not `downloads`. `host` may be overwritten once it has returned.
+    virtual void copy_to_device(const void* host, void* device, std::size_t bytes,
+                                CudaQueue queue = CudaQueue::compute) = 0;
+    /// Device to device, on the compute queue.
     virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-    /// Waits until it is done.
-    void copy_to_host(const void* device, void* host, std::size_t bytes);
+    /// Waits until it is done: the copy goes ahead as soon as what `after` marks is done; without `after`, all that the
+    /// compute queue was given so far.
+    void copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after = nullptr);
     /// Waits for all work given so far.
     void synchronize();
     /// How often the host has waited for the device.
@@ -80,24 +100,10 @@ class CudaDevice {
     /// Work failed: everything later is refused with this text.
     void set_fault(std::string what) { fault_ = std::move(what); }
 
-    /// While one lives, this thread may touch an emulated device's memory, as a kernel does. On a GPU it is nothing.
-    class Access {
-      public:
-        explicit Access(CudaDevice& device) : device_(device) { device.open_memory(); }
-        ~Access() { device_.close_memory(); }
-        Access(const Access&) = delete;
-        Access& operator=(const Access&) = delete;
-
-      private:
-        CudaDevice& device_;
-    };
-
   protected:
     CudaDevice() = default;
-    virtual void open_memory() {}
-    virtual void close_memory() noexcept {}
-    virtual void read(const void* device, void* host, std::size_t bytes) = 0;
-    virtual void wait() = 0;
+    virtual void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) = 0;
+    virtual void finish() = 0;
     void count_wait() { ++host_waits_; }
 
     CudaProperties properties_;

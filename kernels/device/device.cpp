@@ -6,16 +6,16 @@
 
 namespace headroom {
 
-void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes) {
+void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after) {
     check_usable();
     count_wait();
-    read(device, host, bytes);
+    read(device, host, bytes, after);
 }
 
 void CudaDevice::synchronize() {
     check_usable();
     count_wait();
-    wait();
+    finish();
 }
 
 std::optional<IndexError> CudaDevice::take_index_error() {

@@ -1,11 +1,18 @@
-// The CUDA device of builds with HEADROOM_CUDA=EMULATED: kernels run in the emulator, before their launch returns.
+// The CUDA device of builds with HEADROOM_CUDA=EMULATED: kernels run in the emulator, copies are the host's, in the
+// order that emulated_queues.hpp speaks of.
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/emulated_memory.hpp>
+#include <headroom/kernels/device/emulated_queues.hpp>
+#include <headroom/kernels/device/emulated_thread.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 
@@ -15,7 +22,11 @@ namespace {
 
 constexpr int kDevices = 2;
 
-class EmulatedCudaDevice final : public CudaDevice {
+struct EmulatedEvent final : CudaEvent {
+    EmulatedQueues::Point point;
+};
+
+class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
   public:
     explicit EmulatedCudaDevice(int index) {
         properties_ = {.index = index,
@@ -24,32 +35,93 @@ class EmulatedCudaDevice final : public CudaDevice {
                        .minor = 0,
                        .multiprocessors = 2,
                        .memory = make_host_driver()->properties().total_bytes};
-        native_ = static_cast<device::EmulatedDevice*>(&emulator_);
+        native_ = static_cast<device::EmulatedDevice*>(this);
         index_error_ = &error_;
         memory_ = emulated_memory(index);
     }
 
-    std::unique_ptr<Driver> make_driver() override { return make_guarded_driver(memory_); }
-    void copy_to_device(const void* host, void* device, std::size_t bytes) override { copy(host, device, bytes); }
+    std::unique_ptr<Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
+
+    std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<EmulatedEvent>(); }
+    void record(CudaEvent& event, CudaQueue queue) override {
+        check_usable();
+        static_cast<EmulatedEvent&>(event).point = queues_->end(queue);
+    }
+    void wait(CudaQueue queue, const CudaEvent& event) override {
+        check_usable();
+        queues_->wait(queue, static_cast<const EmulatedEvent&>(event).point);
+    }
+
+    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue) override {
+        check_usable();
+        const auto* const begin = static_cast<const std::byte*>(host);
+        give(queue, [device, staged = std::vector<std::byte>(begin, begin + bytes)] {
+            if (!staged.empty()) std::memcpy(device, staged.data(), staged.size());
+        });
+    }
     void copy(const void* from, void* to, std::size_t bytes) override {
         check_usable();
-        const Access access(*this);
-        if (bytes > 0) std::memcpy(to, from, bytes);
+        give(CudaQueue::compute, [=] {
+            if (bytes > 0) std::memcpy(to, from, bytes);
+        });
     }
+
+    void run(const device::LaunchShape& shape, const char* kernel,
+             const std::function<void(device::EmulatedThread&)>& body) override {
+        give(CudaQueue::compute, [=, this] { emulator_.run(shape, kernel, body); });
+    }
+    void call(const std::function<void()>& work) override { give(CudaQueue::compute, work); }
+
+    void set_order(EmulatedOrder order) override { queues_->set_order(order); }
+    bool idle() const override { return queues_->idle(); }
 
     // There is no profiler for it: these are never called.
     void open_range(const char*) override {}
     void close_range() override {}
 
   protected:
-    void read(const void* device, void* host, std::size_t bytes) override { copy(device, host, bytes); }
-    void wait() override {}
-    void open_memory() override { memory_->open(); }
-    void close_memory() noexcept override { memory_->close(); }
+    void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
+        const auto* const event = static_cast<const EmulatedEvent*>(after);
+        queues_->wait(CudaQueue::downloads, event ? event->point : queues_->end(CudaQueue::compute));
+        give(CudaQueue::downloads, [=] {
+            if (bytes > 0) std::memcpy(host, device, bytes);
+        });
+        queues_->reach(queues_->end(CudaQueue::downloads));
+    }
+    void finish() override {
+        queues_->reach(queues_->end(CudaQueue::uploads));
+        queues_->reach(queues_->end(CudaQueue::compute));
+    }
 
   private:
+    class Access {
+      public:
+        explicit Access(EmulatedMemory& memory) : memory_(memory) { memory_.open(); }
+        ~Access() { memory_.close(); }
+        Access(const Access&) = delete;
+        Access& operator=(const Access&) = delete;
+
+      private:
+        EmulatedMemory& memory_;
+    };
+
+    /// With the device's memory open while it is done. What breaks a kernel's rules is a fault.
+    void give(CudaQueue queue, EmulatedQueues::Work work) {
+        queues_->give(queue, [this, work = std::move(work)] {
+            const Access access(*memory_);
+            try {
+                work();
+            } catch (const std::runtime_error& error) {
+                if (dynamic_cast<const Error*>(&error)) throw;
+                set_fault(error.what());
+                throw DeviceError(error.what());
+            }
+        });
+    }
+
     simt::Emulator emulator_;
     std::shared_ptr<EmulatedMemory> memory_;
+    std::shared_ptr<EmulatedQueues> queues_ = std::make_shared<EmulatedQueues>();
     IndexError error_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 class GuardedDriver final : public Driver {
   public:
-    explicit GuardedDriver(std::shared_ptr<EmulatedMemory> memory)
-        : memory_(std::move(memory)), properties_(host_->properties()) {
+    GuardedDriver(std::shared_ptr<EmulatedMemory> memory, std::shared_ptr<EmulatedQueues> queues)
+        : memory_(std::move(memory)), queues_(std::move(queues)), properties_(host_->properties()) {
         properties_.name = "emulated GPU";
         properties_.synchronous = false;
     }
@@ -34,15 +34,22 @@ class GuardedDriver final : public Driver {
     }
     std::byte* allocate_pinned(std::size_t bytes) override { return host_->allocate_pinned(bytes); }
     void free_pinned(std::byte* address, std::size_t bytes) noexcept override { host_->free_pinned(address, bytes); }
-    EventHandle record(StreamId stream) override { return host_->record(stream); }
-    bool passed(EventHandle event) override { return host_->passed(event); }
-    void wait(StreamId stream, EventHandle event) override { host_->wait(stream, event); }
-    void synchronize(EventHandle event) override { host_->synchronize(event); }
-    void destroy_event(EventHandle event) noexcept override { host_->destroy_event(event); }
+    EventHandle record(StreamId stream) override {
+        return 1 + (stream == 0 ? queues_->end(CudaQueue::compute).count : 0);  // 0 is no event
+    }
+    bool passed(EventHandle event) override { return queues_->passed(point_of(event)); }
+    void wait(StreamId stream, EventHandle event) override {
+        if (stream == 0) queues_->wait(CudaQueue::compute, point_of(event));
+    }
+    void synchronize(EventHandle event) override { queues_->reach(point_of(event)); }
+    void destroy_event(EventHandle) noexcept override {}
 
   private:
+    static EmulatedQueues::Point point_of(EventHandle event) { return {CudaQueue::compute, event - 1}; }
+
     std::unique_ptr<Driver> host_ = make_host_driver();
     std::shared_ptr<EmulatedMemory> memory_;
+    std::shared_ptr<EmulatedQueues> queues_;
     DriverProperties properties_;
 };
 
@@ -57,8 +64,9 @@ std::shared_ptr<EmulatedMemory> emulated_memory(int device) {
     return memory;
 }
 
-std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory) {
-    return std::make_unique<GuardedDriver>(std::move(memory));
+std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
+                                            std::shared_ptr<EmulatedQueues> queues) {
+    return std::make_unique<GuardedDriver>(std::move(memory), std::move(queues));
 }
 
 void EmulatedMemory::open() {

@@ -3,13 +3,14 @@
 // follows a device's pointer ends with a fault here as it would there. Only in builds with HEADROOM_CUDA=EMULATED.
 //
 //     std::shared_ptr<EmulatedMemory> memory = emulated_memory(0);
-//     DeviceMemory allocator(make_guarded_driver(memory));
+//     DeviceMemory allocator(make_guarded_driver(memory, queues));
 //     memory->open();     // before a kernel, and close() after it
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 
+#include <headroom/kernels/device/emulated_queues.hpp>
 #include <headroom/memory/driver.hpp>
 
 namespace headroom {
@@ -36,7 +37,9 @@ class EmulatedMemory {
 /// That of the device with this number: one for all who use it, as a GPU's is.
 std::shared_ptr<EmulatedMemory> emulated_memory(int device);
 
-/// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return.
-std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory);
+/// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return; its
+/// stream 0 is the compute queue, others have no work.
+std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
+                                            std::shared_ptr<EmulatedQueues> queues);
 
 }  // namespace headroom

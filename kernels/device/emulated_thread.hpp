@@ -47,10 +47,12 @@ class EmulatedThread {
     ~EmulatedThread() = default;
 };
 
-/// Runs kernels: calls `body` once for each thread of the grid.
+/// Runs kernels: calls `body` once for each thread of the grid, before it returns or later, in the order of the calls.
 class EmulatedDevice {
   public:
     virtual ~EmulatedDevice() = default;
+    /// Code of the host in a kernel's place: what a library does on a GPU.
+    virtual void call(const std::function<void()>& work) { work(); }
     virtual void run(const LaunchShape& shape, const char* kernel,
                      const std::function<void(EmulatedThread&)>& body) = 0;
 };

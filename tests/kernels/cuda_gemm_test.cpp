@@ -25,7 +25,10 @@ class HostDevice final : public CudaDevice {
   public:
     HostDevice() { properties_.name = "host"; }
     std::unique_ptr<Driver> make_driver() override { return make_host_driver(); }
-    void copy_to_device(const void* host, void* device, std::size_t bytes) override {
+    std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<CudaEvent>(); }
+    void record(CudaEvent&, CudaQueue) override {}
+    void wait(CudaQueue, const CudaEvent&) override {}
+    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue) override {
         std::memcpy(device, host, bytes);
     }
     void copy(const void* from, void* to, std::size_t bytes) override { std::memcpy(to, from, bytes); }
@@ -33,8 +36,10 @@ class HostDevice final : public CudaDevice {
     void close_range() override {}
 
   protected:
-    void read(const void* device, void* host, std::size_t bytes) override { std::memcpy(host, device, bytes); }
-    void wait() override {}
+    void read(const void* device, void* host, std::size_t bytes, const CudaEvent*) override {
+        std::memcpy(host, device, bytes);
+    }
+    void finish() override {}
 };
 
 /// Takes the times from a list.

@@ -1,0 +1,85 @@
+#pragma once
+// The queues of the emulated GPU, and in which order they get their work done. A GPU may do what no event orders in any
+// order; the emulator does everything when it is given, unless a test asks for one of the extremes: then a wait that is
+// missing shows as wrong data. Only in builds with HEADROOM_CUDA=EMULATED.
+//
+//     auto* emulated = dynamic_cast<EmulatedControls*>(context.gpu());    // null for a real GPU
+//     if (emulated) emulated->set_order(EmulatedOrder::copies_first);
+//     train(context);    // what it computes must be what it computes otherwise
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+
+namespace headroom {
+
+enum class EmulatedOrder {
+    at_once,       ///< everything when it is given
+    copies_first,  ///< copies as soon as events allow, kernels when somebody waits for them
+    kernels_first  ///< kernels as soon as they are given, copies when somebody waits for them
+};
+
+/// What tests may ask of the device in such a build.
+class EmulatedControls {
+  public:
+    /// Errors: DeviceError, if what was given before fails; it is done first.
+    virtual void set_order(EmulatedOrder order) = 0;
+    /// True if nothing that was given waits to be done.
+    virtual bool idle() const = 0;
+
+  protected:
+    ~EmulatedControls() = default;
+};
+
+class EmulatedQueues {
+  public:
+    using Work = std::function<void()>;
+    /// The end of a queue's first `count` pieces of work.
+    struct Point {
+        CudaQueue queue = CudaQueue::compute;
+        std::uint64_t count = 0;
+    };
+
+    // What work throws comes out of these; all that was given is forgotten then.
+    void give(CudaQueue queue, Work work) { add(queue, {std::move(work), {}}); }
+    /// The queue's next work comes after the point.
+    void wait(CudaQueue queue, Point point) { add(queue, {{}, point}); }
+    /// Does what must be done for the point to be passed.
+    void reach(Point point);
+    void set_order(EmulatedOrder order);
+
+    Point end(CudaQueue queue) const { return {queue, of(queue).done + of(queue).waiting.size()}; }
+    bool idle() const {
+        return std::all_of(queues_.begin(), queues_.end(), [](const Queue& queue) { return queue.waiting.empty(); });
+    }
+    bool passed(Point point) const { return of(point.queue).done >= point.count; }
+
+  private:
+    struct Entry {
+        Work work;
+        std::optional<Point> after;  ///< to wait for, instead of work
+    };
+    struct Queue {
+        std::deque<Entry> waiting;
+        std::uint64_t done = 0;
+    };
+
+    const Queue& of(CudaQueue queue) const { return queues_[static_cast<std::size_t>(queue)]; }
+    Queue& of(CudaQueue queue) { return queues_[static_cast<std::size_t>(queue)]; }
+    void add(CudaQueue queue, Entry entry);
+    void do_next(Queue& queue);
+    void do_until(Point point);
+    /// As far as it can go without others doing anything; false if it did nothing.
+    bool advance(Queue& queue);
+    void settle();
+    void forget() noexcept;
+
+    EmulatedOrder order_ = EmulatedOrder::at_once;
+    std::array<Queue, kCudaQueues> queues_;
+};
+
+}  // namespace headroom
