@@ -3,10 +3,9 @@
 // in a training step does. Not for ops, which never see the host, nor for the batches of a training (data/feed.hpp).
 //
 //     upload(exec, contiguous_view(values.data(), Dtype::f32, shape), array);
-//     const WorkPoint written(exec);                          // queues nothing, waits for nothing
-//     train_on();
-//     download(exec, array, contiguous_view(values.data(), Dtype::f64, array.shape()));     // waits, converts
-//     download(exec, loss, contiguous_view(&value, loss.dtype, {}), &written);              // not for train_on's work
+//     const WorkPoint uploaded(exec);                                                     // waits for nothing
+//     download(exec, array, contiguous_view(values.data(), Dtype::f64, array.shape()));   // waits for all, converts
+//     download(exec, array, contiguous_view(values.data(), Dtype::f32, shape), &uploaded);
 #include <memory>
 
 #include <headroom/core/array.hpp>

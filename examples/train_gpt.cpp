@@ -30,14 +30,17 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     program::RecentMean loss(100);
     const auto tokens = static_cast<double>(session.tokens_per_step());
     std::int64_t looked_at = session.steps_done();
+    // A GPU has one more step to do while the host waits for the ones before, and prints.
+    const std::int64_t ahead = session.context().gpu() ? 1 : 0;
     Clock::time_point begin = Clock::now();
-    const auto look = [&] {  // waits for the device
-        const std::vector<StepResult> results = session.results();
-        throughput.add(tokens * static_cast<double>(session.steps_done() - looked_at), seconds_since(begin));
+    const auto look = [&](std::int64_t leave) {  // waits for the device
+        const std::vector<StepResult> results = session.results(leave);
+        if (results.empty()) return;
+        throughput.add(tokens * static_cast<double>(results.size()), seconds_since(begin));
         for (const StepResult& result : results) {
             if (result.finite) loss.add(result.loss);
         }
-        looked_at = session.steps_done();
+        looked_at += static_cast<std::int64_t>(results.size());
         const MemoryStatistics memory = session.context().memory().statistics();
         progress.show({looked_at, results.back().loss, throughput.rate(), memory.allocated, memory.peak_allocated});
         begin = Clock::now();
@@ -47,9 +50,9 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     while (session.steps_done() < std::min(stop, flags.steps) && !(asked = interrupt.requested())) {
         session.step();
         const bool full = session.unread() == Session::kKeptResults;
-        if (full || throughput.warming_up() || progress.due(session.steps_done())) look();
+        if (full || throughput.warming_up() || progress.due(session.steps_done() - ahead)) look(ahead);
     }
-    if (looked_at < session.steps_done()) look();
+    if (looked_at < session.steps_done()) look(0);
     progress.end();
     if (asked) {
         fmt::print("interrupted after step {}{}\n", session.steps_done(),

@@ -1,5 +1,6 @@
 // Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 
@@ -11,6 +12,7 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/data/dataset.hpp>
+#include <headroom/data/feed.hpp>
 #include <headroom/data/idx.hpp>
 #include <headroom/data/loader.hpp>
 #include <headroom/examples/program/interrupt.hpp>
@@ -122,6 +124,7 @@ class Session {
           training_(images.slice(0, images.size() - flags.validation)),
           validation_(images.slice(images.size() - flags.validation, flags.validation)),
           loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
+          feed_(context),
           batch_(flags.batch),
           shift_(flags.shift),
           steps_(flags.epochs * loader_.sampler().batches()),
@@ -137,8 +140,8 @@ class Session {
             shift(pixels, batch->rows, shift_, kernels::random_key(context_.seed(), kernels::RandomDomain::data, step));
         }
         window_.accumulate([&] {
-            const Tensor logits = model_(context_.from_host(pixels, {batch->rows, kSide * kSide}));
-            return MicroBatch{cross_entropy(logits, labels(*batch)), static_cast<double>(batch->rows)};
+            const auto [images, labels] = upload(pixels, *batch);
+            return MicroBatch{cross_entropy(model_(images), labels), static_cast<double>(batch->rows)};
         });
         window_.step(schedule_(done_++));
     }
@@ -146,10 +149,10 @@ class Session {
     /// Of how many steps `results` can tell, and would.
     static constexpr std::int64_t kKeptResults = 100;
     std::int64_t unread() const { return window_.unread(); }
-    /// Of the steps since the last call. Waits for the device.
-    std::vector<StepResult> results() {
-        const std::vector<StepResult> results = window_.results();
-        std::int64_t step = done_ - static_cast<std::int64_t>(results.size());
+    /// Of the steps since the last call but the last `leave` ones. Waits for the device to have done them.
+    std::vector<StepResult> results(std::int64_t leave) {
+        std::int64_t step = done_ - window_.unread();
+        const std::vector<StepResult> results = window_.results(leave);
         for (const StepResult& result : results) {
             ++step;
             if (!result.diverged) continue;
@@ -168,10 +171,10 @@ class Session {
         Loader<Images> loader(validation_, Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
         Score score;
         while (const Images::Batch* batch = loader.next()) {
-            const Tensor logits = model_(context_.from_host(batch->features, {batch->rows, kSide * kSide}));
-            const Tensor truth = labels(*batch);
-            score.loss += cross_entropy(logits, truth).item();
-            const Tensor right = eq(argmax(logits, -1), cast(truth, Dtype::i64));
+            const auto [images, labels] = upload(batch->features, *batch);
+            const Tensor logits = model_(images);
+            score.loss += cross_entropy(logits, labels).item();
+            const Tensor right = eq(argmax(logits, -1), cast(labels, Dtype::i64));
             score.accuracy += sum(cast(right, Dtype::f32)).item();
         }
         parameters_.train(true);
@@ -187,7 +190,10 @@ class Session {
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
-    Tensor labels(const Images::Batch& batch) { return context_.from_host(batch.targets, {batch.rows}); }
+    /// Images and their labels.
+    std::array<Tensor, 2> upload(const std::vector<float>& pixels, const Images::Batch& batch) {
+        return feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});
+    }
 
     Context& context_;
     Parameters parameters_;
@@ -197,6 +203,7 @@ class Session {
     Images training_;
     Images validation_;
     Loader<Images> loader_;
+    Feed feed_;
     std::int64_t batch_;
     std::int64_t shift_;
     std::int64_t steps_;
@@ -248,11 +255,15 @@ void main_program(const Flags& flags) {
         program::Throughput throughput(session.steps());
         program::RecentMean loss(100);
         Clock::time_point start = Clock::now();
-        const auto look = [&] {  // waits for the device
-            for (const StepResult& result : session.results()) loss.add(result.loss);
-            const auto images_done = static_cast<double>(flags.batch * (session.steps_done() - summary.steps));
+        const std::int64_t ahead = context.gpu() ? 1 : 0;  // what a GPU does meanwhile
+        const auto look = [&](std::int64_t leave) {        // waits for the device
+            const std::vector<StepResult> results = session.results(leave);
+            if (results.empty()) return;
+            for (const StepResult& result : results) loss.add(result.loss);
+            const auto steps = static_cast<std::int64_t>(results.size());
+            const auto images_done = static_cast<double>(flags.batch * steps);
             throughput.add(images_done, std::chrono::duration<double>(Clock::now() - start).count());
-            summary.steps = session.steps_done();
+            summary.steps += steps;
             const MemoryStatistics memory = context.memory().statistics();
             progress.show({summary.steps, *loss.mean(), throughput.rate(), memory.allocated, memory.peak_allocated});
             start = Clock::now();
@@ -260,9 +271,9 @@ void main_program(const Flags& flags) {
         while (session.steps_done() < session.steps() && !interrupt.requested()) {
             session.step();
             const bool full = session.unread() == Session::kKeptResults;
-            if (full || throughput.warming_up() || progress.due(session.steps_done())) look();
+            if (full || throughput.warming_up() || progress.due(session.steps_done() - ahead)) look(ahead);
         }
-        if (summary.steps < session.steps_done()) look();
+        if (summary.steps < session.steps_done()) look(0);
         progress.end();
         const auto score = session.evaluate();
         fmt::print("validation loss {:.4f}, accuracy {:.2f}%\n", score.loss, 100 * score.accuracy);

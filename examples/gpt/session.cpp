@@ -31,7 +31,8 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
                 .decay_steps = flags.steps},
       training_(corpus.split().train, flags.block, WindowStart::every_token),
       validation_(corpus.split().validation, flags.block, WindowStart::every_block),
-      loader_(training_, Sampler::with_replacement(training_.size(), flags.batch, flags.seed)) {
+      loader_(training_, Sampler::with_replacement(training_.size(), flags.batch, flags.seed)),
+      feed_(context) {
     const std::string recomputed = flags.recomputed();
     if (recomputed == "blocks") context.policy("blocks.*", recompute_all());
     if (recomputed == "cheap" || recomputed == "mlp") context.policy("blocks.*", recompute_cheap());
@@ -40,8 +41,7 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
 
 Tensor Session::loss(const TokenBatch& batch) {
     const Shape shape{batch.rows, batch.length};
-    const Tensor inputs = context_.from_host(batch.inputs, shape);
-    const Tensor targets = context_.from_host(batch.targets, shape);
+    const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
     Autocast autocast(context_, flags_.autocast());
     return model_.loss(inputs, targets);
 }
@@ -57,13 +57,13 @@ void Session::step() {
     ++steps_done_;
 }
 
-std::vector<StepResult> Session::results() {
-    std::vector<StepResult> results = window_.results();
-    const std::int64_t first = steps_done_ - static_cast<std::int64_t>(results.size()) + 1;
+std::vector<StepResult> Session::results(std::int64_t leave) {
+    const std::int64_t first = steps_done_ - window_.unread() + 1;
+    std::vector<StepResult> results = window_.results(leave);
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
     }
-    unread_.clear();
+    unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(results.size()));
     return results;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <headroom/data/feed.hpp>
 #include <headroom/data/loader.hpp>
 #include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
@@ -35,10 +36,10 @@ class Session {
     void step();
     /// Steps done, skipped ones and those before a resume included.
     std::int64_t steps_done() const { return steps_done_; }
-    /// Of the steps since the last call, of the last `kKeptResults` if they are more. Waits for the device. Errors:
-    /// Error if the loss or the gradients of a step were not finite, naming it and the first module whose output was
-    /// not; nothing was updated from that step on.
-    std::vector<StepResult> results();
+    /// Of the steps since the last call but the last `leave` ones; they are `kKeptResults` at most. Waits for the
+    /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
+    /// the first module whose output was not; nothing was updated from that step on.
+    std::vector<StepResult> results(std::int64_t leave = 0);
     /// Of how many steps `results` would tell.
     std::int64_t unread() const { return window_.unread(); }
     std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
@@ -66,6 +67,7 @@ class Session {
         std::uint64_t random_counter = 0;
     };
 
+    /// Summed over the batch, which it copies to the device.
     Tensor loss(const TokenBatch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const StepResult& result, const Start& start);
 
@@ -80,6 +82,7 @@ class Session {
     TextWindows training_;
     TextWindows validation_;
     Loader<TextWindows> loader_;
+    Feed feed_;
     std::int64_t steps_done_ = 0;
     std::deque<Start> unread_;  ///< of the steps that `results` would tell of
 };

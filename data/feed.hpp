@@ -1,0 +1,67 @@
+#pragma once
+// Batches on their way to a GPU while it computes. A feed has room for two batches in the GPU's memory: while one is
+// used, the next one is copied to where the one before it was, by a queue of its own, and the host waits for neither.
+// On a CPU, where there is nothing to wait for, it is `Context::from_host`. Not for what is uploaded once.
+//
+//     Feed feed(context);
+//     window.accumulate([&] {
+//         const TokenBatch& batch = *loader.next();
+//         const Shape shape{batch.rows, batch.length};
+//         const auto [inputs, targets] = feed.upload({{batch.inputs, shape}, {batch.targets, shape}});
+//         return MicroBatch{model.loss(inputs, targets), terms};
+//     });
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+
+namespace headroom {
+
+/// An array of a batch as the host has it: values in row-major order. Refers to them.
+class HostArray {
+  public:
+    /// T is float, double, int32_t, int64_t or uint8_t. Errors: ShapeError unless there are shape.elements() values.
+    template <class T>
+    HostArray(std::span<const T> values, const Shape& shape);
+    template <class T>
+    HostArray(const std::vector<T>& values, const Shape& shape) : HostArray(std::span<const T>(values), shape) {}
+
+    const View& view() const { return view_; }
+
+  private:
+    View view_;
+};
+
+/// Belongs to the thread of its context, which outlives it.
+class Feed {
+  public:
+    explicit Feed(Context& context);
+    ~Feed();
+    Feed(const Feed&) = delete;
+    Feed& operator=(const Feed&) = delete;
+
+    /// A batch's arrays as tensors. The host's may be overwritten when this has returned. Each tensor stays as it is
+    /// for as long as it lives; when all of a batch are gone before the next call, as in a loop, their memory is used
+    /// again by the call after that. Errors: OutOfMemory, DeviceError.
+    template <std::size_t N>
+    std::array<Tensor, N> upload(const HostArray (&arrays)[N]) {
+        std::array<Tensor, N> tensors;
+        place(arrays, tensors);
+        return tensors;
+    }
+
+  private:
+    struct Slot;
+    void place(std::span<const HostArray> arrays, std::span<Tensor> tensors);
+    void fill(Slot& slot, std::span<const HostArray> arrays);
+    void close(Slot& slot);
+
+    Context& context_;
+    std::array<std::unique_ptr<Slot>, 2> slots_;  ///< the next one to be filled, and the one in use
+};
+
+}  // namespace headroom

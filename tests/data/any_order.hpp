@@ -1,0 +1,39 @@
+#pragma once
+// For tests of what runs on several queues of a GPU: on a GPU once, in the emulator also under the extremes of the
+// orders that a GPU may choose.
+//
+//     using FeedCuda = test::AnyOrder;
+//     INSTANTIATE_TEST_SUITE_P(Orders, FeedCuda, test::any_order(), test::order_name);
+//     TEST_P(FeedCuda, ...) { set_order(context); ... }
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/kernels/device/emulated_queues.hpp>
+
+namespace headroom::test {
+
+class AnyOrder : public testing::TestWithParam<EmulatedOrder> {
+  protected:
+    void SetUp() override {
+        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (!cuda_is_emulated() && GetParam() != EmulatedOrder::at_once) GTEST_SKIP() << "a GPU has its own order";
+    }
+    /// Null on a GPU.
+    static EmulatedControls* emulated(Context& context) { return dynamic_cast<EmulatedControls*>(context.gpu()); }
+    void set_order(Context& context) const {
+        if (EmulatedControls* controls = emulated(context)) controls->set_order(GetParam());
+    }
+};
+
+inline auto any_order() {
+    return testing::Values(EmulatedOrder::at_once, EmulatedOrder::copies_first, EmulatedOrder::kernels_first);
+}
+
+inline std::string order_name(const testing::TestParamInfo<EmulatedOrder>& info) {
+    if (info.param == EmulatedOrder::at_once) return "AtOnce";
+    return info.param == EmulatedOrder::copies_first ? "CopiesFirst" : "KernelsFirst";
+}
+
+}  // namespace headroom::test
