@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/data/feed.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -48,7 +49,8 @@ class Training {
                                    .width = flags.width}),
           optimizer_(parameters_, {.weight_decay = 0.1}),
           window_(parameters_, optimizer_,
-                  {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}) {
+                  {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}),
+          feed_(context) {
         if (flags.recompute == "blocks") context.policy("blocks.*", recompute_all());
         if (flags.recompute == "cheap") context.policy("blocks.*", recompute_cheap());
         std::mt19937_64 random(1);
@@ -62,8 +64,7 @@ class Training {
         for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
             window_.accumulate([&] {
                 const Shape shape{flags_.batch, flags_.time};
-                const Tensor inputs = context_.from_host(inputs_, shape);
-                const Tensor targets = context_.from_host(targets_, shape);
+                const auto [inputs, targets] = feed_.upload({{inputs_, shape}, {targets_, shape}});
                 Autocast autocast(context_, autocast_dtype(flags_.dtype));
                 return MicroBatch{model_.loss(inputs, targets), static_cast<double>(inputs_.size())};
             });
@@ -80,6 +81,7 @@ class Training {
     Gpt model_;
     AdamW optimizer_;
     Window window_;
+    Feed feed_;
     std::vector<std::int32_t> inputs_, targets_;
 };
 

@@ -10,19 +10,28 @@ void EmulatedQueues::add(CudaQueue queue, Entry entry) {
 }
 
 void EmulatedQueues::do_next(Queue& queue) {
+    if (const std::optional<Point> after = queue.waiting.front().after) {
+        const std::uint64_t before = queue.done;
+        do_until(*after);
+        if (queue.done > before) return;  // others went on meanwhile, this queue among them
+    }
     const Entry entry = std::move(queue.waiting.front());
+    queue.waiting.pop_front();
+    ++queue.done;
+    if (entry.after) return;
     try {
-        entry.after ? do_until(*entry.after) : entry.work();
+        entry.work();
     } catch (...) {
         forget();
         throw;
     }
-    queue.waiting.pop_front();
-    ++queue.done;
 }
 
 void EmulatedQueues::do_until(Point point) {
-    while (!passed(point)) do_next(of(point.queue));
+    while (!passed(point)) {
+        do_next(of(point.queue));
+        if (order_ == EmulatedOrder::copies_first) advance_copies();
+    }
 }
 
 void EmulatedQueues::reach(Point point) {
@@ -30,7 +39,8 @@ void EmulatedQueues::reach(Point point) {
     settle();
 }
 
-bool EmulatedQueues::advance(Queue& queue) {
+bool EmulatedQueues::advance(CudaQueue name) {
+    Queue& queue = of(name);
     const std::uint64_t before = queue.done;
     while (!queue.waiting.empty()) {
         const Entry& next = queue.waiting.front();
@@ -40,16 +50,17 @@ bool EmulatedQueues::advance(Queue& queue) {
     return queue.done > before;
 }
 
-void EmulatedQueues::settle() {
-    if (order_ == EmulatedOrder::copies_first) {
-        while (advance(of(CudaQueue::uploads)) || advance(of(CudaQueue::downloads))) {
-        }
-        return;
+void EmulatedQueues::advance_copies() {
+    while (advance(CudaQueue::uploads) || advance(CudaQueue::downloads)) {
     }
-    while (!of(CudaQueue::compute).waiting.empty()) do_next(of(CudaQueue::compute));
+}
+
+void EmulatedQueues::settle() {
+    if (order_ == EmulatedOrder::copies_first) return advance_copies();
+    do_until(end(CudaQueue::compute));
     if (order_ == EmulatedOrder::kernels_first) return;
-    while (!of(CudaQueue::uploads).waiting.empty()) do_next(of(CudaQueue::uploads));
-    while (!of(CudaQueue::downloads).waiting.empty()) do_next(of(CudaQueue::downloads));
+    do_until(end(CudaQueue::uploads));
+    do_until(end(CudaQueue::downloads));
 }
 
 void EmulatedQueues::set_order(EmulatedOrder order) {

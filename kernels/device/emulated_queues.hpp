@@ -73,8 +73,9 @@ class EmulatedQueues {
     void add(CudaQueue queue, Entry entry);
     void do_next(Queue& queue);
     void do_until(Point point);
-    /// As far as it can go without others doing anything; false if it did nothing.
-    bool advance(Queue& queue);
+    /// As far as the queue can go without others doing anything; false if it did nothing.
+    bool advance(CudaQueue queue);
+    void advance_copies();
     void settle();
     void forget() noexcept;
 

@@ -53,6 +53,7 @@ TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept
     set_order(context);
     Feed feed(context);
     std::deque<Expected> results, kept;
+    Expected last;
     const std::int64_t waits = context.gpu()->host_waits();
     for (int step = 0; step < 60; ++step) {
         Floats values = random_floats(random, 3000);
@@ -64,6 +65,11 @@ TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept
         Floats want = values;
         for (float& value : want) value = (value + static_cast<float>(step) + value) * static_cast<float>(step);
         results.push_back({z, want});
+        if (last.tensor.defined()) {  // the batch before is used once more, after this one was uploaded
+            for (float& value : last.values) value *= 2;
+            results.push_back({add(last.tensor, last.tensor), last.values});
+        }
+        last = random() % 2 == 0 ? Expected{x, values} : Expected{};
         while (kept.size() > random() % 4) kept.pop_front();
         values.assign(values.size(), -1.0f);
     }

@@ -5,6 +5,7 @@
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/feed.hpp>
 #include <headroom/data/loader.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/schedule.hpp>
@@ -82,6 +83,23 @@ TEST(Guide, Training) {
     }
 
     EXPECT_GT(accuracy(model, points), 0.9);
+}
+
+MicroBatch fed_loss_of(Feed& feed, const Classifier& model, const Points::Batch& batch) {
+    const auto [x, classes] = feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}});
+    return {cross_entropy(model(x), classes), static_cast<double>(batch.rows)};
+}
+
+TEST(Guide, Feed) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{At(parameters)};
+    parameters.train(false);
+    const Points points = circle_points(8);
+    Points::Batch batch;
+    points.read(std::vector<std::int64_t>{3, 1, 4}, batch);
+    Feed feed(context);
+    EXPECT_EQ(fed_loss_of(feed, model, batch).loss_sum.item(), loss_of(model, batch).loss_sum.item());
 }
 
 TEST(Guide, Accumulation) {

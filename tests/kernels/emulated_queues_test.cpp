@@ -49,6 +49,21 @@ TEST(EmulatedQueues, CopiesFirstRunAheadOfKernelsAsFarAsEventsAllow) {
     EXPECT_TRUE(queues.idle());
 }
 
+TEST(EmulatedQueues, CopiesFirstGoOnBetweenTwoKernels) {
+    Queues queues(EmulatedOrder::copies_first);
+    for (const char name : {'a', 'b', 'c'}) {
+        queues.note(kernels, name);
+        queues.wait(uploads, queues.end(kernels));
+        queues.note(uploads, static_cast<char>(name - 'a' + 'A'));
+    }
+    queues.wait(downloads, queues.end(uploads));
+    queues.note(downloads, 'd');
+    EXPECT_EQ(queues.done, "");
+    queues.reach(queues.end(kernels));
+    EXPECT_EQ(queues.done, "aAbBcCd");
+    EXPECT_TRUE(queues.idle());
+}
+
 TEST(EmulatedQueues, KernelsFirstLeaveCopiesUntilSomebodyWaits) {
     Queues queues(EmulatedOrder::kernels_first);
     queues.note(uploads, 'u');
