@@ -101,6 +101,7 @@ function(headroom_filter_cuda list)
     if(NOT HEADROOM_CUDA_EMULATED)
         list(FILTER kept EXCLUDE REGEX "/emulated_[^/]*\\.cpp$")
     endif()
+    headroom_filter_cudnn(kept)
     set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 

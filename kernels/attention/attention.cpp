@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <headroom/kernels/attention/block.hpp>
+#include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/matmul/transpose.hpp>
 #include <headroom/kernels/parallel.hpp>
@@ -214,7 +215,7 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
 }  // namespace
 
 std::size_t attention_scratch(Stream& stream, const Attention& attention) {
-    if (on_cuda(stream)) return 0;
+    if (on_cuda(stream)) return sdpa_scratch(plan_sdpa(attention));
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
     const std::size_t bytes = attention.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
                                                               : Workspace<float>::elements(g) * sizeof(float);

@@ -6,6 +6,7 @@
 //     std::size_t bytes = attention_scratch(stream, attention);
 //     launch(stream, [&](auto& s) { kernels::attention(s, attention, scratch); });
 #include <cstddef>
+#include <string>
 
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
@@ -30,13 +31,15 @@ struct Attention {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention`: linear in S, per thread; none for CUDA. Depends on shapes, dtypes and threads
-/// only.
+/// Bytes of scratch for `attention`: linear in S, per thread; for CUDA 64 KiB if cuDNN would be asked, else none.
+/// Depends on shapes, strides, dtypes and threads only.
 std::size_t attention_scratch(Stream& stream, const Attention& attention);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
-/// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32.
+/// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by cuDNN,
+/// where it was found (see `CudaAttentionSettings`), if D is a multiple of 8, T and S are 64 or more, not causal with S
+/// < T, and rows and strides are multiples of 16 bytes. lse means the same whoever wrote it.
 void attention(CudaStream& stream, const Attention& attention, std::byte* scratch);
 
 /// dq = beta_q * dq + ..., likewise dk and dv, given what `Attention` read and wrote and the gradient `dy` [B, T, H, D]
@@ -62,13 +65,25 @@ struct AttentionGradient {
 
 /// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
 /// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. For
-/// CUDA one number for each query of each head.
+/// CUDA one number for each query of each head, or what cuDNN's deterministic gradient needs, if it would be asked: two
+/// bytes for each score of some batches or heads at a time, never more than 256 MiB.
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch);
 /// f16 and bf16 with D <= 128: on tensor cores, probabilities and the gradient of scores rounded to the operands'
-/// dtype.
+/// dtype; by cuDNN where it would compute the forward, all three gradients are wanted in that dtype with betas of 0,
+/// one key head fits into 256 MiB, and the GPU's compute capability is 9.x or 10.x. The bits repeat from run to run.
 void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
+
+/// How attention is computed on a GPU; set before the first one: `stream.state->get<CudaAttentionSettings>() = {...}`.
+struct CudaAttentionSettings {
+    /// Never cuDNN. Without cuDNN, or where it refuses, the project's kernels compute with no more memory and without a
+    /// word; `attention_library` tells.
+    bool own_kernels = false;
+};
+
+/// For reports: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or why it is own kernels.
+std::string attention_library(CudaStream& stream);
 
 }  // namespace headroom::kernels

@@ -41,6 +41,7 @@ struct Delta {
 void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     if (g.batch * g.heads * g.width == 0) return;
+    if (attention_gradient_by_library(stream, gradient, scratch)) return;
     const Dtype dtype = gradient.q.dtype;
     dispatch(dtype, [&]<class T>(TypeTag<T>) {
         if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, f16> ||

@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/tests/kernels/attention_trial.hpp>
-#include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/tests/kernels/attention_on_device.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -20,6 +20,7 @@ using test::TestArray;
 using test::Weights;
 using Case = test::AttentionCase;
 using Trial = test::AttentionTrial;
+using test::OnDevice;
 
 /// On tensor cores, weights are rounded.
 Weights weights_of(const Case& c, Dtype dtype) {
@@ -39,50 +40,20 @@ const std::vector<Dtype> kDtypes(std::begin(kFloating), std::end(kFloating));
 constexpr std::int64_t kMostWork = 1 << 30;
 #endif
 
-/// A trial's arrays on the device.
-struct OnDevice {
-    Attention forward;
-    AttentionGradient gradient;
-
-    OnDevice(test::Gpu& gpu, const Trial& t, float beta) : forward(t.forward()), gradient(t.gradient(beta)) {
-        forward.q = gradient.q = gpu.put(t.q);
-        forward.k = gradient.k = gpu.put(t.k);
-        forward.v = gradient.v = gpu.put(t.v);
-        forward.o = gradient.o = gpu.put(t.o);
-        forward.lse = gradient.lse = gpu.put(t.lse);
-        gradient.dy = gpu.put(t.dy);
-        gradient.dq = gpu.put(t.dq);
-        gradient.dk = gpu.put(t.dk);
-        gradient.dv = gpu.put(t.dv);
-    }
-    void run(test::Gpu& gpu) const {
-        Stream any = gpu.stream;
-        attention(gpu.stream, forward, gpu.scratch(attention_scratch(any, forward)));
-        attention_gradient(gpu.stream, gradient, gpu.scratch(attention_gradient_scratch(any, gradient)));
-    }
-    void get(test::Gpu& gpu, Trial& t) const {
-        gpu.get(forward.o, t.o);
-        gpu.get(forward.lse, t.lse);
-        gpu.get(gradient.dq, t.dq);
-        gpu.get(gradient.dk, t.dk);
-        gpu.get(gradient.dv, t.dv);
-    }
-};
-
-/// Forward and gradient; results come back into the trial.
-void run(test::Gpu& gpu, Trial& t, float beta = 0) {
-    const OnDevice device(gpu, t, beta);
-    device.run(gpu);
-    device.get(gpu, t);
-}
-
 std::vector<std::vector<double>> results_of(const Trial& t) {
     std::vector<std::vector<double>> results;
     for (const TestArray* x : {&t.o, &t.lse, &t.dq, &t.dk, &t.dv}) results.push_back(x->values());
     return results;
 }
 
-using AttentionCuda = test::CudaTest;
+/// Of the project's own kernels; attention_library_cuda_test.cpp is for cuDNN.
+class AttentionCuda : public test::CudaTest {
+  protected:
+    void SetUp() override {
+        CudaTest::SetUp();
+        if (gpu) gpu->stream.state->get<CudaAttentionSettings>().own_kernels = true;
+    }
+};
 
 /// One position; rests against blocks (64, and 32 for f64) of either side; several blocks; widths that fill tiles and
 /// that do not, of each size of tiles; grouped heads; a key-value cache; fewer keys than queries, so that some see
@@ -202,6 +173,7 @@ TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreads) {
         std::vector<std::vector<double>> first;
         for (int i = 0; i < 3; ++i) {
             test::Gpu other;  // the emulator's order is drawn anew
+            other.stream.state->get<CudaAttentionSettings>().own_kernels = true;
             std::mt19937_64 random(5);
             Trial trial(c, dtype, Layout::contiguous, random, dtype);
             run(other, trial);
@@ -273,13 +245,19 @@ TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
     Stream real = gpu->stream, dry = DryStream{.threads = 1, .state = &state, .cuda = true};
     const auto bytes = [](Stream& stream, Dtype dtype, std::int64_t length) {
         const View x = contiguous_view(nullptr, dtype, {1, length, 2, 64});
-        const Attention forward{x, x, x, x, {}, true, 1};
-        const AttentionGradient gradient{x, x, x, x, {}, x, x, x, x, 0, 0, 0, true, 1};
+        const View lse = contiguous_view(nullptr, test::compute_dtype(dtype), {1, 2, length});
+        const Attention forward{x, x, x, x, lse, true, 1};
+        const AttentionGradient gradient{x, x, x, x, lse, x, x, x, x, 0, 0, 0, true, 1};
         return attention_scratch(stream, forward) + attention_gradient_scratch(stream, gradient);
     };
     for (const Dtype dtype : kDtypes) {
-        EXPECT_EQ(bytes(dry, dtype, 1000), bytes(real, dtype, 1000));
-        EXPECT_EQ(bytes(real, dtype, 1000), 2000 * size_of(test::compute_dtype(dtype)));
+        for (const std::int64_t length : {10, 1000, 10000, 100000}) {
+            const std::size_t needed = bytes(real, dtype, length);
+            const std::size_t own = 2 * static_cast<std::size_t>(length) * size_of(test::compute_dtype(dtype));
+            EXPECT_EQ(bytes(dry, dtype, length), needed);
+            EXPECT_GE(needed, own);
+            EXPECT_LE(needed, own + (is_half(dtype) ? kSdpaMostScratch + kSdpaCounters : 0));
+        }
     }
 }
 

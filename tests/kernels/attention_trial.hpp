@@ -145,11 +145,12 @@ inline void expect_near(const char* what, const TestArray& actual, const std::ve
 }
 
 /// Whether a kernel rounds probabilities, and the gradient of scores, to the operands' dtype before they are
-/// multiplied.
-enum class Weights { exact, rounded };
+/// multiplied; and whether dk and dv of each head of a group before they are added.
+enum class Weights { exact, rounded, rounded_also_per_head };
 
 /// Gradients were `before` and had a beta of 1. Halves are rounded twice at most on the way, each time by half an
-/// epsilon: o before the gradient reads it, and a weight; of f16, small weights have an error of 2^-25 at least.
+/// epsilon: o before the gradient reads it, and a weight; of f16, small weights have an error of 2^-25 at least. Shares
+/// of a group's heads are rounded once more.
 inline void expect_matches(const AttentionTrial& t, double before = 0, Weights weights = Weights::exact) {
     const AttentionReference r = reference(t);
     const Dtype dtype = t.q.view().dtype;
@@ -157,9 +158,11 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
     const auto floor = [&](const TestArray& x, std::int64_t terms) {
         double largest = 0;
         for (const double value : x.values()) largest = std::max(largest, std::abs(value));
-        const bool small = dtype == Dtype::f16 && weights == Weights::rounded;
+        const bool small = dtype == Dtype::f16 && weights != Weights::exact;
         return small ? 0x1p-25 * static_cast<double>(terms) * largest : 0;
     };
+    const bool shares = weights == Weights::rounded_also_per_head && t.shape.heads != t.shape.key_heads;
+    const double shared = relative + (shares ? epsilon(dtype) / 2 : 0);
     const std::int64_t keys = t.shape.keys, queries = t.shape.queries * t.shape.heads / t.shape.key_heads;
     expect_near("o", t.o, r.o, r.o_size, relative, 0, floor(t.v, keys));
     for (std::int64_t i = 0; i < t.lse.elements(); ++i) {
@@ -170,8 +173,8 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
         }
     }
     expect_near("dq", t.dq, r.dq, r.dq_size, relative, before, t.scale * floor(t.k, keys));
-    expect_near("dk", t.dk, r.dk, r.dk_size, relative, before, t.scale * floor(t.q, queries));
-    expect_near("dv", t.dv, r.dv, r.dv_size, relative, before, floor(t.dy, queries));
+    expect_near("dk", t.dk, r.dk, r.dk_size, shared, before, t.scale * floor(t.q, queries));
+    expect_near("dv", t.dv, r.dv, r.dv_size, shared, before, floor(t.dy, queries));
     for (const TestArray* x : {&t.o, &t.dq, &t.dk, &t.dv}) EXPECT_TRUE(x->gaps_untouched());
 }
 

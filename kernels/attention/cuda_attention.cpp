@@ -1,0 +1,97 @@
+// Attention on a GPU by cuDNN, where it can be asked.
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/attention/cuda_cudnn.hpp>
+#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+/// A stream's.
+struct CudnnState {
+    std::unique_ptr<Cudnn> cudnn;
+    std::string absence;  ///< why there is none
+    std::string refusal;  ///< the last one, of those that were asked of it
+};
+
+/// Opens cuDNN when first asked; null if there is none.
+Cudnn* cudnn_of(CudaStream& stream) {
+    CudnnState& state = stream.state->get<CudnnState>();
+    if (state.cudnn || !state.absence.empty()) return state.cudnn.get();
+    const CudaProperties& gpu = stream.device->properties();
+    try {
+        state.cudnn = std::make_unique<Cudnn>(
+            Cudnn::Gpu{.capability = 10 * gpu.major + gpu.minor, .stream = stream.device->native(), .description = {}});
+    } catch (const DeviceError& error) {
+        state.absence = error.what();
+    }
+    return state.cudnn.get();
+}
+
+/// Whether cuDNN has a plan for each part; only then is it given any.
+bool takes(CudaStream& stream, const Sdpa& whole) {
+    stream.device->make_current();
+    Cudnn* const cudnn = cudnn_of(stream);
+    bool all = cudnn != nullptr;
+    for_each_part(whole, [&](const Sdpa& part, std::int64_t, std::int64_t) {
+        if (!all) return;
+        const std::string& refusal = cudnn->plan(part).refusal;
+        if (refusal.empty()) return;
+        stream.state->get<CudnnState>().refusal = refusal;
+        all = false;
+    });
+    return all;
+}
+
+bool wanted(CudaStream& stream) { return !stream.state->get<CudaAttentionSettings>().own_kernels; }
+
+}  // namespace
+
+bool attention_by_library(CudaStream& stream, const Attention& a, std::byte* scratch) {
+    const std::optional<Sdpa> whole = wanted(stream) && ready(a) ? plan_sdpa(a) : std::nullopt;
+    if (!whole || !takes(stream, *whole)) return false;
+    const SdpaData data{.q = a.q.at(0), .k = a.k.at(0), .v = a.v.at(0), .o = a.o.at(0), .lse = a.lse.at(0)};
+    cudnn_of(stream)->run(*whole, data, scratch);
+    return true;
+}
+
+bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& g, std::byte* scratch) {
+    const std::optional<Sdpa> whole = wanted(stream) && ready(g) ? plan_sdpa(g) : std::nullopt;
+    if (!whole || !takes(stream, *whole)) return false;
+    for_each_part(*whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
+        const std::int64_t head = key_head * whole->group();
+        const auto of_head = [batch](const View& x, std::int64_t i) {
+            return x.at(batch * x.stride(0) + i * x.stride(2));
+        };
+        const SdpaData data{.q = of_head(g.q, head),
+                            .k = of_head(g.k, key_head),
+                            .v = of_head(g.v, key_head),
+                            .o = of_head(g.o, head),
+                            .lse = g.lse.at((batch * whole->heads + head) * whole->queries),
+                            .dy = of_head(g.dy, head),
+                            .dq = of_head(g.dq, head),
+                            .dk = of_head(g.dk, key_head),
+                            .dv = of_head(g.dv, key_head)};
+        cudnn_of(stream)->run(part, data, scratch);
+    });
+    return true;
+}
+
+std::string attention_library(CudaStream& stream) {
+    if (!wanted(stream)) return "own kernels, as CudaAttentionSettings say";
+    stream.device->make_current();
+    Cudnn* const cudnn = cudnn_of(stream);
+    const CudnnState& state = stream.state->get<CudnnState>();
+    if (!cudnn) return fmt::format("own kernels: {}", state.absence);
+    if (state.refusal.empty()) return cudnn->version();
+    return fmt::format("{}; own kernels at least once: {}", cudnn->version(), state.refusal);
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,278 @@
+#include <headroom/kernels/attention/cuda_cudnn.hpp>
+
+#include <dlfcn.h>
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+// Its functions are looked up in cudnn_dlhandle. Under a name of its own, since a program that links us may hold
+// another version of the frontend, or one that is linked to cuDNN.
+#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
+#define CUDNN_FRONTEND_SKIP_JSON_LIB
+#define cudnn_frontend headroom_cudnn_frontend
+#include <cudnn_frontend.h>
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // set once, by open_once
+}
+
+namespace headroom::kernels {
+
+namespace {
+
+namespace fe = ::cudnn_frontend;
+using fe::graph::Graph;
+using fe::graph::Tensor_attributes;
+using TensorPtr = std::shared_ptr<Tensor_attributes>;
+
+constexpr std::size_t kOldest = 91501;           // before it, the frontend pads by copies from the host
+constexpr std::size_t kMostPlans = 64;           // each takes memory, and a second
+constexpr std::size_t kOldestBlackwell = 91801;  // with a deterministic gradient
+
+enum Id : std::int64_t { kQ = 1, kK, kV, kO, kLse, kDy, kDq, kDk, kDv };
+
+std::string text_of(std::size_t version) {
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+[[noreturn]] void unusable(const std::string& why) { throw DeviceError(fmt::format("attention: {}", why)); }
+
+/// Leaves cuDNN loaded: its threads and what it does at exit outlive us.
+void* open(const std::vector<std::string>& libraries) {
+    std::string reason;
+    for (const std::string& name : libraries) {
+        if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return handle;
+        const char* const text = dlerror();
+        if (reason.empty()) reason = text ? text : name;
+    }
+    unusable(
+        fmt::format("cuDNN can't be loaded ({}); install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and "
+                    "put its folder into LD_LIBRARY_PATH",
+                    reason, CUDNN_MAJOR, CUDART_VERSION / 1000));
+}
+
+std::size_t version_of(void* library) {
+    auto* const function = reinterpret_cast<decltype(&::cudnnGetVersion)>(dlsym(library, "cudnnGetVersion"));
+    if (!function) unusable("the library opened as cuDNN has no cudnnGetVersion");
+    return function();
+}
+
+/// The frontend keeps functions in static variables, so that a process has one cuDNN.
+std::size_t open_once(const std::vector<std::string>& libraries) {
+    static const std::size_t version = [&] {
+        void* const library = open(libraries);
+        const std::size_t found = version_of(library);
+        if (found < kOldest || found / 10000 != CUDNN_MAJOR) {
+            unusable(fmt::format("cuDNN {} does not do: {} or newer of version {} is needed", text_of(found),
+                                 text_of(kOldest), CUDNN_MAJOR));
+        }
+        fe::cudnn_dlhandle = library;
+        return found;
+    }();
+    return version;
+}
+
+struct Rows {
+    std::int64_t heads, length;
+    const Sdpa::Strides& strides;
+};
+
+/// Ours is [batch, position, head, width], cuDNN's [batch, head, position, width].
+void describe(Tensor_attributes& tensor, const Sdpa& x, Id id, const Rows& rows) {
+    const auto& [batch, position, head] = rows.strides;
+    tensor.set_uid(id).set_dim({x.batch, rows.heads, rows.length, x.width}).set_stride({batch, head, position, 1});
+}
+
+TensorPtr tensor_of(Graph& graph, const Sdpa& x, Id id, const Rows& rows) {
+    Tensor_attributes attributes;
+    describe(attributes, x, id, rows);
+    return graph.tensor(attributes);
+}
+
+void describe_lse(Tensor_attributes& tensor, const Sdpa& x) {
+    tensor.set_uid(kLse).set_dim({x.batch, x.heads, x.queries, 1});
+    tensor.set_stride({x.heads * x.queries, x.queries, 1, 1}).set_data_type(fe::DataType_t::FLOAT);
+}
+
+template <class Attributes>
+void set_mask(Attributes& attributes, const Sdpa& x) {
+    if (!x.causal) return;
+    // Both mean the same if there are as many keys as queries; the first is what most kernels were made for.
+    attributes.set_diagonal_alignment(x.queries == x.keys ? fe::DiagonalAlignment_t::TOP_LEFT
+                                                          : fe::DiagonalAlignment_t::BOTTOM_RIGHT);
+    attributes.set_diagonal_band_right_bound(0);
+}
+
+void add_forward(Graph& graph, const Sdpa& x) {
+    const TensorPtr q = tensor_of(graph, x, kQ, {x.heads, x.queries, x.q});
+    const TensorPtr k = tensor_of(graph, x, kK, {x.key_heads, x.keys, x.k});
+    const TensorPtr v = tensor_of(graph, x, kV, {x.key_heads, x.keys, x.v});
+    fe::graph::SDPA_attributes attributes;
+    attributes.set_name("attention").set_attn_scale(x.scale).set_generate_stats(x.stats);
+    set_mask(attributes, x);
+    const auto [o, lse] = graph.sdpa(q, k, v, attributes);
+    describe(o->set_output(true), x, kO, {x.heads, x.queries, x.o});
+    if (x.stats) describe_lse(lse->set_output(true), x);
+}
+
+void add_gradient(Graph& graph, const Sdpa& x) {
+    const TensorPtr q = tensor_of(graph, x, kQ, {x.heads, x.queries, x.q});
+    const TensorPtr k = tensor_of(graph, x, kK, {x.key_heads, x.keys, x.k});
+    const TensorPtr v = tensor_of(graph, x, kV, {x.key_heads, x.keys, x.v});
+    const TensorPtr o = tensor_of(graph, x, kO, {x.heads, x.queries, x.o});
+    const TensorPtr dy = tensor_of(graph, x, kDy, {x.heads, x.queries, x.dy});
+    Tensor_attributes stats;
+    describe_lse(stats, x);
+    const TensorPtr lse = graph.tensor(stats);
+    fe::graph::SDPA_backward_attributes attributes;
+    attributes.set_name("attention gradient").set_attn_scale(x.scale).set_deterministic_algorithm(true);
+    set_mask(attributes, x);
+    const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, dy, lse, attributes);
+    describe(dq->set_output(true), x, kDq, {x.heads, x.queries, x.dq});
+    describe(dk->set_output(true), x, kDk, {x.key_heads, x.keys, x.dk});
+    describe(dv->set_output(true), x, kDv, {x.key_heads, x.keys, x.dv});
+}
+
+/// The first line: what follows says the same of each kernel that was tried.
+std::string first_line(fe::error_t error) {
+    const std::string text = error.get_message();
+    return text.substr(0, text.find('\n'));
+}
+
+/// Its steps, until one refuses; the refusal, or nothing.
+std::string build(Graph& graph, cudnnHandle_t handle) {
+    const auto steps = {
+        +[](Graph& g, cudnnHandle_t) { return g.validate(); },
+        +[](Graph& g, cudnnHandle_t h) { return h ? g.build_operation_graph(h) : g.build_operation_graph(); },
+        +[](Graph& g, cudnnHandle_t) { return g.create_execution_plans({fe::HeurMode_t::A}); },
+        +[](Graph& g, cudnnHandle_t) { return g.check_support(); },
+        +[](Graph& g, cudnnHandle_t) { return g.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); }};
+    for (const auto& step : steps) {
+        const fe::error_t error = step(graph, handle);
+        if (error.is_bad()) return first_line(error);
+    }
+    return "";
+}
+
+}  // namespace
+
+struct Cudnn::Made {
+    std::unique_ptr<Graph> graph;
+    Plan plan;
+};
+
+struct Cudnn::State {
+    std::size_t version = 0;
+    int capability = 0;
+    cudnnHandle_t handle = nullptr;
+    std::shared_ptr<const fe::DeviceProperties> absent;  // a GPU that is not there
+    std::map<Sdpa, Made> made;
+    Plan too_many;
+
+    ~State() {
+        made.clear();
+        if (handle) fe::detail::destroy_handle(handle);
+    }
+    /// Why it is not even asked, or nothing.
+    std::string reserve(const Sdpa& x) const {
+        if (!x.gradient || capability / 10 == 9) return "";
+        if (capability / 10 == 10 && version >= kOldestBlackwell) return "";
+        return fmt::format("no deterministic gradient by cuDNN {} on compute capability {}.{}", text_of(version),
+                           capability / 10, capability % 10);
+    }
+    void make(const Sdpa& x, Made& to) const {
+        to.plan.refusal = reserve(x);
+        if (!to.plan.refusal.empty()) return;
+        to.graph = std::make_unique<Graph>();
+        Graph& graph = *to.graph;
+        graph.set_io_data_type(x.dtype == Dtype::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16)
+            .set_intermediate_data_type(fe::DataType_t::FLOAT)
+            .set_compute_data_type(fe::DataType_t::FLOAT)
+            .set_sm_version(capability);
+        if (absent) graph.set_device_properties(absent);
+        x.gradient ? add_gradient(graph, x) : add_forward(graph, x);
+        to.plan.refusal = build(graph, handle);
+        if (!to.plan.refusal.empty()) return;
+        to.plan.scratch = static_cast<std::size_t>(graph.get_workspace_size());
+        if (graph.get_plan_name(to.plan.name).is_bad()) to.plan.name = "unnamed";
+        if (to.plan.scratch <= x.scratch()) return;
+        to.plan.refusal =
+            fmt::format("{} takes {} bytes of scratch, more than {}", to.plan.name, to.plan.scratch, x.scratch());
+    }
+};
+
+std::vector<std::string> cudnn_libraries() {
+    const std::string name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
+#ifdef HEADROOM_CUDNN_FOLDER
+    return {name, HEADROOM_CUDNN_FOLDER + name};
+#else
+    return {name};
+#endif
+}
+
+Cudnn::Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries) : state_(std::make_unique<State>()) {
+    state_->version = open_once(libraries);
+    state_->capability = gpu.capability;
+    if (!gpu.description.empty()) {
+        auto absent = std::make_shared<fe::DeviceProperties>();
+        const fe::error_t error = absent->deserialize({gpu.description.begin(), gpu.description.end()});
+        if (error.is_bad()) unusable(fmt::format("cuDNN takes no such GPU: {}", first_line(error)));
+        state_->absent = std::move(absent);
+        return;
+    }
+    cudnnStatus_t status = fe::detail::create_handle(&state_->handle);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        status = fe::detail::set_stream(state_->handle, static_cast<cudaStream_t>(gpu.stream));
+    }
+    if (status != CUDNN_STATUS_SUCCESS) {
+        unusable(fmt::format("cuDNN {}: {}", text_of(state_->version), fe::detail::get_error_string(status)));
+    }
+}
+
+Cudnn::~Cudnn() = default;
+
+std::string Cudnn::version() const {
+    return fmt::format("cuDNN {}, frontend {}.{}.{}", text_of(state_->version), CUDNN_FRONTEND_MAJOR_VERSION,
+                       CUDNN_FRONTEND_MINOR_VERSION, CUDNN_FRONTEND_PATCH_VERSION);
+}
+
+const Cudnn::Plan& Cudnn::plan(const Sdpa& sdpa) {
+    const auto known = state_->made.find(sdpa);
+    if (known != state_->made.end()) return known->second.plan;
+    if (state_->made.size() >= kMostPlans) {
+        state_->too_many.refusal = fmt::format("there are plans for {} shapes already", kMostPlans);
+        return state_->too_many;
+    }
+    Made& made = state_->made[sdpa];
+    try {
+        state_->make(sdpa, made);
+    } catch (const std::exception& error) {  // a function that cuDNN lacks
+        made.plan.refusal = error.what();
+    }
+    if (!made.plan.refusal.empty()) made.graph.reset();
+    return made.plan;
+}
+
+void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
+    Made& made = state_->made.at(sdpa);
+    const auto address = [](const std::byte* x) { return const_cast<void*>(static_cast<const void*>(x)); };
+    std::unordered_map<std::int64_t, void*> addresses{
+        {kQ, address(data.q)}, {kK, address(data.k)}, {kV, address(data.v)}, {kO, data.o}};
+    if (sdpa.stats || sdpa.gradient) addresses[kLse] = data.lse;
+    if (sdpa.gradient) {
+        addresses.insert({{kDy, address(data.dy)}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
+    }
+    const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
+    if (error.is_good()) return;
+    throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",
+                                  sdpa.gradient ? "attention_gradient" : "attention", first_line(error), sdpa.batch,
+                                  sdpa.queries, sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,64 @@
+#pragma once
+// cuDNN's fused attention through its C++ frontend, of which only the source of this header knows. cuDNN itself is
+// opened at run time. Internal to kernels/attention.
+//
+//     Cudnn cudnn({.capability = 90, .stream = stream});          // DeviceError if there is no usable cuDNN
+//     if (cudnn.plan(sdpa).refusal.empty()) cudnn.run(sdpa, data, scratch);
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <headroom/kernels/attention/sdpa.hpp>
+
+namespace headroom::kernels {
+
+/// Addresses on the device; those that a call has no use for are null.
+struct SdpaData {
+    const std::byte *q = nullptr, *k = nullptr, *v = nullptr;
+    std::byte *o = nullptr, *lse = nullptr;  ///< read by a gradient
+    const std::byte* dy = nullptr;
+    std::byte *dq = nullptr, *dk = nullptr, *dv = nullptr;
+};
+
+/// Where it may be: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
+std::vector<std::string> cudnn_libraries();
+
+class Cudnn {
+  public:
+    struct Gpu {
+        int capability = 0;  ///< 90 for 9.0
+        void* stream = nullptr;
+        /// A GPU that is not there, in cuDNN's own words (JSON): plans can be made for it, but not run. Empty: the one
+        /// that is current.
+        std::string description;
+    };
+    struct Plan {
+        std::size_t scratch = 0;  ///< bytes that it takes
+        std::string name;         ///< cuDNN's, of the kernel and its options
+        std::string refusal;      ///< why there is none
+    };
+
+    /// Opens cuDNN, once for the process: later calls find what the first one opened, or the same error. Errors:
+    /// DeviceError if it is not installed, is older than 9.15.1 or of another major version than the headers, or can't
+    /// use the GPU.
+    explicit Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries = cudnn_libraries());
+    ~Cudnn();
+    Cudnn(const Cudnn&) = delete;
+    Cudnn& operator=(const Cudnn&) = delete;
+
+    /// "cuDNN 9.26.0, frontend 1.32.0".
+    std::string version() const;
+    /// Made when first asked for, which takes about a second; kept.
+    const Plan& plan(const Sdpa& sdpa);
+    /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
+    void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);
+
+  private:
+    struct Made;
+    struct State;
+    Made& find(const Sdpa& sdpa);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace headroom::kernels

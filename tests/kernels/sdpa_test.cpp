@@ -1,0 +1,184 @@
+#include <headroom/kernels/attention/sdpa.hpp>
+
+#include <functional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/tests/kernels/packed_attention.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using test::PackedAttention;
+
+/// GPT-2's smallest model.
+const PackedAttention kGpt2{.batch = 64, .queries = 1024, .heads = 12, .key_heads = 12, .width = 64};
+
+TEST(Sdpa, IsWhatTrainingAsks) {
+    const auto forward = plan_sdpa(kGpt2.forward());
+    ASSERT_TRUE(forward);
+    EXPECT_EQ(forward->q, (Sdpa::Strides{1024 * 36 * 64, 36 * 64, 64}));
+    EXPECT_EQ(forward->o, (Sdpa::Strides{1024 * 12 * 64, 12 * 64, 64}));
+    EXPECT_FALSE(forward->stats) << "lse has no address here";
+    EXPECT_EQ(forward->batch, 64);
+    EXPECT_EQ(forward->heads, 12);
+    EXPECT_EQ(sdpa_scratch(forward), kSdpaCounters);
+    const auto gradient = plan_sdpa(kGpt2.gradient());
+    ASSERT_TRUE(gradient);
+    EXPECT_EQ(gradient->dk, (Sdpa::Strides{1024 * 36 * 64, 36 * 64, 64}));
+    EXPECT_TRUE(gradient->causal);
+}
+
+/// What changes one thing in an attention that would be asked; neither forward nor gradient is asked then.
+TEST(Sdpa, LeavesTheRestToOwnKernels) {
+    const auto asked = [](PackedAttention x) { return plan_sdpa(x.forward()) || plan_sdpa(x.gradient()); };
+    EXPECT_TRUE(asked(kGpt2));
+    const std::vector<std::pair<const char*, std::function<void(PackedAttention&)>>> changes{
+        {"f32", [](auto& x) { x.dtype = Dtype::f32; }},
+        {"f64", [](auto& x) { x.dtype = Dtype::f64; }},
+        {"width no multiple of 8", [](auto& x) { x.width = 60; }},
+        {"wide", [](auto& x) { x.width = 136; }},
+        {"no width", [](auto& x) { x.width = 0; }},
+        {"few queries", [](auto& x) { x.queries = 63; }},
+        {"few keys", [](auto& x) { x.causal = false, x.keys = 63; }},
+        {"causal with fewer keys than queries", [](auto& x) { x.keys = 1023; }},
+        {"no batches", [](auto& x) { x.batch = 0; }},
+        {"rows that are no multiple of 16 bytes apart", [](auto& x) { x.gap = 4; }},
+        {"negative scale", [](auto& x) { x.scale = -1; }},
+        {"no scale", [](auto& x) { x.scale = 0; }},
+    };
+    for (const auto& [name, change] : changes) {
+        PackedAttention x = kGpt2;
+        change(x);
+        EXPECT_FALSE(asked(x)) << name;
+    }
+}
+
+TEST(Sdpa, TakesCrossAttentionCachesAndGroups) {
+    for (auto change : std::vector<std::function<void(PackedAttention&)>>{
+             [](auto& x) { x.keys = 2000; }, [](auto& x) { x.causal = false, x.keys = 65; },
+             [](auto& x) { x.key_heads = 4; }, [](auto& x) { x.key_heads = 1; }, [](auto& x) { x.gap = 8; },
+             [](auto& x) { x.width = 128; }, [](auto& x) { x.dtype = Dtype::f16; }, [](auto& x) { x.batch = 1; }}) {
+        PackedAttention x = kGpt2;
+        change(x);
+        EXPECT_TRUE(plan_sdpa(x.forward()));
+        EXPECT_TRUE(plan_sdpa(x.gradient()));
+    }
+}
+
+TEST(Sdpa, LayoutsOfSingleTensorsCount) {
+    const Attention forward = kGpt2.forward();
+    for (View Attention::*x : {&Attention::q, &Attention::k, &Attention::v, &Attention::o}) {
+        Attention changed = forward;
+        std::swap((changed.*x).strides[1], (changed.*x).strides[3]);
+        EXPECT_FALSE(plan_sdpa(changed));
+        changed = forward;
+        (changed.*x).strides[2] = 0;
+        EXPECT_FALSE(plan_sdpa(changed));
+        changed = forward;
+        (changed.*x).strides[0] += 4;
+        EXPECT_FALSE(plan_sdpa(changed));
+    }
+    Attention changed = forward;
+    changed.lse.strides[2] = 2;
+    EXPECT_FALSE(plan_sdpa(changed));
+    changed.lse = {};
+    EXPECT_TRUE(plan_sdpa(changed));
+
+    const AttentionGradient gradient = kGpt2.gradient();
+    for (View AttentionGradient::*x :
+         {&AttentionGradient::dy, &AttentionGradient::dq, &AttentionGradient::dk, &AttentionGradient::dv}) {
+        AttentionGradient other = gradient;
+        (other.*x).strides[1] += 1;
+        EXPECT_FALSE(plan_sdpa(other));
+        other.*x = {};
+        EXPECT_FALSE(plan_sdpa(other)) << "all three are wanted";
+        other = gradient;
+        (other.*x).dtype = Dtype::f32;
+        EXPECT_FALSE(plan_sdpa(other));
+    }
+    AttentionGradient other = gradient;
+    other.lse = {};
+    EXPECT_FALSE(plan_sdpa(other));
+}
+
+TEST(Sdpa, IsReadyWhereAddressesAreAlignedAndNothingIsAddedTo) {
+    alignas(64) static std::byte memory[64];
+    Attention forward;
+    for (View Attention::*x : {&Attention::q, &Attention::k, &Attention::v, &Attention::o}) (forward.*x).data = memory;
+    EXPECT_TRUE(ready(forward));
+    for (View Attention::*x : {&Attention::q, &Attention::k, &Attention::v, &Attention::o}) {
+        for (void* const data : {static_cast<void*>(memory + 8), static_cast<void*>(nullptr)}) {
+            Attention changed = forward;
+            (changed.*x).data = data;
+            EXPECT_FALSE(ready(changed));
+        }
+    }
+    AttentionGradient gradient;
+    for (View AttentionGradient::*x : {&AttentionGradient::q, &AttentionGradient::k, &AttentionGradient::v,
+                                       &AttentionGradient::o, &AttentionGradient::lse, &AttentionGradient::dy,
+                                       &AttentionGradient::dq, &AttentionGradient::dk, &AttentionGradient::dv}) {
+        EXPECT_FALSE(ready(gradient));
+        (gradient.*x).data = memory;
+    }
+    EXPECT_TRUE(ready(gradient));
+    for (float AttentionGradient::*beta :
+         {&AttentionGradient::beta_q, &AttentionGradient::beta_k, &AttentionGradient::beta_v}) {
+        AttentionGradient changed = gradient;
+        changed.*beta = 1;
+        EXPECT_FALSE(ready(changed));
+    }
+}
+
+TEST(Sdpa, AGradientsPartsCoverItOnceAndKeepToTheScratch) {
+    for (const PackedAttention& x :
+         {kGpt2, PackedAttention{.batch = 61, .queries = 1024, .heads = 12, .key_heads = 12, .width = 64},
+          PackedAttention{.batch = 3, .queries = 4096, .heads = 32, .key_heads = 8, .width = 128},
+          PackedAttention{.batch = 2, .queries = 8192, .heads = 16, .key_heads = 16, .width = 64},
+          PackedAttention{.batch = 5, .queries = 3000, .heads = 7, .key_heads = 7, .width = 64},
+          PackedAttention{.batch = 1, .queries = 64, .heads = 1, .key_heads = 1, .width = 8}}) {
+        const auto whole = plan_sdpa(x.gradient());
+        ASSERT_TRUE(whole);
+        std::vector<int> seen(static_cast<std::size_t>(whole->batch * whole->key_heads));
+        std::vector<Sdpa> plans;
+        for_each_part(*whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
+            EXPECT_LE(part.scratch(), sdpa_scratch(whole));
+            EXPECT_EQ(part.group(), whole->group());
+            if (plans.empty() || (plans.front() != part && plans.back() != part)) plans.push_back(part);
+            for (std::int64_t b = batch; b < batch + part.batch; ++b) {
+                for (std::int64_t g = key_head; g < key_head + part.key_heads; ++g) {
+                    ++seen.at(static_cast<std::size_t>(b * whole->key_heads + g));
+                }
+            }
+        });
+        EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
+        EXPECT_LE(plans.size(), 2u);
+        EXPECT_LE(sdpa_scratch(whole), kSdpaMostScratch);
+    }
+}
+
+TEST(Sdpa, ScratchOfAGradientIsThatOfTheScoresInTiles) {
+    const auto gpt2 = plan_sdpa(kGpt2.gradient());
+    EXPECT_EQ(largest_part(*gpt2).batch, 8);  // as many as fit, of those that divide 64
+    EXPECT_EQ(sdpa_scratch(gpt2), kSdpaCounters + 8 * 12 * (1024 * 1024 * 2 + 1024 * 4));
+    PackedAttention grouped{.batch = 2, .queries = 100, .keys = 300, .heads = 6, .key_heads = 3, .width = 40};
+    EXPECT_EQ(sdpa_scratch(plan_sdpa(grouped.gradient())),
+              kSdpaCounters + 12 * (128 * 384 * 2 + 100 * 4 + 2 * 300 * 40 * 2));
+    // One head of it takes more than there may be.
+    EXPECT_FALSE(plan_sdpa(PackedAttention{.batch = 1, .queries = 16384, .heads = 1, .key_heads = 1}.gradient()));
+}
+
+TEST(Sdpa, ARehearsalOfAGpuReckonsWithIt) {
+    StreamState state;
+    Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true};
+    EXPECT_EQ(attention_scratch(dry, kGpt2.forward()), kSdpaCounters);
+    EXPECT_EQ(attention_gradient_scratch(dry, kGpt2.gradient()), sdpa_scratch(plan_sdpa(kGpt2.gradient())));
+    PackedAttention own = kGpt2;
+    own.dtype = Dtype::f32;
+    EXPECT_EQ(attention_scratch(dry, own.forward()), 0u);
+    EXPECT_EQ(attention_gradient_scratch(dry, own.gradient()), 64u * 12 * 1024 * 4);
+}
+
+}  // namespace
+}  // namespace headroom::kernels
