@@ -59,15 +59,48 @@ struct BackwardAnywhere {
     }
 };
 
-void backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
-    const Eights<3> eights({&dy, &x, &y});
+/// Operands: c, bias.
+struct AddBiasEights {
+    static constexpr unsigned kMaxThreads = kThreads;
+
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<2> at, Activation activation) const {
+        for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
+            const auto offsets = at.offsets(g);
+            Floats<8> c = at.load(block, 0, offsets);
+            const Floats<8> bias = at.load(block, 1, offsets);
+#pragma unroll
+            for (int i = 0; i < 8; ++i) c[i] = activated(activation, c[i] + bias[i]);
+            at.store(block, 0, offsets, c);
+        }
+        const std::int64_t rest = at.rest(block.global_thread());
+        if (rest >= 0) at.store_one(0, rest, activated(activation, at.load_one(0, rest) + at.load_one(1, rest)));
+    }
+};
+
+template <class T>
+struct AddBiasAnywhere {
+    static constexpr unsigned kMaxThreads = kThreads;
+
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at, Activation activation) const {
+        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+            const auto offsets = at.offsets(i);
+            at.store<T>(0, offsets, activated(activation, at.load<T>(0, offsets) + at.load<T>(1, offsets)));
+        }
+    }
+};
+
+/// `Fast` where the arrays allow it, else `Anywhere`; the first array is of the dtype that is computed in, or a half.
+template <class Fast, template <class> class Anywhere, int N>
+void pass(CudaStream& stream, Activation activation, const View* const (&views)[N]) {
+    const std::int64_t elements = views[0]->elements();
     const auto start = [&](const auto& kernel, const auto& at, std::int64_t count) {
         launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, kernel, at, activation);
     };
-    if (eights.possible()) return start(BackwardEights{}, eights, dy.elements() / 8 + 7);  // groups, and what is left
-    const Strided<3> strided({&dy, &x, &y});
-    if (dy.dtype == Dtype::f64) return start(BackwardAnywhere<double>{}, strided, strided.elements());
-    start(BackwardAnywhere<float>{}, strided, strided.elements());
+    if (const Eights<N> eights(views); eights.possible())
+        return start(Fast{}, eights, elements / 8 + 7);  // groups, and what is left
+    const Strided<N> strided(views);
+    if (views[0]->dtype == Dtype::f64) return start(Anywhere<double>{}, strided, elements);
+    start(Anywhere<float>{}, strided, elements);
 }
 
 }  // namespace
@@ -81,10 +114,15 @@ void activate(CudaStream& stream, Activation activation, const View& x, const Vi
 
 void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
     if (dy.elements() == 0) return;
-    if (y.rank() != 0) return backward(stream, activation, x, dy, y);
+    if (y.rank() != 0) return pass<BackwardEights, BackwardAnywhere, 3>(stream, activation, {&dy, &x, &y});
     with_function(activation, [&](auto f) {
         if constexpr (!std::is_same_v<decltype(f), Identity>) map_backward(stream, f, x, dy, 0.0f, dy);
     });
+}
+
+void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c) {
+    const View rows = broadcast_to(bias, c.shape);
+    if (c.elements() != 0) pass<AddBiasEights, AddBiasAnywhere, 2>(stream, activation, {&c, &rows});
 }
 
 }  // namespace headroom::kernels

@@ -18,4 +18,7 @@ void activate(CudaStream& stream, Activation activation, const View& x, const Vi
 void activate_backward(CpuStream& stream, Activation activation, const View& x, const View& dy, const View& y);
 void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y);
 
+/// c = activation(c + bias), the bias along c's last axis. A half c is rounded for the second time.
+void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c);
+
 }  // namespace headroom::kernels

@@ -37,9 +37,11 @@ MatmulChoiceKey choice_key(const Gemm& g, const GemmAlignment& alignment, bool t
     // Of a power of two, as its exponent plus 1; 0 for 0.
     const auto aligned = [&](std::uint32_t bytes, int shift) { return bits(std::bit_width(bytes), shift); };
     const std::int64_t flags = bits(g.transpose_a, 0) | bits(g.transpose_b, 1) | bits(g.bias, 2) | bits(tf32, 3) |
-                               bits(g.operand, 8) | bits(g.result, 16) | bits(g.activation, 24);
-    const std::int64_t alignments =
-        aligned(alignment.a, 0) | aligned(alignment.b, 8) | aligned(alignment.d, 16) | aligned(alignment.bias, 24);
+                               bits(g.inner, 4) | bits(g.derivative, 5) | bits(g.sums, 6) |
+                               bits(g.sums && g.swapped, 7) | bits(g.operand, 8) | bits(g.result, 16) |
+                               bits(g.activation, 24);
+    const std::int64_t alignments = aligned(alignment.a, 0) | aligned(alignment.b, 8) | aligned(alignment.d, 16) |
+                                    aligned(alignment.bias, 24) | aligned(alignment.inner, 32);
     return {g.rows,    g.columns, g.depth,   g.lda,     g.ldb, g.ldd,
             g.batches, g.a_batch, g.b_batch, g.d_batch, flags, alignments};
 }

@@ -18,9 +18,9 @@ namespace headroom::kernels {
 /// Everything that the choice of an algorithm depends on.
 using MatmulChoiceKey = std::array<std::int64_t, 12>;
 
-/// Alignments of A, B, D and the bias in bytes (powers of two up to 256; 0 without a bias).
+/// Alignments of A, B, D, the bias or its gradient, and the inner matrix in bytes (powers of two up to 256; 0 without).
 struct GemmAlignment {
-    std::uint32_t a = 256, b = 256, d = 256, bias = 0;
+    std::uint32_t a = 256, b = 256, d = 256, bias = 0, inner = 0;
 };
 MatmulChoiceKey choice_key(const Gemm& gemm, const GemmAlignment& alignment, bool tf32);
 

@@ -27,6 +27,9 @@ cublasComputeType_t compute_type(const Gemm& gemm, bool tf32) {
 }
 
 cublasLtEpilogue_t epilogue(const Gemm& gemm) {
+    if (gemm.derivative) return CUBLASLT_EPILOGUE_DGELU;
+    if (gemm.sums) return gemm.swapped ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_BGRADA;
+    if (gemm.inner) return gemm.bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
     switch (gemm.activation) {
         case Activation::relu:
             return gemm.bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -64,12 +67,21 @@ BlasDescription::BlasDescription(const BlasApi& api, const Gemm& gemm, bool tf32
     set(CUBLASLT_MATMUL_DESC_TRANSA, operation(gemm.transpose_a));
     set(CUBLASLT_MATMUL_DESC_TRANSB, operation(gemm.transpose_b));
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<std::uint32_t>(epilogue(gemm)));
-    if (gemm.bias) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(gemm.result)));
+    if (gemm.bias || gemm.sums)
+        set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(data_type(gemm.result)));
+    if (gemm.has_inner()) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, gemm.ldd);
+    if (gemm.has_inner() && gemm.batches > 1) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE, gemm.d_batch);
 }
 
 void BlasDescription::set_bias(const void* bias) const {
     check_blas(api_, "cublasLtMatmulDescSetAttribute",
                api_.cublasLtMatmulDescSetAttribute(product(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+}
+
+void BlasDescription::set_inner(const void* inner) const {
+    check_blas(api_, "cublasLtMatmulDescSetAttribute",
+               api_.cublasLtMatmulDescSetAttribute(product(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &inner,
+                                                   sizeof inner));
 }
 
 BlasDescription::Owned<cublasLtMatrixLayout_t> BlasDescription::layout(Dtype dtype, std::int64_t rows,

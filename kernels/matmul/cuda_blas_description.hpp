@@ -26,8 +26,9 @@ class BlasDescription {
     /// Of what is read for beta and of the result.
     cublasLtMatrixLayout_t d() const { return d_.get(); }
 
-    /// For products with a bias, before each call.
+    /// For products with a bias or sums, and with `inner`: before algorithms are asked for, and before each call.
     void set_bias(const void* bias) const;
+    void set_inner(const void* inner) const;
 
   private:
     template <class Handle>

@@ -14,7 +14,10 @@ namespace {
 
 constexpr int kCandidates = 8;  // that are tried
 
-/// The largest power of two, up to 256, of which an address is a multiple in each of a product's calls.
+/// The largest power of two, up to 256, of which an address is a multiple; below, in each of a product's calls.
+std::uint32_t alignment_of(const void* data) {
+    return std::uint32_t{1} << std::countr_zero(std::bit_cast<std::uintptr_t>(data) | 256);
+}
 std::uint32_t alignment_of(const void* data, Dtype dtype, const Gemm& gemm, std::int64_t Gemm::Loop::*stride) {
     auto bits = std::bit_cast<std::uintptr_t>(data) | 256;
     for (const Gemm::Loop& loop : gemm.loops) {
@@ -24,11 +27,12 @@ std::uint32_t alignment_of(const void* data, Dtype dtype, const Gemm& gemm, std:
 }
 
 GemmAlignment alignment_of(const BlasMatmul::Data& data, const Gemm& gemm) {
-    return {
-        .a = alignment_of(data.a, gemm.operand, gemm, &Gemm::Loop::a),
-        .b = alignment_of(data.b, gemm.operand, gemm, &Gemm::Loop::b),
-        .d = alignment_of(data.d, gemm.result, gemm, &Gemm::Loop::d),
-        .bias = gemm.bias ? std::uint32_t{1} << std::countr_zero(std::bit_cast<std::uintptr_t>(data.bias) | 256) : 0};
+    GemmAlignment alignment{.a = alignment_of(data.a, gemm.operand, gemm, &Gemm::Loop::a),
+                            .b = alignment_of(data.b, gemm.operand, gemm, &Gemm::Loop::b),
+                            .d = alignment_of(data.d, gemm.result, gemm, &Gemm::Loop::d)};
+    if (gemm.bias || gemm.sums) alignment.bias = alignment_of(data.bias);
+    if (gemm.has_inner()) alignment.inner = alignment_of(data.inner);
+    return alignment;
 }
 
 bool refusal(cublasStatus_t status) {
@@ -51,7 +55,8 @@ bool BlasMatmul::run(const Gemm& gemm, const Data& data, const Call& call, Matmu
     const GemmAlignment alignment = alignment_of(data, gemm);
     const MatmulChoiceKey key = choice_key(gemm, alignment, call.tf32);
     Product& product = find(key, gemm, call.tf32);
-    if (gemm.bias) product.description.set_bias(data.bias);
+    if (gemm.bias || gemm.sums) product.description.set_bias(data.bias);
+    if (gemm.has_inner()) product.description.set_inner(data.inner);
     if (!product.known || (timer != nullptr && !product.tuned))
         choose(product, gemm, alignment, data, call, choices, key, timer);
     if (product.refused) return false;

@@ -38,8 +38,10 @@ class BlasMatmul {
     std::size_t version() const { return api_.cublasLtGetVersion(); }
 
     struct Data {
-        const std::byte *a, *b, *bias;
+        const std::byte *a, *b;
+        const std::byte* bias;  ///< or where sums go
         std::byte* d;
+        const std::byte* inner = nullptr;  ///< is written, or read
     };
     struct Call {
         double alpha = 1;

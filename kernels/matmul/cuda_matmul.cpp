@@ -9,8 +9,7 @@
 #include <headroom/kernels/matmul/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/matmul/parts.hpp>
-#include <headroom/kernels/matmul/tiled.hpp>
+#include <headroom/kernels/matmul/on_gpu.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -81,8 +80,9 @@ BlasMatmul& blas_of(CudaStream& stream) {
 bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, const CudaMatmulSettings& settings,
                     std::byte* scratch) {
     const View &a = gemm.swapped ? matmul.b : matmul.a, &b = gemm.swapped ? matmul.a : matmul.b;
-    const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(),
-                                gemm.bias ? matmul.bias.as<const std::byte>() : nullptr, matmul.c.as<std::byte>()};
+    const View& vector = gemm.sums ? matmul.sums : matmul.bias;
+    const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(), vector.as<const std::byte>(),
+                                matmul.c.as<std::byte>(), matmul.inner.as<const std::byte>()};
     const BlasMatmul::Call call{.alpha = matmul.alpha,
                                 .beta = matmul.beta,
                                 .tf32 = settings.tf32 && gemm.operand == Dtype::f32,
@@ -93,28 +93,14 @@ bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, 
     return blas_of(stream).run(gemm, data, call, choices, settings.tune ? &timer : nullptr);
 }
 
-/// Without the parts that `parts.hpp` adds.
-void multiply(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
-    const Problem problem = reduce(matmul);
-    if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
-    const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
-    std::optional<Gemm> gemm = settings.own_kernels ? std::nullopt : plan_gemm(problem, matmul);
-    bool done = gemm && library_matmul(stream, *gemm, matmul, settings, scratch);
-    if (gemm && !done && gemm->fused()) {  // it may be the epilogue that cuBLASLt refuses
-        gemm = gemm->without_epilogue();
-        done = library_matmul(stream, *gemm, matmul, settings, scratch);
-    }
-    if (!done) return tiled_matmul(stream, problem, matmul);
-    if (gemm->remains()) finish_remains(stream, *gemm, matmul);
-}
-
 }  // namespace
 
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
     stream.device->make_current();
-    if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
-    multiply(stream, product_part(matmul), scratch);
-    if (matmul.has_inner()) finish_activation(stream, matmul);
+    const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
+    matmul_by_parts(stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) {
+        return library_matmul(stream, gemm, part, settings, scratch);
+    });
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

@@ -7,8 +7,7 @@
 #include <headroom/kernels/matmul/choices.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/matmul/parts.hpp>
-#include <headroom/kernels/matmul/tiled.hpp>
+#include <headroom/kernels/matmul/on_gpu.hpp>
 
 namespace headroom::kernels {
 
@@ -20,6 +19,7 @@ constexpr std::size_t kNoVersion = 0;
 void library_matmul(CudaStream& stream, const Gemm& gemm, Matmul matmul) {
     if (!gemm.bias) matmul.bias = {};
     matmul.activation = gemm.activation;
+    matmul.outer = {};
     const CpuStream host{.threads = stream.threads, .state = stream.state};
     static_cast<device::EmulatedDevice*>(stream.device->native())->call([=] {
         CpuStream cpu = host;
@@ -31,24 +31,14 @@ void library_matmul(CudaStream& stream, const Gemm& gemm, Matmul matmul) {
     });
 }
 
-/// Without the parts that `parts.hpp` adds.
-void multiply(CudaStream& stream, const Matmul& matmul) {
-    const Problem problem = reduce(matmul);
-    if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
-    const bool library = !stream.state->get<CudaMatmulSettings>().own_kernels;
-    const std::optional<Gemm> gemm = library ? plan_gemm(problem, matmul) : std::nullopt;
-    if (!gemm) return tiled_matmul(stream, problem, matmul);
-    library_matmul(stream, *gemm, matmul);
-    if (gemm->remains()) finish_remains(stream, *gemm, matmul);
-}
-
 }  // namespace
 
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
     stream.device->check_usable();
-    if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
-    multiply(stream, product_part(matmul));
-    if (matmul.has_inner()) finish_activation(stream, matmul);
+    matmul_by_parts(stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) {
+        library_matmul(stream, gemm, part);
+        return true;
+    });
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

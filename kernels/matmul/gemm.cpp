@@ -85,6 +85,26 @@ void plan_epilogue(const Problem& p, const Matmul& matmul, Gemm& gemm) {
     (activation_fits ? gemm.activation : gemm.activation_remains) = matmul.activation;
 }
 
+/// The auxiliary matrix of GELU's epilogues has D's dtype; its leading dimension and batch stride are multiples of 8
+/// (cublasLt.h at CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), and algorithms are proposed for its address: one call. ReLU's
+/// is a mask of bits, which is not what is asked for.
+bool inner_fits(const Matmul& matmul, const Gemm& gemm) {
+    if (gemm.activation != Activation::gelu_tanh || gemm.ldd % 8 != 0 || gemm.calls() != 1) return false;
+    if (gemm.batches > 1 && gemm.d_batch % 8 != 0) return false;
+    for (int i = 0; i < matmul.c.rank(); ++i) {
+        if (matmul.c.size(i) > 1 && matmul.inner.stride(i) != matmul.c.stride(i)) return false;
+    }
+    return true;
+}
+
+/// A bias's gradient is packed and has D's dtype. Its exactness is not documented: trusted for halves only, as GELU's,
+/// and behind the same results without gaps. No epilogue does anything besides.
+bool sums_fit(const Matmul& matmul, const Gemm& gemm) {
+    return is_half(gemm.operand) && matmul.sums.dtype == gemm.result && matmul.sums.stride(0) == 1 && !gemm.fused() &&
+           matmul.alpha == 1 && gemm.ldd == gemm.rows && std::min({gemm.rows, gemm.columns, gemm.depth}) > 1 &&
+           gemm.batches == 1 && gemm.calls() == 1;
+}
+
 }  // namespace
 
 Gemm Gemm::without_epilogue() const {
@@ -129,6 +149,17 @@ std::optional<Gemm> plan_gemm(const Problem& p, const Matmul& matmul) {
     plan_batches(p, *gemm);
     if (gemm->batches > kMostBatches) return {};
     plan_epilogue(p, matmul, *gemm);
+    return gemm;
+}
+
+std::optional<Gemm> plan_fused(const Problem& p, const Matmul& matmul) {
+    if (matmul.has_inner() == matmul.has_sums()) return {};  // none of them, or both
+    std::optional<Gemm> gemm = plan_gemm(p, matmul);
+    if (!gemm || gemm->remains()) return {};
+    if (matmul.has_inner() ? !inner_fits(matmul, *gemm) : !sums_fit(matmul, *gemm)) return {};
+    gemm->inner = matmul.has_inner() && !matmul.derivative;
+    gemm->derivative = matmul.derivative;
+    gemm->sums = matmul.has_sums();
     return gemm;
 }
 

@@ -14,8 +14,9 @@
 
 namespace headroom::kernels {
 
-/// D = activation(alpha op(A) op(B) + beta D + bias), where matrices are stored by columns, `ld` elements apart; op(A)
-/// is rows x depth, op(B) depth x columns; the bias has one element per row of D. Sizes and strides in elements.
+/// D = activation(alpha op(A) op(B) + beta D + bias), or D = alpha op(A) op(B) activation'(inner), where matrices are
+/// stored by columns, `ld` elements apart; op(A) is rows x depth, op(B) depth x columns; the bias has one element per
+/// row of D. Sizes and strides in elements.
 struct Gemm {
     std::int64_t rows = 0, columns = 0, depth = 0;
     bool swapped = false;  ///< D is the transposed c: A is the matmul's b, and B its a
@@ -29,7 +30,11 @@ struct Gemm {
     Activation activation = Activation::none;
     bool bias_remains = false;
     Activation activation_remains = Activation::none;
+    bool inner = false;       ///< the activation's argument is written, as D lies
+    bool derivative = false;  ///< it is read, and its derivative multiplies D
+    bool sums = false;        ///< of the matmul's a, where it is multiplied: of B if swapped, else of A
     bool fused() const { return bias || activation != Activation::none; }
+    bool has_inner() const { return inner || derivative; }
     /// The same with all that follows the product left to a kernel.
     Gemm without_epilogue() const;
     bool remains() const { return bias_remains || activation_remains != Activation::none; }
@@ -52,9 +57,14 @@ struct Gemm {
     std::size_t result_bytes() const;
 };
 
-/// Nothing if cuBLASLt can't be asked: an operand or c has no axis of stride 1, rows overlap (broadcast by strides of
-/// 0), k = 0, an axis above 2^31 - 1. Depends on shapes, strides and dtypes, not on addresses.
+/// For a matmul without `inner` and `sums`. Nothing if cuBLASLt can't be asked: an operand or c has no axis of stride
+/// 1, rows overlap (broadcast by strides of 0), k = 0, an axis above 2^31 - 1. Depends on shapes, strides and dtypes,
+/// not on addresses.
 std::optional<Gemm> plan_gemm(const Problem& problem, const Matmul& matmul);
+
+/// A plan by which cuBLASLt does all that a matmul with `inner` or `sums` asks for in one call, but `outer`; nothing if
+/// its epilogues can't. Depends on shapes, strides and dtypes, too.
+std::optional<Gemm> plan_fused(const Problem& problem, const Matmul& matmul);
 
 /// Scratch of every product for which there is a plan: cuBLASLt's workspace. NVIDIA recommends 32 MiB from compute
 /// capability 9.0 on and 4 MiB before that (documentation of cublasSetWorkspace). One number for all devices and

@@ -87,6 +87,7 @@ void scale(const Problem& p, const Matmul& matmul) {
     }
 }
 
+/// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace.
 std::size_t cuda_scratch(Stream& stream, const Matmul& matmul) {
     std::size_t bytes = 0;
     if (matmul.has_sums()) {
@@ -94,6 +95,10 @@ std::size_t cuda_scratch(Stream& stream, const Matmul& matmul) {
         bytes = reduce_scratch(stream, sums.rows, sums.sums);
     }
     if (state_of(stream).get<CudaMatmulSettings>().own_kernels) return bytes;
+    if (plan_fused(reduce(matmul), matmul)) {
+        const std::int64_t sums = matmul.has_sums() ? matmul.sums.elements() : 0;
+        return std::max(bytes, kGemmWorkspace + static_cast<std::size_t>(sums) * size_of(matmul.sums.dtype));
+    }
     const Matmul product = product_part(matmul);
     return plan_gemm(reduce(product), product) ? std::max(bytes, kGemmWorkspace) : bytes;
 }

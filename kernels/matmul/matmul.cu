@@ -1,6 +1,5 @@
 #include <headroom/kernels/device/elements.hpp>
 #include <headroom/kernels/device/launch.hpp>
-#include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/matmul/activation.hpp>
 #include <headroom/kernels/matmul/tiled.hpp>
 
@@ -228,24 +227,6 @@ void launch_halves(CudaStream& stream, const Problem& p, const Matmul& matmul) {
                  2 * shared_size<T>(kTile * Kernel::kPitch) + shared_size<float>(kTile * Kernel::kSumPitch));
 }
 
-struct Finish {
-    template <class T>
-    HEADROOM_DEVICE static void run(Block& block, const Strided<2>& at, bool biased, Activation activation) {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
-            const auto offsets = at.offsets(i);
-            T value = at.load<T>(0, offsets);
-            if (biased) value += at.load<T>(1, offsets);
-            at.store<T>(0, offsets, activated(activation, value));
-        }
-    }
-    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at, bool biased, Activation activation) const {
-        if (at.dtype(0) == Dtype::f64)
-            run<double>(block, at, biased, activation);
-        else
-            run<float>(block, at, biased, activation);
-    }
-};
-
 }  // namespace
 
 void tiled_matmul(CudaStream& stream, const Problem& problem, const Matmul& matmul) {
@@ -259,13 +240,6 @@ void tiled_matmul(CudaStream& stream, const Problem& problem, const Matmul& matm
         default:
             return launch_plain<float>(stream, problem, matmul);
     }
-}
-
-void finish_remains(CudaStream& stream, const Gemm& gemm, const Matmul& matmul) {
-    const View& c = matmul.c;
-    const View bias = gemm.bias_remains ? broadcast_to(matmul.bias, c.shape) : c;
-    launch(stream, {.x = grid_for(stream, c.elements(), 256), .threads = 256}, Finish{}, Strided<2>({&c, &bias}),
-           gemm.bias_remains, gemm.activation_remains);
 }
 
 }  // namespace headroom::kernels

@@ -76,9 +76,11 @@ std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
 void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch);
 /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
 /// 256-byte aligned. What cuBLASLt's epilogues lack is done by a kernel after it; a half c is then rounded twice.
-/// Behind halves, cuBLASLt's own GELU may be off by 2^-11 of its argument, and its ReLU may turn NaN into 0. The bits
-/// repeat from run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first used: memory that
-/// is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+/// Behind halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and
+/// its ReLU may turn NaN into 0. `inner` goes to cuBLASLt for gelu_tanh behind halves, with a width and strides that
+/// are multiples of 8, where it lies as c does; `sums` for halves, if packed, of c's dtype, and without other
+/// epilogues. The bits repeat from run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first
+/// used: memory that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch);
 
 /// How products are computed on a GPU; set before the first one: `stream.state->get<CudaMatmulSettings>().tf32 = true`.

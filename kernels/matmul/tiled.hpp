@@ -1,18 +1,15 @@
 #pragma once
-// The project's own matmul kernels for GPUs: for what cuBLASLt does not take, and what its epilogues lack. Correct for
+// The project's own matmul kernels for GPUs: for what cuBLASLt does not take. Correct for
 // any strides; not made to be as fast as cuBLASLt. Internal to kernels/matmul.
 //
 //     tiled_matmul(stream, reduce(matmul), matmul);
-#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/memory/stream.hpp>
 
 namespace headroom::kernels {
 
-/// The whole matmul, in tiles of 64 x 64 that go through shared memory, 16 or (halves, on tensor cores) 32 deep. Each
-/// element is one block's sum over all of k: the same bits on every device for f32 and f64.
+/// The whole matmul, without `inner` and `sums`, in tiles of 64 x 64 that go through shared memory, 16 or (halves, on
+/// tensor cores) 32 deep. Each element is one block's sum over all of k: the same bits on every device for f32 and f64.
 void tiled_matmul(CudaStream& stream, const Problem& problem, const Matmul& matmul);
-
-/// c = activation(c + bias), of which `gemm` says what remains. Where c is a half, it is rounded a second time.
-void finish_remains(CudaStream& stream, const Gemm& gemm, const Matmul& matmul);
 
 }  // namespace headroom::kernels

@@ -34,17 +34,25 @@ TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {
     }
     EXPECT_EQ(api.cublasLtGetVersion() / 10000, CUBLAS_VER_MAJOR);
     std::mt19937_64 random(1);
-    int described = 0;
-    for (int i = 0; i < 1000; ++i) {
+    int described = 0, inner = 0, derivatives = 0, sums = 0;
+    for (int i = 0; i < 3000; ++i) {
         const Dtype operand = test::kFloating[random() % 4];
-        const test::RandomMatmul product(random, operand, is_half(operand) && i % 2 == 0 ? Dtype::f32 : operand);
-        const auto gemm = plan_gemm(reduce(product.matmul()), product.matmul());
+        const test::RandomMatmul product(random, operand, is_half(operand) && i % 4 < 2 ? Dtype::f32 : operand,
+                                         i % 2 == 1);
+        const Matmul& matmul = product.matmul();
+        auto gemm = plan_fused(reduce(matmul), matmul);
+        if (!gemm) gemm = plan_gemm(reduce(matmul), matmul);
         if (!gemm) continue;
         const BlasDescription description(api, *gemm, i % 3 == 0);
-        if (gemm->bias) description.set_bias(product.matmul().bias.data);
+        if (gemm->bias || gemm->sums) description.set_bias(gemm->sums ? matmul.sums.data : matmul.bias.data);
+        if (gemm->has_inner()) description.set_inner(matmul.inner.data);
         ++described;
+        inner += gemm->inner;
+        derivatives += gemm->derivative;
+        sums += gemm->sums;
     }
-    EXPECT_GT(described, 300);
+    EXPECT_GT(described, 1000);
+    for (const int count : {inner, derivatives, sums}) EXPECT_GT(count, 10);
     const BlasPreference preference(api, {.a = 2, .b = 4, .d = 16});
     EXPECT_NE(preference.get(), nullptr);
 }

@@ -2,6 +2,7 @@
 // say.
 #include <headroom/kernels/matmul/cuda_gemm.hpp>
 
+#include <array>
 #include <cstdlib>
 #include <cstring>
 
@@ -95,8 +96,10 @@ class BlasGemm : public ::testing::Test {
     }
     /// Through the function that users call, if nothing remains for a kernel. False otherwise.
     bool matmul_by_library(const Matmul& matmul) {
-        const auto gemm = plan_gemm(reduce(matmul), matmul);
-        if (!gemm || gemm->remains()) return false;
+        const bool beside = matmul.has_inner() || matmul.has_sums();
+        const auto gemm = beside ? plan_fused(reduce(matmul), matmul) : plan_gemm(reduce(matmul), matmul);
+        if (!gemm || gemm->remains() || matmul.sums_beta != 0 || matmul.has_outer()) return false;
+        ++met[gemm->derivative ? 1 : gemm->inner ? 2 : gemm->sums ? 3 + gemm->swapped : 0];
         CudaStream stream{.state = &state, .device = &device};
         BlasState& kept = state.get<BlasState>();
         if (!kept.blas) kept.blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
@@ -104,6 +107,7 @@ class BlasGemm : public ::testing::Test {
         return true;
     }
 
+    std::array<int, 5> met{};  ///< products: plain, derivatives, with inner, with sums of A and of B
     FakeBlas& fake = fake_blas();
     std::unique_ptr<BlasMatmul> blas;
     MatmulChoices choices;
@@ -135,9 +139,9 @@ struct Ones {
 TEST_F(BlasGemm, ComputesRandomProducts) {
     std::mt19937_64 random(2);
     int computed = 0;
-    for (int i = 0; i < 5000; ++i) {
+    for (int i = 0; i < 8000; ++i) {
         const Dtype operand = test::kFloating[random() % 4];
-        RandomMatmul product(random, operand, is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand);
+        RandomMatmul product(random, operand, is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand, i % 2 == 1);
         SCOPED_TRACE("seed 2, product " + std::to_string(i) + ": " + product.text());
         const std::vector<double> expected = product.expected();
         if (!matmul_by_library(product.matmul())) continue;
@@ -147,6 +151,7 @@ TEST_F(BlasGemm, ComputesRandomProducts) {
         ++computed;
     }
     EXPECT_GT(computed, 1000);
+    for (const int count : met) EXPECT_GT(count, 10);
 }
 
 TEST_F(BlasGemm, AsksForAnAlgorithmOncePerProductAndAlignment) {
@@ -167,6 +172,23 @@ TEST_F(BlasGemm, AsksForAnAlgorithmOncePerProductAndAlignment) {
     EXPECT_EQ(fake.proposals, 2);
     EXPECT_EQ(choices.size(), 2);
     EXPECT_EQ(fake.last_algorithm, 0);
+}
+
+TEST_F(BlasGemm, AsksAnewWhereWhatIsBesideTheResultIsLessAligned) {
+    alignas(256) f16 a[64] = {}, b[64] = {}, c[64], inner[72] = {}, sums[16];
+    const auto square = [](f16* data) { return contiguous_view(data, Dtype::f16, {8, 8}); };
+    Matmul backward{.a = square(a), .b = square(b), .c = square(c), .activation = Activation::gelu_tanh};
+    backward.derivative = true;
+    Matmul weight{.a = square(a), .b = square(b), .c = square(c)};
+    for (const int offset : {0, 1, 8, 0, 1, 8}) {  // in elements
+        backward.inner = square(inner + offset);
+        EXPECT_TRUE(matmul_by_library(backward));
+        weight.sums = contiguous_view(sums + offset, Dtype::f16, {8});
+        EXPECT_TRUE(matmul_by_library(weight));
+        EXPECT_EQ(fake.problem, "");
+    }
+    EXPECT_EQ(fake.proposals, 6);
+    EXPECT_EQ(met[1] + met[4], 12);
 }
 
 TEST_F(BlasGemm, MultipliesF32ExactlyUnlessTf32IsAskedFor) {

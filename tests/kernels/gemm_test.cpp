@@ -16,7 +16,8 @@ void execute(const Gemm& g, const Matmul& matmul) {
     const View &a = g.swapped ? matmul.b : matmul.a, &b = g.swapped ? matmul.a : matmul.b;
     for (std::int64_t call = 0; call < g.calls(); ++call) {
         const Gemm::Loop at = g.offsets(call);
-        const Curve curve = g.activation == Activation::relu        ? Curve::relu
+        const Curve curve = g.derivative                            ? Curve::gelu_slope
+                            : g.activation == Activation::relu      ? Curve::relu
                             : g.activation == Activation::gelu_tanh ? Curve::gelu
                                                                     : Curve::none;
         ASSERT_NE(g.activation, Activation::gelu_erf);
@@ -44,7 +45,12 @@ void execute(const Gemm& g, const Matmul& matmul) {
                     .b = b.at(at.b),
                     .c = matmul.c.at(at.d),
                     .bias = g.bias ? matmul.bias.data : nullptr,
-                    .d = matmul.c.at(at.d)}
+                    .d = matmul.c.at(at.d),
+                    .inner = g.has_inner() ? matmul.inner.at(at.d) : nullptr,
+                    .inner_ld = g.ldd,
+                    .inner_batch = g.d_batch,
+                    .a_sums = g.sums && !g.swapped ? matmul.sums.data : nullptr,
+                    .b_sums = g.sums && g.swapped ? matmul.sums.data : nullptr}
             .multiply();
     }
 }
@@ -66,17 +72,61 @@ void finish(const Gemm& g, const Matmul& matmul) {
     }
 }
 
+std::int64_t offset(const View& view, std::int64_t index) {
+    std::int64_t result = 0;
+    for (int axis = view.rank() - 1; axis >= 0; --axis) {
+        result += index % view.shape[axis] * view.strides[axis];
+        index /= view.shape[axis];
+    }
+    return result;
+}
+
+/// Does what a plan for all says: sums go to other memory before they are added.
+void execute_fused(const Gemm& g, const Matmul& matmul) {
+    Matmul part = matmul;
+    std::vector<std::byte> sums(64 * sizeof(double));
+    if (matmul.has_sums()) part.sums.data = sums.data();
+    ASSERT_NO_FATAL_FAILURE(execute(g, part));
+    for (std::int64_t i = 0; matmul.has_sums() && i < matmul.sums.size(0); ++i) {
+        const double old = test::element(matmul.sums.data, matmul.sums.dtype, i);
+        const double sum = test::element(sums.data(), matmul.sums.dtype, i);
+        test::set_element(matmul.sums.data, matmul.sums.dtype, i, matmul.sums_beta * old + sum);
+    }
+    for (std::int64_t i = 0; matmul.has_outer() && i < matmul.c.elements(); ++i) {
+        const double x = test::element(matmul.inner.data, matmul.inner.dtype, offset(matmul.inner, i));
+        test::set_element(matmul.outer.data, matmul.outer.dtype, offset(matmul.outer, i),
+                          test::activated(matmul.activation, x));
+    }
+}
+
 TEST(Gemm, DescribesTheProductForAnyStridesAndBatches) {
     std::mt19937_64 random(1);
     struct {
         int plans, swapped, transposed[4], batches, loops, biases, activations, remains, none;
+        int inner, biased_inner, derivatives, inner_batches, sums[2], parts;
     } met{};
-    for (int i = 0; i < 6000; ++i) {
+    for (int i = 0; i < 12000; ++i) {
         const Dtype operand = test::kFloating[random() % 4];
         const Dtype result = is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand;
-        RandomMatmul product(random, operand, result);
+        RandomMatmul product(random, operand, result, i % 2 == 1);
         SCOPED_TRACE("seed 1, product " + std::to_string(i) + ": " + product.text());
         const Matmul& matmul = product.matmul();
+        if (matmul.has_inner() || matmul.has_sums()) {
+            const auto fused = plan_fused(reduce(matmul), matmul);
+            ++(fused ? met.plans : met.parts);
+            if (!fused) continue;
+            const std::vector<double> expected = product.expected();
+            ASSERT_NO_FATAL_FAILURE(execute_fused(*fused, matmul));
+            ASSERT_EQ(product.result(), expected);
+            ASSERT_TRUE(product.gaps_untouched());
+            met.inner += fused->inner;
+            met.biased_inner += fused->inner && fused->bias;
+            met.derivatives += fused->derivative;
+            met.inner_batches += fused->has_inner() && fused->batches > 1;
+            if (fused->sums) ++met.sums[fused->swapped];
+            continue;
+        }
+        ASSERT_FALSE(plan_fused(reduce(matmul), matmul));
         const auto gemm = plan_gemm(reduce(matmul), matmul);
         if (!gemm) {
             ++met.none;
@@ -108,6 +158,12 @@ TEST(Gemm, DescribesTheProductForAnyStridesAndBatches) {
     EXPECT_GT(met.biases, 100);
     EXPECT_GT(met.activations, 100);
     EXPECT_GT(met.remains, 200);
+    EXPECT_GT(met.inner, 20);
+    EXPECT_GT(met.biased_inner, 5);
+    EXPECT_GT(met.derivatives, 20);
+    EXPECT_GT(met.inner_batches, 5);
+    for (const int count : met.sums) EXPECT_GT(count, 10);
+    EXPECT_GT(met.parts, 200);
 }
 
 Matmul product(Dtype dtype, const View& a, const View& b, const Shape& c) {
@@ -194,6 +250,69 @@ TEST(Gemm, LeavesToAKernelWhatEpiloguesLack) {
         EXPECT_TRUE(remaining(Dtype::f64, Dtype::f64, Dtype::f64, activation, 1));
     }
     EXPECT_TRUE(remaining(Dtype::f32, Dtype::f32, Dtype::f32, Activation::gelu_erf, 1));
+}
+
+/// Two layers of a transformer's MLP, 512 rows of 768, hidden 3072.
+struct Layers {
+    explicit Layers(Dtype operand, Dtype result) {
+        const View hidden = matrix(operand, 512, 3072), out = matrix(operand, 512, 768);
+        forward = product(result, matrix(operand, 512, 768), transposed(matrix(operand, 3072, 768)), {512, 3072});
+        forward.bias = contiguous_view(nullptr, result, {3072});
+        forward.activation = Activation::gelu_tanh;
+        forward.inner = forward.c;
+        backward = product(result, out, matrix(operand, 768, 3072), {512, 3072});
+        backward.activation = Activation::gelu_tanh;
+        backward.inner = backward.outer = backward.c;
+        backward.derivative = true;
+        weight = product(result, transposed(out), hidden, {768, 3072});
+        weight.sums = contiguous_view(nullptr, result, {768});
+    }
+    Matmul forward, backward, weight;
+};
+
+std::optional<Gemm> fused(const Matmul& matmul) { return plan_fused(reduce(matmul), matmul); }
+
+TEST(Gemm, OneCallDoesAllThatTrainingAsksForBehindHalves) {
+    for (const Dtype dtype : {Dtype::f16, Dtype::bf16}) {
+        const Layers layers(dtype, dtype);
+        auto gemm = fused(layers.forward);
+        ASSERT_TRUE(gemm);
+        EXPECT_TRUE(gemm->inner && gemm->bias && gemm->activation == Activation::gelu_tanh && !gemm->derivative);
+        gemm = fused(layers.backward);
+        ASSERT_TRUE(gemm);
+        EXPECT_TRUE(gemm->derivative && !gemm->inner && !gemm->bias && !gemm->sums);
+        for (const Dtype result : {dtype, Dtype::f32}) {
+            gemm = fused(Layers(dtype, result).weight);
+            ASSERT_TRUE(gemm);
+            EXPECT_TRUE(gemm->sums && gemm->swapped && !gemm->has_inner());
+        }
+    }
+}
+
+TEST(Gemm, LeavesToKernelsWhatCublasltIsNotTrustedWith) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        const Layers exact(dtype, dtype);
+        EXPECT_FALSE(fused(exact.forward) || fused(exact.backward) || fused(exact.weight));
+    }
+    const Layers mixed(Dtype::bf16, Dtype::f32);
+    EXPECT_FALSE(fused(mixed.forward) || fused(mixed.backward));
+    const auto refused = [](Matmul Layers::*matmul, auto&& change) {
+        Layers layers(Dtype::f16, Dtype::f16);
+        change(layers.*matmul);
+        EXPECT_FALSE(fused(layers.*matmul));
+    };
+    for (const auto matmul : {&Layers::forward, &Layers::backward}) {
+        refused(matmul, [](Matmul& m) { m.activation = Activation::relu; });  // a mask of bits
+        refused(matmul, [](Matmul& m) { m.activation = Activation::gelu_erf; });
+        refused(matmul, [](Matmul& m) { m.inner.strides = {4096, 1}; });
+        refused(matmul, [](Matmul& m) { m.c.shape[1] = m.inner.shape[1] = 3068; });  // leading dimension
+        refused(matmul, [](Matmul& m) { m.sums = contiguous_view(nullptr, Dtype::f16, {512}); });
+    }
+    refused(&Layers::forward, [](Matmul& m) { m.bias.strides[0] = 2; });
+    refused(&Layers::weight, [](Matmul& m) { m.sums.strides[0] = 2; });
+    refused(&Layers::weight, [](Matmul& m) { m.sums.dtype = Dtype::f32; });
+    refused(&Layers::weight, [](Matmul& m) { m.alpha = 2; });
+    refused(&Layers::weight, [](Matmul& m) { m.activation = Activation::relu; });
 }
 
 }  // namespace

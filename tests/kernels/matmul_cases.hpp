@@ -46,6 +46,23 @@ inline double activated(kernels::Activation activation, double x) {
     return x;
 }
 
+/// The activation's derivative.
+inline double slope(kernels::Activation activation, double x) {
+    switch (activation) {
+        case kernels::Activation::relu:
+            return x > 0 ? 1 : 0;
+        case kernels::Activation::gelu_tanh: {
+            const double scale = std::sqrt(2 / M_PI), t = std::tanh(scale * (x + 0.044715 * x * x * x));
+            return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
+        }
+        case kernels::Activation::gelu_erf:
+            return 0.5 * (1 + std::erf(x / std::sqrt(2))) + x * std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+        case kernels::Activation::none:
+            break;
+    }
+    return 1;
+}
+
 /// What a library's result may lose besides.
 struct Leeway {
     bool rounded_twice = false;  ///< the sum, too, was rounded to c's dtype, before bias or activation

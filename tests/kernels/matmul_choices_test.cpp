@@ -97,8 +97,8 @@ TEST(MatmulChoiceKey, TellsApartWhatAlgorithmsDependOn) {
     const MatmulChoiceKey first = choice_key(gemm, {}, false);
     EXPECT_EQ(choice_key(gemm, {}, false), first);
     EXPECT_NE(choice_key(gemm, {}, true), first);
-    for (const GemmAlignment& alignment :
-         {GemmAlignment{.a = 16}, GemmAlignment{.b = 16}, GemmAlignment{.d = 16}, GemmAlignment{.bias = 16}}) {
+    for (const GemmAlignment& alignment : {GemmAlignment{.a = 16}, GemmAlignment{.b = 16}, GemmAlignment{.d = 16},
+                                           GemmAlignment{.bias = 16}, GemmAlignment{.inner = 16}}) {
         EXPECT_NE(choice_key(gemm, alignment, false), first);
     }
     for (const auto change :
@@ -108,11 +108,15 @@ TEST(MatmulChoiceKey, TellsApartWhatAlgorithmsDependOn) {
           +[](Gemm& g) { g.batches = 2; }, +[](Gemm& g) { g.a_batch = 1; }, +[](Gemm& g) { g.b_batch = 1; },
           +[](Gemm& g) { g.d_batch = 1; }, +[](Gemm& g) { g.operand = Dtype::f16; },
           +[](Gemm& g) { g.result = Dtype::f16; }, +[](Gemm& g) { g.bias = true; },
-          +[](Gemm& g) { g.activation = Activation::relu; }}) {
+          +[](Gemm& g) { g.activation = Activation::relu; }, +[](Gemm& g) { g.inner = true; },
+          +[](Gemm& g) { g.derivative = true; }, +[](Gemm& g) { g.sums = true; }}) {
         Gemm changed = gemm;
         change(changed);
         EXPECT_NE(choice_key(changed, {}, false), first);
     }
+    Gemm sums = gemm, swapped = gemm;  // of A, of B
+    sums.sums = swapped.sums = swapped.swapped = true;
+    EXPECT_NE(choice_key(sums, {}, false), choice_key(swapped, {}, false));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
-// Random products for tests: every order of axes, padding, batches that fold, repeat or stand apart, strides of 0.
-// Elements are small integers, so that results are exact in every dtype and can be compared bit for bit.
+// Random products for tests: every order of axes, padding, batches that fold, repeat or stand apart, strides of 0, and
+// what training needs beside them. Elements are small integers, so that results are exact in every dtype and can be
+// compared bit for bit.
 //
 //     RandomMatmul random_matmul(random, Dtype::f16, Dtype::f32);
 //     const std::vector<double> expected = random_matmul.expected();
@@ -21,7 +22,9 @@ namespace headroom::test {
 
 class RandomMatmul {
   public:
-    RandomMatmul(std::mt19937_64& random, Dtype operand, Dtype result) : random_(random) {
+    /// `trains`: with inner or sums, and of sizes that cuBLASLt takes more often than not.
+    RandomMatmul(std::mt19937_64& random, Dtype operand, Dtype result, bool trains = false)
+        : random_(random), trains_(trains) {
         const std::int64_t m = size(), n = size(), k = chance(0.05) ? 0 : size();
         Shape batch, a_shape, b_shape;
         for (std::int64_t axes = below(4); axes > 0; --axes) batch.push_back(1 + below(3));
@@ -45,55 +48,67 @@ class RandomMatmul {
         if (chance(0.5)) matmul_.activation = activations[below(4)];
         matmul_.alpha = chance(0.5) ? 1.0 : 0.5;
         matmul_.beta = chance(0.5) ? 0.0f : chance(0.5) ? 1.0f : 0.5f;
-        before_ = c_;
+        if (trains) train(result, c_shape);
+        outputs_ = {{matmul_.c, &c_, c_}};
+        if (matmul_.has_inner() && !matmul_.derivative) outputs_.push_back({matmul_.inner, &inner_, inner_});
+        if (matmul_.has_outer()) outputs_.push_back({matmul_.outer, &outer_, outer_});
+        if (matmul_.has_sums()) outputs_.push_back({matmul_.sums, &sums_, sums_});
     }
+    RandomMatmul(const RandomMatmul&) = delete;
+    RandomMatmul& operator=(const RandomMatmul&) = delete;
 
     const kernels::Matmul& matmul() const { return matmul_; }
 
-    /// The elements of c in the order of its shape.
+    /// The elements of c in the order of its shape, then those of what else was written: inner, outer, sums.
     std::vector<double> result() const {
         std::vector<double> values;
-        for (std::int64_t i = 0; i < matmul_.c.elements(); ++i)
-            values.push_back(element(matmul_.c.data, matmul_.c.dtype, offset(matmul_.c, i)));
+        for (const Output& output : outputs_) {
+            for (std::int64_t i = 0; i < output.view.elements(); ++i)
+                values.push_back(element(output.view.data, output.view.dtype, offset(output.view, i)));
+        }
         return values;
     }
-    /// What they must become.
+    /// What they must become; to be called before they do.
     std::vector<double> expected() const {
-        const View &a = matmul_.a, &b = matmul_.b, &c = matmul_.c;
-        const std::int64_t m = c.size(c.rank() - 2), n = c.size(c.rank() - 1), k = a.size(a.rank() - 1);
         std::vector<double> values;
+        const View& c = matmul_.c;
+        const bool forward = matmul_.has_inner() && !matmul_.derivative;
         for (std::int64_t at = 0; at < c.elements(); ++at) {
-            const std::int64_t batch = at / (m * n), i = at / n % m, j = at % n;
-            const std::int64_t a0 = matrix_start(a, c.shape, batch), b0 = matrix_start(b, c.shape, batch);
-            double sum = 0;
-            for (std::int64_t p = 0; p < k; ++p)
-                sum += element(a.data, a.dtype, offset(a, a0 + i * k + p)) *
-                       element(b.data, b.dtype, offset(b, b0 + p * n + j));
-            sum *= matmul_.alpha;
-            if (matmul_.beta != 0) sum += matmul_.beta * element(before_.data(), c.dtype, offset(c, at));
-            if (matmul_.has_bias()) sum += element(matmul_.bias.data, matmul_.bias.dtype, j * matmul_.bias.stride(0));
-            double rounded;
-            set_element(buffer_, c.dtype, 0, activated(matmul_.activation, sum));
-            rounded = element(buffer_, c.dtype, 0);
-            values.push_back(rounded);
+            const double sum = sum_of(at);
+            values.push_back(rounded(matmul_.derivative ? sum * slope(matmul_.activation, inner_of(at))
+                                                        : activated(matmul_.activation, sum)));
+        }
+        for (std::int64_t at = 0; forward && at < c.elements(); ++at) values.push_back(rounded(sum_of(at)));
+        for (std::int64_t at = 0; matmul_.has_outer() && at < c.elements(); ++at)
+            values.push_back(rounded(activated(matmul_.activation, inner_of(at))));
+        for (std::int64_t i = 0; matmul_.has_sums() && i < matmul_.sums.size(0); ++i) {
+            const View &a = matmul_.a, &sums = matmul_.sums;
+            double sum = matmul_.sums_beta * element(sums.data, sums.dtype, offset(sums, i));
+            for (std::int64_t p = 0; p < a.size(1); ++p) sum += element(a.data, a.dtype, offset(a, i * a.size(1) + p));
+            values.push_back(sum);
         }
         return values;
     }
-    /// True if c's memory between the elements is as it was.
+    /// True if the memory between the elements of what was written is as it was.
     bool gaps_untouched() const {
-        std::vector<std::byte> now = c_;
-        const std::size_t bytes = size_of(matmul_.c.dtype);
-        for (std::int64_t i = 0; i < matmul_.c.elements(); ++i) {
-            const auto first = static_cast<std::size_t>(offset(matmul_.c, i)) * bytes;
-            std::copy_n(before_.begin() + static_cast<std::ptrdiff_t>(first), bytes,
-                        now.begin() + static_cast<std::ptrdiff_t>(first));
+        for (const Output& output : outputs_) {
+            std::vector<std::byte> now = *output.memory;
+            const std::size_t bytes = size_of(output.view.dtype);
+            for (std::int64_t i = 0; i < output.view.elements(); ++i) {
+                const auto first =
+                    static_cast<std::ptrdiff_t>(offset(output.view, i)) * static_cast<std::ptrdiff_t>(bytes);
+                std::copy_n(output.before.begin() + first, bytes, now.begin() + first);
+            }
+            if (now != output.before) return false;
         }
-        return now == before_;
+        return true;
     }
     std::string text() const {
         return describe(matmul_.a) + " x " + describe(matmul_.b) + " -> " + describe(matmul_.c) + " bias " +
                describe(matmul_.bias) + " activation " + std::to_string(static_cast<int>(matmul_.activation)) +
-               " alpha " + std::to_string(matmul_.alpha) + " beta " + std::to_string(matmul_.beta);
+               " alpha " + std::to_string(matmul_.alpha) + " beta " + std::to_string(matmul_.beta) +
+               (matmul_.derivative ? " derivative" : "") + " inner " + describe(matmul_.inner) + " sums " +
+               describe(matmul_.sums) + " beta " + std::to_string(matmul_.sums_beta);
     }
 
   private:
@@ -101,7 +116,55 @@ class RandomMatmul {
     std::int64_t below(std::int64_t bound) {
         return std::uniform_int_distribution<std::int64_t>(0, bound - 1)(random_);
     }
-    std::int64_t size() { return chance(0.15) ? 1 : 2 + below(6); }
+    std::int64_t size() { return chance(0.15) ? 1 : chance(trains_ ? 0.7 : 0.2) ? 8 : 2 + below(6); }
+
+    /// Asks for what training needs.
+    void train(Dtype result, const Shape& c_shape) {
+        if (c_shape.rank() == 2 && matmul_.a.rank() == 2 && chance(0.5)) {
+            if (chance(0.5)) matmul_.activation = kernels::Activation::none, matmul_.bias = {};
+            matmul_.sums = view(chance(0.7) ? result : matmul_.a.dtype, {c_shape[0]}, sums_, false);
+            matmul_.sums_beta = chance(0.6) ? 0.0f : chance(0.5) ? 1.0f : 0.5f;
+            if (chance(0.7)) matmul_.alpha = 1;
+            return;
+        }
+        matmul_.beta = 0;
+        if (chance(0.7)) matmul_.activation = kernels::Activation::gelu_tanh;
+        matmul_.inner = view(result, c_shape, inner_, false);
+        if (chance(0.7)) {  // as c lies
+            inner_.resize(c_.size());
+            std::copy(c_.begin(), c_.end(), inner_.begin());
+            matmul_.inner.strides = matmul_.c.strides;
+            matmul_.inner.data = inner_.data();
+        }
+        matmul_.derivative = chance(0.5);
+        if (!matmul_.derivative) return;
+        matmul_.bias = {};
+        if (chance(0.5)) matmul_.outer = view(result, c_shape, outer_, false);
+    }
+
+    /// alpha a x b + beta c + bias for element `at` of c.
+    double sum_of(std::int64_t at) const {
+        const View &a = matmul_.a, &b = matmul_.b, &c = matmul_.c;
+        const std::int64_t m = c.size(c.rank() - 2), n = c.size(c.rank() - 1), k = a.size(a.rank() - 1);
+        const std::int64_t batch = at / (m * n), i = at / n % m, j = at % n;
+        const std::int64_t a0 = matrix_start(a, c.shape, batch), b0 = matrix_start(b, c.shape, batch);
+        double sum = 0;
+        for (std::int64_t p = 0; p < k; ++p)
+            sum += element(a.data, a.dtype, offset(a, a0 + i * k + p)) *
+                   element(b.data, b.dtype, offset(b, b0 + p * n + j));
+        sum *= matmul_.alpha;
+        if (matmul_.beta != 0) sum += matmul_.beta * element(outputs_[0].before.data(), c.dtype, offset(c, at));
+        if (matmul_.has_bias()) sum += element(matmul_.bias.data, matmul_.bias.dtype, j * matmul_.bias.stride(0));
+        return sum;
+    }
+    double inner_of(std::int64_t at) const {
+        return element(matmul_.inner.data, matmul_.inner.dtype, offset(matmul_.inner, at));
+    }
+    double rounded(double value) const {
+        double buffer[1];
+        set_element(buffer, matmul_.c.dtype, 0, value);
+        return element(buffer, matmul_.c.dtype, 0);
+    }
 
     View view(Dtype dtype, const Shape& shape, std::vector<std::byte>& memory, bool repeats) {
         std::vector<int> order(static_cast<std::size_t>(shape.rank()));  // from the outermost in memory
@@ -109,11 +172,11 @@ class RandomMatmul {
         if (chance(0.3)) std::shuffle(order.begin(), order.end(), random_);
         if (order.size() > 1 && chance(0.5)) std::swap(order[order.size() - 1], order[order.size() - 2]);
         View view{nullptr, dtype, shape, contiguous_strides(shape)};
-        std::int64_t room = chance(0.1) ? 2 : 1;
+        std::int64_t room = chance(trains_ ? 0.02 : 0.1) ? 2 : 1;
         for (std::size_t i = order.size(); i-- > 0;) {
             view.strides[order[i]] = room;
             room *= std::max<std::int64_t>(1, shape[order[i]]);
-            if (chance(0.2)) room += 1 + below(3);
+            if (chance(trains_ ? 0.05 : 0.2)) room += 1 + below(3);
         }
         if (repeats && chance(0.1)) view.strides[static_cast<int>(below(shape.rank()))] = 0;
         memory.resize(static_cast<std::size_t>(room) * size_of(dtype));
@@ -131,10 +194,17 @@ class RandomMatmul {
         return result;
     }
 
+    struct Output {
+        View view;
+        const std::vector<std::byte>* memory;
+        std::vector<std::byte> before;
+    };
+
     std::mt19937_64& random_;
-    std::vector<std::byte> a_, b_, c_, bias_, before_;
+    bool trains_;
+    std::vector<std::byte> a_, b_, c_, bias_, inner_, outer_, sums_;
     kernels::Matmul matmul_;
-    mutable double buffer_[1] = {};
+    std::vector<Output> outputs_;
 };
 
 }  // namespace headroom::test

@@ -7,7 +7,9 @@
 struct FakeProduct {
     std::int32_t compute = 0, scale = 0, transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N, bias_type = -1;
     std::uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    const void* bias = nullptr;
+    void* bias = nullptr;
+    void* aux = nullptr;
+    std::int64_t aux_ld = 0, aux_batch = 0;
 };
 struct FakeLayout {
     std::uint32_t type = 0;

@@ -74,6 +74,12 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
             return set(product.bias, value, bytes);
         case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
             return set(product.bias_type, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+            return set(product.aux, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+            return set(product.aux_ld, value, bytes);
+        case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_BATCH_STRIDE:
+            return set(product.aux_batch, value, bytes);
         default:
             return wrong("an attribute of a product that this library does not know");
     }

@@ -40,20 +40,41 @@ bool takes_types(const Described& x) {
     return (a == CUDA_R_16F || a == CUDA_R_16BF) && (d == a || d == CUDA_R_32F);
 }
 
-/// A bias has D's type.
+constexpr std::uint32_t kAuxiliary = 128;  // the bit of epilogues that write or read a matrix
+
+bool is_sum(std::uint32_t epilogue) {
+    return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+bool has_vector(std::uint32_t epilogue) { return is_sum(epilogue) || (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0; }
+
+/// A bias, or its gradient, has D's type, as a matrix beside D has: its leading dimension and batch stride are
+/// multiples of 8.
 bool takes_epilogue(const Described& x) {
-    switch (x.product.epilogue) {
+    const FakeProduct& p = x.product;
+    switch (p.epilogue) {
         case CUBLASLT_EPILOGUE_DEFAULT:
         case CUBLASLT_EPILOGUE_RELU:
         case CUBLASLT_EPILOGUE_GELU:
-            return true;
         case CUBLASLT_EPILOGUE_BIAS:
         case CUBLASLT_EPILOGUE_RELU_BIAS:
         case CUBLASLT_EPILOGUE_GELU_BIAS:
-            return x.product.bias != nullptr && x.product.bias_type == static_cast<std::int32_t>(x.d.type);
+        case CUBLASLT_EPILOGUE_GELU_AUX:
+        case CUBLASLT_EPILOGUE_GELU_AUX_BIAS:
+        case CUBLASLT_EPILOGUE_DGELU:
+            break;
+        case CUBLASLT_EPILOGUE_BGRADA:
+        case CUBLASLT_EPILOGUE_BGRADB:
+            if (x.d.batches != 1) return false;
+            break;
         default:
             return false;
     }
+    if (has_vector(p.epilogue) && (p.bias == nullptr || p.bias_type != static_cast<std::int32_t>(x.d.type)))
+        return false;
+    if ((p.epilogue & kAuxiliary) == 0) return true;
+    const auto rows = static_cast<std::int64_t>(x.d.rows), columns = static_cast<std::int64_t>(x.d.columns);
+    return p.aux != nullptr && p.aux_ld >= rows && p.aux_ld % 8 == 0 && p.aux_batch % 8 == 0 &&
+           (x.d.batches == 1 || p.aux_batch >= p.aux_ld * (columns - 1) + rows);
 }
 
 bool takes_layouts(const Described& x) {
@@ -79,6 +100,7 @@ std::uint64_t fingerprint(const Described& x) {
     const FakeProduct& p = x.product;
     for (const auto value : {p.compute, p.scale, p.transpose_a, p.transpose_b, static_cast<std::int32_t>(p.epilogue)})
         hash = mixed(hash, static_cast<std::uint64_t>(value));
+    for (const auto value : {p.aux_ld, p.aux_batch}) hash = mixed(hash, static_cast<std::uint64_t>(value));
     for (const FakeLayout* layout : {&x.a, &x.b, &x.c, &x.d}) {
         for (const auto value : {static_cast<std::uint64_t>(layout->type), layout->rows, layout->columns,
                                  static_cast<std::uint64_t>(layout->ld), static_cast<std::uint64_t>(layout->batches),
@@ -94,7 +116,8 @@ std::uint64_t alignment(const void* pointer) {
 
 bool aligned(const void* pointer, std::uint64_t bytes) { return std::bit_cast<std::uintptr_t>(pointer) % bytes == 0; }
 
-/// Words of an algorithm: magic, number, alignments of a, b, d and the bias, fingerprint.
+/// Words of an algorithm: magic, number, alignments of a, b, d and the bias, fingerprint, alignment of what is beside
+/// D.
 cublasStatus_t check(const Described& x, const cublasLtMatmulAlgo_t& algorithm) {
     if (!takes_types(x)) return wrong("types", CUBLAS_STATUS_NOT_SUPPORTED);
     if (!takes_layouts(x)) return wrong("layouts");
@@ -115,6 +138,12 @@ double scalar(const FakeProduct& product, const void* value) {
     return product.scale == CUDA_R_64F ? *static_cast<const double*>(value) : *static_cast<const float*>(value);
 }
 
+Curve curve(std::uint32_t epilogue) {
+    if (epilogue == CUBLASLT_EPILOGUE_DGELU) return Curve::gelu_slope;
+    if ((epilogue & CUBLASLT_EPILOGUE_RELU) != 0) return Curve::relu;
+    return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0 ? Curve::gelu : Curve::none;
+}
+
 ColumnMajor column_major(const Described& x) {
     const bool ta = x.product.transpose_a == CUBLAS_OP_T, tb = x.product.transpose_b == CUBLAS_OP_T;
     const std::uint32_t epilogue = x.product.epilogue;
@@ -132,16 +161,19 @@ ColumnMajor column_major(const Described& x) {
             .d_batch = x.d.batch,
             .operand = dtype(x.a.type),
             .result = dtype(x.d.type),
-            .curve = (epilogue & CUBLASLT_EPILOGUE_RELU) != 0   ? Curve::relu
-                     : (epilogue & CUBLASLT_EPILOGUE_GELU) != 0 ? Curve::gelu
-                                                                : Curve::none,
+            .curve = curve(epilogue),
             .alpha = 1,
             .beta = 0,
             .a = nullptr,
             .b = nullptr,
             .c = nullptr,
             .bias = (epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 ? x.product.bias : nullptr,
-            .d = nullptr};
+            .d = nullptr,
+            .inner = (epilogue & kAuxiliary) != 0 ? x.product.aux : nullptr,
+            .inner_ld = x.product.aux_ld,
+            .inner_batch = x.product.aux_batch,
+            .a_sums = epilogue == CUBLASLT_EPILOGUE_BGRADA ? x.product.bias : nullptr,
+            .b_sums = epilogue == CUBLASLT_EPILOGUE_BGRADB ? x.product.bias : nullptr};
 }
 
 }  // namespace
@@ -162,7 +194,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     for (int i = 0; i < std::min(requested, kAlgorithms); ++i) {
         cublasLtMatmulHeuristicResult_t& result = results[i];
         const auto number = static_cast<std::uint64_t>(i);
-        result = {.algo = {{kMagic, number, p.a, p.b, p.d, alignment(x.product.bias), fingerprint(x), 0}},
+        result = {.algo = {{kMagic, number, p.a, p.b, p.d, alignment(x.product.bias), fingerprint(x),
+                            alignment(x.product.aux)}},
                   .workspaceSize = p.workspace < kWorkspaceUsed ? 0 : kWorkspaceUsed,
                   .state = CUBLAS_STATUS_SUCCESS,
                   .wavesCount = 1,
@@ -193,7 +226,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, co
     const auto& words = algorithm->data;
     if (static_cast<int>(words[1]) == state.failing_algorithm) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!aligned(a, words[2]) || !aligned(b, words[3]) || !aligned(c, words[4]) || !aligned(d, words[4]) ||
-        !aligned(x.product.bias, words[5]))
+        !aligned(x.product.bias, words[5]) || !aligned(x.product.aux, words[7]))
         return wrong("pointers that are less aligned than was said");
     if (workspace == nullptr || !aligned(workspace, 256) || workspace_bytes < kWorkspaceUsed)
         return wrong("the workspace");
