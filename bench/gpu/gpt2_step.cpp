@@ -13,6 +13,7 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/data/feed.hpp>
+#include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -128,11 +129,11 @@ void run(const Flags& flags) {
         "\"recompute\": \"{}\", \"parameters\": {}, \"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
         "\"peak_allocated\": {}, "
-        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
+        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"attention\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, training.parameters(),
         tokens / seconds, 1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
         context.memory().statistics().synchronizations - allocator_waits, measured.allocated, measured.reserved,
-        predicted.allocated, predicted.reserved);
+        predicted.allocated, predicted.reserved, kernels::attention_library(std::get<CudaStream>(context.stream())));
 }
 
 }  // namespace

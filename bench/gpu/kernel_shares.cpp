@@ -99,11 +99,12 @@ class Bench {
         return amount / milliseconds;
     }
 
-    void print(double copy_rate, double product_rate) const {
+    void print(double copy_rate, double product_rate) {
         const CudaProperties& gpu = device_->properties();
         fmt::print(
-            "{{\"gpu\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, \"product_teraflops\": {:.1f}, \"kernels\": [",
-            gpu.name, copy_rate / 1e6, product_rate / 1e9);
+            "{{\"gpu\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, \"product_teraflops\": {:.1f}, \"attention\": "
+            "\"{}\", \"kernels\": [",
+            gpu.name, copy_rate / 1e6, product_rate / 1e9, kernels::attention_library(stream_));
         const char* separator = "\n";
         for (const Row& row : rows_) {
             fmt::print(
@@ -267,10 +268,17 @@ void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
     const double product = 0.5 * 2.0 * batch * heads * time * time * width;
     std::byte* scratch = bench.bytes(std::max(kernels::attention_scratch(bench.any(), forward),
                                               kernels::attention_gradient_scratch(bench.any(), backward)));
-    bench.measure("attention" + suffix, 4 * size(q), 2 * product,
-                  [&] { kernels::attention(bench.stream(), forward, scratch); });
-    bench.measure("attention_gradient" + suffix, 8 * size(q), 5 * product,
-                  [&] { kernels::attention_gradient(bench.stream(), backward, scratch); });
+    bool& own = bench.stream().state->get<kernels::CudaAttentionSettings>().own_kernels;
+    for (const bool without_library : {false, true}) {
+        if (without_library && !is_half(dtype)) break;  // it was not asked
+        own = without_library;
+        const std::string who = without_library ? ", own kernels" : "";
+        bench.measure("attention" + suffix + who, 4 * size(q), 2 * product,
+                      [&] { kernels::attention(bench.stream(), forward, scratch); });
+        bench.measure("attention_gradient" + suffix + who, 8 * size(q), 5 * product,
+                      [&] { kernels::attention_gradient(bench.stream(), backward, scratch); });
+    }
+    own = false;
     bench.forget();
 }
 

@@ -78,12 +78,14 @@ void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, s
 
 /// How attention is computed on a GPU; set before the first one: `stream.state->get<CudaAttentionSettings>() = {...}`.
 struct CudaAttentionSettings {
-    /// Never cuDNN. Without cuDNN, or where it refuses, the project's kernels compute with no more memory and without a
-    /// word; `attention_library` tells.
+    /// Never cuDNN, which makes a plan for each new shape, in about a second, and loads its kernels into memory that is
+    /// not counted; after 64 plans, new shapes are for own kernels. Without cuDNN, or where it refuses, own kernels
+    /// compute, with as much scratch and without a word; `attention_library` tells.
     bool own_kernels = false;
 };
 
-/// For reports: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or why it is own kernels.
+/// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
+/// why it is own kernels.
 std::string attention_library(CudaStream& stream);
 
 }  // namespace headroom::kernels

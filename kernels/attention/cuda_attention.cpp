@@ -50,6 +50,14 @@ bool takes(CudaStream& stream, const Sdpa& whole) {
     return all;
 }
 
+/// In other libraries' words there may be lines and quotes.
+std::string on_one_line(std::string text) {
+    for (char& c : text) {
+        if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = ' ';
+    }
+    return text;
+}
+
 bool wanted(CudaStream& stream) { return !stream.state->get<CudaAttentionSettings>().own_kernels; }
 
 }  // namespace
@@ -89,9 +97,9 @@ std::string attention_library(CudaStream& stream) {
     stream.device->make_current();
     Cudnn* const cudnn = cudnn_of(stream);
     const CudnnState& state = stream.state->get<CudnnState>();
-    if (!cudnn) return fmt::format("own kernels: {}", state.absence);
+    if (!cudnn) return on_one_line(fmt::format("own kernels: {}", state.absence));
     if (state.refusal.empty()) return cudnn->version();
-    return fmt::format("{}; own kernels at least once: {}", cudnn->version(), state.refusal);
+    return on_one_line(fmt::format("{}; own kernels at least once: {}", cudnn->version(), state.refusal));
 }
 
 }  // namespace headroom::kernels
