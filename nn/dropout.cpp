@@ -13,4 +13,8 @@ Dropout::Dropout(const At& at, double p_) : Module(at), p(p_) {
 
 Tensor Dropout::forward(Tensor x) const { return dropout(std::move(x), p, training()); }
 
+Tensor Dropout::forward(Tensor branch, Tensor x) const {
+    return dropout_add(std::move(branch), std::move(x), p, training());
+}
+
 }  // namespace headroom

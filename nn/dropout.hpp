@@ -4,6 +4,7 @@
 //
 //     Dropout drop(root / "drop", 0.1);
 //     x = drop(std::move(x));
+//     x = drop(std::move(branch), std::move(x));    // x + drop(branch), in one pass
 #include <headroom/nn/module.hpp>
 
 namespace headroom {
@@ -13,6 +14,8 @@ class Dropout : public Module<Dropout> {
     /// Errors: Error unless p is in [0, 1).
     Dropout(const At& at, double p);
     Tensor forward(Tensor x) const;
+    /// A residual connection, x + forward(branch) (see `dropout_add`).
+    Tensor forward(Tensor branch, Tensor x) const;
 
     double p;
 };

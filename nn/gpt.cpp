@@ -50,10 +50,10 @@ Block::Block(const At& at, const GptOptions& options)
       drop2(at / "drop2", options.dropout) {}
 
 Tensor Block::forward(Tensor x, KeyValue* cache) const {
-    Tensor branch = drop1(attention(norm1(x), cache));
-    x = add(std::move(branch), std::move(x));
-    branch = drop2(mlp(norm2(x)));
-    return add(std::move(branch), std::move(x));
+    Tensor branch = attention(norm1(x), cache);
+    x = drop1(std::move(branch), std::move(x));
+    branch = mlp(norm2(x));
+    return drop2(std::move(branch), std::move(x));
 }
 
 Gpt::Gpt(const At& at, const GptOptions& options_)

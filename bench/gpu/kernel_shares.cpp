@@ -152,6 +152,8 @@ void pointwise(Bench& bench, Dtype dtype, const std::string& suffix) {
     bench.measure("add_row" + suffix, 2 * size(x), 0, [&] { kernels::map(stream, kernels::Add{}, x, row, z); });
     bench.measure("dropout" + suffix, 2 * size(x), 0,
                   [&] { kernels::dropout(stream, kernels::op_key(1, 2), 0.1f, x, y); });
+    bench.measure("dropout_add" + suffix, 3 * size(x), 0,
+                  [&] { kernels::dropout_add(stream, kernels::op_key(1, 2), 0.1f, x, y, z); });
     bench.measure("accumulate" + suffix, 3 * size(x), 0, [&] { kernels::accumulate(stream, x, y, 1.0f, 1.0f); });
     bench.forget();
 }

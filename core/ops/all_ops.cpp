@@ -61,7 +61,7 @@ std::vector<OpEntry> make_list() {
     // Reductions
     add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax>(all);
     // From nothing, and random
-    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::CausalMask, ops::Dropout>(all);
+    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::CausalMask, ops::Dropout, ops::DropoutAdd>(all);
     // Products
     add<ops::Matmul, ops::Linear, ops::Embedding>(all);
     // Normalisation and attention

@@ -4,6 +4,7 @@
 //
 //     Tensor y = dropout(x, 0.1);               // takes the next random counter
 //     Tensor same = dropout(x, 0.1, false);     // x
+//     x = dropout_add(f(x), x, 0.1);            // x + dropout(f(x)), in one pass
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -22,10 +23,31 @@ struct Dropout {
     static std::vector<Sample<Attrs>> samples();
 };
 
+/// A residual connection. One pass over memory where `dropout` and `add` take two; the residual's gradient is dy
+/// itself.
+struct DropoutAdd {
+    static constexpr OpInfo info{.name = "dropout_add", .in_place = true};
+    struct Attrs {
+        float p = 0.5f;
+        kernels::RandomKey key;
+        bool residual_first = false;  ///< of the inputs, so that the sum may take over its storage
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
 }  // namespace ops
 
 /// Zeroes each element with probability p and divides the others by 1 - p; x itself if not `training` or p is 0.
 /// Errors: Error unless p is in [0, 1]; DtypeError unless x is floating.
 Tensor dropout(Tensor x, double p, bool training = true);
+
+/// x + dropout(branch), both of one shape; add(branch, x) if not `training` or p is 0. Takes over the storage of either
+/// where nothing else needs it, the branch's first. Of f32 and f64 the sum has the bits of dropout and add, the same
+/// elements dropped; halves are rounded once instead of twice.
+/// Errors: Error unless p is in [0, 1]; ShapeError unless the shapes are equal; DtypeError unless both are floating.
+Tensor dropout_add(Tensor branch, Tensor x, double p, bool training = true);
 
 }  // namespace headroom

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/dropout.hpp>
@@ -61,6 +62,41 @@ TEST_F(Arrangement, DropoutKeepsTheExpectation) {
     EXPECT_EQ(context.random_counter(), counter) << "nothing was drawn";
     EXPECT_THROW(dropout(x, 1.5), Error);
     EXPECT_THROW(dropout(x, -0.5), Error);
+}
+
+TEST_F(Arrangement, DropoutAddHasTheBitsOfDropoutAndAdd) {
+    const Tensor branch = randn(context, {64, 33}), x = randn(context, {64, 33});
+    const std::uint64_t counter = context.random_counter();
+    const Doubles expected = values(add(dropout(branch, 0.25), x));
+    const std::uint64_t after = context.random_counter();
+    context.set_random_counter(counter);
+    EXPECT_EQ(values(dropout_add(branch, x, 0.25)), expected);
+    EXPECT_EQ(context.random_counter(), after);
+    EXPECT_EQ(values(dropout_add(branch, x, 0.25, false)), values(add(branch, x)));
+    EXPECT_EQ(values(dropout_add(branch, x, 0.0)), values(add(branch, x)));
+    EXPECT_EQ(context.random_counter(), after) << "nothing was drawn";
+    EXPECT_THROW(dropout_add(branch, x, -0.5), Error);
+    EXPECT_THROW(dropout_add(branch, Tensor(), 0.5), Error);
+    for (const bool training : {true, false}) {
+        EXPECT_THROW(dropout_add(branch, randn(context, {33}), 0.5, training), ShapeError);
+    }
+}
+
+TEST_F(Arrangement, DropoutAddTakesTheStorageOfEither) {
+    const Tensor kept = randn(context, {4, 8});
+    const NoGrad none(context);
+    for (const bool branch_moved : {true, false}) {
+        Tensor moved = randn(context, {4, 8});
+        const void* storage = moved.array().view().data;
+        const std::uint64_t counter = context.random_counter();
+        const Doubles expected =
+            branch_moved ? values(dropout_add(moved, kept, 0.5)) : values(dropout_add(kept, moved, 0.5));
+        context.set_random_counter(counter);
+        const Tensor y =
+            branch_moved ? dropout_add(std::move(moved), kept, 0.5) : dropout_add(kept, std::move(moved), 0.5);
+        EXPECT_EQ(y.array().view().data, storage);
+        EXPECT_EQ(values(y), expected);
+    }
 }
 
 TEST_F(Arrangement, StackAddsAnAxis) {
