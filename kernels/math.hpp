@@ -9,11 +9,20 @@
 //
 // Errors are in units in the last place over all floats, with or without fused multiply-add, found by the tests.
 // Everything is always inlined: a source compiled without contraction gets its own bits (see `random`).
+//
+// On a GPU, exp, log, log1p, tanh and erf are CUDA's, which go by its special function units, within 2 ulp by the CUDA
+// C++ programming guide; what is built on them differs in bits from the CPU's, and keeps to the same bounds but where a
+// comment says otherwise. `portable::log` has the same bits everywhere.
 #include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
+
+#if defined(__CUDACC__)
+#include <headroom/kernels/device/cuda_math.cuh>
+#endif
 
 namespace headroom::kernels::math {
 
@@ -107,8 +116,19 @@ struct Angle {
 
 }  // namespace detail
 
+/// a / b for b >= 1 or NaN; on a GPU a times the reciprocal, within 2 ulp, and 0 for b > 2^126.
+[[gnu::always_inline]] constexpr float quotient(float a, float b) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return a * device::approximate_reciprocal(b);
+#endif
+    return a / b;
+}
+
 /// e^x, within 2 ulp; subnormal results are exact to their spacing.
 [[gnu::always_inline]] constexpr float exp(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::expf(x);
+#endif
     const float low = x < -104.0f ? -104.0f : x;
     const detail::Reduced reduced = detail::reduce(low > 89.0f ? 89.0f : low);
     const std::int32_t half = reduced.n >> 1;  // 2^n itself may be no normal number
@@ -116,9 +136,12 @@ struct Angle {
            detail::power_of_two(reduced.n - half);
 }
 
-/// e^x within 2 ulp for x >= -87, and e^-87 below: cheaper than `exp`, for sums with numbers beside which that is
-/// nothing.
+/// e^x within 2 ulp for x >= -87, and at most e^-87 below: cheaper than `exp`, for sums with numbers beside which that
+/// is nothing.
 [[gnu::always_inline]] constexpr float exp_above(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::expf(x);
+#endif
     const float low = x < -87.0f ? -87.0f : x;
     const detail::Reduced reduced = detail::reduce(low > 89.0f ? 89.0f : low);
     return (detail::expm1_polynomial(reduced.r) + 1.0f) * detail::power_of_two(reduced.n - 1) * 2.0f;
@@ -132,7 +155,9 @@ struct Angle {
     return 2.0f * (scale * detail::expm1_polynomial(reduced.r) + (scale - 0.5f));
 }
 
-/// The natural logarithm, within 2 ulp.
+namespace portable {
+
+/// The natural logarithm, within 2 ulp, with the same bits on every device that is given the same contraction.
 [[gnu::always_inline]] constexpr float log(float x) {
     const bool subnormal = x < 0x1p-126f;
     constexpr std::uint32_t root = 0x3f3504f3;  // of 1/2: mantissas run from there to its double
@@ -152,8 +177,21 @@ struct Angle {
     return x > 0.0f ? finite : (x == 0.0f ? -kInfinity : kNan);
 }
 
+}  // namespace portable
+
+/// The natural logarithm, within 2 ulp.
+[[gnu::always_inline]] constexpr float log(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::logf(x);
+#endif
+    return portable::log(x);
+}
+
 /// log(1 + x), within 3 ulp, also near 0.
 [[gnu::always_inline]] constexpr float log1p(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::log1pf(x);
+#endif
     const float u = 1.0f + x;
     const float lost = x > 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
     const float value = log(u);
@@ -162,6 +200,9 @@ struct Angle {
 
 /// Within 3 ulp.
 [[gnu::always_inline]] constexpr float tanh(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::tanhf(x);
+#endif
     const float a = detail::magnitude(x);
     const detail::Reduced reduced = detail::reduce(2.0f * (a > 9.1f ? 9.1f : a));
     const float scale = detail::power_of_two(reduced.n);
@@ -169,8 +210,11 @@ struct Angle {
     return detail::with_sign(t / (t + 2.0f), x);
 }
 
-/// 1 / (1 + e^-x), within 3 ulp, also where it is nearly 0.
+/// 1 / (1 + e^-x), within 3 ulp, also where it is nearly 0; on a GPU 0 below 2^-126.
 [[gnu::always_inline]] constexpr float sigmoid(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return quotient(1.0f, 1.0f + exp(-x));
+#endif
     const float e = exp(-detail::magnitude(x));
     return (x >= 0.0f ? 1.0f : e) / (1.0f + e) + (x != x ? x : 0.0f);
 }
@@ -183,6 +227,9 @@ struct Angle {
 
 /// The error function, within 2 ulp.
 [[gnu::always_inline]] constexpr float erf(float x) {
+#if defined(__CUDA_ARCH__)
+    if (!std::is_constant_evaluated()) return ::erff(x);
+#endif
     const float a = detail::magnitude(x);
     const float z = a * a;
     float inner = 0x1.54c532p-14f;
@@ -230,6 +277,10 @@ struct SinCos {
 }
 
 // For double, by the standard library. Templates, because a constexpr function must otherwise be able to be constant.
+template <std::same_as<double> T>
+constexpr T quotient(T a, T b) {
+    return a / b;
+}
 template <std::same_as<double> T>
 constexpr T exp(T x) {
     return std::exp(x);

@@ -104,11 +104,11 @@ struct Silu {
     static constexpr int cost = 8;
     template <class T>
     constexpr T operator()(T x) const {
-        return x / (T(1) + math::exp_above(-x));
+        return math::quotient(x, T(1) + math::exp_above(-x));
     }
     template <class T>
     constexpr T derivative(T x) const {
-        const T s = T(1) / (T(1) + math::exp_above(-x));
+        const T s = math::quotient(T(1), T(1) + math::exp_above(-x));
         return s * (T(1) + x * (T(1) - s));
     }
 };
@@ -140,12 +140,12 @@ struct GeluTanh {
     template <class T>
     constexpr T operator()(T x) const {
         const T inner = x * (T(kLinear) + T(kCubic) * x * x);
-        return x / (T(1) + math::exp_above(-inner));
+        return math::quotient(x, T(1) + math::exp_above(-inner));
     }
     template <class T>
     constexpr T derivative(T x) const {
         const T square = x * x;
-        const T s = T(1) / (T(1) + math::exp_above(-x * (T(kLinear) + T(kCubic) * square)));
+        const T s = math::quotient(T(1), T(1) + math::exp_above(-x * (T(kLinear) + T(kCubic) * square)));
         return s + s * (T(1) - s) * x * (T(kLinear) + T(3 * kCubic) * square);
     }
 };

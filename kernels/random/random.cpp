@@ -48,7 +48,7 @@ void normal(CpuStream& stream, const RandomKey& key, float mean, float deviation
 #pragma omp simd
         for (std::int64_t j = 0; j < pairs; ++j) {
             const float u = static_cast<float>(word[2 * j]) * 0x1p-32f + 0x1p-33f;
-            const float radius = std::sqrt(-2.0f * math::log(u));
+            const float radius = std::sqrt(-2.0f * math::portable::log(u));
             const math::SinCos turn = math::sin_cos_of_turns(uniform_from(word[2 * j + 1]));
             numbers[2 * j] = mean + deviation * (radius * turn.cos);
             numbers[2 * j + 1] = mean + deviation * (radius * turn.sin);

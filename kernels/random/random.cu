@@ -44,7 +44,7 @@ struct Normal {
 #pragma unroll
         for (unsigned k = 0; k < 4; k += 2) {
             const float u = static_cast<float>(words[k]) * 0x1p-32f + 0x1p-33f;
-            const float radius = std::sqrt(-2.0f * math::log(u));
+            const float radius = std::sqrt(-2.0f * math::portable::log(u));
             const math::SinCos turn = math::sin_cos_of_turns(uniform_from(words[k + 1]));
             values.at[k] = mean + deviation * (radius * turn.cos);
             values.at[k + 1] = mean + deviation * (radius * turn.sin);

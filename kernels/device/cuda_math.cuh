@@ -1,0 +1,16 @@
+#pragma once
+// What a GPU computes in its own units and CUDA offers no function for. Only kernels/math.hpp includes it, for nvcc;
+// there is its twin for other compilers.
+#include <headroom/kernels/device/site.hpp>
+
+namespace headroom::device {
+
+/// 1 / x within one unit in the last place (PTX ISA, rcp.approx.ftz.f32); 0 where |x| > 2^126. One instruction, where a
+/// division rounded to nearest takes 15.
+HEADROOM_DEVICE float approximate_reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+}  // namespace headroom::device
