@@ -14,22 +14,19 @@ using namespace headroom::device;
 
 constexpr unsigned kThreads = 256;
 
-template <class T>
-HEADROOM_DEVICE ValueAndSlope<T> both(Activation activation, T x) {
-    return with_function(activation, [x](auto f) { return value_and_slope(f, x); });
-}
-
-/// Operands: dy, x, y.
+/// Operands: dy, x, y. A kernel for each function: all of them in one take twice the registers.
+template <class F>
 struct BackwardEights {
     static constexpr unsigned kMaxThreads = kThreads;
+    F f;
 
-    HEADROOM_DEVICE void operator()(Block& block, const Eights<3> at, Activation activation) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<3> at) const {
         for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
             const auto offsets = at.offsets(g);
             Floats<8> dy = at.load(block, 0, offsets), x = at.load(block, 1, offsets);
 #pragma unroll
             for (int i = 0; i < 8; ++i) {
-                const auto result = both(activation, x[i]);
+                const auto result = value_and_slope(f, x[i]);
                 x[i] = result.value;
                 dy[i] *= result.slope;
             }
@@ -38,21 +35,26 @@ struct BackwardEights {
         }
         const std::int64_t rest = at.rest(block.global_thread());
         if (rest < 0) return;
-        const auto result = both(activation, at.load_one(1, rest));
+        const auto result = value_and_slope(f, at.load_one(1, rest));
         at.store_one(0, rest, at.load_one(0, rest) * result.slope);
         at.store_one(2, rest, result.value);
     }
 };
 
 /// The same for any dtypes and strides.
-template <class T>
+template <class F>
 struct BackwardAnywhere {
     static constexpr unsigned kMaxThreads = kThreads;
+    F f;
 
-    HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at, Activation activation) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at) const {
+        at.dtype(0) == Dtype::f64 ? run<double>(block, at) : run<float>(block, at);
+    }
+    template <class T>
+    HEADROOM_DEVICE void run(Block& block, const Strided<3>& at) const {
         for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
             const auto offsets = at.offsets(i);
-            const auto result = both(activation, at.load<T>(1, offsets));
+            const auto result = value_and_slope(f, at.load<T>(1, offsets));
             at.store<T>(0, offsets, at.load<T>(0, offsets) * result.slope);
             at.store<T>(2, offsets, result.value);
         }
@@ -62,8 +64,9 @@ struct BackwardAnywhere {
 /// Operands: c, bias.
 struct AddBiasEights {
     static constexpr unsigned kMaxThreads = kThreads;
+    Activation activation;
 
-    HEADROOM_DEVICE void operator()(Block& block, const Eights<2> at, Activation activation) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Eights<2> at) const {
         for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
             const auto offsets = at.offsets(g);
             Floats<8> c = at.load(block, 0, offsets);
@@ -77,11 +80,15 @@ struct AddBiasEights {
     }
 };
 
-template <class T>
 struct AddBiasAnywhere {
     static constexpr unsigned kMaxThreads = kThreads;
+    Activation activation;
 
-    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at, Activation activation) const {
+    HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at) const {
+        at.dtype(0) == Dtype::f64 ? run<double>(block, at) : run<float>(block, at);
+    }
+    template <class T>
+    HEADROOM_DEVICE void run(Block& block, const Strided<2>& at) const {
         for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
             const auto offsets = at.offsets(i);
             at.store<T>(0, offsets, activated(activation, at.load<T>(0, offsets) + at.load<T>(1, offsets)));
@@ -89,18 +96,16 @@ struct AddBiasAnywhere {
     }
 };
 
-/// `Fast` where the arrays allow it, else `Anywhere`; the first array is of the dtype that is computed in, or a half.
-template <class Fast, template <class> class Anywhere, int N>
-void pass(CudaStream& stream, Activation activation, const View* const (&views)[N]) {
+/// `eight` where the arrays allow it, else `anywhere`.
+template <int N, class Eight, class Anywhere>
+void pass(CudaStream& stream, const Eight& eight, const Anywhere& anywhere, const View* const (&views)[N]) {
     const std::int64_t elements = views[0]->elements();
-    const auto start = [&](const auto& kernel, const auto& at, std::int64_t count) {
-        launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, kernel, at, activation);
-    };
-    if (const Eights<N> eights(views); eights.possible())
-        return start(Fast{}, eights, elements / 8 + 7);  // groups, and what is left
-    const Strided<N> strided(views);
-    if (views[0]->dtype == Dtype::f64) return start(Anywhere<double>{}, strided, elements);
-    start(Anywhere<float>{}, strided, elements);
+    if (const Eights<N> eights(views); eights.possible()) {
+        const std::int64_t count = elements / 8 + 7;  // groups, and elements behind them
+        launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, eight, eights);
+        return;
+    }
+    launch(stream, {.x = grid_for(stream, elements, kThreads), .threads = kThreads}, anywhere, Strided<N>(views));
 }
 
 }  // namespace
@@ -114,15 +119,20 @@ void activate(CudaStream& stream, Activation activation, const View& x, const Vi
 
 void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
     if (dy.elements() == 0) return;
-    if (y.rank() != 0) return pass<BackwardEights, BackwardAnywhere, 3>(stream, activation, {&dy, &x, &y});
     with_function(activation, [&](auto f) {
-        if constexpr (!std::is_same_v<decltype(f), Identity>) map_backward(stream, f, x, dy, 0.0f, dy);
+        using F = decltype(f);
+        if (y.rank() != 0) {
+            pass<3>(stream, BackwardEights<F>{f}, BackwardAnywhere<F>{f}, {&dy, &x, &y});
+        } else if constexpr (!std::is_same_v<F, Identity>) {
+            map_backward(stream, f, x, dy, 0.0f, dy);  // ReLU's argument serves for its value
+        }
     });
 }
 
 void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c) {
+    if (c.elements() == 0) return;
     const View rows = broadcast_to(bias, c.shape);
-    if (c.elements() != 0) pass<AddBiasEights, AddBiasAnywhere, 2>(stream, activation, {&c, &rows});
+    pass<2>(stream, AddBiasEights{activation}, AddBiasAnywhere{activation}, {&c, &rows});
 }
 
 }  // namespace headroom::kernels

@@ -29,8 +29,14 @@ class MatmulTrainingCuda : public test::CudaTest {
     void run(TrainingMatmul& trial, Compute&& compute) {
         const Matmul matmul = trial.matmul([&](const TestArray& array) { return gpu->put(array); });
         Stream any = gpu->stream;
-        ASSERT_LE(matmul_scratch(any, matmul), kMostScratch);
+        const std::size_t bytes = matmul_scratch(any, matmul);
+        ASSERT_LE(bytes + kGuard, kMostScratch);
+        const std::vector<std::byte> guard(kGuard, std::byte{0xab});
+        gpu->device->copy_to_device(guard.data(), workspace_ + bytes, kGuard);
         compute(matmul, workspace_);
+        std::vector<std::byte> after(kGuard);
+        gpu->device->copy_to_host(workspace_ + bytes, after.data(), kGuard);
+        EXPECT_EQ(after, guard) << "more scratch than was said";
         gpu->get(matmul.c, trial.c);
         if (matmul.has_inner()) gpu->get(matmul.inner, trial.inner);
         if (matmul.has_outer() && matmul.outer.data != matmul.inner.data) gpu->get(matmul.outer, trial.outer);
@@ -61,7 +67,7 @@ class MatmulTrainingCuda : public test::CudaTest {
     int fused_ = 0;
 
   private:
-    static constexpr std::size_t kMostScratch = kGemmWorkspace + 65536;
+    static constexpr std::size_t kMostScratch = kGemmWorkspace + 65536, kGuard = 4096;
     std::byte* workspace_ = nullptr;
 };
 
