@@ -6,19 +6,20 @@
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
-#include <headroom/tests/kernels/test_array.hpp>
+#include <headroom/tests/kernels/gather_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
 
 using test::describe;
+using test::IndexCase;
+using test::kAllDtypes;
 using test::kFloating;
+using test::kIndexCases;
 using test::kLayouts;
 using test::Layout;
+using test::position;
 using test::TestArray;
-
-constexpr Dtype kAll[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64,
-                          Dtype::i32, Dtype::i64, Dtype::u8,   Dtype::boolean};
 
 void add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta) {
     Stream any = stream;
@@ -32,43 +33,15 @@ void select_backward(CpuStream& stream, int axis, const View& index, const View&
     index_select_backward(stream, axis, index, dy, dx, beta, scratch.data());
 }
 
-/// Row-major position in `shape` of element i of `walked`, with the position along `axis` replaced.
-std::int64_t position(const Shape& shape, const Shape& walked, std::int64_t i, int axis, std::int64_t replaced) {
-    const Strides strides = contiguous_strides(shape);
-    std::int64_t result = 0;
-    for (int k = walked.rank() - 1; k >= 0; --k) {
-        result += (k == axis ? replaced : i % walked[k]) * strides[k];
-        i /= walked[k];
-    }
-    return result;
-}
-
 std::int64_t along(const Shape& shape, std::int64_t i, int axis) {
     return i / contiguous_strides(shape)[axis] % shape[axis];
 }
 
-struct Case {
-    Shape x, index;
-    int axis;
-};
-
-// Along the last, a middle and the first axis; an index smaller and longer than x; longer than one block.
-const Case kCases[] = {{{4, 5}, {4, 3}, 1},
-                       {{4, 5}, {2, 9}, 1},
-                       {{4, 5}, {3, 5}, 0},
-                       {{4, 5}, {9, 2}, 0},
-                       {{2, 3, 4}, {2, 6, 4}, 1},
-                       {{2, 3, 4}, {2, 3, 2}, 2},
-                       {{6}, {4}, 0},
-                       {{2, 600}, {2, 700}, 1},
-                       {{3, 600}, {2, 600}, 0},
-                       {{2, 1, 3, 2}, {1, 1, 3, 5}, 3}};
-
 TEST(Gather, FollowsIndicesForEveryDtypeLayoutAndAxis) {
     std::mt19937_64 random(61);
     CpuStream stream{.threads = 2};
-    for (const Case& c : kCases) {
-        for (const Dtype dtype : kAll) {
+    for (const IndexCase& c : kIndexCases) {
+        for (const Dtype dtype : kAllDtypes) {
             for (const Layout layout : kLayouts) {
                 TestArray x(dtype, c.x, layout), y(dtype, c.index, layout);
                 TestArray index(dtype == Dtype::f32 ? Dtype::i32 : Dtype::i64, c.index, layout);
@@ -87,7 +60,7 @@ TEST(Gather, FollowsIndicesForEveryDtypeLayoutAndAxis) {
 TEST(ScatterAdd, AddsWhereIndicesSayForEveryDtypeLayoutAndBeta) {
     std::mt19937_64 random(62);
     CpuStream stream{.threads = 2};
-    for (const Case& c : kCases) {
+    for (const IndexCase& c : kIndexCases) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 for (const float beta : {0.0f, 1.0f}) {

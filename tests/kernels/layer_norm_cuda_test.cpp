@@ -7,12 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/layer_norm_layer.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
 
-using test::compute_dtype;
 using test::describe;
 using test::kFloating;
 using test::kLayouts;
@@ -22,45 +22,16 @@ using test::TestArray;
 
 using LayerNormCuda = test::CudaTest;
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kEpsilon = test::kLayerNormEpsilon;
 
 // A lane, vectors and tails of rows that begin aligned or not, several warps, chunks of several rows and teams.
 const Shape kShapes[] = {{3, 1}, {2, 2, 64}, {5, 31}, {9, 33}, {150, 72}, {2, 1023}, {3, 1025}, {21, 1032}, {7}};
 
-/// All arrays of one layer, random, and the results of the CPU in f64.
-struct Layer {
-    Layer(Dtype dtype, const Shape& shape, Layout layout, std::mt19937_64& random)
-        : x(dtype, shape, layout),
-          gamma(dtype, {shape.back()}, layout),
-          beta(dtype, {shape.back()}, layout),
-          y(dtype, shape, layout),
-          dy(dtype, shape, layout),
-          mean(compute_dtype(dtype), {shape.elements() / shape.back()}),
-          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
-        x.fill(random, 2, 3);
-        gamma.fill(random, 1, 0.5);
-        beta.fill(random);
-        dy.fill(random);
-    }
-    Layer(const Layer& other, Dtype dtype)
-        : x(test::converted(other.x, dtype)),
-          gamma(test::converted(other.gamma, dtype)),
-          beta(test::converted(other.beta, dtype)),
-          y(test::converted(other.y, dtype)),
-          dy(test::converted(other.dy, dtype)),
-          mean(dtype, other.mean.view().shape),
-          rstd(dtype, other.rstd.view().shape) {}
+struct Layer : test::LayerNormLayer {
+    using LayerNormLayer::backward;
+    using LayerNormLayer::forward;
+    using LayerNormLayer::LayerNormLayer;
 
-    void forward_cpu(bool affine = true) {
-        CpuStream cpu;
-        layer_norm(cpu, x, affine ? &gamma.view() : nullptr, affine ? &beta.view() : nullptr, kEpsilon, y, mean, rstd);
-    }
-    void backward_cpu(const LayerNormGradients& gradients) {
-        CpuStream cpu;
-        Stream any = cpu;
-        std::vector<std::byte> scratch(layer_norm_backward_scratch(any, x));
-        layer_norm_backward(cpu, x, dy, &gamma.view(), mean, rstd, gradients, scratch.data());
-    }
     void forward(test::Gpu& gpu, bool affine = true) {
         const View in = gpu.put(x), g = gpu.put(gamma), b = gpu.put(beta), out = gpu.put(y);
         const View means = gpu.put(mean), rstds = gpu.put(rstd);
@@ -86,30 +57,7 @@ struct Layer {
         if (dgamma) gpu.get(to_gamma, *dgamma);
         if (dbeta) gpu.get(to_beta, *dbeta);
     }
-
-    TestArray x, gamma, beta, y, dy, mean, rstd;
 };
-
-void expect_forward(const Layer& layer, const Layer& wide, bool affine) {
-    const std::int64_t length = layer.x.view().shape.back();
-    const double unit = epsilon(compute_dtype(layer.x.view().dtype));
-    for (std::int64_t row = 0; row < layer.mean.elements(); ++row) {
-        const double mean = wide.mean.get(row), rstd = wide.rstd.get(row);
-        double magnitude = 0;
-        for (std::int64_t i = 0; i < length; ++i) {
-            magnitude = std::max(magnitude, std::abs(layer.x.get(row * length + i)));
-        }
-        ASSERT_NEAR(layer.mean.get(row), mean, 32 * unit * magnitude);
-        ASSERT_NEAR(layer.rstd.get(row), rstd, 64 * unit * rstd * (1 + magnitude * rstd));
-        for (std::int64_t i = 0; i < length; ++i) {
-            const double g = affine ? wide.gamma.get(i) : 1, b = affine ? wide.beta.get(i) : 0;
-            const double h = (wide.x.get(row * length + i) - mean) * rstd, value = h * g + b;
-            const double error = 64 * unit * (magnitude * rstd + 1) * (1 + std::abs(h)) * std::abs(g);
-            ASSERT_NEAR(layer.y.get(row * length + i), value,
-                        error + unit * std::abs(b) + test::rounding(layer.y.view().dtype, value));
-        }
-    }
-}
 
 TEST_F(LayerNormCuda, IsRightForEveryDtypeAndLayout) {
     std::mt19937_64 random = seeded();
@@ -120,10 +68,8 @@ TEST_F(LayerNormCuda, IsRightForEveryDtypeAndLayout) {
                 for (const bool affine : {false, true}) {
                     Layer layer(dtype, shape, layout, random);
                     SCOPED_TRACE(describe(layer.x));
-                    Layer wide(layer, Dtype::f64);
-                    wide.forward_cpu(affine);
                     layer.forward(*gpu, affine);
-                    expect_forward(layer, wide, affine);
+                    test::expect_layer_norm(layer, affine);
                     ASSERT_TRUE(layer.y.gaps_untouched());
                 }
             }
@@ -137,10 +83,8 @@ TEST_F(LayerNormCuda, ReadsRowsThatRegistersDoNotHoldAgain) {
         for (const bool affine : {false, true}) {
             Layer layer(dtype, {2, dtype == Dtype::bf16 ? 16384 + 4104 : 8192 + 2052}, Layout::contiguous, random);
             SCOPED_TRACE(describe(layer.x));
-            Layer wide(layer, Dtype::f64);
-            wide.forward_cpu(affine);
             layer.forward(*gpu, affine);
-            expect_forward(layer, wide, affine);
+            test::expect_layer_norm(layer, affine);
         }
     }
 }
@@ -157,19 +101,18 @@ TEST_F(LayerNormCuda, TakesParametersOfAnotherDtype) {
         gpu->get(out, layer.y);
         gpu->get(mean, layer.mean);
         gpu->get(rstd, layer.rstd);
-        Layer wide(layer, Dtype::f64);
-        wide.forward_cpu();
-        expect_forward(layer, wide, true);
+        test::expect_layer_norm(layer, true);
     }
 }
 
 TEST_F(LayerNormCuda, KeepsItsDigitsWhenTheMeanIsLarge) {
     std::mt19937_64 random = seeded();
+    CpuStream cpu;
     for (const std::int64_t length : {511, 512}) {
         Layer layer(Dtype::f32, {1, length}, Layout::contiguous, random);
         layer.x.fill(random, 10000, 1);
         Layer wide(layer, Dtype::f64);
-        wide.forward_cpu(false);
+        wide.forward(cpu, false);
         layer.forward(*gpu, false);
         // The rounded mean is off by 10000 epsilon at most: its square is what the variance gets wrong.
         EXPECT_NEAR(layer.rstd.get(0) / wide.rstd.get(0), 1, 64 * epsilon(Dtype::f32) + 1e-5);
@@ -194,36 +137,9 @@ TEST_F(LayerNormCuda, MayOverwriteItsInput) {
     }
 }
 
-/// Results of `backward` against the CPU in f64 plus what the destinations held, times their betas.
-void expect_backward(const Layer& wide, Dtype dtype, const TestArray* dx, const TestArray* dgamma,
-                     const TestArray* dbeta, double before_gamma, double before_x = 0) {
-    const Shape shape = wide.x.view().shape, last{shape.back()};
-    TestArray wide_dx(Dtype::f64, shape), wide_dgamma(Dtype::f64, last), wide_dbeta(Dtype::f64, last);
-    Layer copy(wide);
-    copy.backward_cpu({.x = &wide_dx.view(), .gamma = &wide_dgamma.view(), .beta = &wide_dbeta.view()});
-    const double unit = epsilon(compute_dtype(dtype));
-    const std::int64_t length = shape.back(), rows = shape.elements() / length;
-    for (std::int64_t i = 0; dx && i < dx->elements(); ++i) {
-        const double rstd = wide.rstd.get(i / length), value = wide_dx.get(i) + before_x;
-        // Inputs around 5 make h uncertain by 5 * rstd units; everything else is around 1.
-        const double bound = 256 * unit * rstd * (1 + 5 * rstd) * (4 + std::abs(value));
-        ASSERT_NEAR(dx->get(i), value, bound + test::rounding(dx->view().dtype, value)) << i;
-    }
-    double spread = 1;
-    for (std::int64_t row = 0; row < rows; ++row) spread += 4 * (1 + 5 * wide.rstd.get(row));
-    for (std::int64_t i = 0; i < length; ++i) {
-        const double gamma = before_gamma + wide_dgamma.get(i), beta = wide_dbeta.get(i);
-        if (dgamma) {
-            ASSERT_NEAR(dgamma->get(i), gamma, 64 * unit * spread + test::rounding(dgamma->view().dtype, gamma)) << i;
-        }
-        if (dbeta) {
-            ASSERT_NEAR(dbeta->get(i), beta, 64 * unit * spread + test::rounding(dbeta->view().dtype, beta)) << i;
-        }
-    }
-}
-
 TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
     std::mt19937_64 random = seeded();
+    CpuStream cpu;
     for (const Shape& shape : kShapes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
@@ -231,18 +147,19 @@ TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
                 Layer layer(dtype, shape, layout, random);
                 SCOPED_TRACE(describe(layer.x));
                 Layer wide(layer, Dtype::f64);
-                wide.forward_cpu();
+                wide.forward(cpu);
                 layer.forward(*gpu);
                 const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), dbeta(dtype, last, layout);
                 for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 2);
                 layer.backward(*gpu, &dx, 0, &dgamma, 1, &dbeta, 0);
-                expect_backward(wide, dtype, &dx, &dgamma, &dbeta, 2);
+                test::expect_layer_norm_gradients(wide, dtype,
+                                                  {.x = &dx, .gamma = &dgamma, .beta = &dbeta, .gamma_before = 2});
                 ASSERT_TRUE(dx.gaps_untouched() && dbeta.gaps_untouched());
                 TestArray sum(Dtype::f32, shape);
                 for (std::int64_t i = 0; i < sum.elements(); ++i) sum.set(i, 3);
                 layer.backward(*gpu, &sum, 1, nullptr, 0, nullptr, 0);
-                expect_backward(wide, dtype, &sum, nullptr, nullptr, 0, 3);
+                test::expect_layer_norm_gradients(wide, dtype, {.x = &sum, .x_before = 3});
             }
         }
     }
@@ -250,31 +167,33 @@ TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
 
 TEST_F(LayerNormCuda, GradientOfRowsThatRegistersDoNotHold) {
     std::mt19937_64 random = seeded();
+    CpuStream cpu;
     for (const std::int64_t length : {8192, 8200}) {
         Layer layer(Dtype::f16, {2, length}, Layout::contiguous, random);
         SCOPED_TRACE(describe(layer.x));
         Layer wide(layer, Dtype::f64);
-        wide.forward_cpu();
+        wide.forward(cpu);
         layer.forward(*gpu);
         TestArray dx(Dtype::f16, {2, length}), dgamma(Dtype::f16, {length}), dbeta(Dtype::f32, {length});
         layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
-        expect_backward(wide, Dtype::f16, &dx, &dgamma, &dbeta, 0);
+        test::expect_layer_norm_gradients(wide, Dtype::f16, {.x = &dx, .gamma = &dgamma, .beta = &dbeta});
     }
 }
 
 TEST_F(LayerNormCuda, GradientOfMoreRowsThanTheMostChunksHave) {
     if (test::kRaces) GTEST_SKIP() << "as small sums, for races";
     std::mt19937_64 random = seeded();
+    CpuStream cpu;
     for (const auto& [dtype, length] : {std::pair{Dtype::f32, 16}, {Dtype::f32, 15}, {Dtype::bf16, 1536}}) {
         const std::int64_t rows = length == 1536 ? 264 * 5 + 1 : 264 * 16 + 77;
         Layer layer(dtype, {rows, length}, Layout::contiguous, random);
         SCOPED_TRACE(describe(layer.x));
         Layer wide(layer, Dtype::f64);
-        wide.forward_cpu();
+        wide.forward(cpu);
         layer.forward(*gpu);
         TestArray dx(dtype, {rows, length}), dgamma(Dtype::f64, {length}), dbeta(Dtype::bf16, {length});
         layer.backward(*gpu, &dx, 0, &dgamma, 0, &dbeta, 0);
-        expect_backward(wide, dtype, &dx, &dgamma, &dbeta, 0);
+        test::expect_layer_norm_gradients(wide, dtype, {.x = &dx, .gamma = &dgamma, .beta = &dbeta});
     }
 }
 

@@ -5,56 +5,19 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/tests/kernels/test_array.hpp>
+#include <headroom/tests/kernels/layer_norm_layer.hpp>
 
 namespace headroom::kernels {
 namespace {
 
-using test::compute_dtype;
 using test::describe;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
 using test::TestArray;
+using Layer = test::LayerNormLayer;
 
 const Shape kShapes[] = {{3, 1}, {3, 5}, {2, 2, 64}, {3, 65}, {100, 33}, {2, 1024}, {2, 2500}, {7}};
-
-/// All arrays of one layer, random.
-struct Layer {
-    Layer(Dtype dtype, const Shape& shape, Layout layout, std::mt19937_64& random)
-        : x(dtype, shape, layout),
-          gamma(dtype, {shape.back()}, layout),
-          beta(dtype, {shape.back()}, layout),
-          y(dtype, shape, layout),
-          dy(dtype, shape, layout),
-          mean(compute_dtype(dtype), {shape.elements() / shape.back()}),
-          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
-        x.fill(random, 2, 3);
-        gamma.fill(random, 1, 0.5);
-        beta.fill(random);
-        dy.fill(random);
-    }
-    /// The same numbers in another dtype.
-    Layer(const Layer& other, Dtype dtype)
-        : x(test::converted(other.x, dtype)),
-          gamma(test::converted(other.gamma, dtype)),
-          beta(test::converted(other.beta, dtype)),
-          y(test::converted(other.y, dtype)),
-          dy(test::converted(other.dy, dtype)),
-          mean(dtype, other.mean.view().shape),
-          rstd(dtype, other.rstd.view().shape) {}
-
-    void forward(CpuStream& stream, bool affine = true) {
-        layer_norm(stream, x, affine ? &gamma.view() : nullptr, affine ? &beta.view() : nullptr, 1e-5, y, mean, rstd);
-    }
-    void backward(CpuStream& stream, const LayerNormGradients& gradients, bool affine = true) {
-        Stream any = stream;
-        std::vector<std::byte> scratch(layer_norm_backward_scratch(any, x));
-        layer_norm_backward(stream, x, dy, affine ? &gamma.view() : nullptr, mean, rstd, gradients, scratch.data());
-    }
-
-    TestArray x, gamma, beta, y, dy, mean, rstd;
-};
 
 TEST(LayerNorm, IsRightForEveryDtypeAndLayout) {
     std::mt19937_64 random(21);
@@ -66,27 +29,7 @@ TEST(LayerNorm, IsRightForEveryDtypeAndLayout) {
                     Layer layer(dtype, shape, layout, random);
                     SCOPED_TRACE(describe(layer.x));
                     layer.forward(stream, affine);
-                    const std::int64_t length = shape.back();
-                    const double unit = epsilon(compute_dtype(dtype));
-                    for (std::int64_t row = 0; row < layer.mean.elements(); ++row) {
-                        double mean = 0, variance = 0, magnitude = 0;
-                        for (std::int64_t i = 0; i < length; ++i) mean += layer.x.get(row * length + i);
-                        mean /= static_cast<double>(length);
-                        for (std::int64_t i = 0; i < length; ++i) {
-                            variance += std::pow(layer.x.get(row * length + i) - mean, 2);
-                            magnitude = std::max(magnitude, std::abs(layer.x.get(row * length + i)));
-                        }
-                        const double rstd = 1 / std::sqrt(variance / static_cast<double>(length) + 1e-5);
-                        ASSERT_NEAR(layer.mean.get(row), mean, 32 * unit * magnitude);
-                        ASSERT_NEAR(layer.rstd.get(row), rstd, 64 * unit * rstd * (1 + magnitude * rstd));
-                        for (std::int64_t i = 0; i < length; ++i) {
-                            const double g = affine ? layer.gamma.get(i) : 1, b = affine ? layer.beta.get(i) : 0;
-                            const double h = (layer.x.get(row * length + i) - mean) * rstd;
-                            const double error = 64 * unit * (magnitude * rstd + 1) * (1 + std::abs(h)) * std::abs(g);
-                            ASSERT_NEAR(layer.y.get(row * length + i), h * g + b,
-                                        error + unit * std::abs(b) + test::rounding(dtype, h * g + b));
-                        }
-                    }
+                    test::expect_layer_norm(layer, affine);
                     ASSERT_TRUE(layer.y.gaps_untouched());
                 }
             }
@@ -155,28 +98,11 @@ TEST(LayerNormBackward, IsTheSameInEveryDtypeAndLayoutAndAdds) {
                 wide.forward(stream);
                 const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), dbeta(dtype, last, layout);
-                TestArray wide_dx(Dtype::f64, shape), wide_dgamma(Dtype::f64, last), wide_dbeta(Dtype::f64, last);
-                dgamma.fill(random);
-                const auto before = dgamma.values();
-                wide.backward(stream, {.x = &wide_dx.view(), .gamma = &wide_dgamma.view(), .beta = &wide_dbeta.view()});
+                for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 2);
                 layer.backward(stream,
                                {.x = &dx.view(), .gamma = &dgamma.view(), .gamma_beta = 1, .beta = &dbeta.view()});
-                const double unit = epsilon(compute_dtype(dtype));
-                const std::int64_t length = shape.back(), rows = shape.elements() / length;
-                for (std::int64_t i = 0; i < dx.elements(); ++i) {
-                    const double rstd = wide.rstd.get(i / length), value = wide_dx.get(i);
-                    // Inputs around 5 make h uncertain by 5 * rstd units; everything else is around 1.
-                    const double bound = 256 * unit * rstd * (1 + 5 * rstd) * (4 + std::abs(value));
-                    ASSERT_NEAR(dx.get(i), value, bound + test::rounding(dtype, value));
-                }
-                for (std::int64_t i = 0; i < length; ++i) {
-                    const auto j = static_cast<std::size_t>(i);
-                    double spread = 1;
-                    for (std::int64_t row = 0; row < rows; ++row) spread += 4 * (1 + 5 * wide.rstd.get(row));
-                    const double gamma = before[j] + wide_dgamma.get(i), beta = wide_dbeta.get(i);
-                    ASSERT_NEAR(dgamma.get(i), gamma, 64 * unit * spread + epsilon(Dtype::f32) * std::abs(gamma));
-                    ASSERT_NEAR(dbeta.get(i), beta, 64 * unit * spread + test::rounding(dtype, beta));
-                }
+                test::expect_layer_norm_gradients(wide, dtype,
+                                                  {.x = &dx, .gamma = &dgamma, .beta = &dbeta, .gamma_before = 2});
                 ASSERT_TRUE(dx.gaps_untouched() && dbeta.gaps_untouched());
             }
         }

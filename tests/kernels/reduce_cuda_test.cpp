@@ -294,7 +294,7 @@ TEST_F(ReduceCuda, ExtremumBackwardSharesAsTheHostDoes) {
     Stream any = gpu->stream, cpu = host;
     for (const Dtype dtype : kFloating) {
         for (const Case& c : {Case{{5, 7}, {5, 1}}, Case{{40, 24}, {24}}, Case{{16403}, {1}}, Case{{9, 64}, {9, 1}},
-                              Case{{700, 40}, {40}}}) {
+                              Case{{700, 40}, {40}}, Case{{300, 5}, {5}}}) {
             for (const float beta : {0.0f, 1.0f}) {
                 TestArray x(dtype, c.x), y(dtype, c.y), dy(dtype, c.y), dx(dtype, c.x);
                 x.fill_indices(random, 4);  // many ties
@@ -338,6 +338,27 @@ TEST_F(ReduceCuda, MomentsKeepTheirDigitsWhenTheMeanIsLarge) {
                 // Rounding the mean (relative error e) adds (1000 e)^2 at most.
                 EXPECT_NEAR(variance.get(i), exact_variance.get(i), 40 * epsilon(Dtype::f32) + 1.5e-8);
             }
+        }
+    }
+}
+
+TEST_F(ReduceCuda, MomentsOfF64AreTheHosts) {
+    std::mt19937_64 random(111);
+    CpuStream host;
+    Stream any = gpu->stream;
+    for (const Case& c : {Case{{3, 1025}, {3, 1}}, Case{{600, 3}, {3}}, Case{{31, 33}, {31, 1}}}) {
+        TestArray x(Dtype::f64, c.x), mean(Dtype::f64, c.y), variance(Dtype::f64, c.y), exact_mean(mean);
+        TestArray exact_variance(variance);
+        x.fill(random, 10, 1);
+        moments(host, x, 1, exact_mean, exact_variance);
+        const View to_mean = gpu->put(mean), to_variance = gpu->put(variance);
+        moments(gpu->stream, gpu->put(x), 1, to_mean, to_variance,
+                gpu->scratch(moments_scratch(any, x, mean, variance)));
+        gpu->get(to_mean, mean), gpu->get(to_variance, variance);
+        for (std::int64_t i = 0; i < mean.elements(); ++i) {
+            // Each of up to 1025 additions is wrong by half a unit of what has been summed by then, on both devices.
+            EXPECT_NEAR(mean.get(i), exact_mean.get(i), 1025 * epsilon(Dtype::f64) * 20);
+            EXPECT_NEAR(variance.get(i), exact_variance.get(i), 1025 * epsilon(Dtype::f64) * 4);
         }
     }
 }

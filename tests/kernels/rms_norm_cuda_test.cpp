@@ -8,11 +8,11 @@
 
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
+#include <headroom/tests/kernels/rms_norm_layer.hpp>
 
 namespace headroom::kernels {
 namespace {
 
-using test::compute_dtype;
 using test::describe;
 using test::kFloating;
 using test::kLayouts;
@@ -22,29 +22,15 @@ using test::TestArray;
 
 using RmsNormCuda = test::CudaTest;
 
-constexpr double kEpsilon = 1e-5;
+constexpr double kEpsilon = test::kRmsNormEpsilon;
 
 // The kernels are layer_norm's, whose test has more of everything.
 const Shape kShapes[] = {{3, 1}, {2, 2, 64}, {5, 31}, {9, 33}, {150, 72}, {2, 1023}, {3, 1032}, {7}};
 
-struct Layer {
-    Layer(Dtype dtype, const Shape& shape, Layout layout, std::mt19937_64& random)
-        : x(dtype, shape, layout),
-          gamma(dtype, {shape.back()}, layout),
-          y(dtype, shape, layout),
-          dy(dtype, shape, layout),
-          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
-        x.fill(random, 1, 2);
-        gamma.fill(random, 1, 0.5);
-        dy.fill(random);
-    }
-    /// The same numbers in f64.
-    explicit Layer(const Layer& other, bool)
-        : x(test::converted(other.x, Dtype::f64)),
-          gamma(test::converted(other.gamma, Dtype::f64)),
-          y(test::converted(other.y, Dtype::f64)),
-          dy(test::converted(other.dy, Dtype::f64)),
-          rstd(Dtype::f64, other.rstd.view().shape) {}
+struct Layer : test::RmsNormLayer {
+    using RmsNormLayer::backward;
+    using RmsNormLayer::forward;
+    using RmsNormLayer::RmsNormLayer;
 
     void forward(test::Gpu& gpu, bool affine = true) {
         const View in = gpu.put(x), g = gpu.put(gamma), out = gpu.put(y), rstds = gpu.put(rstd);
@@ -65,30 +51,19 @@ struct Layer {
         if (dx) gpu.get(to_x, *dx);
         if (dgamma) gpu.get(to_gamma, *dgamma);
     }
-
-    TestArray x, gamma, y, dy, rstd;
 };
 
 TEST_F(RmsNormCuda, IsRightForEveryDtypeAndLayout) {
     std::mt19937_64 random = seeded();
-    CpuStream cpu;
     for (const Shape& shape : kShapes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 if (test::left_out(dtype, layout)) continue;
                 for (const bool affine : {false, true}) {
-                    Layer layer(dtype, shape, layout, random), wide(layer, true);
+                    Layer layer(dtype, shape, layout, random);
                     SCOPED_TRACE(describe(layer.x));
-                    rms_norm(cpu, wide.x, affine ? &wide.gamma.view() : nullptr, kEpsilon, wide.y, wide.rstd);
                     layer.forward(*gpu, affine);
-                    const double unit = epsilon(compute_dtype(dtype));
-                    for (std::int64_t i = 0; i < layer.rstd.elements(); ++i) {
-                        ASSERT_NEAR(layer.rstd.get(i), wide.rstd.get(i), 32 * unit * wide.rstd.get(i));
-                    }
-                    for (std::int64_t i = 0; i < layer.y.elements(); ++i) {
-                        const double value = wide.y.get(i);
-                        ASSERT_NEAR(layer.y.get(i), value, 40 * unit * std::abs(value) + test::rounding(dtype, value));
-                    }
+                    test::expect_rms_norm(layer, affine);
                     ASSERT_TRUE(layer.y.gaps_untouched());
                 }
             }
@@ -99,37 +74,22 @@ TEST_F(RmsNormCuda, IsRightForEveryDtypeAndLayout) {
 TEST_F(RmsNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
     std::mt19937_64 random = seeded();
     CpuStream cpu;
-    Stream any = cpu;
     for (const Shape& shape : kShapes) {
         for (const Dtype dtype : kFloating) {
             for (const Layout layout : kLayouts) {
                 if (test::left_out(dtype, layout)) continue;
-                Layer layer(dtype, shape, layout, random), wide(layer, true);
+                Layer layer(dtype, shape, layout, random), wide(layer, Dtype::f64);
                 SCOPED_TRACE(describe(layer.x));
-                const Shape last{shape.back()};
-                const std::int64_t length = shape.back(), rows = shape.elements() / length;
-                TestArray wide_dx(Dtype::f64, shape), wide_dgamma(Dtype::f64, last);
-                std::vector<std::byte> scratch(rms_norm_backward_scratch(any, wide.x));
-                rms_norm(cpu, wide.x, &wide.gamma.view(), kEpsilon, wide.y, wide.rstd);
-                rms_norm_backward(cpu, wide.x, wide.dy, &wide.gamma.view(), wide.rstd,
-                                  {.x = &wide_dx.view(), .gamma = &wide_dgamma.view()}, scratch.data());
+                wide.forward(cpu);
                 layer.forward(*gpu);
+                const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), sum(Dtype::f32, shape);
                 for (std::int64_t i = 0; i < sum.elements(); ++i) sum.set(i, 2);
                 for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 3);
                 layer.backward(*gpu, &dx, 0, &dgamma, 1);
                 layer.backward(*gpu, &sum, 1, nullptr, 0);
-                const double unit = epsilon(compute_dtype(dtype));
-                for (std::int64_t i = 0; i < dx.elements(); ++i) {
-                    // g, h and mean(g * h) are around 1, at most 4; rstd is a factor of everything.
-                    const double value = wide_dx.get(i), bound = 64 * unit * wide.rstd.get(i / length) * 16;
-                    ASSERT_NEAR(dx.get(i), value, bound + test::rounding(dtype, value));
-                    ASSERT_NEAR(sum.get(i), 2 + value, bound + epsilon(Dtype::f32) * std::abs(2 + value));
-                }
-                for (std::int64_t i = 0; i < length; ++i) {
-                    const double value = 3 + wide_dgamma.get(i), bound = 64 * unit * 4 * static_cast<double>(rows);
-                    ASSERT_NEAR(dgamma.get(i), value, bound + epsilon(Dtype::f32) * std::abs(value));
-                }
+                test::expect_rms_norm_gradients(wide, dtype, {.x = &dx, .gamma = &dgamma, .gamma_before = 3});
+                test::expect_rms_norm_gradients(wide, dtype, {.x = &sum, .x_before = 2});
                 ASSERT_TRUE(dx.gaps_untouched());
             }
         }
