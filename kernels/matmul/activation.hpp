@@ -63,7 +63,7 @@ template <class T>
 constexpr ValueAndSlope<T> value_and_slope(GeluTanh, T x) {
     const T square = x * x;
     const T inner = x * (T(GeluTanh::kLinear) + T(GeluTanh::kCubic) * square);
-    const T s = T(1) / (T(1) + math::exp_above(-inner));
+    const T s = math::quotient(T(1), T(1) + math::exp_above(-inner));
     return {x * s, s + s * (T(1) - s) * x * (T(GeluTanh::kLinear) + T(3 * GeluTanh::kCubic) * square)};
 }
 

@@ -24,6 +24,11 @@ void execute(const Gemm& g, const Matmul& matmul) {
         ASSERT_GE(g.lda, g.a_rows());
         ASSERT_GE(g.ldb, g.b_rows());
         ASSERT_GE(g.ldd, g.rows);
+        if (g.has_inner()) {
+            ASSERT_EQ(g.ldd % 8, 0);
+            ASSERT_TRUE(g.batches == 1 || g.d_batch % 8 == 0);
+            ASSERT_EQ(g.calls(), 1);
+        }
         ColumnMajor{.rows = g.rows,
                     .columns = g.columns,
                     .depth = g.depth,
@@ -305,7 +310,11 @@ TEST(Gemm, LeavesToKernelsWhatCublasltIsNotTrustedWith) {
         refused(matmul, [](Matmul& m) { m.activation = Activation::relu; });  // a mask of bits
         refused(matmul, [](Matmul& m) { m.activation = Activation::gelu_erf; });
         refused(matmul, [](Matmul& m) { m.inner.strides = {4096, 1}; });
-        refused(matmul, [](Matmul& m) { m.c.shape[1] = m.inner.shape[1] = 3068; });  // leading dimension
+        refused(matmul, [](Matmul& m) {  // the leading dimension
+            m.b.shape[1] = 3068;
+            m.bias.shape = m.bias.rank() == 1 ? Shape{3068} : Shape{};
+            m.c = m.inner = matrix(Dtype::f16, 512, 3068);
+        });
         refused(matmul, [](Matmul& m) { m.sums = contiguous_view(nullptr, Dtype::f16, {512}); });
     }
     refused(&Layers::forward, [](Matmul& m) { m.bias.strides[0] = 2; });
