@@ -65,8 +65,7 @@ bool wanted(CudaStream& stream) { return !stream.state->get<CudaAttentionSetting
 bool attention_by_library(CudaStream& stream, const Attention& a, std::byte* scratch) {
     const std::optional<Sdpa> whole = wanted(stream) && ready(a) ? plan_sdpa(a) : std::nullopt;
     if (!whole || !takes(stream, *whole)) return false;
-    const SdpaData data{.q = a.q.at(0), .k = a.k.at(0), .v = a.v.at(0), .o = a.o.at(0), .lse = a.lse.at(0)};
-    cudnn_of(stream)->run(*whole, data, scratch);
+    cudnn_of(stream)->run(*whole, data_of(a), scratch);
     return true;
 }
 
@@ -74,20 +73,7 @@ bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& 
     const std::optional<Sdpa> whole = wanted(stream) && ready(g) ? plan_sdpa(g) : std::nullopt;
     if (!whole || !takes(stream, *whole)) return false;
     for_each_part(*whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
-        const std::int64_t head = key_head * whole->group();
-        const auto of_head = [batch](const View& x, std::int64_t i) {
-            return x.at(batch * x.stride(0) + i * x.stride(2));
-        };
-        const SdpaData data{.q = of_head(g.q, head),
-                            .k = of_head(g.k, key_head),
-                            .v = of_head(g.v, key_head),
-                            .o = of_head(g.o, head),
-                            .lse = g.lse.at((batch * whole->heads + head) * whole->queries),
-                            .dy = of_head(g.dy, head),
-                            .dq = of_head(g.dq, head),
-                            .dk = of_head(g.dk, key_head),
-                            .dv = of_head(g.dv, key_head)};
-        cudnn_of(stream)->run(part, data, scratch);
+        cudnn_of(stream)->run(part, data_of(g, batch, key_head), scratch);
     });
     return true;
 }

@@ -261,13 +261,9 @@ const Cudnn::Plan& Cudnn::plan(const Sdpa& sdpa) {
 
 void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
     Made& made = state_->made.at(sdpa);
-    const auto address = [](const std::byte* x) { return const_cast<void*>(static_cast<const void*>(x)); };
-    std::unordered_map<std::int64_t, void*> addresses{
-        {kQ, address(data.q)}, {kK, address(data.k)}, {kV, address(data.v)}, {kO, data.o}};
+    std::unordered_map<std::int64_t, void*> addresses{{kQ, data.q}, {kK, data.k}, {kV, data.v}, {kO, data.o}};
     if (sdpa.stats || sdpa.gradient) addresses[kLse] = data.lse;
-    if (sdpa.gradient) {
-        addresses.insert({{kDy, address(data.dy)}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
-    }
+    if (sdpa.gradient) addresses.insert({{kDy, data.dy}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
     const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
     if (error.is_good()) return;
     throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",

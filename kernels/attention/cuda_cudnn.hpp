@@ -13,14 +13,6 @@
 
 namespace headroom::kernels {
 
-/// Addresses on the device; those that a call has no use for are null.
-struct SdpaData {
-    const std::byte *q = nullptr, *k = nullptr, *v = nullptr;
-    std::byte *o = nullptr, *lse = nullptr;  ///< read by a gradient
-    const std::byte* dy = nullptr;
-    std::byte *dq = nullptr, *dk = nullptr, *dv = nullptr;
-};
-
 /// Where it may be: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
 std::vector<std::string> cudnn_libraries();
 

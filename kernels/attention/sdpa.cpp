@@ -1,5 +1,6 @@
 #include <headroom/kernels/attention/sdpa.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 
@@ -115,12 +116,30 @@ bool ready(const AttentionGradient& g) {
            aligned({&g.q, &g.k, &g.v, &g.o, &g.dy, &g.dq, &g.dk, &g.dv});
 }
 
-Sdpa largest_part(const Sdpa& whole) {
+Sdpa largest_part(const Sdpa& whole, std::size_t most) {
     if (!whole.gradient) return whole;
-    const auto most = static_cast<std::int64_t>(kSdpaMostScratch - kSdpaCounters);
+    const std::int64_t room = most < kSdpaCounters ? 0 : static_cast<std::int64_t>(most - kSdpaCounters);
     const std::int64_t group = whole.group() * bytes_per_head(whole), batch = whole.key_heads * group;
-    if (batch <= most) return whole.part(even_size(whole.batch, most / batch), whole.key_heads);
-    return whole.part(1, even_size(whole.key_heads, most / group));
+    if (batch <= room) return whole.part(even_size(whole.batch, room / batch), whole.key_heads);
+    return whole.part(1, even_size(whole.key_heads, std::max<std::int64_t>(1, room / group)));
+}
+
+SdpaData data_of(const Attention& a) {
+    return {.q = a.q.at(0), .k = a.k.at(0), .v = a.v.at(0), .o = a.o.at(0), .lse = a.lse.at(0)};
+}
+
+SdpaData data_of(const AttentionGradient& g, std::int64_t batch, std::int64_t key_head) {
+    const std::int64_t head = key_head * (g.q.size(2) / g.k.size(2));
+    const auto at = [batch](const View& x, std::int64_t i) { return x.at(batch * x.stride(0) + i * x.stride(2)); };
+    return {.q = at(g.q, head),
+            .k = at(g.k, key_head),
+            .v = at(g.v, key_head),
+            .o = at(g.o, head),
+            .lse = g.lse.at((batch * g.q.size(2) + head) * g.q.size(1)),
+            .dy = at(g.dy, head),
+            .dq = at(g.dq, head),
+            .dk = at(g.dk, key_head),
+            .dv = at(g.dv, key_head)};
 }
 
 }  // namespace headroom::kernels

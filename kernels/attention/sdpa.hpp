@@ -58,23 +58,35 @@ inline constexpr std::size_t kSdpaMostScratch = std::size_t{256} << 20;
 /// Of a forward call, and beside what is known of a gradient: counters. cuDNN 9.15 to 9.26 take 256 bytes.
 inline constexpr std::size_t kSdpaCounters = std::size_t{64} << 10;
 
-/// As much of it as one call computes: all of a forward, of a gradient what kSdpaMostScratch allows.
-Sdpa largest_part(const Sdpa& whole);
+/// As much of it as one call computes: all of a forward, of a gradient what takes no more scratch than `most`, at least
+/// one key head of one batch.
+Sdpa largest_part(const Sdpa& whole, std::size_t most = kSdpaMostScratch);
 
 /// Of one part; without cuDNN as much, so that memory does not depend on what is installed.
 inline std::size_t sdpa_scratch(const std::optional<Sdpa>& whole) { return whole ? largest_part(*whole).scratch() : 0; }
 
 /// `call(part, batch, key_head)`: the parts, with the first batch and key head of each; at most two different ones.
 template <class Call>
-void for_each_part(const Sdpa& whole, Call call) {
-    const Sdpa most = largest_part(whole);
-    for (std::int64_t batch = 0; batch < whole.batch; batch += most.batch) {
-        for (std::int64_t key_head = 0; key_head < whole.key_heads; key_head += most.key_heads) {
-            call(whole.part(std::min(most.batch, whole.batch - batch),
-                            std::min(most.key_heads, whole.key_heads - key_head)),
+void for_each_part(const Sdpa& whole, Call call, std::size_t most = kSdpaMostScratch) {
+    const Sdpa largest = largest_part(whole, most);
+    for (std::int64_t batch = 0; batch < whole.batch; batch += largest.batch) {
+        for (std::int64_t key_head = 0; key_head < whole.key_heads; key_head += largest.key_heads) {
+            call(whole.part(std::min(largest.batch, whole.batch - batch),
+                            std::min(largest.key_heads, whole.key_heads - key_head)),
                  batch, key_head);
         }
     }
 }
+
+/// Addresses on the device; those that a call has no use for are null.
+struct SdpaData {
+    std::byte *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
+    std::byte* lse = nullptr;
+    std::byte *dy = nullptr, *dq = nullptr, *dk = nullptr, *dv = nullptr;  ///< of a gradient
+};
+
+SdpaData data_of(const Attention& attention);
+/// Of the part that begins there.
+SdpaData data_of(const AttentionGradient& gradient, std::int64_t batch, std::int64_t key_head);
 
 }  // namespace headroom::kernels

@@ -1,10 +1,12 @@
 #include <headroom/kernels/attention/sdpa.hpp>
 
 #include <functional>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/packed_attention.hpp>
 
 namespace headroom::kernels {
@@ -155,6 +157,72 @@ TEST(Sdpa, AGradientsPartsCoverItOnceAndKeepToTheScratch) {
         EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
         EXPECT_LE(plans.size(), 2u);
         EXPECT_LE(sdpa_scratch(whole), kSdpaMostScratch);
+    }
+}
+
+/// By the CPU's kernel.
+template <class A>
+void compute(const A& a) {
+    StreamState state;
+    CpuStream stream{.threads = 1, .state = &state};
+    Stream any = stream;
+    constexpr std::size_t alignment = 64;
+    if constexpr (std::is_same_v<A, Attention>) {
+        std::vector<std::byte> memory(attention_scratch(any, a) + alignment);
+        attention(stream, a, memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment));
+    } else {
+        std::vector<std::byte> memory(attention_gradient_scratch(any, a) + alignment);
+        attention_gradient(stream, a,
+                           memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment));
+    }
+}
+
+/// What cuDNN would compute of a part: from its addresses, sizes and strides.
+void compute_part(const Sdpa& x, const SdpaData& data) {
+    const auto view = [&](std::byte* at, const Sdpa::Strides& strides, std::int64_t length, std::int64_t heads) {
+        return View{at, x.dtype, {x.batch, length, heads, x.width}, {strides[0], strides[1], strides[2], 1}};
+    };
+    AttentionGradient part{.q = view(data.q, x.q, x.queries, x.heads),
+                           .k = view(data.k, x.k, x.keys, x.key_heads),
+                           .v = view(data.v, x.v, x.keys, x.key_heads),
+                           .o = view(data.o, x.o, x.queries, x.heads),
+                           .lse = contiguous_view(data.lse, Dtype::f32, {x.batch, x.heads, x.queries}),
+                           .dy = view(data.dy, x.dy, x.queries, x.heads),
+                           .dq = view(data.dq, x.dq, x.queries, x.heads),
+                           .dk = view(data.dk, x.dk, x.keys, x.key_heads),
+                           .dv = view(data.dv, x.dv, x.keys, x.key_heads)};
+    part.causal = x.causal;
+    part.scale = x.scale;
+    compute(part);
+}
+
+TEST(Sdpa, PartsHaveTheirAddressesSizesAndStrides) {
+    std::mt19937_64 random(1);
+    const test::AttentionCase shape{5, 64, 70, 6, 3, 8, true};
+    test::AttentionTrial whole(shape, Dtype::bf16, test::Layout::contiguous, random, Dtype::bf16);
+    compute(whole.forward());
+    const test::AttentionTrial fresh = whole;
+    const auto plan = plan_sdpa(whole.gradient());
+    ASSERT_TRUE(plan);
+    compute_part(*plan, data_of(whole.gradient(), 0, 0));
+    // A key head of a batch takes 38 kB: so many at a time, with a rest of heads or batches.
+    for (const auto& [most, expected] :
+         {std::pair<std::size_t, int>{1, 15}, {80'000, 10}, {250'000, 3}, {1'000'000, 1}}) {
+        test::AttentionTrial parts = fresh;
+        const AttentionGradient g = parts.gradient();
+        ASSERT_TRUE(ready(g));
+        int count = 0;
+        for_each_part(
+            *plan,
+            [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
+                compute_part(part, data_of(g, batch, key_head));
+                ++count;
+            },
+            kSdpaCounters + most);
+        EXPECT_EQ(count, expected);
+        for (const auto& [x, y] : {std::pair{&parts.dq, &whole.dq}, {&parts.dk, &whole.dk}, {&parts.dv, &whole.dv}}) {
+            EXPECT_EQ(x->memory(), y->memory()) << count << " parts";
+        }
     }
 }
 
