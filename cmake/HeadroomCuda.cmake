@@ -119,7 +119,12 @@ function(headroom_device_sources target)
     set(exact ${sources})
     list(FILTER exact INCLUDE REGEX "/(random|dropout|step_control)/")
     if(HEADROOM_CUDA_EMULATED)
-        set(flags -O1 -g1 -Wno-unknown-pragmas)  # reports of sanitizers name lines; pragmas are nvcc's
+        # Reports of sanitizers name lines; pragmas and kMaxThreads are nvcc's.
+        set(flags -O1 -g1 -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-const-variable>)
+        if(HEADROOM_COVERAGE)
+            list(APPEND flags --coverage)
+            target_link_options(${target} PUBLIC --coverage)
+        endif()
         set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")  # CMake says -x c++
         set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=off")
         target_sources(${target} PRIVATE ${sources})

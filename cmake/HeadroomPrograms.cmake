@@ -131,6 +131,13 @@ function(headroom_test_programs)
     endforeach()
 endfunction()
 
+# Several tests run at once: their idle OpenMP threads must not spin. Of device code, what the tests of kernels execute is
+# counted; what others do is written elsewhere.
+set(HEADROOM_TEST_ENVIRONMENT OMP_WAIT_POLICY=passive)
+if(HEADROOM_COVERAGE)
+    list(APPEND HEADROOM_TEST_ENVIRONMENT GCOV_PREFIX=${PROJECT_BINARY_DIR}/tests/executed_by_others)
+endif()
+
 # tests/<folder>/*_test.py -> one ctest entry each. Further arguments: what is to be in their environment.
 function(headroom_script_tests folder)
     find_package(Python3 COMPONENTS Interpreter)
@@ -142,7 +149,7 @@ function(headroom_script_tests folder)
         cmake_path(GET script STEM file)
         add_test(NAME ${folder}/${file} COMMAND ${Python3_EXECUTABLE} -B ${script})
         set_tests_properties(${folder}/${file} PROPERTIES LABELS ${folder} TIMEOUT 900
-            ENVIRONMENT "OMP_WAIT_POLICY=passive;${ARGN}")
+            ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT};${ARGN}")
     endforeach()
 endfunction()
 
@@ -199,9 +206,11 @@ function(headroom_tests)
             add_custom_target(tests_${library})
         endif()
         add_dependencies(tests_${library} ${target})
-        # Several tests run at once: their idle OpenMP threads must not spin.
-        set_tests_properties(${library}/${file} PROPERTIES LABELS "${labels}" TIMEOUT 900
-            ENVIRONMENT "OMP_WAIT_POLICY=passive")
+        set(environment ${HEADROOM_TEST_ENVIRONMENT})
+        if(library STREQUAL kernels)
+            list(FILTER environment EXCLUDE REGEX GCOV_PREFIX)
+        endif()
+        set_tests_properties(${library}/${file} PROPERTIES LABELS "${labels}" TIMEOUT 900 ENVIRONMENT "${environment}")
     endforeach()
     headroom_test_programs()
     headroom_script_tests(scripts)
@@ -215,7 +224,7 @@ function(headroom_tests)
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
         -D VERSION=${PROJECT_VERSION} -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
-    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT 900 ENVIRONMENT "OMP_WAIT_POLICY=passive")
+    set_tests_properties(consumer/install PROPERTIES LABELS consumer TIMEOUT 900 ENVIRONMENT "${HEADROOM_TEST_ENVIRONMENT}")
 endfunction()
 
 # bench/<library>/<file>_bench.cpp -> program <library>_<file>_bench; benchmarks builds all of them.
