@@ -154,7 +154,7 @@ struct ReduceColumns {
         for (double& total : totals) total = Op::start;
         if (column + kWidth <= inner.size) {
             reduce_part(block, at, column, kWidth, totals, [&](std::int64_t i) { return x.load(block, i); });
-        } else if (column < inner.size) {
+        } else if (kWidth > 1 && column < inner.size) {
             const auto width = static_cast<int>(inner.size - column);
             reduce_part(block, at, column, width, totals, [&](std::int64_t i) {
                 Numbers<T, kWidth> values{};
