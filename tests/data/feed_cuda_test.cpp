@@ -1,7 +1,6 @@
 // Batches that are copied while the GPU computes with others arrive whole, and none before its place is free. In the
 // emulator under the extremes of what a GPU may do: an order that no event asks for must not matter.
 #include <deque>
-#include <iostream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -11,6 +10,8 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/any_order.hpp>
+#include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom {
 namespace {
@@ -22,11 +23,8 @@ using FeedCuda = test::AnyOrder;
 
 INSTANTIATE_TEST_SUITE_P(Orders, FeedCuda, test::any_order(), test::order_name);
 
-std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
+using test::kRaces;
+using test::seeded;
 
 /// Of random length, whole numbers below 2^20.
 Floats random_floats(std::mt19937_64& random, std::size_t most) {
@@ -55,8 +53,8 @@ TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept
     std::deque<Expected> results, kept;
     Expected last;
     const std::int64_t waits = context.gpu()->host_waits();
-    for (int step = 0; step < 60; ++step) {
-        Floats values = random_floats(random, 3000);
+    for (int step = 0; step < (kRaces ? 12 : 60); ++step) {
+        Floats values = random_floats(random, kRaces ? 300 : 3000);
         const Floats weights(values.size(), static_cast<float>(step));
         const auto [x, w] = feed.upload({{values, length_of(values)}, {weights, length_of(weights)}});
         if (random() % 4 == 0) kept.push_back({x, values});
@@ -86,7 +84,7 @@ TEST_P(FeedCuda, SharesItsMemoryWithWhatTheContextComputes) {
     Context context = Context::cuda();
     set_order(context);
     std::deque<Expected> results;
-    for (int round = 0; round < 30; ++round) {
+    for (int round = 0; round < (kRaces ? 4 : 30); ++round) {
         Feed feed(context);
         Tensor sum = context.from_host(Floats(4096, 1.0f), {4096});
         Floats want(4096, 1.0f);
@@ -106,12 +104,12 @@ TEST_P(FeedCuda, SharesItsMemoryWithWhatTheContextComputes) {
 
 TEST_P(FeedCuda, EndsWhileCopiesAreUnderWay) {
     std::mt19937_64 random = seeded();
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < (kRaces ? 3 : 10); ++round) {
         Context context = Context::cuda();
         set_order(context);
         Feed feed(context);
         for (std::uint64_t i = random() % 5; i > 0; --i) {
-            const Floats values = random_floats(random, 1 << 20);
+            const Floats values = random_floats(random, kRaces ? 1 << 12 : 1 << 18);
             const auto [x] = feed.upload({{values, length_of(values)}});
             add(x, x);
         }

@@ -21,7 +21,15 @@ enum class Upload { at_once, fed };
 
 struct Training {
     template <class MakeContext>
-    Training(MakeContext make, Upload upload_, unsigned seed) : context(make()), upload(upload_), random(seed) {}
+    Training(MakeContext make, Upload upload_, unsigned seed)
+        : context(make()),
+          upload(upload_),
+          random(seed),
+          parameters(context),
+          model(At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
+          optimizer(parameters),
+          window(parameters, optimizer, {.clip = 1.0, .kept_results = kKept}),
+          feed(context) {}
 
     MicroBatch micro_batch() {
         const auto rows = static_cast<std::int64_t>(1 + random() % 3);
@@ -46,11 +54,11 @@ struct Training {
     Context context;
     Upload upload;
     std::mt19937_64 random;
-    Parameters parameters{context};
-    Gpt model{At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}};
-    AdamW optimizer{parameters};
-    Window window{parameters, optimizer, {.clip = 1.0, .kept_results = kKept}};
-    Feed feed{context};
+    Parameters parameters;
+    Gpt model;
+    AdamW optimizer;
+    Window window;
+    Feed feed;
 };
 
 Context cuda() { return Context::cuda(0, {.seed = 3}); }
@@ -70,7 +78,7 @@ TEST_P(FeedTrainingCuda, HasTheBitsOfOneWithoutAFeedAndNeverWaits) {
     Training plain(cuda, Upload::at_once, seed), fed(cuda, Upload::fed, seed);
     set_order(fed.context);
     const std::int64_t waits = fed.context.gpu()->host_waits();
-    for (std::int64_t i = 0; i < 12; ++i) {
+    for (std::int64_t i = 0; i < 6; ++i) {
         plain.step(1 + i % 3);
         fed.step(1 + i % 3);
     }
@@ -89,7 +97,7 @@ TEST_P(FeedTrainingCuda, ADryRunPeaksAsTheRealOne) {
     const Profile profile = cuda().profile();
     Training real(cuda, Upload::fed, seed), dry([&] { return Context::dry(profile); }, Upload::fed, seed);
     set_order(real.context);
-    for (int i = 0; i < 4; ++i) real.step(2), dry.step(2);
+    for (int i = 0; i < 3; ++i) real.step(2), dry.step(2);
     const MemoryStatistics a = real.context.memory().statistics(), b = dry.context.memory().statistics();
     EXPECT_EQ(a.peak_allocated, b.peak_allocated);
     EXPECT_EQ(a.peak_reserved, b.peak_reserved);
@@ -109,7 +117,7 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
         EXPECT_EQ(early.context.gpu()->host_waits(), waits + (part.empty() ? 0 : 1));
         results.insert(results.end(), part.begin(), part.end());
     };
-    for (std::int64_t i = 0; i < 8; ++i) {
+    for (std::int64_t i = 0; i < 5; ++i) {
         all.step(1);
         early.step(1);
         read(1);
