@@ -4,6 +4,7 @@
 #include <headroom/kernels/matmul/on_gpu.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/matmul_training.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -91,6 +92,7 @@ TEST_F(MatmulTrainingCuda, WritesWhatTheActivationIsAppliedToOrMultipliesByItsDe
                 for (const auto& shapes : kShapes) {
                     for (const Layout beside : kLayouts) {
                         ++round;
+                        if (test::kRaces && round % 7 != 1) continue;
                         own() = round % 3 == 0;
                         run_and_check({.pass = pass,
                                        .dtype = dtype,
@@ -110,7 +112,7 @@ TEST_F(MatmulTrainingCuda, WritesWhatTheActivationIsAppliedToOrMultipliesByItsDe
             }
         }
     }
-    EXPECT_GT(fused_, 10);
+    EXPECT_GT(fused_, test::kRaces ? 0 : 10);
 }
 
 TEST_F(MatmulTrainingCuda, PassesTakeEveryKernelsEveryPath) {
@@ -152,6 +154,7 @@ TEST_F(MatmulTrainingCuda, SumsTheFirstOperandsRows) {
                 if (result == Dtype::f32 && dtype == Dtype::f64) continue;
                 for (const Layout layout : kLayouts) {
                     for (const float beta : {0.0f, 1.0f, 0.5f}) {
+                        if ((own_kernels || test::kRaces) && layout != Layout::contiguous && beta != 0) continue;
                         for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{1, 1, 1},
                                                       {31, 33, 65},
                                                       {5, 8, 1025},
