@@ -139,10 +139,14 @@ void add_gradient(Graph& graph, const Sdpa& x) {
     describe(dv->set_output(true), x, kDv, {x.key_heads, x.keys, x.dv});
 }
 
-/// The first line: what follows says the same of each kernel that was tried.
-std::string first_line(fe::error_t error) {
+/// Its first line, and the first reason that cuDNN gives: more lines say the same of each kernel that was tried.
+std::string words_of(fe::error_t error) {
     const std::string text = error.get_message();
-    return text.substr(0, text.find('\n'));
+    const std::string first = text.substr(0, text.find('\n'));
+    const std::size_t reason = text.find("Reason: ", first.size());
+    if (reason == std::string::npos) return first;
+    const std::size_t line = text.rfind('\n', reason) + 1;
+    return fmt::format("{} {}", first, text.substr(line, text.find('\n', reason) - line));
 }
 
 /// Its steps, until one refuses; the refusal, or nothing.
@@ -155,7 +159,7 @@ std::string build(Graph& graph, cudnnHandle_t handle) {
         +[](Graph& g, cudnnHandle_t) { return g.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); }};
     for (const auto& step : steps) {
         const fe::error_t error = step(graph, handle);
-        if (error.is_bad()) return first_line(error);
+        if (error.is_bad()) return words_of(error);
     }
     return "";
 }
@@ -222,7 +226,7 @@ Cudnn::Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries) : state_
     if (!gpu.description.empty()) {
         auto absent = std::make_shared<fe::DeviceProperties>();
         const fe::error_t error = absent->deserialize({gpu.description.begin(), gpu.description.end()});
-        if (error.is_bad()) unusable(fmt::format("cuDNN takes no such GPU: {}", first_line(error)));
+        if (error.is_bad()) unusable(fmt::format("cuDNN takes no such GPU: {}", words_of(error)));
         state_->absent = std::move(absent);
         return;
     }
@@ -267,7 +271,7 @@ void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
     const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
     if (error.is_good()) return;
     throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",
-                                  sdpa.gradient ? "attention_gradient" : "attention", first_line(error), sdpa.batch,
+                                  sdpa.gradient ? "attention_gradient" : "attention", words_of(error), sdpa.batch,
                                   sdpa.queries, sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
 }
 
