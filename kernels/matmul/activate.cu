@@ -14,7 +14,7 @@ using namespace headroom::device;
 
 constexpr unsigned kThreads = 256;
 
-/// Operands: dy, x, y. A kernel for each function: all of them in one take twice the registers.
+/// Operands: dy, x, y. A kernel for each function: all of them in one take more registers.
 template <class F>
 struct BackwardEights {
     static constexpr unsigned kMaxThreads = kThreads;
