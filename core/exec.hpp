@@ -33,6 +33,13 @@ class Exec {
     Array output(const Shape& shape, Dtype dtype);
     Scratch scratch(std::size_t bytes) const;
 
+    /// False while backward runs an op again for what it saved alone: the op may leave its outputs undefined, and save
+    /// itself the work.
+    bool output_wanted() const { return wanted_.output; }
+    /// False where backward will not come: arrays of the op's own in `Saved` may stay undefined. A replay says what the
+    /// recording said.
+    bool saved_wanted() const { return wanted_.saved; }
+
     template <class Work>
     void launch(Work&& work) const {
 #if HEADROOM_CUDA_KERNELS
@@ -41,16 +48,22 @@ class Exec {
         headroom::launch(*stream_, std::forward<Work>(work));
     }
 
-    /// For the tape, while an op works: what an error on a GPU names.
+    struct Wanted {
+        bool output = true;
+        bool saved = true;
+    };
+    /// For the tape, while an op works: what an error on a GPU names, and what forward is run for.
     class Working {
       public:
-        Working(Exec& exec, const char* op, std::span<const Array> arrays) : exec_(exec) {
+        Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true}) : exec_(exec) {
             exec.op_ = op;
             exec.arrays_ = arrays;
+            exec.wanted_ = wanted;
         }
         ~Working() {
             exec_.op_ = "";
             exec_.arrays_ = {};
+            exec_.wanted_ = {};
         }
         Working(const Working&) = delete;
         Working& operator=(const Working&) = delete;
@@ -93,6 +106,7 @@ class Exec {
     DeviceMemory* memory_;
     const char* op_ = "";
     std::span<const Array> arrays_;
+    Wanted wanted_;
     PathId path_ = 0;
     Buffer offered_;
 };

@@ -17,7 +17,8 @@
 // `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs: `Array`, or
 // `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays: inputs, outputs,
 // or arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to the sink. Ops
-// without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
+// without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic. Where an output
+// costs more than what is saved, forward may ask `Exec::output_wanted`: a replay may need the latter alone.
 #include <array>
 #include <concepts>
 #include <cstdint>

@@ -1,10 +1,12 @@
 #pragma once
-// The feed-forward part of a transformer block: up to `hidden`, GELU (tanh form, as in GPT-2), down again.
+// The feed-forward part of a transformer block: up to `hidden`, GELU (tanh form, as in GPT-2) or another activation,
+// down again. It runs as one op, so policies and reports see the module's path, not those of `up` and `down`.
 //
 //     Mlp mlp(root / "mlp", {.width = 128, .hidden = 512});
 //     Tensor y = mlp(x);  // [..., 128] -> [..., 128]
 #include <cstdint>
 
+#include <headroom/core/ops/feed_forward.hpp>
 #include <headroom/nn/linear.hpp>
 
 namespace headroom {
@@ -14,6 +16,7 @@ struct MlpOptions {
     std::int64_t hidden = 0;
     LinearOptions up = {};
     LinearOptions down = {};
+    Activation activation = Activation::gelu_tanh;
 };
 
 class Mlp : public Module<Mlp> {
@@ -21,6 +24,7 @@ class Mlp : public Module<Mlp> {
     Mlp(const At& at, const MlpOptions& options);
     Tensor forward(Tensor x) const;
 
+    Activation activation;
     Linear up;
     Linear down;
 };

@@ -11,6 +11,7 @@
 #include <headroom/core/ops/dropout.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/feed_forward.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
@@ -63,7 +64,7 @@ std::vector<OpEntry> make_list() {
     // From nothing, and random
     add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::CausalMask, ops::Dropout, ops::DropoutAdd>(all);
     // Products
-    add<ops::Matmul, ops::Linear, ops::Embedding>(all);
+    add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention>(all);
     // Losses

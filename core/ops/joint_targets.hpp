@@ -25,7 +25,7 @@ struct JointTarget {
     const View* pointer() const { return wanted ? &view : nullptr; }
 };
 
-/// At most four. References stay valid, but `beta` may change until the last one was asked for.
+/// At most five. References stay valid, but `beta` may change until the last one was asked for.
 class JointTargets {
   public:
     JointTargets(Exec& exec, GradSink& sink) : exec_(exec), sink_(sink) {}
@@ -39,7 +39,7 @@ class JointTargets {
 
     Exec& exec_;
     GradSink& sink_;
-    std::array<JointTarget, 4> targets_;
+    std::array<JointTarget, 5> targets_;
     std::size_t count_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/products.hpp>
-#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -48,13 +47,10 @@ Result<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const Arr
 // x's gradient comes last: it has x's shape, and takes over x's storage where nothing else needs that.
 void Linear::backward(Exec& exec, const Attrs&, Saved& saved, Array dy, GradSink sink) {
     const View dy_rows = as_matrix(dy.view());
-    if (const auto dweight = sink.destination(1)) {
-        product_to(exec, kernels::transposed(dy_rows), as_matrix(saved.x.view()), dweight.view(), dweight.beta);
-    }
-    if (const auto dbias = sink.destination(2)) {
-        const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), dy.view(), dbias.view()));
-        exec.launch(
-            [&](auto& stream) { kernels::sum_to(stream, dy.view(), dbias.view(), dbias.beta, scratch.data()); });
+    {
+        JointTargets targets(exec, sink);
+        const JointTarget &dweight = targets.ask(1), &dbias = targets.ask(2);
+        affine_gradients(exec, dy_rows, as_matrix(saved.x.view()), dweight, dbias);
     }
     if (const auto dx = sink.destination(0, saved.x)) {
         product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});

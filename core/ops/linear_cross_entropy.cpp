@@ -25,13 +25,6 @@ std::int64_t chunk_rows(std::int64_t rows, std::int64_t classes) {
     return std::min(rows, (wanted + kRowStep - 1) / kRowStep * kRowStep);
 }
 
-/// Rows [first, first + count) along the first axis.
-View rows_of(View x, std::int64_t first, std::int64_t count) {
-    x.data = x.at(first * x.stride(0));
-    x.shape[0] = count;
-    return x;
-}
-
 void check(const CrossEntropyOptions& options, const Array& x, const Array& weight, const Array& targets) {
     constexpr const char* op = LinearCrossEntropy::info.name;
     if (!is_floating(x.dtype) || x.dtype != weight.dtype) {

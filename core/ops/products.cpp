@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 
 namespace headroom {
 
@@ -60,6 +61,11 @@ struct Loop {
     std::int64_t size, a_stride, b_stride;
 };
 
+void sum_to(Exec& exec, const View& x, const View& y, float beta) {
+    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x, y));
+    exec.launch([&](auto& stream) { kernels::sum_to(stream, x, y, beta, scratch.data()); });
+}
+
 }  // namespace
 
 void product(Exec& exec, const kernels::Matmul& matmul) {
@@ -69,7 +75,14 @@ void product(Exec& exec, const kernels::Matmul& matmul) {
 
 View as_matrix(View x) { return aligned(x, 2); }
 
-void product_to(Exec& exec, const View& a, const View& b, const View& c, float beta) {
+View rows_of(View x, std::int64_t first, std::int64_t count) {
+    x.data = x.at(first * x.stride(0));
+    x.shape[0] = count;
+    return x;
+}
+
+void product_to(Exec& exec, const View& a, const View& b, const View& c, float beta, const View& sums,
+                float sums_beta) {
     const int rank = std::max({a.rank(), b.rank(), c.rank()});
     Sum sum{aligned(a, rank), aligned(b, rank), aligned(c, rank)};
     for (int axis = sum.batch_rank() - 1; axis >= 0; --axis) {
@@ -84,11 +97,17 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         rounds *= sum.size(axis);
         sum.erase(axis);
     }
+    kernels::Matmul matmul{.a = sum.a, .b = sum.b, .c = sum.c, .beta = beta};
+    if (sums.rank() == 1 && rounds == 1 && sum.c.rank() == 2) {
+        matmul.sums = sums;
+        matmul.sums_beta = sums_beta;
+    } else if (sums.rank() == 1) {
+        sum_to(exec, kernels::transposed(a), sums, sums_beta);
+    }
     if (rounds == 0) {
         if (beta == 0.0f) exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, c); });
         return;
     }
-    kernels::Matmul matmul{.a = sum.a, .b = sum.b, .c = sum.c, .beta = beta};
     const Scratch scratch = exec.scratch(kernels::matmul_scratch(exec.stream(), matmul));
     for (std::int64_t round = 0; round < rounds; ++round) {
         std::int64_t left = round, a_offset = 0, b_offset = 0;
@@ -101,6 +120,14 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         matmul.b.data = sum.b.at(b_offset);
         exec.launch([&](auto& stream) { kernels::matmul(stream, matmul, scratch.data()); });
         matmul.beta = 1.0f;
+    }
+}
+
+void affine_gradients(Exec& exec, const View& dy, const View& x, const JointTarget& dweight, const JointTarget& dbias) {
+    if (dweight) {
+        product_to(exec, kernels::transposed(dy), x, dweight.view, dweight.beta, dbias.view, dbias.beta);
+    } else if (dbias) {
+        sum_to(exec, dy, dbias.view, dbias.beta);
     }
 }
 

@@ -82,7 +82,13 @@ void Tape::replay(Record& record) {
     InlineList<Array, 2> outputs(record.op->n_outputs);
     InlineList<Array, 4> saved(record.op->n_saved);
     exec_.set_path(record.path);
-    const Exec::Working working(exec_, record.op->info.name, {inputs.data(), inputs.size()});
+    const std::span<Value*> own = record.values().subspan(record.op->n_outputs);
+    const auto outputs_of = record.outputs();
+    const bool output_wanted = std::any_of(outputs_of.begin(), outputs_of.end(),
+                                           [&](const Value* value) { return value->missing() && retained(*value); });
+    // What the op saves is as when it was recorded, so that bits are, too.
+    const Exec::Working working(exec_, record.op->info.name, {inputs.data(), inputs.size()},
+                                {.output = output_wanted, .saved = !own.empty()});
     record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
     ++statistics_.replayed;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -91,10 +97,8 @@ void Tape::replay(Record& record) {
     }
     for (std::size_t i = 0; i < saved.size(); ++i) {
         Value* value = record.saved[i].value;
-        const bool own = value && value->producer == &record &&
-                         std::find(record.produced + record.op->n_outputs, record.produced + record.n_produced,
-                                   value) != record.produced + record.n_produced;
-        if (own && value->missing()) value->array.buffer = std::move(saved[i].buffer);
+        if (std::find(own.begin(), own.end(), value) == own.end()) continue;
+        if (value->missing()) value->array.buffer = std::move(saved[i].buffer);
     }
 }
 

@@ -113,6 +113,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     InlineList<Array, 2> out(op.n_outputs);
     InlineList<Array, 4> saved(op.n_saved);
     Value* stolen = op.info.in_place && !inputs.empty() ? stealable(inputs[0]) : nullptr;
+    const bool differentiable = recording_ && wants_gradient(op, inputs);
     {
         InlineList<Array, 4> arrays;
         arrays.reserve(inputs.size());
@@ -125,7 +126,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         }
         exec_.set_path(path());
         exec_.offer(stolen ? stolen->array.buffer : Buffer{});
-        const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()});
+        const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()}, {true, differentiable});
         try {
             op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
         } catch (...) {
@@ -134,7 +135,6 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         }
         exec_.offer({});
     }
-    const bool differentiable = recording_ && wants_gradient(op, inputs);
     for (std::size_t i = 0; i < out.size(); ++i) {
         const bool taken = stolen && out[i].buffer.same(stolen->array.buffer);
         if (taken) {

@@ -192,8 +192,20 @@ def losses():
          lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="sum"), 4 * normal(6, 7), unit(6, 7))
 
 
+def fused():
+    def feed_forward(activation):
+        return lambda x, w1, b1, w2, b2: F.linear(activation(F.linear(x, w1, b1)), w2, b2)
+
+    layers = (3, 7, 12), (20, 12), (20,), (9, 20), (9,)
+    case("feed_forward", feed_forward(lambda x: F.gelu(x, approximate="tanh")), *(normal(*shape) for shape in layers))
+    case("feed_forward_erf", feed_forward(F.gelu), *(normal(*shape) for shape in layers))
+    case("feed_forward_relu", feed_forward(F.relu), *(normal(*shape) for shape in layers))
+    case("feed_forward_plain", lambda x, w1, w2: F.linear(F.gelu(F.linear(x, w1)), w2), normal(5, 4), normal(7, 4),
+         normal(3, 7))
+
+
 def main():
-    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses]:
+    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

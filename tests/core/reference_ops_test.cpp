@@ -17,6 +17,7 @@
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/feed_forward.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
@@ -129,6 +130,12 @@ const Case kCases[] = {
     {"linear", 33, [](const In& x) { return linear(x[0], x[1], x[2]); }},
     {"linear_plain", 5, [](const In& x) { return linear(x[0], x[1]); }},
     {"linear_vector", 4, [](const In& x) { return linear(x[0], x[1], x[2]); }},
+    {"feed_forward", 260, [](const In& x) { return feed_forward(x[0], x[1], x[2], x[3], x[4]); }},
+    {"feed_forward_erf", 260,
+     [](const In& x) { return feed_forward(x[0], x[1], x[2], x[3], x[4], Activation::gelu_erf); }},
+    {"feed_forward_relu", 260,
+     [](const In& x) { return feed_forward(x[0], x[1], x[2], x[3], x[4], Activation::relu); }},
+    {"feed_forward_plain", 35, [](const In& x) { return feed_forward(x[0], x[1], {}, x[2], {}, Activation::gelu_erf); }},
     {"embedding", 8, [](const In& x) { return embedding(x[0], x[1]); }},
     {"attention_packed", 37, [](const In& x) { return attention_packed(x[0], 2, 2, true); }},
     {"attention_packed_full", 9, [](const In& x) { return attention_packed(x[0], 3, 3, false); }},

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -190,6 +191,42 @@ TEST_F(TapeTest, KeepsOnlyBordersOfARecomputedRegion) {
     y.reset();
     backward(loss);
     EXPECT_EQ(context.tape().statistics().replayed, 3u);  // the last op's output was kept as the region's result
+}
+
+TEST_F(TapeTest, AReplayThatWantsWhatAnOpSavedComputesNoOutput) {
+    context.policy("region", recompute_all());
+    for (const bool output_saved : {false, true}) {
+        Tensor x = leaf({1, 2});
+        std::int64_t outputs = 0;
+        Tensor loss;
+        {
+            const RegionScope region(context, path("region"));
+            const Tensor y = toy::sine(x, outputs);
+            loss = toy::total(output_saved ? toy::mul(y, y) : toy::add(y, y));
+        }
+        EXPECT_EQ(outputs, 1);
+        backward(loss);
+        EXPECT_EQ(outputs, output_saved ? 2 : 1);
+        for (std::size_t i = 0; i < 2; ++i) {
+            const float value = static_cast<float>(i + 1);
+            const float want = output_saved ? std::sin(2 * value) : 2 * std::cos(value);
+            EXPECT_NEAR(x.grad().to_vector<float>()[i], want, 4 * 0x1p-23);
+        }
+    }
+}
+
+TEST_F(TapeTest, NothingIsSavedThatNoBackwardWillWant) {
+    std::int64_t outputs = 0;
+    const Tensor x = leaf({1, 2}), constant = leaf({1, 2}).requires_grad(false);
+    const auto kept = [&](const Tensor& input) {
+        const std::size_t before = allocated();
+        const Tensor y = toy::sine(input, outputs);
+        return allocated() - before;
+    };
+    const std::size_t one = kept(constant);
+    EXPECT_EQ(kept(x), 2 * one);
+    const NoGrad no_grad(context);
+    EXPECT_EQ(kept(x), one);
 }
 
 TEST_F(TapeTest, KeepInsideRecomputeKeeps) {

@@ -105,6 +105,37 @@ struct Noisy {
     static std::vector<Sample<Attrs>> samples() { return {}; }
 };
 
+struct Sine {
+    static constexpr OpInfo info{.name = "toy_sine"};
+    struct Attrs {
+        std::int64_t* outputs;
+    };
+    struct Saved {
+        Array cosine;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
+        Array cosine, y;
+        if (exec.saved_wanted()) {
+            cosine = exec.empty(x.shape(), x.dtype);
+            exec.launch([&](auto& stream) { k::map(stream, k::Cos{}, x.view(), cosine.view()); });
+        }
+        if (exec.output_wanted()) {
+            ++*attrs.outputs;
+            y = exec.empty(x.shape(), x.dtype);
+            exec.launch([&](auto& stream) { k::map(stream, k::Sin{}, x.view(), y.view()); });
+        }
+        return {{std::move(cosine)}, std::move(y)};
+    }
+    static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
+        if (auto target = sink.destination(0)) {
+            exec.launch([&](auto& s) {
+                k::map_backward_a(s, k::Mul{}, dy.view(), saved.cosine.view(), dy.view(), target.beta, target.view());
+            });
+        }
+    }
+    static std::vector<Sample<Attrs>> samples() { return {}; }
+};
+
 struct Fork {
     static constexpr OpInfo info{.name = "toy_fork"};
     struct Attrs {};
@@ -193,6 +224,7 @@ Tensor noisy(Tensor x) {
     const k::RandomKey key = x.context().next_random();
     return apply<Noisy>({key}, std::move(x));
 }
+Tensor sine(Tensor x, std::int64_t& outputs) { return apply<Sine>({&outputs}, std::move(x)); }
 std::array<Tensor, 2> fork(Tensor x) { return apply<Fork>({}, std::move(x)); }
 Tensor total(Tensor x) { return apply<Total>({}, std::move(x)); }
 Tensor count(Context& context, const Shape& shape) { return apply<Count>(context, {shape}); }

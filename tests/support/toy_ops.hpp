@@ -24,6 +24,9 @@ Tensor mul(Tensor a, Tensor b);
 Tensor tanh(Tensor x);
 /// x * n(key), n standard normal. Saves a private array, and draws from the context's random state.
 Tensor noisy(Tensor x);
+/// sin(x). Saves a private array, cos(x), where backward will want it; leaves its output out where a replay wants but
+/// that. Counts the outputs that it computes.
+Tensor sine(Tensor x, std::int64_t& outputs);
 /// {x + 1, 2 x}. Two outputs.
 std::array<Tensor, 2> fork(Tensor x);
 /// The sum of all elements, a scalar.

@@ -1,0 +1,213 @@
+#include <headroom/core/ops/feed_forward.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/joint_targets.hpp>
+#include <headroom/core/ops/products.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+namespace {
+
+void check_weight(const char* which, const Array& weight, const Array& bias) {
+    constexpr const char* op = FeedForward::info.name;
+    if (weight.rank() != 2) {
+        throw ShapeError(fmt::format("{}: {}_weight must be [out, in], got {}", op, which, weight.shape().text()));
+    }
+    if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0))) {
+        throw ShapeError(fmt::format("{}: {}_bias {} does not match {}_weight {}; it must be [{}]", op, which,
+                                     bias.shape().text(), which, weight.shape().text(), weight.size(0)));
+    }
+}
+
+void check(Activation activation, const Array& x, const Array& up_weight, const Array& up_bias,
+           const Array& down_weight, const Array& down_bias) {
+    constexpr const char* op = FeedForward::info.name;
+    if (activation == Activation::none) {
+        throw Error(fmt::format("{}: needs an activation; without one, use linear() twice", op));
+    }
+    const struct {
+        const char* name;
+        const Array& array;
+    } inputs[] = {{"x", x},
+                  {"up_weight", up_weight},
+                  {"up_bias", up_bias},
+                  {"down_weight", down_weight},
+                  {"down_bias", down_bias}};
+    for (const auto& [input, array] : inputs) {
+        const bool optional = &array == &up_bias || &array == &down_bias;
+        if (!array.defined() && !optional) throw Error(fmt::format("{}: {} is undefined", op, input));
+        if (!array.defined() || (is_floating(array.dtype) && array.dtype == x.dtype)) continue;
+        throw DtypeError(fmt::format("{}: inputs must be floating and of one dtype, got x {} and {} {}; use cast()", op,
+                                     name(x.dtype), input, name(array.dtype)));
+    }
+    check_weight("up", up_weight, up_bias);
+    check_weight("down", down_weight, down_bias);
+    if (x.rank() == 0 || x.size(-1) != up_weight.size(1)) {
+        throw ShapeError(fmt::format("{}: the last axis of x {} does not match up_weight {}, which is [hidden, in]", op,
+                                     x.shape().text(), up_weight.shape().text()));
+    }
+    if (down_weight.size(1) != up_weight.size(0)) {
+        throw ShapeError(fmt::format("{}: down_weight {} does not match up_weight {}; it must be [out, {}]", op,
+                                     down_weight.shape().text(), up_weight.shape().text(), up_weight.size(0)));
+    }
+}
+
+/// x's shape with another last axis.
+Shape with_last(Shape shape, std::int64_t size) {
+    shape[shape.rank() - 1] = size;
+    return shape;
+}
+
+View bias_view(const Array& bias) { return bias.defined() ? bias.view() : View{}; }
+
+constexpr std::int64_t kChunkElements = std::int64_t{1} << 16;
+constexpr std::int64_t kMaxChunks = 6;  // each goes over the weights, and backward over their gradients
+constexpr std::int64_t kRowStep = 16;
+
+/// How many positions of the first axis are worked on at a time, so that what is as wide as the hidden layer is never
+/// there whole but for `inner`: a function of the shape alone, so that a replay computes the same bits.
+std::int64_t chunk_rows(const View& wide) {
+    const std::int64_t wanted = (wide.elements() + kChunkElements - 1) / kChunkElements;
+    const std::int64_t chunks = std::clamp(wanted, std::int64_t{1}, kMaxChunks);
+    const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
+    return std::min(wide.size(0), (rows + kRowStep - 1) / kRowStep * kRowStep);
+}
+
+/// `view`, whose leading axes are those of x, as a matrix where x's lie evenly.
+View rows_with(const Array& x, const View& view) {
+    if (!x.contiguous() || x.rank() < 2) return as_matrix(view);
+    const int last = view.rank() - 1;
+    std::int64_t rows = 1;
+    for (int axis = 0; axis < last; ++axis) rows *= view.size(axis);
+    return contiguous_view(view.data, view.dtype, {rows, view.size(last)});
+}
+
+}  // namespace
+
+Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                       const Array& up_weight, const Array& up_bias,
+                                                       const Array& down_weight, const Array& down_bias) {
+    check(attrs.activation, x, up_weight, up_bias, down_weight, down_bias);
+    const bool output = exec.output_wanted();
+    Array inner, y;
+    const Shape wide = with_last(x.shape(), up_weight.size(0));
+    if (exec.saved_wanted()) inner = exec.empty(wide, x.dtype);
+    if (output) y = exec.empty(with_last(x.shape(), down_weight.size(0)), x.dtype);
+    const View x_rows = rows_with(x, x.view());
+    View hidden = rows_with(x, contiguous_view(nullptr, x.dtype, wide));
+    const std::int64_t rows = x_rows.size(0), step = chunk_rows(hidden);
+    hidden.shape[0] = step;
+    const Scratch memory = exec.scratch(output ? static_cast<std::size_t>(hidden.elements()) * size_of(x.dtype) : 0);
+    hidden.data = memory.data();
+    for (std::int64_t first = 0; first < rows; first += step) {
+        const std::int64_t count = std::min(step, rows - first);
+        const View inner_rows = inner.defined() ? rows_of(rows_with(x, inner.view()), first, count) : View{};
+        kernels::Matmul up{.a = rows_of(x_rows, first, count),
+                           .b = kernels::transposed(up_weight.view()),
+                           .c = inner_rows,
+                           .bias = bias_view(up_bias)};
+        if (output) {
+            up.c = rows_of(hidden, 0, count);
+            up.activation = attrs.activation;
+            up.inner = inner_rows;
+        }
+        product(exec, up);
+        if (!output) continue;
+        product(exec, {.a = up.c,
+                       .b = kernels::transposed(down_weight.view()),
+                       .c = rows_of(rows_with(x, y.view()), first, count),
+                       .bias = bias_view(down_bias)});
+    }
+    return {{x, up_weight, down_weight, std::move(inner)}, std::move(y)};
+}
+
+// In chunks of rows: the gradient of `inner` is never there whole. The hidden layer is made over `inner`, which nobody
+// else has, and x's gradient over x, where nothing else needs that.
+void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink) {
+    const View x = rows_with(saved.x, saved.x.view()), dys = rows_with(saved.x, dy.view());
+    const View inner = rows_with(saved.x, saved.inner.view());
+    JointTargets targets(exec, sink);
+    const JointTarget &up_weight = targets.ask(1), &up_bias = targets.ask(2);
+    const JointTarget &down_weight = targets.ask(3), &down_bias = targets.ask(4);
+    const JointTarget& dx = targets.ask(0, saved.x);
+    const std::int64_t rows = x.size(0), step = chunk_rows(inner);
+    View memory = inner;
+    memory.shape[0] = step;
+    const Scratch scratch = exec.scratch(static_cast<std::size_t>(memory.elements()) * size_of(inner.dtype));
+    memory.data = scratch.data();
+    std::int64_t first = 0;
+    const auto after = [&](JointTarget target) {  // later chunks are added
+        if (first > 0) target.beta = 1.0f;
+        return target;
+    };
+    do {  // once even without rows: gradients are then zero
+        const std::int64_t count = std::min(step, rows - first);
+        const View dy_rows = rows_of(dys, first, count), x_rows = rows_of(x, first, count);
+        const View hidden = rows_of(inner, first, count), dinner = rows_of(memory, 0, count);
+        product(exec, {.a = dy_rows,
+                       .b = saved.down_weight.view(),
+                       .c = dinner,
+                       .activation = attrs.activation,
+                       .inner = hidden,
+                       .derivative = true,
+                       .outer = hidden});
+        affine_gradients(exec, dy_rows, hidden, after(down_weight), after(down_bias));
+        affine_gradients(exec, dinner, x_rows, after(up_weight), after(up_bias));
+        if (dx) {
+            const View dx_rows = rows_of(rows_with(saved.x, dx.view), first, count);
+            product(exec, {.a = dinner, .b = saved.up_weight.view(), .c = dx_rows, .beta = dx.beta});
+        }
+        first += step;
+    } while (first < rows);
+}
+
+std::vector<Sample<FeedForward::Attrs>> FeedForward::samples() {
+    using I = SampleInput;
+    const Attrs gelu{}, erf{Activation::gelu_erf}, relu{Activation::relu};
+    const auto layers = [](Shape x, std::int64_t in, std::int64_t hidden, std::int64_t out) {
+        return std::vector<I>{I::normal(x), I::normal({hidden, in}), I::normal({hidden}), I::normal({out, hidden}),
+                              I::normal({out})};
+    };
+    const auto with = [](std::vector<I> inputs, std::size_t i, I input) {
+        inputs[i] = input;
+        return inputs;
+    };
+    const auto rows = layers({3, 4}, 4, 5, 2);
+    return {
+        {"rows", gelu, rows},
+        {"erf", erf, layers({2, 3, 3}, 3, 7, 3)},
+        {"relu", relu, layers({2, 3, 3}, 3, 5, 4)},
+        {"no biases", gelu, with(with(rows, 2, I::none()), 4, I::none())},
+        {"no bias up", erf, with(rows, 2, I::none())},
+        {"no bias down", relu, with(rows, 4, I::none())},
+        {"odd sizes", gelu, layers({33, 17}, 17, 65, 9)},
+        {"vector", gelu, layers({4}, 4, 3, 2)},
+        {"no rows", gelu, layers({0, 4}, 4, 3, 2)},
+        {"no hidden features", gelu, layers({3, 4}, 4, 0, 2)},
+        {"no activation", {Activation::none}, rows, "feed_forward: needs an activation"},
+        {"x", gelu, with(rows, 0, I::normal({3, 5})),
+         "feed_forward: the last axis of x [3, 5] does not match up_weight"},
+        {"up_weight's rank", gelu, with(rows, 1, I::normal({4})), "feed_forward: up_weight must be [out, in], got [4]"},
+        {"up_bias", gelu, with(rows, 2, I::normal({4})), "feed_forward: up_bias [4] does not match up_weight [5, 4]"},
+        {"no down_weight", gelu, with(rows, 3, I::none()), "feed_forward: down_weight is undefined"},
+        {"down_weight", gelu, with(rows, 3, I::normal({2, 4})), "feed_forward: down_weight [2, 4] does not match"},
+        {"down_bias", gelu, with(rows, 4, I::normal({1, 2})), "feed_forward: down_bias [1, 2] does not match"},
+        {"integers", gelu, with(rows, 0, I::index({3, 4}, 5)), "got x i64 and x i64"},
+    };
+}
+
+}  // namespace ops
+
+Tensor feed_forward(Tensor x, Tensor up_weight, Tensor up_bias, Tensor down_weight, Tensor down_bias,
+                    Activation activation) {
+    return apply<ops::FeedForward>({activation}, std::move(x), std::move(up_weight), std::move(up_bias),
+                                   std::move(down_weight), std::move(down_bias));
+}
+
+}  // namespace headroom

@@ -1,0 +1,45 @@
+#pragma once
+// The feed-forward part of a transformer block as one op: up, activation, down. Only the activation's argument is kept
+// for backward, which makes the hidden layer again in the pass that differentiates it: half of what
+// `linear(gelu(linear(x)))` keeps. Not for gated forms, nor where something is to happen between the steps (dropout):
+// those are `linear` and an activation.
+//
+//     Tensor y = feed_forward(x, up.weight, up.bias, down.weight, down.bias);      // x [12, 64, 128] -> y [12, 64,
+//     128] Tensor z = feed_forward(x, w1, {}, w2, {}, Activation::relu);                // no biases
+#include <headroom/core/apply.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
+
+namespace headroom {
+
+using kernels::Activation;
+
+namespace ops {
+
+struct FeedForward {
+    static constexpr OpInfo info{.name = "feed_forward", .cost = Cost::expensive, .precision = Precision::half};
+    struct Attrs {
+        Activation activation = Activation::gelu_tanh;
+    };
+    struct Saved {
+        Array x;
+        Array up_weight;
+        Array down_weight;
+        Array inner;  ///< the activation's argument
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& up_weight,
+                                        const Array& up_bias, const Array& down_weight, const Array& down_bias);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// x [..., in], up_weight [hidden, in], up_bias [hidden] or undefined, down_weight [out, hidden], down_bias [out] or
+/// undefined -> activation(x up_weight^T + up_bias) down_weight^T + down_bias [..., out]. `activation`: relu, gelu_tanh
+/// or gelu_erf. Floating dtypes; different ones are cast to the widest, under `Autocast` to the half dtype. Keeps x and
+/// [..., hidden] for backward; workspace, forward and backward: a sixth of [..., hidden], or 65536 elements of it.
+/// Errors: ShapeError, DtypeError; Error for `Activation::none`.
+Tensor feed_forward(Tensor x, Tensor up_weight, Tensor up_bias, Tensor down_weight, Tensor down_bias,
+                    Activation activation = Activation::gelu_tanh);
+
+}  // namespace headroom
