@@ -4,8 +4,8 @@
 // `linear(gelu(linear(x)))` keeps. Not for gated forms, nor where something is to happen between the steps (dropout):
 // those are `linear` and an activation.
 //
-//     Tensor y = feed_forward(x, up.weight, up.bias, down.weight, down.bias);      // x [12, 64, 128] -> y [12, 64,
-//     128] Tensor z = feed_forward(x, w1, {}, w2, {}, Activation::relu);                // no biases
+//     Tensor y = feed_forward(x, up.weight, up.bias, down.weight, down.bias);  // x [12, 64, 128] -> [12, 64, 128]
+//     Tensor z = feed_forward(x, w1, {}, w2, {}, Activation::relu);            // no biases
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 
