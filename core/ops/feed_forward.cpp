@@ -66,15 +66,16 @@ Shape with_last(Shape shape, std::int64_t size) {
 
 View bias_view(const Array& bias) { return bias.defined() ? bias.view() : View{}; }
 
-constexpr std::int64_t kChunkElements = std::int64_t{1} << 16;
-constexpr std::int64_t kMaxChunks = 6;  // each goes over the weights, and backward over their gradients
 constexpr std::int64_t kRowStep = 16;
 
 /// How many positions of the first axis are worked on at a time, so that what is as wide as the hidden layer is never
-/// there whole but for `inner`: a function of the shape alone, so that a replay computes the same bits.
+/// there whole but for `inner`: a function of shape and dtype alone, so that a replay computes the same bits. Each
+/// chunk goes over the weights, and backward over their gradients: smaller ones are slower. Beside halves, x's gradient
+/// may be there in f32, and takes what the chunks must save.
 std::int64_t chunk_rows(const View& wide) {
-    const std::int64_t wanted = (wide.elements() + kChunkElements - 1) / kChunkElements;
-    const std::int64_t chunks = std::clamp(wanted, std::int64_t{1}, kMaxChunks);
+    const std::int64_t elements = std::int64_t{1} << (is_half(wide.dtype) ? 16 : 18);
+    const std::int64_t most = is_half(wide.dtype) ? 6 : 4;
+    const std::int64_t chunks = std::clamp((wide.elements() + elements - 1) / elements, std::int64_t{1}, most);
     const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
     return std::min(wide.size(0), (rows + kRowStep - 1) / kRowStep * kRowStep);
 }

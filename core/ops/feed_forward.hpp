@@ -37,7 +37,7 @@ struct FeedForward {
 /// x [..., in], up_weight [hidden, in], up_bias [hidden] or undefined, down_weight [out, hidden], down_bias [out] or
 /// undefined -> activation(x up_weight^T + up_bias) down_weight^T + down_bias [..., out]. `activation`: relu, gelu_tanh
 /// or gelu_erf. Floating dtypes; different ones are cast to the widest, under `Autocast` to the half dtype. Keeps x and
-/// [..., hidden] for backward; workspace, forward and backward: a sixth of [..., hidden], or 65536 elements of it.
+/// [..., hidden] for backward; workspace, forward and backward: a quarter of [..., hidden], or 1 MiB.
 /// Errors: ShapeError, DtypeError; Error for `Activation::none`.
 Tensor feed_forward(Tensor x, Tensor up_weight, Tensor up_bias, Tensor down_weight, Tensor down_bias,
                     Activation activation = Activation::gelu_tanh);
