@@ -96,6 +96,8 @@ Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& 
                                                        const Array& down_weight, const Array& down_bias) {
     check(attrs.activation, x, up_weight, up_bias, down_weight, down_bias);
     const bool output = exec.output_wanted();
+    // On a GPU a library may compute `inner` by itself otherwise than beside the hidden layer, and bits would differ.
+    const bool activate = output || on_cuda(exec.stream());
     Array inner, y;
     const Shape wide = with_last(x.shape(), up_weight.size(0));
     if (exec.saved_wanted()) inner = exec.empty(wide, x.dtype);
@@ -104,7 +106,7 @@ Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& 
     View hidden = rows_with(x, contiguous_view(nullptr, x.dtype, wide));
     const std::int64_t rows = x_rows.size(0), step = chunk_rows(hidden);
     hidden.shape[0] = step;
-    const Scratch memory = exec.scratch(output ? static_cast<std::size_t>(hidden.elements()) * size_of(x.dtype) : 0);
+    const Scratch memory = exec.scratch(activate ? static_cast<std::size_t>(hidden.elements()) * size_of(x.dtype) : 0);
     hidden.data = memory.data();
     for (std::int64_t first = 0; first < rows; first += step) {
         const std::int64_t count = std::min(step, rows - first);
@@ -113,7 +115,7 @@ Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& 
                            .b = kernels::transposed(up_weight.view()),
                            .c = inner_rows,
                            .bias = bias_view(up_bias)};
-        if (output) {
+        if (activate) {
             up.c = rows_of(hidden, 0, count);
             up.activation = attrs.activation;
             up.inner = inner_rows;
