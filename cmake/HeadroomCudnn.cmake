@@ -6,8 +6,8 @@ set(headroom_cudnn_frontend_oldest 1.32)
 
 if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
     find_path(HEADROOM_CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
-        PATHS ${PROJECT_SOURCE_DIR}/build/cudnn-frontend  # from scripts/setup --develop
-              ${headroom_cuda_root} ${headroom_cuda_wheels} ${headroom_cuda_sites}
+        HINTS ${PROJECT_SOURCE_DIR}/build/cudnn-frontend  # from scripts/setup --develop
+        PATHS ${headroom_cuda_root} ${headroom_cuda_wheels} ${headroom_cuda_sites}
         PATH_SUFFIXES include DOC "Folder of cudnn_frontend.h")
     find_path(HEADROOM_CUDNN_INCLUDE_DIR cudnn.h HINTS ${HEADROOM_CUDA_INCLUDE_DIR}
         PATHS ${headroom_cuda_root} ${headroom_cuda_wheels} PATH_SUFFIXES include DOC "Folder of cudnn.h")

@@ -20,8 +20,9 @@ Array like_host(const Exec& exec, const Array& array, const View& host) {
 std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements()) * size_of(view.dtype); }
 
 void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
-    // The kernel that noted it may be at work still.
-    if (!waited_for_all && device.index_error()->claimed != 0) device.synchronize();
+    // Asked once: the kernel of a later step may note one at any moment, and be at work still.
+    if (device.index_error()->claimed == 0) return;
+    if (!waited_for_all) device.synchronize();
     const std::optional<IndexError> error = device.take_index_error();
     if (!error) return;
     const std::string path = exec.path_text(error->path);

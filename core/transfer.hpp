@@ -15,8 +15,8 @@ namespace headroom {
 
 class CudaEvent;  // kernels/device/cuda_device.hpp
 
-/// A point in a context's work: what was queued before. On a CPU, where work is done when its call returns, and in a
-/// rehearsal it is nothing.
+/// A point in a context's work: what was queued before. Copies of it are the same point, and move together. On a CPU,
+/// where work is done when its call returns, and in a rehearsal it is nothing.
 class WorkPoint {
   public:
     WorkPoint() = default;

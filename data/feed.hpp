@@ -1,7 +1,8 @@
 #pragma once
 // Batches on their way to a GPU while it computes. A feed has room for two batches in the GPU's memory: while one is
-// used, the next one is copied to where the one before it was, by a queue of its own, and the host waits for neither.
-// On a CPU, where there is nothing to wait for, it is `Context::from_host`. Not for what is uploaded once.
+// used, the next one is copied to where the one before it was, by a queue of its own, and the host waits for neither
+// (beyond 8 MiB a batch, for the one before the last). On a CPU, where there is nothing to wait for, it is
+// `Context::from_host`. Not for what is uploaded once.
 //
 //     Feed feed(context);
 //     window.accumulate([&] {

@@ -10,9 +10,9 @@
 // Errors are in units in the last place over all floats, with or without fused multiply-add, found by the tests.
 // Everything is always inlined: a source compiled without contraction gets its own bits (see `random`).
 //
-// On a GPU, exp, log, log1p, tanh and erf are CUDA's, which go by its special function units, within 2 ulp by the CUDA
-// C++ programming guide; what is built on them differs in bits from the CPU's, and keeps to the same bounds but where a
-// comment says otherwise. `portable::log` has the same bits everywhere.
+// On a GPU, exp, log, log1p, tanh and erf are CUDA's, within 2 ulp by the CUDA C++ programming guide; what is built on
+// them differs in bits from the CPU's, and keeps to the same bounds but where a comment says otherwise. `portable::log`
+// has the same bits everywhere.
 #include <bit>
 #include <cmath>
 #include <concepts>

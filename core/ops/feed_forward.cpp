@@ -77,7 +77,8 @@ std::int64_t chunk_rows(const View& wide) {
     const std::int64_t most = is_half(wide.dtype) ? 6 : 4;
     const std::int64_t chunks = std::clamp((wide.elements() + elements - 1) / elements, std::int64_t{1}, most);
     const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
-    return std::min(wide.size(0), (rows + kRowStep - 1) / kRowStep * kRowStep);
+    const std::int64_t step = wide.rank() == 2 ? kRowStep : 1;  // else a position is many rows
+    return std::min(wide.size(0), (rows + step - 1) / step * step);
 }
 
 /// `view`, whose leading axes are those of x, as a matrix where x's lie evenly.
@@ -159,7 +160,7 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
                        .activation = attrs.activation,
                        .inner = hidden,
                        .derivative = true,
-                       .outer = hidden});
+                       .outer = down_weight ? hidden : View{}});
         affine_gradients(exec, dy_rows, hidden, after(down_weight), after(down_bias));
         affine_gradients(exec, dinner, x_rows, after(up_weight), after(up_bias));
         if (dx) {

@@ -1,8 +1,8 @@
 #pragma once
 // What to do with the values that a region of a model produces: keep them for backward, or drop and recompute them. A
 // policy is attached to module paths by a pattern; the last matching pattern counts, and for a value the innermost
-// enclosing region whose policy answers other than `inherit` decides. A policy sees the op and the bytes of its
-// outputs.
+// enclosing region whose policy answers other than `inherit` decides. A policy sees the op and the bytes that it
+// made.
 //
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());
@@ -22,7 +22,7 @@ enum class Answer : std::uint8_t { inherit, keep, recompute };
 /// A recorded op, as a policy sees it.
 struct Candidate {
     const OpInfo& info;
-    std::size_t bytes;  ///< of its outputs
+    std::size_t bytes;  ///< of its outputs, and of what it saves of its own
     bool inputs_kept;   ///< recomputing pins nothing new: each input is a leaf, or saved for this op's gradient anyway
 };
 

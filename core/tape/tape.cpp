@@ -176,8 +176,8 @@ namespace {
 
 Candidate candidate_of(const Record& record) {
     Candidate candidate{record.op->info, 0, true};
-    for (const Value* output : record.outputs()) {
-        candidate.bytes += static_cast<std::size_t>(output->array.elements()) * size_of(output->array.dtype);
+    for (const Value* value : record.values()) {
+        candidate.bytes += static_cast<std::size_t>(value->array.elements()) * size_of(value->array.dtype);
     }
     for (const Slot& input : record.input_slots()) {
         if (!input.value || !input.value->producer) continue;

@@ -51,10 +51,9 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_option("--dtype", flags.dtype, "of matrix products")
         ->check(CLI::IsMember({"f32", "bf16", "f16"}))
         ->capture_default_str();
-    app.add_option(
-           "--recompute", flags.recompute,
-           "what backward computes again: none, cheap (activation functions and norms), mlp (the feed-forward part "
-           "as well), blocks (all but the borders of each block)")
+    app.add_option("--recompute", flags.recompute,
+                   "what backward computes again: none, cheap (norms and the like), mlp (the feed-forward part "
+                   "as well), blocks (all but the borders of each block)")
         ->check(CLI::IsMember({"none", "cheap", "mlp", "blocks"}))
         ->capture_default_str();
     app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute blocks");

@@ -268,11 +268,17 @@ void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
     std::unordered_map<std::int64_t, void*> addresses{{kQ, data.q}, {kK, data.k}, {kV, data.v}, {kO, data.o}};
     if (sdpa.stats || sdpa.gradient) addresses[kLse] = data.lse;
     if (sdpa.gradient) addresses.insert({{kDy, data.dy}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
-    const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
-    if (error.is_good()) return;
+    std::string why;
+    try {
+        const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
+        if (error.is_good()) return;
+        why = words_of(error);
+    } catch (const std::exception& error) {  // a function that CUDA's driver lacks
+        why = error.what();
+    }
     throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",
-                                  sdpa.gradient ? "attention_gradient" : "attention", words_of(error), sdpa.batch,
-                                  sdpa.queries, sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
+                                  sdpa.gradient ? "attention_gradient" : "attention", why, sdpa.batch, sdpa.queries,
+                                  sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
 }
 
 }  // namespace headroom::kernels

@@ -31,7 +31,7 @@ class Cudnn {
         std::string refusal;      ///< why there is none
     };
 
-    /// Opens cuDNN, once for the process: later calls find what the first one opened, or the same error. Errors:
+    /// Opens cuDNN, once for the process: later calls find what the first one opened. Errors:
     /// DeviceError if it is not installed, is older than 9.15.1 or of another major version than the headers, or can't
     /// use the GPU.
     explicit Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries = cudnn_libraries());
@@ -49,7 +49,6 @@ class Cudnn {
   private:
     struct Made;
     struct State;
-    Made& find(const Sdpa& sdpa);
     std::unique_ptr<State> state_;
 };
 

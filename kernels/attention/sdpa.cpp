@@ -106,14 +106,20 @@ std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient) {
     x->dk = strides_of(gradient.dk);
     x->dv = strides_of(gradient.dv);
     if (x->part(1, 1).scratch() > kSdpaMostScratch) return std::nullopt;
+    const Sdpa part = largest_part(*x);  // the lse of each has to begin at a multiple of 16 bytes, too
+    const bool whole = part.batch == x->batch && part.key_heads == x->key_heads;
+    if (!whole && x->queries % 4 != 0) return std::nullopt;
     return x;
 }
 
-bool ready(const Attention& attention) { return aligned({&attention.q, &attention.k, &attention.v, &attention.o}); }
+bool ready(const Attention& attention) {
+    return aligned({&attention.q, &attention.k, &attention.v, &attention.o}) &&
+           (attention.lse.data == nullptr || aligned({&attention.lse}));
+}
 
 bool ready(const AttentionGradient& g) {
-    return g.beta_q == 0 && g.beta_k == 0 && g.beta_v == 0 && g.lse.data != nullptr &&
-           aligned({&g.q, &g.k, &g.v, &g.o, &g.dy, &g.dq, &g.dk, &g.dv});
+    return g.beta_q == 0 && g.beta_k == 0 && g.beta_v == 0 &&
+           aligned({&g.q, &g.k, &g.v, &g.o, &g.lse, &g.dy, &g.dq, &g.dk, &g.dv});
 }
 
 Sdpa largest_part(const Sdpa& whole, std::size_t most) {

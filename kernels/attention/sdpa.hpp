@@ -44,7 +44,8 @@ struct Sdpa {
 /// dtypes and options, not on addresses, except for whether lse has one.
 std::optional<Sdpa> plan_sdpa(const Attention& attention);
 /// Also nothing: gradients of another dtype than their operand's, or not all three; one key head of one batch that
-/// takes more scratch than kSdpaMostScratch.
+/// takes more scratch than kSdpaMostScratch; a number of queries that is no multiple of 4, if more than one part is
+/// needed.
 std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient);
 
 /// Whether addresses are multiples of 16 bytes, as cuDNN reads and writes; for a gradient also that all of it is wanted

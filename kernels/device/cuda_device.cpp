@@ -76,7 +76,9 @@ class RuntimeDevice final : public CudaDevice {
         make_current();
         bool waited = false;
         CudaStaging& staging = to == CudaQueue::compute ? staging_ : uploads_staging_;
-        check("copy to the device", staging.copy(host, device, bytes, queue(to), waited));
+        const cudaError_t error = staging.copy(host, device, bytes, queue(to), waited);
+        if (error != cudaSuccess) cudaStreamSynchronize(queue(to));  // what is under way will have no event behind it
+        check("copy to the device", error);
         if (waited) count_wait();
     }
     void make_current() override {

@@ -30,7 +30,7 @@ struct CudaProperties {
 
 /// What a kernel notes of the first index out of range that it meets; lies in memory that host and device see.
 struct IndexError {
-    unsigned claimed = 0;  ///< 1 once somebody has written the rest
+    unsigned claimed = 0;  ///< 1 from when a kernel begins to write the rest: whole once that work was waited for
     std::uint32_t path = 0;
     const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
     std::int64_t value = 0, position = 0, bound = 0;

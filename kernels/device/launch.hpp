@@ -47,6 +47,8 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
     if (bytes > 48 * 1024)  // above that, a kernel has to ask
         error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error == cudaSuccess) {
+        cudaGetLastError();  // of an earlier call, maybe on another device: the next one is to tell of this launch
+                             // alone
         function<<<dim3(shape.x, shape.y, shape.z), shape.threads, shape.shared_bytes, stream>>>(args..., kernel);
         error = cudaGetLastError();
     }

@@ -68,6 +68,10 @@ bool BlasMatmul::run(const Gemm& gemm, const Data& data, const Call& call, Matmu
                         data.d + offset.d * result};
         const cublasStatus_t status = enqueue(product, product.algorithm, gemm, part, part.d, call);
         if (status == CUBLAS_STATUS_SUCCESS) continue;
+        if (i == 0 && refusal(status)) {  // against what the heuristic said; nothing is under way
+            product.refused = true;
+            return false;
+        }
         throw DeviceError(fmt::format("matmul: cublasLtMatmul: {} for {} x {} x {}, {} to {}",
                                       api_.cublasLtGetStatusName(status), gemm.rows, gemm.columns, gemm.depth,
                                       name(gemm.operand), name(gemm.result)));

@@ -49,7 +49,8 @@ bool multiply_fused(CudaStream& stream, const Matmul& matmul, std::byte* scratch
 template <class Library>
 void matmul_by_parts(CudaStream& stream, const Matmul& matmul, std::byte* scratch, Library&& library) {
     const bool own_kernels = stream.state->get<CudaMatmulSettings>().own_kernels;
-    if (!own_kernels && multiply_fused(stream, matmul, scratch, library)) return;
+    const bool more = matmul.has_inner() || matmul.has_sums();
+    if (more && !own_kernels && multiply_fused(stream, matmul, scratch, library)) return;
     if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
     multiply(stream, product_part(matmul), own_kernels, library);
     if (matmul.has_inner()) finish_activation(stream, matmul);

@@ -66,7 +66,7 @@ TEST(MemoryPage, Policies) {
     Context context = Context::dry({.threads = 1});
     context.policy("blocks.*", recompute_all());       // keep only what enters and leaves a block,
     context.policy("blocks.*.attention", keep_all());  // and what its attention makes;
-    context.policy("**.mlp", recompute_cheap());       // of an MLP keep matrix products;
+    context.policy("**.mlp", recompute_cheap());       // of an MLP keep what takes a matrix product;
     context.policy("blocks.0", inherit_all());         // the first block is as if its pattern were not there
     context.policy("blocks.7", [](const Candidate& op) {
         return op.inputs_kept && op.bytes > 10'000 ? Answer::recompute : Answer::inherit;

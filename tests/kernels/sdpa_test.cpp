@@ -69,6 +69,15 @@ TEST(Sdpa, TakesCrossAttentionCachesAndGroups) {
     }
 }
 
+TEST(Sdpa, TheLseOfEachPartIsAligned) {
+    PackedAttention x = kGpt2;
+    x.queries = 8190;  // a head at a time, and the lse of a head has 32760 bytes
+    EXPECT_TRUE(plan_sdpa(x.forward()));
+    EXPECT_FALSE(plan_sdpa(x.gradient()));
+    x.queries = 8192;
+    EXPECT_TRUE(plan_sdpa(x.gradient()));
+}
+
 TEST(Sdpa, LayoutsOfSingleTensorsCount) {
     const Attention forward = kGpt2.forward();
     for (View Attention::*x : {&Attention::q, &Attention::k, &Attention::v, &Attention::o}) {
