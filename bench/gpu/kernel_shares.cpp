@@ -1,7 +1,7 @@
 // How near each kernel comes to what the GPU can do: bytes that it must move, per second, as a share of a
 // device-to-device copy measured in the same run; matrix products and attention beside the fastest large product. Sizes
-// are of GPT-2 124M at 64 x 1024 tokens, well beyond the caches. One JSON object on standard output, progress on
-// standard error.
+// are of GPT-2 124M at 64 x 1024 tokens, well beyond the caches. One JSON object on standard output, a row of it as
+// soon as it is measured, so that "]}" completes what was stopped; progress on standard error.
 //   kernel_shares [PATTERN]
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -23,6 +22,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/matmul/parts.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
@@ -40,9 +40,9 @@ using kernels::Matmul;
 
 constexpr std::int64_t kRows = 64 * 1024, kWidth = 768, kClasses = 50304, kParameters = 124'475'904;
 
-struct Row {
-    std::string name;
-    double milliseconds = 0, bytes = 0, operations = 0;
+/// What the GPU reaches, per millisecond.
+struct Ceilings {
+    double bytes = 1, operations = 1;
 };
 
 class Bench {
@@ -86,36 +86,35 @@ class Bench {
     /// `bytes`: the fewest that the work must move; `operations`: additions and multiplications.
     void measure(const std::string& name, double bytes, double operations, const std::function<void()>& work) {
         if (!wanted(name)) return;
-        const Row row{name, timer_.median(work), bytes, operations};
-        fmt::print(stderr, "{:34}{:10.4f} ms{:10.1f} GB/s{:10.1f} TFLOP/s\n", name, row.milliseconds,
-                   bytes / row.milliseconds / 1e6, operations / row.milliseconds / 1e9);
-        rows_.push_back(row);
+        const double milliseconds = timer_.median(work), gigabytes = bytes / milliseconds / 1e6,
+                     teraflops = operations / milliseconds / 1e9;
+        fmt::print(stderr, "{:44}{:10.4f} ms{:10.1f} GB/s{:10.1f} TFLOP/s\n", name, milliseconds, gigabytes, teraflops);
+        fmt::print(
+            "{}\n  {{\"name\": \"{}\", \"milliseconds\": {:.5f}, \"share_of_copy\": {:.4f}, \"share_of_product\": "
+            "{:.4f}}}",
+            separator_, name, milliseconds, bytes / milliseconds / ceilings_.bytes,
+            operations / milliseconds / ceilings_.operations);
+        std::fflush(stdout);
+        separator_ = ",";
     }
 
     /// What the others are measured by: `amount` per millisecond.
     double ceiling(const std::string& name, double amount, const std::function<void()>& work) {
         const double milliseconds = timer_.median(work);
-        fmt::print(stderr, "{:34}{:10.4f} ms\n", name, milliseconds);
+        fmt::print(stderr, "{:44}{:10.4f} ms\n", name, milliseconds);
         return amount / milliseconds;
     }
 
-    void print(double copy_rate, double product_rate) {
-        const CudaProperties& gpu = device_->properties();
+    /// Before the first row.
+    void begin(const Ceilings& ceilings) {
+        ceilings_ = ceilings;
         fmt::print(
-            "{{\"gpu\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, \"product_teraflops\": {:.1f}, \"attention\": "
-            "\"{}\", \"kernels\": [",
-            gpu.name, copy_rate / 1e6, product_rate / 1e9, kernels::attention_library(stream_));
-        const char* separator = "\n";
-        for (const Row& row : rows_) {
-            fmt::print(
-                "{}  {{\"name\": \"{}\", \"milliseconds\": {:.5f}, \"share_of_copy\": {:.4f}, \"share_of_product\": "
-                "{:.4f}}}",
-                separator, row.name, row.milliseconds, row.bytes / row.milliseconds / copy_rate,
-                row.operations / row.milliseconds / product_rate);
-            separator = ",\n";
-        }
-        fmt::print("\n]}}\n");
+            "{{\"gpu\": \"{}\", \"copy_gigabytes_per_second\": {:.1f}, \"product_teraflops\": {:.1f}, \"kernels\": [",
+            device_->properties().name, ceilings.bytes / 1e6, ceilings.operations / 1e9);
+        std::fflush(stdout);
     }
+    /// After the last one: only then is it known who computed all of the attention.
+    void end() { fmt::print("\n], \"attention\": \"{}\"}}\n", kernels::attention_library(stream_)); }
 
   private:
     std::string pattern_;
@@ -126,19 +125,43 @@ class Bench {
     Stream any_;
     GpuTimer timer_;
     std::deque<Buffer> buffers_;
-    std::vector<Row> rows_;
+    Ceilings ceilings_;
+    const char* separator_ = "";
 };
 
 double size(const View& view) {
     return static_cast<double>(view.elements()) * static_cast<double>(size_of(view.dtype));
 }
 
+/// What the product needs, whether it's done at once or in parts.
+struct Work {
+    double bytes, operations;
+    std::byte* scratch;
+
+    Work(Bench& bench, const Matmul& product)
+        : bytes(size(product.a) + size(product.b) + size(product.c)),
+          operations(2 * static_cast<double>(product.c.elements()) * static_cast<double>(product.a.size(1))),
+          scratch(bench.bytes(kernels::matmul_scratch(bench.any(), product))) {
+        if (product.has_inner()) bytes += size(product.inner);
+        if (product.has_outer()) bytes += size(product.outer);
+    }
+};
+
 void matmul(Bench& bench, const std::string& name, const Matmul& product) {
-    const double m = static_cast<double>(product.c.size(0)), n = static_cast<double>(product.c.size(1)),
-                 k = static_cast<double>(product.a.size(1));
-    std::byte* scratch = bench.bytes(kernels::matmul_scratch(bench.any(), product));
-    bench.measure(name, size(product.a) + size(product.b) + size(product.c), 2 * m * n * k,
-                  [&] { kernels::matmul(bench.stream(), product, scratch); });
+    const Work work(bench, product);
+    bench.measure(name, work.bytes, work.operations, [&] { kernels::matmul(bench.stream(), product, work.scratch); });
+}
+
+/// Also as it is done where the library's epilogues can't: the product is the library's, passes of our own the rest.
+void fused_matmul(Bench& bench, const std::string& name, const Matmul& product) {
+    matmul(bench, name, product);
+    const Work work(bench, product);
+    bench.measure(name + ", by parts", work.bytes, work.operations, [&] {
+        CudaStream& stream = bench.stream();
+        if (product.has_sums()) kernels::sum_rows(stream, product, work.scratch);
+        kernels::matmul(stream, kernels::product_part(product), work.scratch);
+        if (product.has_inner()) kernels::finish_activation(stream, product);
+    });
 }
 
 void pointwise(Bench& bench, Dtype dtype, const std::string& suffix) {
@@ -284,13 +307,23 @@ void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
     bench.forget();
 }
 
+/// An MLP's products as training asks for them, see kernels/matmul.
 void products(Bench& bench) {
     const View x = bench.array(Dtype::bf16, {kRows, kWidth}), w = bench.array(Dtype::bf16, {4 * kWidth, kWidth}),
                y = bench.array(Dtype::bf16, {kRows, 4 * kWidth}), dw = bench.array(Dtype::f32, {4 * kWidth, kWidth}),
-               bias = bench.array(Dtype::bf16, {4 * kWidth});
-    matmul(bench, "linear bf16", {.a = x, .b = kernels::transposed(w), .c = y, .bias = bias});
+               bias = bench.array(Dtype::bf16, {4 * kWidth}), down = bench.array(Dtype::bf16, {kWidth, 4 * kWidth}),
+               inner = bench.array(Dtype::bf16, {kRows, 4 * kWidth}), sums = bench.array(Dtype::f32, {4 * kWidth});
+    constexpr auto gelu = kernels::Activation::gelu_tanh;
+    const View wt = kernels::transposed(w), yt = kernels::transposed(y);
+    matmul(bench, "linear bf16", {.a = x, .b = wt, .c = y, .bias = bias});
     matmul(bench, "linear dx bf16", {.a = y, .b = w, .c = x});
-    matmul(bench, "linear dweight bf16 to f32", {.a = kernels::transposed(y), .b = x, .c = dw, .beta = 1});
+    matmul(bench, "linear dweight bf16 to f32", {.a = yt, .b = x, .c = dw, .beta = 1});
+    fused_matmul(bench, "linear dweight, dbias bf16 to f32",
+                 {.a = yt, .b = x, .c = dw, .beta = 1, .sums = sums, .sums_beta = 1});
+    fused_matmul(bench, "linear gelu bf16",
+                 {.a = x, .b = wt, .c = y, .bias = bias, .activation = gelu, .inner = inner});
+    fused_matmul(bench, "linear dgelu bf16",
+                 {.a = x, .b = down, .c = y, .activation = gelu, .inner = inner, .derivative = true, .outer = inner});
     bench.forget();
 }
 
@@ -309,6 +342,8 @@ void run(const std::string& pattern) {
     const double product_rate = bench.ceiling("product bf16 8192", 2.0 * side * side * side,
                                               [&] { kernels::matmul(bench.stream(), product, scratch); });
     bench.forget();
+    bench.begin({copy_rate, product_rate});
+    products(bench);  // most of a step's time
     for (const auto& [dtype, suffix] : {std::pair{Dtype::bf16, " bf16"}, std::pair{Dtype::f32, " f32"}}) {
         pointwise(bench, dtype, suffix);
         norms(bench, dtype, suffix);
@@ -319,8 +354,7 @@ void run(const std::string& pattern) {
     casts(bench);
     embeddings(bench);
     optimizer(bench);
-    products(bench);
-    bench.print(copy_rate, product_rate);
+    bench.end();
 }
 
 }  // namespace
