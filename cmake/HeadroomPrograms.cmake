@@ -255,7 +255,8 @@ function(headroom_benchmarks)
     endif()
 endfunction()
 
-# bench/gpu/<name>.cpp -> program <name>, and the target gpu: all that scripts/gpu runs. Only for GPUs, not the emulator.
+# bench/gpu/<name>.cpp -> program <name>; all that scripts/gpu runs: the targets gpu_benchmarks, these programs, and gpu,
+# tests on a GPU besides. Only for GPUs, not the emulator.
 function(headroom_gpu_programs)
     if(NOT HEADROOM_CUDA_KERNELS OR HEADROOM_CUDA_EMULATED)
         return()
@@ -274,5 +275,6 @@ function(headroom_gpu_programs)
         list(APPEND programs ${name})
     endforeach()
     get_property(tests GLOBAL PROPERTY HEADROOM_GPU_TESTS)
+    add_custom_target(gpu_benchmarks DEPENDS ${programs})
     add_custom_target(gpu DEPENDS ${programs} ${tests})
 endfunction()
