@@ -2,7 +2,7 @@
 // The matmuls of training for tests on any device: the activation's argument written, its derivative, sums of rows;
 // random operands, and what the results must be.
 //
-//     TrainingMatmul trial(random, {.kind = Pass::backward, .dtype = Dtype::bf16});
+//     TrainingMatmul trial(random, {.pass = Pass::backward, .dtype = Dtype::bf16});
 //     kernels::matmul(stream, trial.matmul(), scratch);
 //     trial.check();
 #include <algorithm>
@@ -15,6 +15,9 @@
 #include <headroom/tests/kernels/matmul_cases.hpp>
 
 namespace headroom::test {
+
+inline constexpr kernels::Activation kActivations[] = {kernels::Activation::none, kernels::Activation::relu,
+                                                       kernels::Activation::gelu_tanh, kernels::Activation::gelu_erf};
 
 enum class Pass { forward, backward, weight };
 

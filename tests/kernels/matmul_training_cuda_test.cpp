@@ -9,6 +9,7 @@
 namespace headroom::kernels {
 namespace {
 
+using test::kActivations;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
@@ -16,8 +17,6 @@ using test::Pass;
 using test::TestArray;
 using test::TrainingCase;
 using test::TrainingMatmul;
-
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf};
 
 class MatmulTrainingCuda : public test::CudaTest {
   protected:

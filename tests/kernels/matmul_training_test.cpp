@@ -11,6 +11,7 @@
 namespace headroom::kernels {
 namespace {
 
+using test::kActivations;
 using test::kFloating;
 using test::kLayouts;
 using test::Layout;
@@ -20,8 +21,6 @@ using test::TrainingCase;
 using test::TrainingMatmul;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
-
-constexpr Activation kActivations[] = {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf};
 
 class MatmulTraining : public ::testing::Test {
   protected:
