@@ -38,8 +38,8 @@ Context::~Context() = default;
 
 Context Context::cpu(ContextOptions options) {
     if (!options.memory) {
-        options.memory = std::make_shared<DeviceMemory>(
-            make_host_driver(), MemoryOptions{.limit = options.memory_limit, .plan = options.plan});
+        options.memory =
+            std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
     }
     return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
 }
@@ -48,7 +48,7 @@ Context Context::cpu(ContextOptions options) {
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
     const std::shared_ptr<CudaDevice> device = open_cuda_device(index);
-    const MemoryOptions memory_options{.limit = options.memory_limit, .plan = options.plan};
+    const MemoryOptions memory_options{.limit = options.memory_limit};
     // Whoever keeps the memory keeps the device.
     const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
                                                [device](DeviceMemory* gone) { delete gone; });
@@ -70,7 +70,7 @@ Context Context::best(ContextOptions options) { return cpu(std::move(options)); 
 #endif
 
 Context Context::dry(const Profile& profile) {
-    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack, .plan = profile.plan};
+    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack};
     auto memory = std::make_shared<DeviceMemory>(profile.memory.granularity == 0
                                                      ? make_simulated_host_driver()
                                                      : make_simulated_driver({.properties = profile.memory}),
@@ -83,7 +83,6 @@ Profile Context::profile() const {
     return {.threads = threads(),
             .memory_limit = memory_->limit(),
             .seed = seed_,
-            .plan = memory_->options().plan,
             .slack = memory_->options().slack,
             .cuda = on_cuda(stream_),
             .memory = memory_->properties()};

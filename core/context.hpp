@@ -28,7 +28,6 @@ struct ContextOptions {
     int threads = 0;                                 ///< 0: as many as the machine has processors
     std::size_t memory_limit = 0;                    ///< bytes; 0: what the device has
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
-    bool plan = false;                               ///< of its own memory: `MemoryOptions::plan`
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
 };
 
@@ -37,7 +36,6 @@ struct Profile {
     int threads = 1;
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
-    bool plan = false;
     double slack = MemoryOptions().slack;  ///< `MemoryOptions::slack`
     bool cuda = false;                     ///< kernels are a GPU's
     /// Of the device's memory; without a granularity, this machine's.

@@ -30,8 +30,6 @@ struct MemoryOptions {
     /// How much may be reserved beyond the peak of live bytes, as a share of it, before unused pages are moved to where
     /// they are needed instead of taking new ones. Moving costs driver calls and waits for the device.
     double slack = 1.0 / 32;
-    /// Learns one step (from `begin_step` to `begin_step`) and places the next ones as computed from it.
-    bool plan = false;
     std::size_t history = 0;  ///< as `start_history`
 };
 
@@ -90,8 +88,8 @@ class DeviceMemory {
     /// back. Waits for work that may still use them.
     std::size_t trim();
 
-    /// A training step begins: counts them, for the history and the plan.
-    void begin_step();
+    /// A training step begins: counts them, for the history.
+    void begin_step() noexcept;
 
     /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc,
     /// std::length_error.

@@ -58,7 +58,6 @@ std::string MemoryReport::text() const {
     line(text, 4, "cached, in free blocks", cached);
     line(text, 4, "pending on other streams", pending);
     line(text, 4, "held for graphs", held_for_graphs);
-    line(text, 4, "held for the plan", held_for_plan);
     line(text, 0, "Largest obtainable block", largest_obtainable);
     line(text, 0, "Peak of live bytes", s.peak_allocated);
     text += "Live bytes by module path\n";

@@ -19,7 +19,6 @@ struct MemoryStatistics {
     std::size_t reserved = 0;
     std::size_t peak_reserved = 0;
     std::uint64_t allocations = 0;       ///< calls of allocate that succeeded
-    std::uint64_t planned = 0;           ///< of those, the ones that a learned plan placed
     std::uint64_t driver_calls = 0;      ///< pages created, mapped, unmapped, destroyed
     std::uint64_t synchronizations = 0;  ///< times that the host waited for the device
     std::array<std::size_t, kCategoryCount> allocated_by_category{};

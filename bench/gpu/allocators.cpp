@@ -69,9 +69,8 @@ class Allocator {
 
 class Headroom final : public Allocator {
   public:
-    Headroom(const Trace& trace, Streams& streams, bool plan)
-        : blocks_(id_count(trace)),
-          memory_(make_cuda_driver({.device = 0, .streams = streams.all()}), MemoryOptions{.plan = plan}) {}
+    Headroom(const Trace& trace, Streams& streams)
+        : blocks_(id_count(trace)), memory_(make_cuda_driver({.device = 0, .streams = streams.all()})) {}
     void allocate(const Operation& operation) override {
         blocks_[operation.id] = memory_.allocate(operation.bytes, operation.stream, {operation.category, 0}).handle;
     }
@@ -213,8 +212,7 @@ void run(const std::vector<std::string>& files) {
         const Trace trace = read_trace(file);
         Streams streams(stream_count(trace));
         const std::pair<const char*, std::function<std::unique_ptr<Allocator>()>> makers[] = {
-            {"headroom", [&] { return std::make_unique<Headroom>(trace, streams, false); }},
-            {"headroom, plan", [&] { return std::make_unique<Headroom>(trace, streams, true); }},
+            {"headroom", [&] { return std::make_unique<Headroom>(trace, streams); }},
             {"cudaMallocAsync", [&] { return std::make_unique<MallocAsync>(trace, streams); }},
             {"cudaMalloc", [&] { return std::make_unique<Malloc>(trace); }},
         };

@@ -12,7 +12,7 @@ class Replay {
   public:
     Replay(const Trace& trace, const ReplayOptions& options)
         : trace_(trace),
-          memory_(make_driver(options), {.limit = options.limit, .plan = options.plan}),
+          memory_(make_driver(options), {.limit = options.limit}),
           blocks_(id_count(trace)),
           bytes_(blocks_.size()) {
         if (options.history > 0) memory_.start_history(options.history);
@@ -43,7 +43,6 @@ class Replay {
         result_.operations = trace_.operations.size();
         result_.steady_steps = all_steps - first_steady;
         result_.steady_allocations = statistics.allocations - before.allocations;
-        result_.steady_planned = statistics.planned - before.planned;
         result_.stretch = log_.times.end() / ideal_end();
         result_.in_steady = log_.calls - result_.warm_up;
         result_.steady = {peak_live(trace_, first_steady + 1), statistics.peak_allocated, statistics.peak_reserved};

@@ -1,7 +1,7 @@
 #pragma once
 // Runs a trace through `DeviceMemory` on a simulated GPU and says what that cost.
 //
-//     ReplayResult result = replay(trace, {.plan = true});
+//     ReplayResult result = replay(trace);
 //     fmt::print("{:.3f}\n", result.whole.ratio());
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,6 @@
 namespace headroom::traces {
 
 struct ReplayOptions {
-    bool plan = false;
     std::size_t limit = 0;  ///< bytes; 0: the device's
     std::size_t device_bytes = 80'000'000'000;
     std::int64_t event_latency = 64;  ///< of the simulated driver
@@ -36,7 +35,6 @@ struct ReplayResult {
     DriverCalls in_steady;
     std::size_t steady_steps = 0;
     std::uint64_t steady_allocations = 0;
-    std::uint64_t steady_planned = 0;  ///< of those, the ones that a learned plan placed
     /// How much longer all takes than if the allocator let no stream wait for another: 1 is best. Each block takes its
     /// bytes' time to be written, and to be read by another stream; streams run side by side, the host is ahead.
     double stretch = 1;

@@ -1,5 +1,5 @@
-// Replays traces on `DeviceMemory` over a simulated GPU, without and with a plan: how much it reserves for what is
-// live, and what it asks of the driver. Decides nothing by time, so figures are the same on every machine.
+// Replays traces on `DeviceMemory` over a simulated GPU: how much it reserves for what is live, and what it asks of the
+// driver. Decides nothing by time, so figures are the same on every machine.
 //   replay_traces [--json FILE] [--event-latency CALLS] TRACE...
 #include <charconv>
 #include <cstdint>
@@ -31,7 +31,6 @@ struct Arguments {
 struct Row {
     std::string trace;
     std::size_t steps = 0;
-    bool plan = false;
     ReplayResult result;
 };
 
@@ -64,14 +63,12 @@ void print_header() {
         "live, reserved: the most at a time, MB. Steady: the second half of the steps. Pages are of 2 MiB. Syncs: of "
         "the\n"
         "host. Waits: of one stream for another. Stretch: how much longer streams that run side by side take for "
-        "these.\n"
-        "Planned: % of the allocations that a learned plan placed.\n");
-    fmt::print("{:<13}{:>5} |{:^25} |{:^25} |{:^27} |{:^40} |\n", "", "", "whole run", "steady state", "warm-up: pages",
+        "these.\n");
+    fmt::print("{:<13} |{:^25} |{:^25} |{:^27} |{:^32} |\n", "", "whole run", "steady state", "warm-up: pages",
                "steady state, per step: pages");
-    fmt::print(
-        "{:<13}{:>5} |{:>9}{:>9}{:>7} |{:>9}{:>9}{:>7} |{:>7}{:>7}{:>7}{:>6} |{:>7}{:>6}{:>6}{:>6}{:>7}{:>8} |{:>8}\n",
-        "trace", "plan", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "syncs",
-        "create", "map", "unmap", "syncs", "waits", "planned", "stretch");
+    fmt::print("{:<13} |{:>9}{:>9}{:>7} |{:>9}{:>9}{:>7} |{:>7}{:>7}{:>7}{:>6} |{:>7}{:>6}{:>6}{:>6}{:>7} |{:>8}\n",
+               "trace", "live", "reserved", "ratio", "live", "reserved", "ratio", "create", "map", "unmap", "syncs",
+               "create", "map", "unmap", "syncs", "waits", "stretch");
 }
 
 void print(const Row& row) {
@@ -79,14 +76,13 @@ void print(const Row& row) {
     const auto per_step = [&](std::uint64_t count) {
         return static_cast<double>(count) / static_cast<double>(r.steady_steps);
     };
-    fmt::print("{:<13}{:>5} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>7}{:>7}{:>7}{:>6} |", row.trace,
-               row.plan ? "yes" : "no", megabytes(r.whole.live), megabytes(r.whole.reserved), r.whole.ratio(),
-               megabytes(r.steady.live), megabytes(r.steady.reserved), r.steady.ratio(), r.warm_up.create,
-               r.warm_up.map, r.warm_up.unmap, r.warm_up.synchronize);
-    const double planned = static_cast<double>(r.steady_planned) / static_cast<double>(r.steady_allocations);
-    fmt::print("{:>7.1f}{:>6.1f}{:>6.1f}{:>6.1f}{:>7.1f}{:>8.1f} |{:>8.3f}\n", per_step(r.in_steady.create),
+    fmt::print("{:<13} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>9.1f}{:>9.1f}{:>7.4f} |{:>7}{:>7}{:>7}{:>6} |", row.trace,
+               megabytes(r.whole.live), megabytes(r.whole.reserved), r.whole.ratio(), megabytes(r.steady.live),
+               megabytes(r.steady.reserved), r.steady.ratio(), r.warm_up.create, r.warm_up.map, r.warm_up.unmap,
+               r.warm_up.synchronize);
+    fmt::print("{:>7.1f}{:>6.1f}{:>6.1f}{:>6.1f}{:>7.1f} |{:>8.3f}\n", per_step(r.in_steady.create),
                per_step(r.in_steady.map), per_step(r.in_steady.unmap), per_step(r.in_steady.synchronize),
-               per_step(r.in_steady.wait), 100 * planned, r.stretch);
+               per_step(r.in_steady.wait), r.stretch);
 }
 
 std::string json(const Peak& peak) {
@@ -108,12 +104,12 @@ void write_json(const std::vector<Row>& rows, const std::string& file) {
     for (const Row& row : rows) {
         out << separator
             << fmt::format(
-                   "    {{\"trace\": \"{}\", \"plan\": {}, \"steps\": {}, \"steady_steps\": {}, "
-                   "\"steady_allocations\": {}, \"steady_planned\": {}, \"stretch\": {:.4f},\n     \"whole\": {},\n"
+                   "    {{\"trace\": \"{}\", \"steps\": {}, \"steady_steps\": {}, "
+                   "\"steady_allocations\": {}, \"stretch\": {:.4f},\n     \"whole\": {},\n"
                    "     \"steady\": {},\n     \"warm_up_calls\": {},\n     \"steady_calls\": {}}}",
-                   row.trace, row.plan, row.steps, row.result.steady_steps, row.result.steady_allocations,
-                   row.result.steady_planned, row.result.stretch, json(row.result.whole), json(row.result.steady),
-                   json(row.result.warm_up), json(row.result.in_steady));
+                   row.trace, row.steps, row.result.steady_steps, row.result.steady_allocations, row.result.stretch,
+                   json(row.result.whole), json(row.result.steady), json(row.result.warm_up),
+                   json(row.result.in_steady));
         separator = ",\n";
     }
     out << "\n  ]\n}\n";
@@ -126,11 +122,8 @@ void run(const Arguments& arguments) {
     print_header();
     for (const std::string& file : arguments.traces) {
         const Trace trace = read_trace(file);
-        for (const bool plan : {false, true}) {
-            const ReplayOptions options{.plan = plan, .event_latency = arguments.event_latency};
-            rows.push_back({trace.name, steps(trace), plan, replay(trace, options)});
-            print(rows.back());
-        }
+        rows.push_back({trace.name, steps(trace), replay(trace, {.event_latency = arguments.event_latency})});
+        print(rows.back());
     }
     if (!arguments.json.empty()) write_json(rows, arguments.json);
 }

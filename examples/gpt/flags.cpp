@@ -59,7 +59,6 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute blocks");
     app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
         ->check(program::natural());
-    app.add_flag("--plan", flags.plan, "learn one step's memory, and place that of the next ones as computed from it");
     app.add_option("--memory-history", flags.memory_history,
                    "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
                    "Perfetto")

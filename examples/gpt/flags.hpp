@@ -37,7 +37,6 @@ struct GptFlags {
     bool checkpoint = false;  ///< the same as recompute = "blocks"
     std::string recompute = "mlp";
     std::size_t memory_limit = 0;
-    bool plan = false;
     std::string memory_history;
     std::string save;
     std::string resume;

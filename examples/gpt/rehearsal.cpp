@@ -19,7 +19,6 @@ Profile profile_of(const GptFlags& flags) {
     Profile profile = Profile::gpu(flags.gpu_memory);
     profile.memory_limit = flags.memory_limit;
     profile.seed = flags.seed;
-    profile.plan = flags.plan;
     return profile;
 }
 
@@ -27,8 +26,8 @@ Profile profile_of(const GptFlags& flags) {
 Forecast run_dry(GptFlags flags, const Profile& profile, const TextCorpus& corpus, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
-    // The second step finds the first one's free blocks, as all later ones do; a plan is followed from the third on.
-    flags.steps = std::min<std::int64_t>(flags.steps, flags.plan ? 4 : 2);
+    // The second step finds the first one's free blocks, as all later ones do.
+    flags.steps = std::min<std::int64_t>(flags.steps, 2);
     Context context = Context::dry(profile);
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed()), [&] {
@@ -73,8 +72,7 @@ void write_refused(const GptFlags& flags, const Profile& profile, const TextCorp
 }  // namespace
 
 Context make_context(const GptFlags& flags) {
-    const ContextOptions options{
-        .threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed, .plan = flags.plan};
+    const ContextOptions options{.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed};
     return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
 }
 

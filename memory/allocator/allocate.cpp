@@ -12,8 +12,7 @@ Allocation DeviceMemory::Impl::allocate(std::size_t bytes, StreamId stream, Tag 
     if (pool == 0 && stream < Arena::kMaxStreams) {
         if (Shard* shard = shards_[stream].load(std::memory_order_acquire)) {
             const Lock guard(shard->lock);
-            if (!shard->planned && shard->ledger.knows(tag.path) &&
-                shard->ledger.live() + size <= shard->ledger.quota) {
+            if (shard->ledger.knows(tag.path) && shard->ledger.live() + size <= shard->ledger.quota) {
                 if (Block* block = shard->cache.pop(size)) return hand_out(block, bytes, tag, *shard);
             }
         }
@@ -41,11 +40,7 @@ Allocation DeviceMemory::Impl::allocate_slowly(const Request& request) {
     const Lock shard_guard(shard.lock);
     shard.ledger.know_paths(paths_.size());
     Arena& arena = request.pool == 0 ? common_ : *pools_.at(request.pool).arena;
-    // A request that fails afterwards stays in the record as one that outlives the step: no plan is made for it.
-    const bool recorded = request.pool == 0 && planner_.recording();
-    const std::uint32_t slot = recorded ? record_request(request.size, request.stream) : 0;
     Block* block = obtain(request, arena, shard);
-    if (slot != 0) block->slot = slot;
     if (request.pool != 0) ++pools_.at(request.pool).blocks;
     const Allocation allocation = hand_out(block, request.bytes, request.tag, shard);
     if (shard.ledger.live() > shard.ledger.quota) raise_peak(shard);
@@ -74,7 +69,6 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
     auto fresh = std::make_unique<Shard>(*driver_, stream);
     fresh->ledger.know_paths(paths_.size());
     shard_list_.reserve(shard_list_.size() + 1);
-    fresh->planned = plans();
     common_.prepare(stream);
     // From the second stream on, what is given back may be wanted by another stream. For what was given back before,
     // one event is recorded now.
@@ -99,9 +93,6 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& s
     const StreamId stream = request.stream;
     // A request near 2^64 wraps to less than itself.
     if (size < bytes || size > properties_.address_bytes) refuse(request, arena);
-    if (request.pool == 0 && planner_.following()) {
-        if (Block* block = take_slot(size, shard)) return block;
-    }
     if (request.pool == 0) {
         if (Block* block = shard.cache.pop(size)) return block;
     }
@@ -194,8 +185,8 @@ void DeviceMemory::Impl::deallocate(Block* block) {
     Shard* const shard = known ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
     if (shard) {
         const Lock guard(shard->lock);
-        const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->slot == 0 &&
-                           block->arena == &common_ && !shard->planned && shard->cache.has_room(block->size);
+        const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->arena == &common_ &&
+                           shard->cache.has_room(block->size);
         if (quick) {
             account_free(block, *shard);
             if (shard->records) block->pending.add(shard->stream, shard->log.try_record());
@@ -219,8 +210,7 @@ void DeviceMemory::Impl::deallocate_slowly(Block* block) {
     Shard& shard = shard_for(block->stream);
     const Lock shard_guard(shard.lock);
     account_free(block, shard);
-    const bool shared = block->used_elsewhere;
-    if (shared) {
+    if (block->used_elsewhere) {
         PendingSet pending;
         block->pending.for_each([&](StreamId other, Ticket) {
             Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
@@ -232,11 +222,6 @@ void DeviceMemory::Impl::deallocate_slowly(Block* block) {
     }
     if (!properties_.synchronous)
         block->pending.add(shard.stream, shard.records ? shard.log.try_record() : shard.log.next());
-    if (is_planned(*block)) {
-        give_slot_back(block, shared);
-        return;
-    }
-    if (block->slot != 0) forget_request(block);
     Arena& arena = *block->arena;
     arena.give_back(block);
     if (arena.pool() != 0) leave_pool(arena.pool(), &shard);

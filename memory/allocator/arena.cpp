@@ -118,31 +118,6 @@ Block* Arena::merge(Block* block) noexcept {
     return block;
 }
 
-void Arena::dissolve(Block* held, const std::vector<Block*>& live) noexcept {
-    std::vector<Block*>::const_iterator next = live.begin();
-    Block* rest = held;  // what is not yet cut
-    while (rest && next != live.end()) {
-        Block* const block = *next++;
-        Block* gap = nullptr;
-        if (block->data > rest->data) {
-            gap = rest;
-            rest = split(gap, static_cast<std::size_t>(block->data - gap->data));
-        }
-        // The record of the live block takes the place of the front of `rest`.
-        Block* const tail = rest->size > block->size ? split(rest, block->size) : nullptr;
-        block->before = rest->before;
-        block->after = rest->after;
-        block->arena = this;
-        if (block->before) block->before->after = block;
-        if (block->after) block->after->before = block;
-        if (first_ == rest) first_ = block;
-        blocks_.recycle(rest);
-        if (gap) give_back(gap);
-        rest = tail;
-    }
-    if (rest) give_back(rest);
-}
-
 std::size_t Arena::largest_free() const noexcept {
     std::size_t largest = 0;
     for (const auto& index : indices_) {

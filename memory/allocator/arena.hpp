@@ -43,11 +43,8 @@ class Arena {
     Block* find(std::size_t size, StreamId stream) const noexcept;
     /// Makes the free block live with exactly `size` bytes. One record must have been prepared.
     void take(Block* block, std::size_t size, StreamId stream) noexcept;
-    /// Makes a live, held or cached block free; its `pending` says who may still use it.
+    /// Makes a live or cached block free; its `pending` says who may still use it.
     void give_back(Block* block) noexcept;
-    /// Cuts a held block into pieces: `live` blocks, by address, stay live inside of it, all else becomes free. Two
-    /// records for each and one more must have been prepared.
-    void dissolve(Block* held, const std::vector<Block*>& live) noexcept;
 
     /// Where to put pages so that a free block of some size comes to be.
     struct Extension {

@@ -24,7 +24,6 @@ enum class BlockState : std::uint8_t {
     free,
     cached,  ///< given back, and kept aside for the next request of the same size on its stream
     live,
-    held,  ///< taken by the allocator itself: the room of a plan
 };
 
 /// A state that threads may read while another one changes it: whether a neighbour is free or a hole changes under the
@@ -50,9 +49,8 @@ struct alignas(64) Block : Storage {
     Category category{};
     bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
     PathId path = 0;
-    std::uint32_t slot = 0;  ///< of a live block that a plan has placed: its number + 1
-    std::size_t size = 0;    ///< bytes, a multiple of the driver's alignment
-    Block* next = nullptr;   ///< in a list of free, cached or unused blocks
+    std::size_t size = 0;   ///< bytes, a multiple of the driver's alignment
+    Block* next = nullptr;  ///< in a list of free, cached or unused blocks
 
     Block* previous = nullptr;
     Block* before = nullptr;  ///< neighbours by address

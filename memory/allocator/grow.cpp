@@ -8,12 +8,6 @@
 
 namespace headroom {
 
-namespace {
-
-constexpr double kSlackWithPlan = 1.0 / 128;
-
-}  // namespace
-
 bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locked) {
     if (grow_range(arena, size, locked)) return true;
     if (&arena != &common_) return false;
@@ -43,18 +37,9 @@ std::size_t DeviceMemory::Impl::all_pages(std::size_t fresh) {
 }
 
 bool DeviceMemory::Impl::grow_range(Arena& arena, std::size_t size, const Shard* locked) {
-    if (planner_.following() && !fits_within_slack(arena, size, locked)) {
-        // The plan's room is memory, too: what came does not fit it.
-        drop_plan(locked);
-        if (arena.find(size, 0)) return true;
-    }
     // The device may have less than the budget: then only the pages that there are count.
     if (grow_by(supply_.left(), arena, size, locked)) return true;
-    if (supply_.left() > 0 && grow_by(0, arena, size, locked)) return true;
-    if (!planner_.following()) return false;
-    // What was within the slack is not to be had from the device.
-    drop_plan(locked);
-    return arena.find(size, 0) || grow_by(0, arena, size, locked);
+    return supply_.left() > 0 && grow_by(0, arena, size, locked);
 }
 
 bool DeviceMemory::Impl::grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked) {
@@ -73,17 +58,10 @@ bool DeviceMemory::Impl::grow_by(std::size_t fresh, Arena& arena, std::size_t si
     return true;
 }
 
-bool DeviceMemory::Impl::fits_within_slack(const Arena& arena, std::size_t size, const Shard* locked) const {
-    const std::size_t pages = supply_.spare() + std::min(supply_.left(), pages_within_slack(size, locked));
-    return arena.best_extension(size, pages, false).has_value();
-}
-
 std::size_t DeviceMemory::Impl::pages_within_slack(std::size_t size, const Shard* locked) const {
-    // While plans are made, moving pages costs a few steps only.
-    const double slack = options_.plan ? std::min(options_.slack, kSlackWithPlan) : options_.slack;
     const AllShards all(*this, locked);
     const std::size_t peak = std::max(peaks_.highest(), live_unlocked() + size);
-    const double most = static_cast<double>(peak) * (1 + slack);
+    const double most = static_cast<double>(peak) * (1 + options_.slack);
     const double left = most - static_cast<double>(supply_.reserved());
     return left > 0 ? static_cast<std::size_t>(left / static_cast<double>(supply_.granularity())) : 0;
 }
@@ -120,7 +98,6 @@ std::vector<Arena*> DeviceMemory::Impl::movable_arenas() {
 std::size_t DeviceMemory::Impl::trim() {
     const Lock guard(lock_);
     const std::size_t before = supply_.reserved();
-    if (planner_.following()) drop_plan(nullptr);
     drain_all(nullptr);
     gather(std::numeric_limits<std::size_t>::max() / 2, nullptr, nullptr, nullptr);
     supply_.destroy_spare();

@@ -4,11 +4,9 @@
 // from where they are free (grow.cpp). inspect.cpp counts and describes. Internal to memory/.
 #include <array>
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +17,6 @@
 #include <headroom/memory/allocator/shard.hpp>
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/history/ring.hpp>
-#include <headroom/memory/plan/step_planner.hpp>
 
 namespace headroom {
 
@@ -36,7 +33,7 @@ class DeviceMemory::Impl {
     std::string path(PathId id) const;
     PoolId open_pool();
     void close_pool(PoolId pool);
-    void begin_step();
+    void begin_step() noexcept { step_.fetch_add(1, std::memory_order_relaxed); }
 
     MemoryStatistics statistics() const;
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count, bool at_peak) const;
@@ -114,24 +111,10 @@ class DeviceMemory::Impl {
     void gather(std::size_t count, const Arena* wanting, const Arena::Extension* kept, const Shard* locked);
     /// How many pages may be made before unused ones are to be moved.
     std::size_t pages_within_slack(std::size_t size, const Shard* locked) const;
-    bool fits_within_slack(const Arena& arena, std::size_t size, const Shard* locked) const;
     void synchronize(const PendingSet& pending, const Shard* locked);
     /// Those whose free pages may be taken away.
     std::vector<Arena*> movable_arenas();
     bool may_move(const Arena& arena) const { return arena.pool() == 0 || !pools_.at(arena.pool()).open; }
-
-    // planned.cpp; for holders of `lock_`.
-    bool plans() const noexcept;
-    void build_plan();
-    void drop_plan(const Shard* locked);
-    /// By address; empty if no plan is followed.
-    std::vector<Block*> planned_blocks() const;
-    static bool is_planned(const Block& block) noexcept;
-    /// The block that the plan has for this request; null if none. Errors: DeviceError; nothing has changed.
-    Block* take_slot(std::size_t size, Shard& shard);
-    void give_slot_back(Block* block, bool shared);
-    std::uint32_t record_request(std::size_t size, StreamId stream);
-    void forget_request(Block* block) noexcept;
 
     // inspect.cpp
     // For holders of `lock_` and of all shards.
@@ -154,7 +137,7 @@ class DeviceMemory::Impl {
     std::uint64_t synchronizations_ = 0;
     PathTable paths_;
     Peaks peaks_;
-    mutable BlockPool blocks_;
+    BlockPool blocks_;
     PageSupply supply_;
     std::array<std::atomic<Shard*>, Arena::kMaxStreams> shards_{};
     std::vector<std::unique_ptr<Shard>> shard_list_;  ///< in the order of their first use
@@ -162,8 +145,6 @@ class DeviceMemory::Impl {
     std::vector<std::unique_ptr<Arena>> more_;  ///< further address ranges of the common pool
     std::map<PoolId, Pool> pools_;              ///< private ones; ordered, so that decisions are deterministic
     PoolId last_pool_ = 0;
-    StepPlanner planner_;
-    std::uint64_t planned_ = 0;
     std::atomic<std::uint32_t> step_{0};
     std::unique_ptr<HistoryRing> history_;  ///< changes while all shards are locked
 };

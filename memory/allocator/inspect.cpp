@@ -109,7 +109,6 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
     statistics.peak_reserved = supply_.peak_reserved();
     statistics.driver_calls = supply_.driver_calls();
     statistics.synchronizations = synchronizations_;
-    statistics.planned = planned_;
     return statistics;
 }
 
@@ -191,14 +190,6 @@ void DeviceMemory::Impl::start_history(std::size_t events) {
 }
 
 void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) const {
-    const auto add = [&](const std::byte* data, std::size_t bytes, const Block& block) {
-        BlockInfo info{.address = reinterpret_cast<std::uintptr_t>(data), .bytes = bytes, .pool = arena.pool()};
-        info.stream = block.stream;
-        info.live = block.state == BlockState::live;
-        if (info.live) info.requested = block.bytes;
-        if (info.live) info.tag = {block.category, block.path};
-        snapshot.blocks.push_back(info);
-    };
     bool in_segment = false;
     arena.for_each([&](const Block& block) {
         if (block.state == BlockState::hole) {
@@ -210,20 +201,14 @@ void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) 
         }
         in_segment = true;
         snapshot.segments.back().bytes += block.size;
-        if (block.state != BlockState::held) {
-            add(block.data, block.size, block);
-            return;
-        }
-        const std::byte* cursor = block.data;
-        const auto add_gap = [&](const std::byte* end) {
-            if (end > cursor) add(cursor, static_cast<std::size_t>(end - cursor), block);
-        };
-        for (const Block* planned : planned_blocks()) {
-            add_gap(planned->data);
-            add(planned->data, planned->size, *planned);
-            cursor = planned->data + planned->size;
-        }
-        add_gap(block.data + block.size);
+        BlockInfo info{.address = reinterpret_cast<std::uintptr_t>(block.data),
+                       .bytes = block.size,
+                       .stream = block.stream,
+                       .pool = arena.pool(),
+                       .live = block.state == BlockState::live};
+        if (info.live) info.requested = block.bytes;
+        if (info.live) info.tag = {block.category, block.path};
+        snapshot.blocks.push_back(info);
     });
 }
 

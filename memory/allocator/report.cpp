@@ -101,10 +101,7 @@ void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
             if (block.state == BlockState::free) report.held_for_graphs += block.size;
         });
     }
-    if (planner_.following()) report.held_for_plan = planner_.room()->size;
-    for (const Block* planned : planned_blocks()) report.held_for_plan -= planned->size;
-    report.cached = report.statistics.reserved - report.statistics.allocated - report.pending - report.held_for_graphs -
-                    report.held_for_plan;
+    report.cached = report.statistics.reserved - report.statistics.allocated - report.pending - report.held_for_graphs;
 }
 
 }  // namespace headroom

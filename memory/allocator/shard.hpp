@@ -19,7 +19,6 @@ struct alignas(64) Shard {
     SpinLock lock;
     const StreamId stream;
     bool records = false;  ///< there are other streams: an event is recorded when a block is given back
-    bool planned = false;  ///< requests are answered from a plan first
     Ledger ledger;
     QuickCache cache;
     StreamLog log;

@@ -140,16 +140,6 @@ TEST(MemoryPage, Histories) {
     std::filesystem::remove_all(folder);
 }
 
-TEST(MemoryPage, Plans) {
-    Context context = Context::cpu({.threads = 1, .plan = true});
-    for (int i = 0; i < 3; ++i) train(context, 4);
-
-    Context rehearsal = Context::dry(context.profile());
-    for (int i = 0; i < 3; ++i) train(rehearsal, 4);
-    EXPECT_GT(context.memory().statistics().planned, 0u);
-    EXPECT_EQ(rehearsal.memory().statistics(), context.memory().statistics());
-}
-
 TEST(MemoryPage, Streams) {
     DeviceMemory memory(make_simulated_host_driver());
     const Buffer buffer = Buffer::allocate(memory, 1000, 0, {Category::inputs, 0});

@@ -1,4 +1,4 @@
-"""What a run's memory looks like as a file: train_gpt --memory-history, --plan, and compare_memory."""
+"""What a run's memory looks like as a file: train_gpt --memory-history, and compare_memory."""
 import json
 import pathlib
 import pickle
@@ -51,13 +51,6 @@ class MemoryHistory(ProgramCase):
     def test_a_file_of_another_kind_is_wrong_usage(self):
         self.fails(2, ["--memory-history", self.path("memory.txt")], "must end with .html, .json or .pickle")
         self.fails(1, ["--memory-history", self.path("missing/memory.html")], "--memory-history")
-
-    def test_a_plan_changes_no_bit_and_is_predicted(self):
-        flags = ("--steps", 8, "--accumulate", 2, "--dropout", 0.1)
-        plain = self.figures(*flags)
-        planned = self.figures(*flags, "--plan")
-        self.assertEqual(planned["state_sha256"], plain["state_sha256"])
-        self.expect_predicted(planned)
 
 
 class CompareMemory(ProgramCase):

@@ -24,7 +24,6 @@ struct LiveBlock {
     StreamId stream = 0;
     PoolId pool = 0;
     unsigned char pattern = 0;
-    std::uint64_t serial = 0;
 };
 
 class AllocationModel {

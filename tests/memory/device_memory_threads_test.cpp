@@ -208,12 +208,6 @@ TEST_P(DeviceMemoryThreads, ShareOneAllocatorWithHistory) {
     play(GetParam().make(), options, nullptr);
 }
 
-TEST_P(DeviceMemoryThreads, ShareOneAllocatorThatMakesPlans) {
-    MemoryOptions options = limited();
-    options.plan = true;
-    play(GetParam().make(), options, nullptr);
-}
-
 TEST_P(DeviceMemoryThreads, KeepTheOrderOfStreams) {
     if (!asynchronous()) GTEST_SKIP() << "work is done when its call returns";
     HappensBefore order;

@@ -28,7 +28,6 @@ struct FuzzOptions {
     std::uint64_t seed = 0;
     StreamId streams = 5;
     std::size_t limit = 24;  ///< granules
-    bool plan = false;       ///< and repeat a script, with changes now and then, so that plans are made
     bool failures = false;   ///< calls of the driver fail now and then
 };
 
@@ -41,22 +40,17 @@ class FuzzPlayer {
           granule_(properties_.granularity),
           streams_(options.streams),
           memory_(std::make_unique<OrderedDriver>(std::make_unique<CheckedDriver>(std::move(driver), log_), order_),
-                  {.limit = options.limit * granule_ + granule_ / 2, .plan = options.plan, .history = 1000}),
+                  {.limit = options.limit * granule_ + granule_ / 2, .history = 1000}),
           model_(granule_, kPaths) {
         for (PathId i = 1; i < kPaths; ++i) memory_.intern("module." + std::to_string(i));
         pools_.push_back({0, log_.ranges.begin()->first});
-        if (options.plan) write_script();
     }
 
     void step() {
         ++steps_;
         if (failing_) log_.fail(DriverCall::any, static_cast<std::int64_t>(below(16)));
         try {
-            if (!script_.empty() && below(32) != 0) {
-                follow_script();
-            } else {
-                act(below(1000));
-            }
+            act(below(1000));
         } catch (const DeviceError&) {
             ASSERT_TRUE(failing_);
         }
@@ -99,13 +93,6 @@ class FuzzPlayer {
 
   private:
     static constexpr PathId kPaths = 20;
-    struct Line {
-        bool allocates;
-        std::size_t allocation;  ///< the line that allocates
-        std::size_t bytes = 0;
-        StreamId stream = 0;
-        std::uint64_t serial = 0;
-    };
     struct Pool {
         PoolId id;
         std::byte* begin;
@@ -141,47 +128,11 @@ class FuzzPlayer {
         if (dice < 997) return trim();
         model_.check_paths(memory_);
     }
-    /// A step of a training program: blocks of some sizes, given back in some order, all before the next step.
-    void write_script() {
-        script_.clear();
-        std::vector<std::size_t> open;
-        const std::size_t count = 5 + below(40);
-        for (std::size_t i = 0; i < count; ++i) {
-            script_.push_back({true, script_.size(), random_size(), some_stream()});
-            open.push_back(script_.back().allocation);
-            while (!open.empty() && (below(2) == 0 || i + 1 == count)) {
-                std::swap(open[below(open.size())], open.back());
-                script_.push_back({false, open.back()});
-                open.pop_back();
-            }
-        }
-        position_ = 0;
-    }
-    void follow_script() {
-        if (position_ == script_.size()) {
-            memory_.begin_step();
-            position_ = 0;
-            if (below(16) == 0) write_script();
-            if (below(16) == 0) script_[below(script_.size())].bytes = random_size();
-            return;
-        }
-        Line& line = script_[position_++];
-        if (line.allocates) {
-            line.serial = allocate(line.bytes, line.stream, 0);
-            return;
-        }
-        const std::uint64_t serial = script_[line.allocation].serial;
-        for (std::size_t i = blocks_.size(); i-- > 0;) {
-            if (blocks_[i].serial == serial) return give_back(i);
-        }
-    }
     StreamId some_stream() { return static_cast<StreamId>(below(streams_)); }
     const LiveBlock& some_block() { return blocks_[below(blocks_.size())]; }
 
-    /// The block's number; 0 if it was refused.
-    std::uint64_t allocate(std::size_t bytes, StreamId stream, PoolId pool) {
+    void allocate(std::size_t bytes, StreamId stream, PoolId pool) {
         LiveBlock live;
-        live.serial = ++last_serial_;
         live.requested = bytes;
         live.tag = {static_cast<Category>(below(kCategoryCount)), static_cast<PathId>(below(kPaths))};
         live.stream = stream;
@@ -193,10 +144,9 @@ class FuzzPlayer {
             ++refusals_;
             if (!failing_) check_refusal(error.report(), live);
             if (below(8) == 0) give_much_back();
-            return 0;
+            return;
         }
         keep(live);
-        return live.serial;
     }
     void keep(const LiveBlock& live) {
         model_.add(live);
@@ -305,8 +255,7 @@ class FuzzPlayer {
         const std::size_t wanted = (report.rounded + granule_ - 1) / granule_;
         ASSERT_GT(movable + held + wanted, memory_.limit() / granule_) << "refused though there is room";
         const MemoryStatistics& statistics = report.statistics;
-        ASSERT_EQ(statistics.reserved, statistics.allocated + report.cached + report.pending + report.held_for_graphs +
-                                           report.held_for_plan);
+        ASSERT_EQ(statistics.reserved, statistics.allocated + report.cached + report.pending + report.held_for_graphs);
         ASSERT_EQ(report.device_total, report.device_free + report.others() + statistics.reserved);
         ASSERT_LT(report.largest_obtainable, report.rounded);
         ASSERT_LE(report.largest_free_block, report.largest_obtainable);
@@ -363,9 +312,6 @@ class FuzzPlayer {
     std::vector<LiveBlock> blocks_;
     std::vector<Pool> pools_;  ///< open ones; the first is the common one
     std::vector<std::pair<int, std::unique_ptr<MemoryScope>>> scopes_;
-    std::vector<Line> script_;
-    std::size_t position_ = 0;
-    std::uint64_t last_serial_ = 0;
     int last_scope_ = 0;
     std::uint64_t steps_ = 0;
     std::uint64_t refusals_ = 0;

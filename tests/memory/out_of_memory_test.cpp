@@ -47,8 +47,7 @@ void check_sums(const MemoryReport& report) {
     for (const std::string_view category : kCategoryNames) categories += figure(text, std::string(category));
     EXPECT_EQ(categories, figure(text, "live"));
     std::size_t reserved = figure(text, "live");
-    for (const char* reason :
-         {"cached, in free blocks", "pending on other streams", "held for graphs", "held for the plan"}) {
+    for (const char* reason : {"cached, in free blocks", "pending on other streams", "held for graphs"}) {
         reserved += figure(text, reason);
     }
     EXPECT_EQ(reserved, figure(text, "reserved"));
@@ -264,32 +263,6 @@ TEST_P(OutOfMemoryTest, IsThrownOnlyWhenItIsTrue) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Drivers, OutOfMemoryTest, all_drivers(), driver_name);
-
-TEST(OutOfMemory, TakesThePlansRoomIfTheDeviceHasLessThanTheLimitAllows) {
-    constexpr std::size_t kPage = 4096;
-    SimulatedOptions options;
-    options.properties = {.name = "shared device",
-                          .granularity = kPage,
-                          .alignment = 64,
-                          .total_bytes = 10'000 * kPage,
-                          .address_bytes = 100'000 * kPage};
-    options.fail_create_after = 2'003;
-    DeviceMemory memory(make_simulated_driver(options), {.plan = true});
-    Block* const parameters = memory.allocate(1'000 * kPage, 0, kTag).handle;
-    for (int step = 0; step < 4; ++step) {
-        memory.begin_step();
-        Block* const first = memory.allocate(500 * kPage, 0, kTag).handle;
-        Block* const second = memory.allocate(500 * kPage, 0, kTag).handle;
-        memory.deallocate(first);
-        memory.deallocate(second);
-    }
-    ASSERT_GT(memory.statistics().planned, 0u);
-    ASSERT_EQ(memory.statistics().reserved, 2'000 * kPage);
-    // Within the slack, so that pages are asked for before the plan is given up; the device has three.
-    Block* const more = memory.allocate(8 * kPage, 0, kTag).handle;
-    memory.deallocate(more);
-    memory.deallocate(parameters);
-}
 
 TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
     DeviceMemory limited(make_simulated_host_driver(), {.limit = 64'000'000});

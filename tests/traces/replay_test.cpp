@@ -23,18 +23,13 @@ TEST_P(RecordedTrace, ReservesAtMostFivePercentMoreThanIsLive) {
     EXPECT_LE(result.steady.ratio(), 1.05);
 }
 
-TEST_P(RecordedTrace, ReservesAtMostOnePercentMoreThanIsLiveWithAPlan) {
-    const ReplayResult result = replay(recorded(GetParam()), {.plan = true});
-    EXPECT_LE(result.whole.ratio(), 1.01);
-    EXPECT_LE(result.steady.ratio(), 1.01);
-}
-
-TEST_P(RecordedTrace, TakesNothingFromTheDriverInItsSteadyState) {
-    for (const bool plan : {false, true}) {
-        const ReplayResult result = replay(recorded(GetParam()), {.plan = plan});
-        EXPECT_EQ(result.in_steady.create, 0u) << (plan ? "with a plan" : "without a plan");
-        EXPECT_EQ(result.in_steady.reserve, 0u);
-    }
+TEST_P(RecordedTrace, TakesAndMovesNoPageInItsSteadyState) {
+    const ReplayResult result = replay(recorded(GetParam()));
+    EXPECT_EQ(result.in_steady.create, 0u);
+    EXPECT_EQ(result.in_steady.reserve, 0u);
+    EXPECT_EQ(result.in_steady.map, 0u);
+    EXPECT_EQ(result.in_steady.unmap, 0u);
+    EXPECT_EQ(result.in_steady.synchronize, 0u);
 }
 
 TEST_P(RecordedTrace, RunsWithinTwoPercentMoreThanIsLive) {
@@ -69,16 +64,6 @@ INSTANTIATE_TEST_SUITE_P(All, RecordedTrace,
                          testing::Values("fixed", "variable", "recompute", "offload", "experts", "four_streams",
                                          "side_stream"),
                          [](const auto& info) { return std::string(info.param); });
-
-TEST(Replay, StepsThatRepeatAreWhollyPlannedAndMoveNoPage) {
-    for (const char* name : {"fixed", "recompute", "offload", "side_stream"}) {
-        const ReplayResult result = replay(recorded(name), {.plan = true});
-        EXPECT_EQ(result.steady_planned, result.steady_allocations) << name;
-        EXPECT_EQ(result.in_steady.map, 0u) << name;
-        EXPECT_EQ(result.in_steady.unmap, 0u) << name;
-        EXPECT_EQ(result.in_steady.synchronize, 0u) << name;
-    }
-}
 
 TEST(Replay, ASideStreamTakesItsTurnWithoutTheHostWaiting) {
     const ReplayResult result = replay(recorded("side_stream"));
