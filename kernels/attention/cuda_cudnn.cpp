@@ -1,7 +1,5 @@
 #include <headroom/kernels/attention/cuda_cudnn.hpp>
 
-#include <dlfcn.h>
-
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -10,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/shared_library.hpp>
 
 // Its functions are looked up in cudnn_dlhandle. Under a name of its own, since a program that links us may hold
 // another version of the frontend, or one that is linked to cuDNN.
@@ -43,36 +42,22 @@ std::string text_of(std::size_t version) {
 
 [[noreturn]] void unusable(const std::string& why) { throw DeviceError(fmt::format("attention: {}", why)); }
 
-/// Leaves cuDNN loaded: its threads and what it does at exit outlive us.
-void* open(const std::vector<std::string>& libraries) {
-    std::string reason;
-    for (const std::string& name : libraries) {
-        if (void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) return handle;
-        const char* const text = dlerror();
-        if (reason.empty()) reason = text ? text : name;
-    }
-    unusable(
-        fmt::format("cuDNN can't be loaded ({}); install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and "
-                    "put its folder into LD_LIBRARY_PATH",
-                    reason, CUDNN_MAJOR, CUDART_VERSION / 1000));
-}
-
-std::size_t version_of(void* library) {
-    auto* const function = reinterpret_cast<decltype(&::cudnnGetVersion)>(dlsym(library, "cudnnGetVersion"));
-    if (!function) unusable("the library opened as cuDNN has no cudnnGetVersion");
-    return function();
-}
-
 /// The frontend keeps functions in static variables, so that a process has one cuDNN.
 std::size_t open_once(const std::vector<std::string>& libraries) {
     static const std::size_t version = [&] {
-        void* const library = open(libraries);
-        const std::size_t found = version_of(library);
+        const SharedLibrary library(
+            "attention: cuDNN", libraries,
+            fmt::format("install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and put its folder into "
+                        "LD_LIBRARY_PATH",
+                        CUDNN_MAJOR, CUDART_VERSION / 1000));
+        decltype(&::cudnnGetVersion) get_version = nullptr;
+        library.find(get_version, "cudnnGetVersion");
+        const std::size_t found = get_version();
         if (found < kOldest || found / 10000 != CUDNN_MAJOR) {
             unusable(fmt::format("cuDNN {} does not do: {} or newer of version {} is needed", text_of(found),
                                  text_of(kOldest), CUDNN_MAJOR));
         }
-        fe::cudnn_dlhandle = library;
+        fe::cudnn_dlhandle = library.handle();
         return found;
     }();
     return version;

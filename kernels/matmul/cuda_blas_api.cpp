@@ -1,48 +1,10 @@
 #include <headroom/kernels/matmul/cuda_blas_api.hpp>
 
-#include <dlfcn.h>
-
 #include <fmt/format.h>
 
-#include <headroom/memory/error.hpp>
+#include <headroom/memory/shared_library.hpp>
 
 namespace headroom::kernels {
-
-namespace {
-
-class Library {
-  public:
-    explicit Library(const std::vector<std::string>& names) {
-        std::string reason;
-        for (const std::string& name : names) {
-            // It stays loaded: its threads and what it does at exit outlive us.
-            handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-            if (handle_) return;
-            const char* const text = dlerror();
-            if (reason.empty()) reason = text ? text : name;
-        }
-        throw DeviceError(fmt::format(
-            "matmul: cuBLASLt can't be loaded ({}); install NVIDIA's cuBLAS {} (Python package nvidia-cublas) "
-            "and put its folder into LD_LIBRARY_PATH, or set CudaMatmulSettings::own_kernels, which is slow",
-            reason, CUBLAS_VER_MAJOR));
-    }
-    ~Library() { dlclose(handle_); }
-    Library(const Library&) = delete;
-    Library& operator=(const Library&) = delete;
-
-    template <class Function>
-    void find(Function*& function, const char* symbol) const {
-        function = reinterpret_cast<Function*>(dlsym(handle_, symbol));
-        if (function) return;
-        throw DeviceError(
-            fmt::format("matmul: cuBLASLt has no {}; install NVIDIA's cuBLAS {}", symbol, CUBLAS_VER_MAJOR));
-    }
-
-  private:
-    void* handle_ = nullptr;
-};
-
-}  // namespace
 
 std::vector<std::string> blas_libraries() {
     const std::string name = fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR);
@@ -54,7 +16,11 @@ std::vector<std::string> blas_libraries() {
 }
 
 BlasApi load_blas(const std::vector<std::string>& libraries) {
-    const Library library(libraries);
+    const SharedLibrary library(
+        "matmul: cuBLASLt", libraries,
+        fmt::format("install NVIDIA's cuBLAS {} (Python package nvidia-cublas) and put its folder into "
+                    "LD_LIBRARY_PATH, or set CudaMatmulSettings::own_kernels, which is slow",
+                    CUBLAS_VER_MAJOR));
     BlasApi api;
     library.find(api.cublasLtCreate, "cublasLtCreate");
     library.find(api.cublasLtDestroy, "cublasLtDestroy");

@@ -1,10 +1,9 @@
 #include <headroom/memory/driver/cuda_api.hpp>
 
-#include <dlfcn.h>
-
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/shared_library.hpp>
 
 namespace headroom {
 
@@ -12,37 +11,7 @@ namespace {
 
 constexpr int kOldestDriver = 10020;  // the first with virtual memory management
 
-class Library {
-  public:
-    /// It stays loaded: the driver's threads and what it does at exit outlive us.
-    explicit Library(const std::string& name)
-        : name_(name), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-        if (handle_) return;
-        const char* const reason = dlerror();
-        throw DeviceError(
-            fmt::format("CUDA: the driver library can't be loaded ({}); install NVIDIA's driver, or use the CPU",
-                        reason ? reason : name.c_str()));
-    }
-    ~Library() { dlclose(handle_); }
-    Library(const Library&) = delete;
-    Library& operator=(const Library&) = delete;
-
-    template <class Function>
-    void find(Function*& function, const char* symbol) const {
-        function = reinterpret_cast<Function*>(dlsym(handle_, symbol));
-        if (function) return;
-        throw DeviceError(
-            fmt::format("CUDA: {} has no {}: it is not NVIDIA's driver, or one older than CUDA 10.2; install driver "
-                        "440.33 or newer",
-                        name_, symbol));
-    }
-
-  private:
-    const std::string& name_;
-    void* handle_;
-};
-
-void find_device(const Library& library, CudaApi& api) {
+void find_device(const SharedLibrary& library, CudaApi& api) {
     library.find(api.cuGetErrorName, "cuGetErrorName");
     library.find(api.cuGetErrorString, "cuGetErrorString");
     library.find(api.cuDriverGetVersion, "cuDriverGetVersion");
@@ -60,7 +29,7 @@ void find_device(const Library& library, CudaApi& api) {
     library.find(api.cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
 }
 
-void find_memory(const Library& library, CudaApi& api) {
+void find_memory(const SharedLibrary& library, CudaApi& api) {
     library.find(api.cuMemGetInfo, "cuMemGetInfo_v2");
     library.find(api.cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity");
     library.find(api.cuMemAddressReserve, "cuMemAddressReserve");
@@ -74,7 +43,7 @@ void find_memory(const Library& library, CudaApi& api) {
     library.find(api.cuMemFreeHost, "cuMemFreeHost");
 }
 
-void find_events(const Library& library, CudaApi& api) {
+void find_events(const SharedLibrary& library, CudaApi& api) {
     library.find(api.cuEventCreate, "cuEventCreate");
     library.find(api.cuEventDestroy, "cuEventDestroy_v2");
     library.find(api.cuEventRecord, "cuEventRecord");
@@ -85,8 +54,9 @@ void find_events(const Library& library, CudaApi& api) {
 
 }  // namespace
 
-CudaApi load_cuda(const std::string& name) {
-    const Library library(name);
+CudaApi load_cuda(const std::string& file) {
+    const SharedLibrary library("CUDA: the driver library", {file},
+                                "install NVIDIA's driver 440.33 or newer, or use the CPU");
     CudaApi api;
     library.find(api.cuDriverGetVersion, "cuDriverGetVersion");
     int version = 0;

@@ -20,9 +20,9 @@ TEST(BlasApi, SaysWhatToDoWhereItIsNotInstalled) {
         },
         ThrowsMessage<DeviceError>(AllOf(HasSubstr("matmul: cuBLASLt can't be loaded (libnosuch.so.1:"),
                                          HasSubstr("install NVIDIA's cuBLAS"), HasSubstr("own_kernels"))));
-    EXPECT_THAT(
-        [] { load_blas({"libm.so.6"}); },
-        ThrowsMessage<DeviceError>(HasSubstr("matmul: cuBLASLt has no cublasLtCreate; install NVIDIA's cuBLAS")));
+    EXPECT_THAT([] { load_blas({"libm.so.6"}); },
+                ThrowsMessage<DeviceError>(
+                    HasSubstr("matmul: cuBLASLt (libm.so.6) has no cublasLtCreate; install NVIDIA's cuBLAS")));
 }
 
 TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {

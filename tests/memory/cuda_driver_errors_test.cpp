@@ -96,9 +96,10 @@ TEST_F(CudaDriverErrors, TheNextErrorTellsOfACallThatMayNotThrow) {
 TEST_F(CudaDriverErrors, SaysWhyThereIsNoDevice) {
     EXPECT_THAT(error_of([] { make_cuda_driver({.library = "libnot-there.so.1"}); }),
                 AllOf(StartsWith("CUDA: the driver library can't be loaded (libnot-there.so.1: "),
-                      HasSubstr("install NVIDIA's driver, or use the CPU")));
+                      HasSubstr("install NVIDIA's driver 440.33 or newer, or use the CPU")));
     EXPECT_THAT(error_of([] { make_cuda_driver({.library = "libm.so.6"}); }),
-                AllOf(StartsWith("CUDA: libm.so.6 has no cuDriverGetVersion"), HasSubstr("install driver 440.33")));
+                AllOf(StartsWith("CUDA: the driver library (libm.so.6) has no cuDriverGetVersion; "),
+                      HasSubstr("install NVIDIA's driver")));
     fake_cuda::reset({.version = 10010});
     EXPECT_EQ(error_of([] { open_fake_cuda(); }),
               "CUDA: the driver is one for CUDA 10.1, older than 10.2; install driver 440.33 or newer");

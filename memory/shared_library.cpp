@@ -1,0 +1,31 @@
+#include <headroom/memory/shared_library.hpp>
+
+#include <dlfcn.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+
+SharedLibrary::SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice)
+    : name_(std::move(name)), advice_(std::move(advice)) {
+    std::string reason;
+    for (const std::string& file : files) {
+        handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+        file_ = file;
+        if (handle_) return;
+        const char* const text = dlerror();
+        if (reason.empty()) reason = text ? text : file;
+    }
+    throw DeviceError(fmt::format("{} can't be loaded ({}); {}", name_, reason, advice_));
+}
+
+void* SharedLibrary::address_of(const char* symbol) const {
+    if (void* const address = dlsym(handle_, symbol)) return address;
+    throw DeviceError(fmt::format("{} ({}) has no {}; {}", name_, file_, symbol, advice_));
+}
+
+}  // namespace headroom

@@ -1,0 +1,37 @@
+#pragma once
+// A shared library that is looked for when it is first needed, so that programs start where it is not installed:
+// CUDA's driver, cuBLASLt, cuDNN. Not for libraries that a program cannot do without: those are linked.
+//
+//     const SharedLibrary library("CUDA: the driver library", {"libcuda.so.1"}, "install NVIDIA's driver");
+//     decltype(&::cuInit) init = nullptr;
+//     library.find(init, "cuInit");
+#include <string>
+#include <vector>
+
+namespace headroom {
+
+class SharedLibrary {
+  public:
+    /// Loads the first of `files` that can be loaded: paths, or names on the loader's path. It is never unloaded,
+    /// because its threads and what it does at exit outlive us. `name` and `advice` are for messages. Errors:
+    /// DeviceError with the loader's reason against the first file if none can be loaded.
+    SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice);
+
+    /// Sets `function` to the one that the library exports as `symbol`. Errors: DeviceError if there is none.
+    template <class Function>
+    void find(Function*& function, const char* symbol) const {
+        function = reinterpret_cast<Function*>(address_of(symbol));
+    }
+    /// What dlopen returned.
+    void* handle() const noexcept { return handle_; }
+
+  private:
+    void* address_of(const char* symbol) const;
+
+    std::string name_;
+    std::string advice_;
+    std::string file_;
+    void* handle_ = nullptr;
+};
+
+}  // namespace headroom
