@@ -98,7 +98,6 @@ function(headroom_test_support)
         add_library(test_support INTERFACE)
     endif()
     headroom_include_root(test_support ${scope} tests)
-    headroom_include_root(test_support ${scope} bench)  # what tests and benchmarks share
     target_link_libraries(test_support ${scope} GTest::gtest GTest::gmock fmt::fmt)
 endfunction()
 

@@ -43,8 +43,6 @@ class Buffer {
     std::size_t bytes() const noexcept { return storage_ ? storage_->bytes : 0; }
     /// The allocator that it came from; null for wrapped memory.
     DeviceMemory* memory() const noexcept { return storage_ ? storage_->memory : nullptr; }
-    /// In whose order it is given back.
-    StreamId stream() const noexcept { return storage_ ? storage_->stream : 0; }
     /// Tells that work queued on another stream uses it; see `DeviceMemory::record_use`. Wrapped memory ignores it.
     /// Errors: Error if its memory is gone.
     void record_use(StreamId stream) const;

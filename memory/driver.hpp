@@ -77,9 +77,8 @@ class Driver {
 std::unique_ptr<Driver> make_host_driver();
 
 struct SimulatedOptions {
-    DriverProperties properties;          ///< of the device that it stands for
-    std::int64_t fail_create_after = -1;  ///< pages before `create` returns 0 for ever; -1: no such end
-    std::int64_t event_latency = 0;       ///< records on a stream until one of its events has passed
+    DriverProperties properties;     ///< of the device that it stands for
+    std::int64_t event_latency = 0;  ///< records on a stream until one of its events has passed
 };
 
 /// A device that exists only as figures: addresses are handed out and never touched, pages are counted against

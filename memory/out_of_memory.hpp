@@ -36,7 +36,6 @@ struct MemoryReport {
     std::size_t cached = 0;              ///< free for the request's stream, but in pieces or too little
     std::size_t pending = 0;             ///< given back, but work of other streams may still use it
     std::size_t held_for_graphs = 0;     ///< free, in open private pools
-    std::size_t largest_free_block = 0;  ///< that lies there as it is
     std::size_t largest_obtainable = 0;  ///< largest request that would have been granted
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
     std::vector<RepeatedModules> repeated;                           ///< descending by bytes

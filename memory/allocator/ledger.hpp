@@ -41,7 +41,6 @@ class Ledger {
     std::uint64_t allocations() const noexcept { return allocations_; }
     std::size_t live(Category category) const noexcept { return gauge(category).live; }
     std::size_t at_peak(Category category) const noexcept { return at_peak(gauge(category)); }
-    std::size_t paths() const noexcept { return paths_.size(); }
     std::size_t live(PathId path) const noexcept { return paths_[path].live; }
     std::size_t at_peak(PathId path) const noexcept { return at_peak(paths_[path]); }
 

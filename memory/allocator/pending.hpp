@@ -56,10 +56,6 @@ class PendingSet {
     void clear() noexcept { *this = {}; }
 
     bool empty() const noexcept { return exact_[0] == 0 && rest_ == 0; }
-    /// No stream but perhaps this one.
-    bool at_most(StreamId stream) const noexcept {
-        return exact_[1] == 0 && rest_ == 0 && (exact_[0] == 0 || stream_of(exact_[0]) == stream);
-    }
     /// True, and tells which, if there is one stream.
     bool single(StreamId& stream) const noexcept {
         if (exact_[0] == 0 || exact_[1] != 0 || rest_ != 0) return false;

@@ -21,15 +21,11 @@
 namespace headroom {
 
 #ifdef HEADROOM_POISONS
-inline constexpr bool kPoisons = true;
 inline void poison(const void* data, std::size_t bytes) noexcept { __asan_poison_memory_region(data, bytes); }
 inline void unpoison(const void* data, std::size_t bytes) noexcept { __asan_unpoison_memory_region(data, bytes); }
-inline bool is_poisoned(const void* address) noexcept { return __asan_address_is_poisoned(address) != 0; }
 #else
-inline constexpr bool kPoisons = false;
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
-inline bool is_poisoned(const void*) noexcept { return false; }
 #endif
 
 }  // namespace headroom

@@ -46,7 +46,6 @@ class QuickCache {
             }
         }
     }
-    bool empty() const noexcept { return count_ == 0; }
 
   private:
     static constexpr unsigned kBinBits = 6;

@@ -69,7 +69,6 @@ void DeviceMemory::Impl::count_obtainable(Arena& arena, MemoryReport& report) {
     const std::size_t pages = all_pages(std::min(supply_.left(), report.device_free / supply_.granularity()));
     const auto look_at = [&](Arena& range) {
         const std::size_t own = may_move(range) ? range.free_pages() : 0;
-        report.largest_free_block = std::max(report.largest_free_block, range.largest_free());
         report.largest_obtainable =
             std::max(report.largest_obtainable, range.largest_obtainable(pages - own, may_move(range)));
     };

@@ -43,10 +43,8 @@ class SimulatedDriver final : public Driver {
 
     PageHandle create() override {
         if (options_.properties.granularity > free_bytes()) return 0;
-        if (options_.fail_create_after >= 0 && creations_ >= options_.fail_create_after) return 0;
-        ++creations_;
         created_ += options_.properties.granularity;
-        return static_cast<PageHandle>(creations_);
+        return ++last_page_;
     }
     void destroy(PageHandle) noexcept override { created_ -= options_.properties.granularity; }
     void map(std::byte*, std::span<const PageHandle>) override {}
@@ -84,7 +82,7 @@ class SimulatedDriver final : public Driver {
 
     SimulatedOptions options_;
     std::uintptr_t next_address_ = 0;
-    std::int64_t creations_ = 0;
+    PageHandle last_page_ = 0;
     std::size_t created_ = 0;
     std::array<Clock, std::size_t{1} << kStreamBits> clocks_;  ///< by stream; threads don't share a cache line
 };

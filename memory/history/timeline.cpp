@@ -54,8 +54,7 @@ BlockLife life_of(const MemoryEvent& event) {
             .bytes = event.bytes,
             .requested = event.requested,
             .tag = {event.category, event.path},
-            .stream = event.stream,
-            .pool = event.pool};
+            .stream = event.stream};
 }
 
 /// Walks through the events; `block_of` counts the blocks that began in the history and, above `kOlder`, older ones.
@@ -72,8 +71,7 @@ class Matcher {
                                   .bytes = block.bytes,
                                   .requested = block.requested,
                                   .tag = block.tag,
-                                  .stream = block.stream,
-                                  .pool = block.pool});
+                                  .stream = block.stream});
             }
         }
         merge(timeline);
@@ -87,17 +85,14 @@ class Matcher {
         if (event.kind == Kind::allocate) {
             block_of = static_cast<std::uint32_t>(lives_.size());
             lives_.push_back(life_of(event));
-            lives_.back().begin = i;
             open_[event.address] = block_of;
         } else if (event.kind == Kind::free) {
             if (const auto found = open_.find(event.address); found != open_.end()) {
                 block_of = found->second;
-                lives_[block_of].end = i;
                 open_.erase(found);
             } else {
                 block_of = kOlder + static_cast<std::uint32_t>(older_.size());
                 older_.push_back(life_of(event));
-                older_.back().end = i;
             }
         }
     }
@@ -155,17 +150,6 @@ void MemoryLevel::apply(const MemoryEvent& event) {
 Timeline make_timeline(const MemorySnapshot& snapshot) {
     Timeline timeline;
     timeline.start = level_at_start(snapshot);
-    timeline.peak = timeline.start;
-    MemoryLevel level = timeline.start;
-    std::size_t highest = level.allocated();
-    for (std::size_t i = 0; i < snapshot.events.size(); ++i) {
-        level.apply(snapshot.events[i]);
-        if (snapshot.events[i].kind == Kind::allocate && level.allocated() > highest) {
-            highest = level.allocated();
-            timeline.peak = level;
-            timeline.peak_events = i + 1;
-        }
-    }
     Matcher(snapshot).run(timeline);
     return timeline;
 }

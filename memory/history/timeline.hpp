@@ -7,7 +7,7 @@
 //     const Timeline timeline = make_timeline(snapshot);
 //     MemoryLevel level = timeline.start;
 //     for (const MemoryEvent& event : snapshot.events) level.apply(event);
-//     fmt::print("{} bytes now, {} at the peak\n", level.allocated(), timeline.peak.allocated());
+//     fmt::print("{} bytes are live\n", level.allocated());
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -31,26 +31,19 @@ struct MemoryLevel {
     bool operator==(const MemoryLevel&) const = default;
 };
 
-/// A block from its allocation to its end.
+/// A block that was live at some time of the history.
 struct BlockLife {
-    static constexpr std::size_t kUnknown = std::numeric_limits<std::size_t>::max();
-
     std::uintptr_t address = 0;
     std::size_t bytes = 0;
     std::size_t requested = 0;
-    std::size_t begin = kUnknown;  ///< index of its event of allocation; kUnknown: before the first event that was kept
-    std::size_t end = kUnknown;    ///< index of the event that gave it back; kUnknown: it is live
     Tag tag{};
     StreamId stream = 0;
-    PoolId pool = 0;
 };
 
 struct Timeline {
     static constexpr std::uint32_t kNoBlock = std::numeric_limits<std::uint32_t>::max();
 
     MemoryLevel start;              ///< before the first event
-    MemoryLevel peak;               ///< when the most bytes were live, the first time that they were
-    std::size_t peak_events = 0;    ///< how many events had happened then
     std::vector<BlockLife> blocks;  ///< those older than the events first, by address; then in order of allocation
     std::size_t older_blocks = 0;   ///< how many are older than the events
     std::vector<std::uint32_t> block_of;  ///< of each event: index into `blocks`; kNoBlock for events of pages

@@ -133,17 +133,6 @@ TEST(SimulatedDriver, HandsOutAddressesThatFault) {
     EXPECT_DEATH(*static_cast<volatile std::byte*>(address) = std::byte{1}, "");
 }
 
-TEST(SimulatedDriver, FailsAsManyPagesLaterAsItWasTold) {
-    SimulatedOptions options;
-    options.properties = make_host_driver()->properties();
-    options.fail_create_after = 2;
-    const auto driver = make_simulated_driver(options);
-    EXPECT_NE(driver->create(), 0u);
-    EXPECT_NE(driver->create(), 0u);
-    EXPECT_EQ(driver->create(), 0u);
-    EXPECT_EQ(driver->create(), 0u);
-}
-
 TEST(SimulatedDriver, LetsAnEventPassSoManyRecordsLater) {
     SimulatedOptions options;
     options.properties = make_host_driver()->properties();

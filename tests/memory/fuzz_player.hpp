@@ -258,7 +258,6 @@ class FuzzPlayer {
         ASSERT_EQ(statistics.reserved, statistics.allocated + report.cached + report.pending + report.held_for_graphs);
         ASSERT_EQ(report.device_total, report.device_free + report.others() + statistics.reserved);
         ASSERT_LT(report.largest_obtainable, report.rounded);
-        ASSERT_LE(report.largest_free_block, report.largest_obtainable);
         if (below(4) == 0) check_obtainable(report.largest_obtainable, live);
     }
     void check_obtainable(std::size_t bytes, LiveBlock live) {

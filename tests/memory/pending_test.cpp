@@ -22,7 +22,6 @@ TEST(PendingSet, IsEmptyByDefault) {
     const PendingSet pending;
     StreamId stream = 0;
     EXPECT_TRUE(pending.empty());
-    EXPECT_TRUE(pending.at_most(5));
     EXPECT_FALSE(pending.single(stream));
     EXPECT_TRUE(contents(pending).empty());
 }
@@ -33,8 +32,6 @@ TEST(PendingSet, KeepsThreeStreamsExactly) {
     StreamId stream = 9;
     EXPECT_TRUE(pending.single(stream));
     EXPECT_EQ(stream, 0u);
-    EXPECT_TRUE(pending.at_most(0));
-    EXPECT_FALSE(pending.at_most(1));
     pending.add(63, 1);
     pending.add(0, 5);
     pending.add(63, 2);
@@ -54,7 +51,6 @@ TEST(PendingSet, KnowsOfFurtherStreamsThatTheyAreThere) {
     EXPECT_EQ(all.at(3), PendingSet::kNewest);
     StreamId stream = 0;
     EXPECT_FALSE(pending.single(stream));
-    EXPECT_FALSE(pending.at_most(0));
 }
 
 TEST(PendingSet, IsNeverTooLittleHoweverSetsAreMerged) {

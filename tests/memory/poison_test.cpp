@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/memory/buffer.hpp>
+#include <headroom/memory/device_memory.hpp>
 
 namespace headroom {
 namespace {
 
 constexpr Tag kTag{Category::workspace, 0};
+
+#ifdef HEADROOM_POISONS
+constexpr bool kPoisons = true;
+bool is_poisoned(const void* address) { return __asan_address_is_poisoned(address) != 0; }
+#else
+constexpr bool kPoisons = false;
+bool is_poisoned(const void*) { return false; }
+#endif
 
 class PoisonTest : public ::testing::Test {
   protected:

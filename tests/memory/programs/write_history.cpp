@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,6 +13,7 @@
 #include <headroom/memory/history/html_report.hpp>
 #include <headroom/memory/history/timeline.hpp>
 #include <headroom/memory/history/torch_snapshot.hpp>
+#include <headroom/tests/memory/timeline_peak.hpp>
 #include <headroom/tests/support/training_history.hpp>
 
 using namespace headroom;
@@ -38,19 +40,20 @@ bool set(test::TrainingOptions& options, std::string_view argument) {
 
 void print(std::string_view prefix, const MemorySnapshot& snapshot) {
     const Timeline timeline = make_timeline(snapshot);
+    const testing::TimelinePeak peak = testing::peak_of(snapshot, timeline);
     const MemoryStatistics& s = snapshot.statistics;
     fmt::print("{0}.events {1}\n{0}.allocated {2}\n{0}.requested {3}\n{0}.reserved {4}\n{0}.limit {5}\n", prefix,
                snapshot.events.size(), s.allocated, s.requested, s.reserved, snapshot.limit);
     fmt::print("{0}.start {1}\n{0}.peak {2}\n{0}.peak_events {3}\n{0}.older_blocks {4}\n", prefix,
-               timeline.start.allocated(), timeline.peak.allocated(), timeline.peak_events, timeline.older_blocks);
+               timeline.start.allocated(), peak.level.allocated(), peak.events, timeline.older_blocks);
     std::size_t rounding = 0;
-    for (const BlockLife& block : timeline.blocks) {
-        const bool begun = block.begin == BlockLife::kUnknown || block.begin < timeline.peak_events;
-        if (begun && block.end >= timeline.peak_events) rounding += block.bytes - block.requested;
+    const std::vector<bool> live = testing::live_after(snapshot, timeline, peak.events);
+    for (std::size_t i = 0; i < live.size(); ++i) {
+        if (live[i]) rounding += timeline.blocks[i].bytes - timeline.blocks[i].requested;
     }
     fmt::print("{}.peak_rounding {}\n", prefix, rounding);
     for (std::size_t i = 0; i < kCategoryCount; ++i) {
-        fmt::print("{}.peak.{} {}\n", prefix, kCategoryNames[i], timeline.peak.live[i]);
+        fmt::print("{}.peak.{} {}\n", prefix, kCategoryNames[i], peak.level.live[i]);
     }
 }
 
