@@ -33,8 +33,9 @@ class Buffer {
     /// A fresh block. `memory` must outlive it: the last owner of a buffer that is left ends the
     /// program with a message that names it. Errors: as `DeviceMemory::allocate`.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
-    /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone.
-    /// Errors: std::bad_alloc; the deleter has not been called then.
+    /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone. Used by tests
+    /// only so far; DLPack will bring arrays of other libraries in by it. Errors: std::bad_alloc; the deleter has not
+    /// been called then.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
 
     explicit operator bool() const noexcept { return storage_ != nullptr; }

@@ -63,8 +63,9 @@ class DeviceMemory {
     /// Errors: Error that names the block if it was given back before or is none of this memory.
     void deallocate(Block* block);
     /// Tells that work queued on `stream`, another one than the block's, uses it: whoever gets the block next waits for
-    /// that work, too. Call it after queueing the work, any number of times. Errors: as `deallocate`; DeviceError for a
-    /// stream from 64 on.
+    /// that work, too. Call it after queueing the work, any number of times. Used by tests and by replayed traces only
+    /// so far; offload to the host's memory and several processes will use it. Errors: as `deallocate`; DeviceError for
+    /// a stream from 64 on.
     void record_use(Block* block, StreamId stream);
 
     /// The number of a module path. The same string has the same number; never forgotten.
@@ -72,7 +73,7 @@ class DeviceMemory {
     std::string path(PathId id) const;
 
     /// A pool of its own, for a recorded graph, whose addresses must stay: its pages serve nobody else until it is
-    /// closed.
+    /// closed. Used by tests only so far; recorded graphs (CUDA graphs) will take their memory from one.
     PoolId open_pool();
     /// Its pages may be trimmed when its last block is given back. Errors: Error if there is no such open pool.
     void close_pool(PoolId pool);

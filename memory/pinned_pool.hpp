@@ -1,7 +1,8 @@
 #pragma once
 // Page-locked host memory, which a device copies from and to directly and while it computes, kept for the next request:
 // locking pages takes a system call and stops the device. For staging buffers of copies that streams do. Not for memory
-// that only the host uses, and not for hoarding: the system can't page it out.
+// that only the host uses, and not for hoarding: the system can't page it out. Used by tests only so far; activations
+// that are offloaded to the host's memory will go through one.
 //
 //     PinnedPool pool(make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
 //     PinnedBlock block = pool.allocate(batch_bytes);

@@ -1,7 +1,8 @@
 #pragma once
 // The work that may still use the bytes of a block: per stream the ticket of the event to wait for. Three streams are
 // kept exactly; of further ones, which take merged blocks of a program with many streams, only that they are there:
-// whoever waits for those waits for their newest event. Internal to memory/.
+// whoever waits for those waits for their newest event. A context has one stream, so that only tests and replayed
+// traces have more so far; offload to the host's memory and several processes will. Internal to memory/.
 //
 //     PendingSet pending;
 //     pending.add(0, ticket);
