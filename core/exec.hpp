@@ -73,7 +73,6 @@ class Exec {
     };
     /// For the tape: the module path that allocations belong to, and the storage that an output may take over.
     void set_path(PathId path) { path_ = path; }
-    PathId path() const { return path_; }
     std::string path_text(PathId path) const { return memory_->path(path); }
     void offer(Buffer storage) { offered_ = std::move(storage); }
 

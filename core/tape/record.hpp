@@ -143,8 +143,6 @@ class InlineList {
     T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
     T& operator[](std::size_t i) { return data()[i]; }
     std::size_t size() const { return size_; }
-    T* begin() { return data(); }
-    T* end() { return data() + size_; }
 
   private:
     struct Cell {

@@ -61,7 +61,6 @@ class Tape {
 
     bool recording() const { return recording_; }
     void set_recording(bool on) { recording_ = on; }
-    bool in_backward() const { return in_backward_; }
 
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }
