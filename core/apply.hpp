@@ -23,6 +23,21 @@ namespace headroom {
 
 namespace detail {
 
+/// Parameters that were never used get their storage; autocast and mixed dtypes become recorded casts.
+void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs);
+
+}  // namespace detail
+
+/// Runs an op without its type and records it. What is ambient is resolved before. `inputs` and errors: as
+/// `Tape::apply`.
+inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
+                  std::span<Tensor> outputs) {
+    detail::resolve_ambient(op.info, tape.context(), inputs);
+    tape.apply(op, attrs, inputs, outputs);
+}
+
+namespace detail {
+
 template <class Function>
 struct ForwardTraits;
 /// The parameters after (Exec&, const Attrs&): arrays, or one span of them.
@@ -140,7 +155,7 @@ template <Operator Op>
 auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inputs) {
     constexpr std::size_t n_outputs = table_of<Op>.n_outputs;
     std::array<Tensor, n_outputs> outputs;
-    tape.apply(table_of<Op>, &attrs, inputs, outputs);
+    apply(tape, table_of<Op>, &attrs, inputs, outputs);
     if constexpr (n_outputs == 1) {
         return std::move(outputs[0]);
     } else {

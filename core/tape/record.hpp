@@ -2,8 +2,7 @@
 // One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie
 // in a stack-like arena, so recording allocates nothing in steady state.
 //
-//     const OpTable& op = op_table<Gelu>();
-//     op.forward(exec, &attrs, inputs, outputs, saved);
+//     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <array>
 #include <cstddef>
 #include <cstdint>
