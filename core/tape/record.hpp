@@ -3,13 +3,11 @@
 // in a stack-like arena, so recording allocates nothing in steady state.
 //
 //     record.op->forward(exec, record.attrs, inputs, outputs, saved);
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <headroom/core/op.hpp>
@@ -113,43 +111,6 @@ class RecordArena {
     std::vector<Chunk> chunks_;
     std::size_t chunk_ = 0;
     std::size_t offset_ = 0;
-};
-
-/// Up to N objects without a heap allocation; more go to the heap. Constructs only what is there.
-template <class T, std::size_t N>
-class InlineList {
-  public:
-    InlineList() = default;
-    explicit InlineList(std::size_t count) {
-        reserve(count);
-        while (size_ < count) emplace_back();
-    }
-    InlineList(const InlineList&) = delete;
-    InlineList& operator=(const InlineList&) = delete;
-    ~InlineList() { clear(); }
-
-    /// Before the first element: room for `count`.
-    void reserve(std::size_t count) {
-        if (count > N) heap_ = std::make_unique<Cell[]>(count);
-    }
-    template <class... Args>
-    T& emplace_back(Args&&... args) {
-        return *new (data() + size_++) T(std::forward<Args>(args)...);
-    }
-    void clear() {
-        while (size_ > 0) data()[--size_].~T();
-    }
-    T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
-    T& operator[](std::size_t i) { return data()[i]; }
-    std::size_t size() const { return size_; }
-
-  private:
-    struct Cell {
-        alignas(T) std::byte bytes[sizeof(T)];
-    };
-    Cell cells_[N];
-    std::unique_ptr<Cell[]> heap_;
-    std::size_t size_ = 0;
 };
 
 }  // namespace headroom

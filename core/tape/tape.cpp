@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
 
