@@ -2,9 +2,38 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::detail {
+
+void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs) {
+    bool floating = false, mixed = false;
+    Dtype common = Dtype::f32;  // of the floating ones
+    for (const Tensor& input : inputs) {
+        if (!input.defined()) continue;
+        if (input.value()->lazy && input.value()->missing()) input.value()->lazy->materialize();
+        const Dtype dtype = input.dtype();
+        if (!is_floating(dtype)) continue;
+        if (!floating) {
+            floating = true;
+            common = dtype;
+        } else if (dtype != common) {
+            mixed = true;
+            common = promoted(common, dtype);
+        }
+    }
+    if (info.precision == Precision::full || !floating) return;
+    const std::optional<Dtype> half = info.precision == Precision::half ? context.autocast() : std::nullopt;
+    if (!mixed && !(half && common == Dtype::f32)) return;
+    const Dtype target = half.value_or(common);
+    for (Tensor& input : inputs) {
+        if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target) continue;
+        if (half && input.dtype() == Dtype::f64) continue;
+        input = cast(std::move(input), target);
+    }
+}
 
 void throw_input_count(const char* op, std::size_t expected, std::size_t got) {
     throw Error(fmt::format("{}: takes {} inputs, got {}", op, expected, got));

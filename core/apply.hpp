@@ -7,7 +7,6 @@
 //     auto [values, indices] = apply<TopK>({.k = 3}, x);   // std::array<Tensor, 2>
 #include <array>
 #include <concepts>
-#include <functional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -20,6 +19,21 @@
 #include <headroom/core/tensor.hpp>
 
 namespace headroom {
+
+namespace detail {
+
+/// Parameters that were never used get their storage; autocast and mixed dtypes become recorded casts.
+void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs);
+
+}  // namespace detail
+
+/// Runs an op without its type and records it. What is ambient is resolved before. `inputs` and errors: as
+/// `Tape::apply`.
+inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
+                  std::span<Tensor> outputs) {
+    detail::resolve_ambient(op.info, tape.context(), inputs);
+    tape.apply(op, attrs, inputs, outputs);
+}
 
 namespace detail {
 
@@ -38,44 +52,22 @@ inline constexpr std::size_t n_outputs_of = std::tuple_size_v<Out>;
 template <>
 inline constexpr std::size_t n_outputs_of<Array> = 1;
 
-/// The number of arrays in an aggregate of at most six.
+/// The number of arrays in an op's `Saved`.
 template <class Saved>
-consteval std::size_t field_count() {
+consteval std::size_t saved_count() {
     if constexpr (std::is_empty_v<Saved>) {
         return 0;
     } else {
-        constexpr std::size_t count = sizeof(Saved) / sizeof(Array);
-        static_assert(count * sizeof(Array) == sizeof(Saved) && count <= 6,
-                      "Saved holds up to six arrays, nothing else");
-        return count;
+        static_assert(std::is_standard_layout_v<Saved> && sizeof(Saved) % sizeof(Array) == 0,
+                      "Saved holds arrays, nothing else");
+        return sizeof(Saved) / sizeof(Array);
     }
 }
 
-/// Calls `visit(field...)` with the fields of an aggregate of arrays.
-template <class Saved, class Visit>
-decltype(auto) with_fields(Saved& saved, Visit&& visit) {
-    constexpr std::size_t count = field_count<std::remove_const_t<Saved>>();
-    if constexpr (count == 0) {
-        return visit();
-    } else if constexpr (count == 1) {
-        auto& [a] = saved;
-        return visit(a);
-    } else if constexpr (count == 2) {
-        auto& [a, b] = saved;
-        return visit(a, b);
-    } else if constexpr (count == 3) {
-        auto& [a, b, c] = saved;
-        return visit(a, b, c);
-    } else if constexpr (count == 4) {
-        auto& [a, b, c, d] = saved;
-        return visit(a, b, c, d);
-    } else if constexpr (count == 5) {
-        auto& [a, b, c, d, e] = saved;
-        return visit(a, b, c, d, e);
-    } else {
-        auto& [a, b, c, d, e, f] = saved;
-        return visit(a, b, c, d, e, f);
-    }
+/// The same arrays, in the order of the fields.
+template <class Saved>
+std::span<Array> arrays_of(Saved& saved) {
+    return {reinterpret_cast<Array*>(&saved), saved_count<Saved>()};
 }
 
 [[noreturn]] void throw_input_count(const char* op, std::size_t expected, std::size_t got);
@@ -98,14 +90,14 @@ void forward_erased(Exec& exec, const void* attrs, std::span<const Array> inputs
     } else {
         for (Array& out : result.out) *outputs++ = std::move(out);
     }
-    with_fields(result.saved, [&](auto&... field) { ((*saved++ = std::move(field)), ...); });
+    for (Array& array : arrays_of(result.saved)) *saved++ = std::move(array);
 }
 
 template <Differentiable Op>
 void backward_erased(Exec& exec, const void* attrs, Array* saved, Array* dy, GradSink sink) {
     using Out = typename ForwardTraits<decltype(&Op::forward)>::Output;
     typename Op::Saved typed;
-    with_fields(typed, [&](auto&... field) { ((field = std::move(*saved++)), ...); });
+    for (Array& array : arrays_of(typed)) array = std::move(*saved++);
     const auto& attributes = *static_cast<const typename Op::Attrs*>(attrs);
     if constexpr (std::same_as<Out, Array>) {
         Op::backward(exec, attributes, typed, std::move(*dy), sink);
@@ -129,7 +121,7 @@ template <Operator Op>
 inline constexpr OpTable table_of = {
     Op::info,
     n_outputs_of<typename ForwardTraits<decltype(&Op::forward)>::Output>,
-    field_count<typename Op::Saved>(),
+    saved_count<typename Op::Saved>(),
     sizeof(typename Op::Attrs),
     alignof(typename Op::Attrs),
     &forward_erased<Op>,
@@ -140,7 +132,7 @@ template <Operator Op>
 auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inputs) {
     constexpr std::size_t n_outputs = table_of<Op>.n_outputs;
     std::array<Tensor, n_outputs> outputs;
-    tape.apply(table_of<Op>, &attrs, inputs, outputs);
+    apply(tape, table_of<Op>, &attrs, inputs, outputs);
     if constexpr (n_outputs == 1) {
         return std::move(outputs[0]);
     } else {

@@ -136,12 +136,6 @@ void Context::policy(std::string pattern, Policy policy) {
     policy_of_path_.clear();
 }
 
-void Context::clear_policies() {
-    if (tape_.size() > 0) throw Error("clear_policies: the tape still holds records that were made under them");
-    policies_.clear();
-    policy_of_path_.clear();
-}
-
 const Policy* Context::policy_for(PathId path) {
     if (policies_.empty()) return nullptr;
     if (path >= policy_of_path_.size()) policy_of_path_.resize(path + 1);

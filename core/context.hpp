@@ -90,7 +90,6 @@ class Context {
     // Policies. A pattern added later goes before those added earlier.
     /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on.
     void policy(std::string pattern, Policy policy);
-    void clear_policies();
 
     // Random state: (seed, counter). Every random op takes the next counter.
     std::uint64_t seed() const { return seed_; }

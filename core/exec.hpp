@@ -64,6 +64,7 @@ class Exec {
             exec_.op_ = "";
             exec_.arrays_ = {};
             exec_.wanted_ = {};
+            exec_.offered_.reset();
         }
         Working(const Working&) = delete;
         Working& operator=(const Working&) = delete;
@@ -71,9 +72,9 @@ class Exec {
       private:
         Exec& exec_;
     };
-    /// For the tape: the module path that allocations belong to, and the storage that an output may take over.
+    /// For the tape: the module path that allocations belong to, and the storage that an output of the next op may take
+    /// over.
     void set_path(PathId path) { path_ = path; }
-    PathId path() const { return path_; }
     std::string path_text(PathId path) const { return memory_->path(path); }
     void offer(Buffer storage) { offered_ = std::move(storage); }
 

@@ -13,12 +13,13 @@
 //     };
 //     Tensor square(const Tensor& x) { return apply<Square>({}, x); }
 //
-// `forward` checks shapes and dtypes before it allocates, and throws with the op's name. Inputs may also arrive as
-// `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs: `Array`, or
-// `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays: inputs, outputs,
-// or arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to the sink. Ops
-// without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic. Where an output
-// costs more than what is saved, forward may ask `Exec::output_wanted`: a replay may need the latter alone.
+// `forward` checks shapes and dtypes before it allocates (core/ops/checks.hpp), and throws with the op's name. Inputs
+// may also arrive as `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs:
+// `Array`, or `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays:
+// inputs, outputs, or arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to
+// the sink. Ops without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
+// Where an output costs more than what is saved, forward may ask `Exec::output_wanted`: a replay may need the latter
+// alone.
 #include <array>
 #include <concepts>
 #include <cstdint>

@@ -55,7 +55,6 @@ class MemoryDataset {
     int64_t size() const { return count_; }
     /// Shape of one sample's features, without the number of samples.
     const std::vector<int64_t>& sample_shape() const { return storage_->sample_shape; }
-    int64_t targets_per_sample() const { return storage_->target_width; }
 
     /// Errors: ShapeError for an index outside of [0, size()).
     void read(std::span<const int64_t> indices, Batch& batch) const;

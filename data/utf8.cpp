@@ -37,12 +37,6 @@ void throw_invalid_utf8(std::string_view text, std::size_t offset) {
                             static_cast<unsigned char>(text[offset])));
 }
 
-std::vector<uint32_t> decode_utf8(std::string_view text) {
-    std::vector<uint32_t> points;
-    for_each_code_point(text, [&](uint32_t point, std::size_t) { points.push_back(point); });
-    return points;
-}
-
 void append_utf8(std::string& text, uint32_t point) {
     if (!is_scalar_value(point)) throw Error(fmt::format("U+{:04X} is not a Unicode character", point));
     const auto tail = [&](int shift) { text.push_back(static_cast<char>(0x80 | ((point >> shift) & 0x3f))); };
@@ -61,13 +55,6 @@ void append_utf8(std::string& text, uint32_t point) {
         tail(6);
         tail(0);
     }
-}
-
-std::string encode_utf8(std::span<const uint32_t> code_points) {
-    std::string text;
-    text.reserve(code_points.size());
-    for (const uint32_t point : code_points) append_utf8(text, point);
-    return text;
 }
 
 std::string printable(std::string_view text) {

@@ -2,15 +2,13 @@
 // UTF-8 (RFC 3629) to Unicode code points and back. Strict: no overlong forms, no surrogates, nothing above U+10FFFF.
 // Not for normalisation or grapheme clusters: a code point is what models see as a character.
 //
-//     std::vector<uint32_t> points = decode_utf8("naïve");  // 5 code points
-//     std::string text = encode_utf8(points);               // 6 bytes
-//     std::string shown = printable(sampled_bytes);         // safe for a terminal
+//     std::string copy;
+//     for_each_code_point("naïve", [&](uint32_t point, std::size_t) { append_utf8(copy, point); });  // 5 of them
+//     std::string shown = printable(sampled_bytes);  // safe for a terminal
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace headroom {
 
@@ -23,7 +21,7 @@ struct Utf8Step {
 /// The code point at the start of `text`, which is not empty.
 Utf8Step decode_utf8_step(std::string_view text);
 
-/// Throws the Error of the functions below.
+/// Throws the Error of `for_each_code_point`.
 [[noreturn]] void throw_invalid_utf8(std::string_view text, std::size_t offset);
 
 /// Calls `use(code_point, offset)` for each. Errors: Error with the offset of the first byte that is not UTF-8.
@@ -37,12 +35,8 @@ void for_each_code_point(std::string_view text, Use use) {
     }
 }
 
-/// All code points. Errors: Error as above.
-std::vector<uint32_t> decode_utf8(std::string_view text);
-
 /// Appends one code point. Errors: Error for a surrogate or a number above U+10FFFF.
 void append_utf8(std::string& text, uint32_t code_point);
-std::string encode_utf8(std::span<const uint32_t> code_points);
 
 /// What may be sent to a terminal: `text` with U+FFFD in place of invalid bytes and of control characters other than
 /// newline and tab (a model of bytes generates both, escape sequences among them).

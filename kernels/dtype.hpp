@@ -28,7 +28,6 @@ constexpr std::string_view name(Dtype dtype) {
 
 constexpr bool is_floating(Dtype dtype) { return dtype <= Dtype::f64; }
 constexpr bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
-constexpr bool is_integer(Dtype dtype) { return dtype == Dtype::i32 || dtype == Dtype::i64 || dtype == Dtype::u8; }
 
 /// The spacing of numbers just above 1; 0 for integers and bool.
 constexpr double epsilon(Dtype dtype) {

@@ -28,15 +28,14 @@ AdamW::AdamW(Parameters& parameters, AdamWOptions options)
     : Optimizer((checked(options), parameters), "adamw", {"first_moment", "second_moment"}), options_(options) {}
 
 void AdamW::update(double learning_rate, const Array& multiplier, const Range& range) {
-    const View steps = steps_before().view();
     const kernels::AdamWStep step{.learning_rate = learning_rate,
                                   .beta1 = options_.beta1,
                                   .beta2 = options_.beta2,
                                   .epsilon = options_.epsilon,
                                   .weight_decay = range.decay ? options_.weight_decay : 0.0};
     parameters().context().exec().launch([&](auto& stream) {
-        kernels::adamw(stream, step, multiplier.view(), range.gradient, range.values, range.arenas[0], range.arenas[1],
-                       &steps);
+        kernels::adamw(stream, step, multiplier.view(), steps_before().view(), range.gradient, range.values,
+                       range.arenas[0], range.arenas[1]);
     });
 }
 

@@ -24,8 +24,6 @@ class AdamW : public Optimizer {
     /// epsilon > 0 and weight_decay >= 0; OutOfMemory.
     explicit AdamW(Parameters& parameters, AdamWOptions options = {});
 
-    const AdamWOptions& options() const { return options_; }
-
   private:
     void update(double learning_rate, const Array& multiplier, const Range& range) override;
 

@@ -74,6 +74,10 @@ void Optimizer::check_learning_rate(double learning_rate) const {
 
 void Optimizer::step(double learning_rate, const Array& multiplier) {
     check_learning_rate(learning_rate);
+    if (multiplier.dtype != Dtype::f64) {
+        throw DtypeError(
+            fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, headroom::name(multiplier.dtype)));
+    }
     const Array values = parameters_.values();
     const Array gradients = parameters_.gradients();
     Range now;

@@ -28,7 +28,7 @@ class Optimizer {
     /// nothing changes, nothing is counted. Afterwards a pending backward is refused. Only queues work. Errors: Error
     /// for a learning rate that is negative or not finite.
     void step(double learning_rate, double multiplier = 1.0);
-    /// The same with the multiplier in the device's memory: one element, f32 or f64.
+    /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
     /// Errors: as `step`.
     void check_learning_rate(double learning_rate) const;

@@ -23,8 +23,6 @@ class Sgd : public Optimizer {
     /// Nesterov without momentum; OutOfMemory.
     explicit Sgd(Parameters& parameters, SgdOptions options = {});
 
-    const SgdOptions& options() const { return options_; }
-
   private:
     void update(double learning_rate, const Array& multiplier, const Range& range) override;
 

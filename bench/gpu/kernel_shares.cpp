@@ -20,6 +20,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/dropout/dropout.hpp>
 #include <headroom/kernels/embedding/embedding.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/kernels/matmul/parts.hpp>
@@ -262,10 +263,11 @@ void embeddings(Bench& bench) {
 void optimizer(Bench& bench) {
     const View p = bench.array(Dtype::f32, {kParameters}), g = bench.array(Dtype::f32, {kParameters}),
                m = bench.array(Dtype::f32, {kParameters}), v = bench.array(Dtype::f32, {kParameters}),
-               multiplier = bench.array(Dtype::f64, {});
+               multiplier = bench.array(Dtype::f64, {}), steps = bench.array(Dtype::f64, {});
     CudaStream& stream = bench.stream();
     kernels::map(stream, kernels::Square{}, v, v);  // second moments are not negative
-    bench.measure("adamw f32", 7 * size(p), 0, [&] { kernels::adamw(stream, {}, multiplier, g, p, m, v); });
+    kernels::fill(stream, 9.0, steps);
+    bench.measure("adamw f32", 7 * size(p), 0, [&] { kernels::adamw(stream, {}, multiplier, steps, g, p, m, v); });
     bench.forget();
 }
 

@@ -23,13 +23,16 @@ struct Range {
         for (std::int64_t i = 0; i < state.range(0); ++i) v[i] *= v[i];
     }
     CpuStream stream{.threads = bench::thread_count()};
-    Floats parameter, gradient, first, second, multiplier{Shape{}};
+    Floats parameter, gradient, first, second;
+    double factor = 0.5, taken = 9;
+    View multiplier = contiguous_view(&factor, Dtype::f64, {}), steps = contiguous_view(&taken, Dtype::f64, {});
 };
 
 void adamw_step(benchmark::State& state) {
     Range range(state);
     for (auto _ : state) {
-        adamw(range.stream, {}, range.multiplier, range.gradient, range.parameter, range.first, range.second);
+        adamw(range.stream, {}, range.multiplier, range.steps, range.gradient, range.parameter, range.first,
+              range.second);
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * 7 * range.parameter.bytes());

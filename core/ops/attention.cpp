@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/memory/error.hpp>
@@ -17,8 +18,6 @@ namespace {
 double resolve(double scale, std::int64_t width) {
     return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(width, 1)));
 }
-
-Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 /// Heads [first, first + count) of a packed view, as [B, T, count, D].
 View heads_of(const View& packed, std::int64_t first, std::int64_t count, std::int64_t width) {
@@ -51,26 +50,20 @@ void run(Exec& exec, const kernels::AttentionGradient& gradient) {
 }
 
 void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
-    if (!is_floating(qkv.dtype)) {
-        throw DtypeError(fmt::format("attention_packed: qkv must be floating, got {}; use cast()", name(qkv.dtype)));
-    }
+    check_floating("attention_packed", {{"qkv", qkv}});
     if (attrs.heads < 1 || attrs.kv_heads < 1 || attrs.heads % attrs.kv_heads != 0) {
         throw ShapeError(fmt::format("attention_packed: {} heads must be a multiple of {} key heads, both at least 1",
                                      attrs.heads, attrs.kv_heads));
     }
     const std::int64_t heads = attrs.heads + 2 * attrs.kv_heads;
     if (qkv.rank() != 3 || qkv.size(2) % heads != 0) {
-        throw ShapeError(
-            fmt::format("attention_packed: qkv must be [B, T, {} * D] for {} heads and {} key heads, got {}", heads,
-                        attrs.heads, attrs.kv_heads, qkv.shape().text()));
+        throw ShapeError(fmt::format("attention_packed: qkv {} must be [B, T, {} * D] for {} heads and {} key heads",
+                                     qkv.shape().text(), heads, attrs.heads, attrs.kv_heads));
     }
 }
 
 void check(const Array& q, const Array& k, const Array& v) {
-    if (!is_floating(q.dtype) || q.dtype != k.dtype || q.dtype != v.dtype) {
-        throw DtypeError(fmt::format("attention: q, k and v must be floating, got {}, {} and {}; use cast()",
-                                     name(q.dtype), name(k.dtype), name(v.dtype)));
-    }
+    check_one_dtype("attention", {{"q", q}, {"k", k}, {"v", v}});
     const bool fit = q.rank() == 4 && k.rank() == 4 && v.shape() == k.shape() && q.size(0) == k.size(0) &&
                      q.size(3) == k.size(3) && k.size(2) > 0 && q.size(2) % k.size(2) == 0;
     if (!fit) {
@@ -129,8 +122,8 @@ std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
         {"one position", {.heads = 2, .kv_heads = 2, .causal = true}, {I::normal({2, 1, 6})}},
         {"no batches", {.heads = 2, .kv_heads = 2}, {I::normal({0, 4, 12})}},
         {"no positions", {.heads = 2, .kv_heads = 2}, {I::normal({2, 0, 12})}},
-        {"width", {.heads = 2, .kv_heads = 2}, {I::normal({1, 4, 10})}, "attention_packed: qkv must be [B, T, 6 * D]"},
-        {"rank", {.heads = 1, .kv_heads = 1}, {I::normal({4, 12})}, "attention_packed: qkv must be [B, T, 3 * D]"},
+        {"width", {.heads = 2, .kv_heads = 2}, {I::normal({1, 4, 10})}, "qkv [1, 4, 10] must be [B, T, 6 * D]"},
+        {"rank", {.heads = 1, .kv_heads = 1}, {I::normal({4, 12})}, "qkv [4, 12] must be [B, T, 3 * D]"},
         {"heads", {.heads = 3, .kv_heads = 2}, {I::normal({1, 4, 14})}, "attention_packed: 3 heads"},
         {"integers", {}, {I::index({1, 4, 12}, 3)}, "attention_packed: qkv must be floating"},
     };
@@ -188,7 +181,7 @@ std::vector<Sample<Attention::Attrs>> Attention::samples() {
         {"integers",
          {},
          {I::index({1, 3, 1, 2}, 3), I::normal({1, 3, 1, 2}), I::normal({1, 3, 1, 2})},
-         "attention: q, k and v must be floating"},
+         "attention: q must be floating, got i64"},
     };
 }
 

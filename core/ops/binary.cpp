@@ -1,12 +1,9 @@
 #include <headroom/core/ops/binary.hpp>
 
-#include <fmt/format.h>
-
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -15,13 +12,9 @@ namespace ops {
 template <class F>
 Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const Attrs& f, const Array& a,
                                                             const Array& b) {
-    check_defined(F::name, a, "the left side");
-    check_defined(F::name, b, "the right side");
+    check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     const Dtype dtype = promoted(a.dtype, b.dtype);
-    if (!kernels::takes_integers<F>() && !is_floating(dtype)) {
-        throw DtypeError(fmt::format("{}: one dtype must be floating, got {} and {}; use cast()", F::name,
-                                     name(a.dtype), name(b.dtype)));
-    }
+    if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);
     Array y = exec.output(broadcast_shapes(F::name, a.shape(), b.shape()), dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {

@@ -14,12 +14,9 @@ namespace {
 
 Shape joined(std::span<const Array> inputs, int wanted) {
     if (inputs.empty()) throw Error("cat: there is no tensor to join");
-    for (const Array& input : inputs) check_defined("cat", input, "an input");
+    for (const Array& input : inputs) check_defined("cat", {{"an input", input}});
     Shape shape = inputs[0].shape();
-    if (wanted < -shape.rank() || wanted >= shape.rank()) {
-        throw ShapeError(fmt::format("cat: axis {} is outside of the shape {}", wanted, shape.text()));
-    }
-    const int axis = shape.axis(wanted);
+    const int axis = check_axis("cat", shape, wanted);
     for (const Array& input : inputs.subspan(1)) {
         bool fits = input.rank() == shape.rank();
         for (int i = 0; fits && i < shape.rank(); ++i) fits = i == axis || input.shape()[i] == shape[i];
@@ -97,11 +94,8 @@ Tensor cat(std::vector<Tensor> tensors, int axis) { return apply<ops::Cat>({axis
 Tensor stack(std::vector<Tensor> tensors, int axis) {
     if (tensors.empty()) throw Error("stack: there is no tensor to join");
     for (const Tensor& tensor : tensors) {
-        if (!tensor.defined()) throw Error("stack: an input is an undefined tensor");
-        if (tensor.shape() != tensors[0].shape()) {
-            throw ShapeError(
-                fmt::format("stack: shapes {} and {} differ", tensors[0].shape().text(), tensor.shape().text()));
-        }
+        check_defined("stack", {{"an input", tensor}});
+        check_same_shape("stack", {"an input", tensor}, {"the first", tensors[0]});
     }
     for (Tensor& tensor : tensors) tensor = tensor.unsqueeze(axis);
     return cat(std::move(tensors), axis);

@@ -6,14 +6,78 @@
 
 namespace headroom {
 
-void check_defined(const char* op, const Array& array, const char* what) {
-    if (!array.defined()) throw Error(fmt::format("{}: {} is an undefined tensor", op, what));
+void throw_undefined(const char* op, const char* name) {
+    throw Error(fmt::format("{}: {} is an undefined tensor", op, name));
 }
 
-void check_floating(const char* op, const Array& array) {
-    check_defined(op, array, "an input");
-    if (is_floating(array.dtype)) return;
-    throw DtypeError(fmt::format("{}: dtype must be floating, got {}; use cast()", op, name(array.dtype)));
+void check_floating(const char* op, Arguments arguments) {
+    check_defined(op, arguments);
+    for (const Argument& argument : arguments) {
+        if (argument.shape) check_floating(op, argument.name, argument.dtype);
+    }
+}
+
+void check_floating(const char* op, const char* what, Dtype dtype) {
+    if (is_floating(dtype)) return;
+    throw DtypeError(fmt::format("{}: {} must be floating, got {}; use cast()", op, what, name(dtype)));
+}
+
+void check_one_dtype(const char* op, Arguments arguments) {
+    check_floating(op, arguments);
+    const Argument& first = *arguments.begin();
+    for (const Argument& other : arguments) {
+        if (!other.shape || other.dtype == first.dtype) continue;
+        throw DtypeError(fmt::format("{}: {} is {} and {} {}, they must have one dtype; use cast()", op, first.name,
+                                     name(first.dtype), other.name, name(other.dtype)));
+    }
+}
+
+void check_index(const char* op, Argument argument) {
+    check_defined(op, {argument});
+    if (argument.dtype == Dtype::i32 || argument.dtype == Dtype::i64) return;
+    throw DtypeError(
+        fmt::format("{}: {} must be i32 or i64, got {}; use cast()", op, argument.name, name(argument.dtype)));
+}
+
+void check_form(const char* op, Argument argument, bool fits, const char* form) {
+    if (fits || !argument.shape) return;
+    throw ShapeError(fmt::format("{}: {} {} must be {}", op, argument.name, argument.shape->text(), form));
+}
+
+void check_same_shape(const char* op, Argument argument, Argument other) {
+    if (!argument.shape || !other.shape || *argument.shape == *other.shape) return;
+    throw ShapeError(fmt::format("{}: {} {} must have the shape of {}, {}", op, argument.name, argument.shape->text(),
+                                 other.name, other.shape->text()));
+}
+
+namespace {
+
+[[noreturn]] void refuse(const char* op, const Argument& argument, const std::string& shape, const Argument& from) {
+    throw ShapeError(fmt::format("{}: {} {} must be {} to fit {} {}", op, argument.name, argument.shape->text(), shape,
+                                 from.name, from.shape->text()));
+}
+
+}  // namespace
+
+void check_shape(const char* op, Argument argument, const Shape& shape, Argument from) {
+    if (argument.shape && from.shape && *argument.shape != shape) refuse(op, argument, shape.text(), from);
+}
+
+void check_last_axis(const char* op, Argument argument, std::int64_t size, Argument from) {
+    if (!argument.shape || !from.shape) return;
+    const Shape& shape = *argument.shape;
+    if (shape.rank() > 0 && shape.back() == size) return;
+    refuse(op, argument, fmt::format("[..., {}]", size), from);
+}
+
+int check_axis(const char* op, const Shape& shape, int axis) {
+    if (axis >= -shape.rank() && axis < shape.rank()) return shape.axis(axis);
+    throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, axis, shape.text()));
+}
+
+void check_range(const char* op, const char* name, double value, double least, double most) {
+    if (value >= least && value <= most) return;
+    throw Error(fmt::format("{}: {} must be in [{}, {}], got {}", op, name, least, most, value));
 }
 
 Dtype promoted(Dtype a, Dtype b) {

@@ -1,22 +1,73 @@
 #pragma once
-// What ops check of their inputs before they allocate. Internal to ops; a user's op may use it as well.
+// What ops check of their inputs before they allocate. Each kind of check is said once, so that messages read alike:
+// the op, the argument, what it is, what it must be. For users' ops as well. A condition that only one op has is
+// written there.
 //
-//     check_defined("where", condition, "the condition");
-//     check_floating("exp", x);
-//     Dtype dtype = promoted(a.dtype, b.dtype);   // of a and b computed with one another
+//     check_one_dtype("linear", {{"x", x}, {"weight", weight}, {"bias", bias, kOptional}});
+//     check_form("linear", {"weight", weight}, weight.rank() == 2, "[out, in]");
+//     check_last_axis("linear", {"x", x}, weight.size(1), {"weight", weight});
+//     check_shape("linear", {"bias", bias}, {weight.size(0)}, {"weight", weight});
+//
+// Checks of dtypes refuse an undefined argument unless it is optional; checks of shapes pass over one.
+#include <cstdint>
 #include <initializer_list>
 
-#include <headroom/core/array.hpp>
+#include <headroom/core/tensor.hpp>
 
 namespace headroom {
 
-/// Errors: Error if the array is undefined.
-void check_defined(const char* op, const Array& array, const char* what);
-/// Errors: Error if the array is undefined, DtypeError if its dtype is not floating.
-void check_floating(const char* op, const Array& array);
+inline constexpr bool kOptional = true;
+
+/// An input under the name that messages give it. Lives as long as the call.
+struct Argument {
+    Argument(const char* name, const Array& array, bool optional = false)
+        : name(name), shape(array.defined() ? &array.shape() : nullptr), dtype(array.dtype), optional(optional) {}
+    Argument(const char* name, const Tensor& tensor)
+        : name(name),
+          shape(tensor.defined() ? &tensor.shape() : nullptr),
+          dtype(tensor.defined() ? tensor.dtype() : Dtype::f32) {}
+
+    const char* name;
+    const Shape* shape;  ///< null: undefined
+    Dtype dtype;
+    bool optional = false;
+};
+using Arguments = std::initializer_list<Argument>;
+
+[[noreturn]] void throw_undefined(const char* op, const char* name);
+/// Errors: Error if one is undefined.
+inline void check_defined(const char* op, Arguments arguments) {
+    for (const Argument& argument : arguments) {
+        if (!argument.shape && !argument.optional) throw_undefined(op, argument.name);
+    }
+}
+/// Errors: Error if one is undefined, DtypeError if it is not floating.
+void check_floating(const char* op, Arguments arguments);
+/// Errors: DtypeError if a dtype that the caller asked for is not floating.
+void check_floating(const char* op, const char* name, Dtype dtype);
+/// Floating, and of one dtype. Errors: as `check_floating`.
+void check_one_dtype(const char* op, Arguments arguments);
+/// Indices. Errors: Error if undefined, DtypeError unless i32 or i64.
+void check_index(const char* op, Argument argument);
+
+/// Errors: ShapeError, which says `form` ("[out, in]"), if the argument does not fit it.
+void check_form(const char* op, Argument argument, bool fits, const char* form);
+/// Errors: ShapeError unless both have one shape.
+void check_same_shape(const char* op, Argument argument, Argument other);
+/// Errors: ShapeError, which names what the shape follows from, unless it is `shape`.
+void check_shape(const char* op, Argument argument, const Shape& shape, Argument from);
+/// Errors: ShapeError, which names what the size follows from, unless the last axis has `size`.
+void check_last_axis(const char* op, Argument argument, std::int64_t size, Argument from);
+/// The axis counted from the front. Errors: ShapeError outside of [-rank, rank).
+int check_axis(const char* op, const Shape& shape, int axis);
+
+/// An option. Errors: Error outside of [least, most], and for NaN.
+void check_range(const char* op, const char* name, double value, double least, double most);
 
 /// The dtype of a result of both: the floating one if one is; f32 for different halves, else the wider; u8 with a
 /// signed integer gives that, bool gives way to anything.
 Dtype promoted(Dtype a, Dtype b);
+/// What a floating dtype is computed in.
+constexpr Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 }  // namespace headroom

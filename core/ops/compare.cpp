@@ -11,8 +11,7 @@ namespace ops {
 template <class F>
 Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, const Attrs& f, const Array& a,
                                                                     const Array& b) {
-    check_defined(F::name, a, "the left side");
-    check_defined(F::name, b, "the right side");
+    check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     Array y = exec.empty(broadcast_shapes(F::name, a.shape(), b.shape()), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     return {{}, std::move(y)};
@@ -41,7 +40,7 @@ template struct Comparison<kernels::LogicalAnd>;
 template struct Comparison<kernels::LogicalOr>;
 
 Result<LogicalNot::Saved, Array> LogicalNot::forward(Exec& exec, const Attrs&, const Array& x) {
-    check_defined("logical_not", x, "the input");
+    check_defined("logical_not", {{"x", x}});
     Array y = exec.empty(x.shape(), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, kernels::LogicalNot{}, x.view(), y.view()); });
     return {{}, std::move(y)};

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/memory/error.hpp>
@@ -57,9 +58,7 @@ std::vector<Sample<Full::Attrs>> Full::samples() {
 template <bool kNormal>
 Result<typename Random<kNormal>::Saved, Array> Random<kNormal>::forward(Exec& exec, const Attrs& attrs) {
     check_sizes(info.name, attrs.shape);
-    if (!is_floating(attrs.dtype)) {
-        throw DtypeError(fmt::format("{}: dtype must be floating, got {}", info.name, name(attrs.dtype)));
-    }
+    check_floating(info.name, "dtype", attrs.dtype);
     Array y = exec.empty(attrs.shape, attrs.dtype);
     exec.launch([&](auto& stream) {
         if constexpr (kNormal) {

@@ -1,47 +1,25 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 
-#include <fmt/format.h>
-
-#include <headroom/memory/error.hpp>
+#include <headroom/core/ops/checks.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check(const CrossEntropyOptions& options, const Array& logits, const Array& targets) {
-    if (!is_floating(logits.dtype)) {
-        throw DtypeError(fmt::format("cross_entropy: logits must be floating, got {}; use cast()", name(logits.dtype)));
-    }
-    if (logits.rank() == 0 || logits.size(-1) == 0) {
-        throw ShapeError(
-            fmt::format("cross_entropy: logits {} have no classes along their last axis", logits.shape().text()));
-    }
-    Shape rows = logits.shape();
-    rows.erase(rows.rank() - 1);
-    if (targets.shape() != rows) {
-        throw ShapeError(fmt::format("cross_entropy: targets {} do not match logits {}; they must be {}",
-                                     targets.shape().text(), logits.shape().text(), rows.text()));
-    }
-    check_cross_entropy("cross_entropy", options, targets);
-}
-
-}  // namespace
-
 void check_cross_entropy(const char* op, const CrossEntropyOptions& options, const Array& targets) {
-    if (targets.dtype != Dtype::i32 && targets.dtype != Dtype::i64) {
-        throw DtypeError(fmt::format("{}: targets must be i32 or i64, got {}", op, name(targets.dtype)));
-    }
-    if (!(options.label_smoothing >= 0 && options.label_smoothing <= 1)) {
-        throw Error(fmt::format("{}: label_smoothing must be in [0, 1], got {}", op, options.label_smoothing));
-    }
+    check_index(op, {"targets", targets});
+    check_range(op, "label_smoothing", options.label_smoothing, 0, 1);
 }
 
 Result<CrossEntropy::Saved, Array> CrossEntropy::forward(Exec& exec, const Attrs& attrs, const Array& logits,
                                                          const Array& targets) {
-    check(attrs, logits, targets);
-    const Dtype compute = logits.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    check_floating(info.name, {{"logits", logits}});
+    check_form(info.name, {"logits", logits}, logits.rank() > 0 && logits.size(-1) > 0, "[..., C], C at least 1");
+    Shape rows = logits.shape();
+    rows.erase(rows.rank() - 1);
+    check_shape(info.name, {"targets", targets}, rows, {"logits", logits});
+    check_cross_entropy(info.name, attrs, targets);
+    const Dtype compute = compute_dtype(logits.dtype);
     Array loss = exec.empty({}, compute);
     Array lse = exec.empty(targets.shape(), compute);
     const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), targets.view()));
@@ -71,8 +49,8 @@ std::vector<Sample<CrossEntropy::Attrs>> CrossEntropy::samples() {
         {"smoothed", {.label_smoothing = 0.1}, {I::normal({5, 4}), I::index({5}, 4)}},
         {"one row", {}, {I::normal({4}), I::index({}, 4)}},
         {"no rows", {}, {I::normal({0, 4}), I::index({0}, 4)}},
-        {"targets", {}, {I::normal({5, 4}), I::index({4}, 4)}, "cross_entropy: targets [4] do not match logits [5, 4]"},
-        {"no classes", {}, {I::normal({5, 0}), I::index({5}, 1)}, "cross_entropy: logits [5, 0] have no classes"},
+        {"targets", {}, {I::normal({5, 4}), I::index({4}, 4)}, "cross_entropy: targets [4] must be [5]"},
+        {"no classes", {}, {I::normal({5, 0}), I::index({5}, 1)}, "cross_entropy: logits [5, 0] must be [..., C]"},
         {"floating targets", {}, {I::normal({5, 4}), I::normal({5})}, "cross_entropy: targets must be i32 or i64"},
         {"integer logits", {}, {I::index({5, 4}, 4), I::index({5}, 4)}, "cross_entropy: logits must be floating"},
         {"smoothing",

@@ -1,33 +1,16 @@
 #include <headroom/core/ops/dropout.hpp>
 
-#include <fmt/format.h>
-
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/dropout/dropout.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check_probability(const char* op, double p) {
-    if (!(p >= 0.0 && p <= 1.0)) throw Error(fmt::format("{}: the probability must be in [0, 1], got {}", op, p));
-}
-
-void check_equal_shapes(const Shape& branch, const Shape& x) {
-    if (branch == x) return;
-    throw ShapeError(fmt::format("dropout_add: the branch has shape {}, what it is added to {}; they must be equal",
-                                 branch.text(), x.text()));
-}
-
-}  // namespace
-
 Result<Dropout::Saved, Array> Dropout::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("dropout", x);
-    check_probability("dropout", attrs.p);
+    check_floating("dropout", {{"x", x}});
+    check_range("dropout", "p", attrs.p, 0, 1);
     Array y = exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::dropout(stream, attrs.key, attrs.p, x.view(), y.view()); });
     return {{}, std::move(y)};
@@ -48,16 +31,15 @@ std::vector<Sample<Dropout::Attrs>> Dropout::samples() {
             {"everything kept", {0.0f, key}, {SampleInput::normal({4})}},
             {"empty", {0.5f, key}, {SampleInput::normal({0, 2})}},
             {"no probability", {1.5f, key}, {SampleInput::normal({4})}, "must be in [0, 1]"},
-            {"integers", {0.5f, key}, {SampleInput::index({4}, 3)}, "dtype must be floating"}};
+            {"integers", {0.5f, key}, {SampleInput::index({4}, 3)}, "must be floating"}};
 }
 
 Result<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b) {
-    check_floating("dropout_add", a);
-    check_floating("dropout_add", b);
-    check_probability("dropout_add", attrs.p);
     const Array& branch = attrs.residual_first ? b : a;
     const Array& x = attrs.residual_first ? a : b;
-    check_equal_shapes(branch.shape(), x.shape());
+    check_floating("dropout_add", {{"branch", branch}, {"x", x}});
+    check_range("dropout_add", "p", attrs.p, 0, 1);
+    check_same_shape("dropout_add", {"branch", branch}, {"x", x});
     Array y = exec.output(x.shape(), promoted(branch.dtype, x.dtype));
     exec.launch(
         [&](auto& stream) { kernels::dropout_add(stream, attrs.key, attrs.p, branch.view(), x.view(), y.view()); });
@@ -77,31 +59,32 @@ void DropoutAdd::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy
 std::vector<Sample<DropoutAdd::Attrs>> DropoutAdd::samples() {
     const kernels::RandomKey key = kernels::op_key(13, 2);
     const auto two = [](Shape shape) { return std::vector{SampleInput::normal(shape), SampleInput::normal(shape)}; };
-    return {{"matrix", {0.3f, key}, two({5, 7})},
-            {"residual first", {0.6f, key, true}, two({3, 8})},
-            {"nothing kept", {1.0f, key}, two({4})},
-            {"everything kept", {0.0f, key}, two({4})},
-            {"empty", {0.5f, key}, two({0, 2})},
-            {"no probability", {-0.5f, key}, two({4}), "must be in [0, 1]"},
-            {"different shapes", {0.5f, key}, {SampleInput::normal({2, 4}), SampleInput::normal({4})}, "must be equal"},
-            {"integers", {0.5f, key}, {SampleInput::normal({4}), SampleInput::index({4}, 3)}, "dtype must be floating"},
-            {"no branch", {0.5f, key}, {SampleInput::none(), SampleInput::normal({4})}, "undefined"}};
+    return {
+        {"matrix", {0.3f, key}, two({5, 7})},
+        {"residual first", {0.6f, key, true}, two({3, 8})},
+        {"nothing kept", {1.0f, key}, two({4})},
+        {"everything kept", {0.0f, key}, two({4})},
+        {"empty", {0.5f, key}, two({0, 2})},
+        {"no probability", {-0.5f, key}, two({4}), "must be in [0, 1]"},
+        {"different shapes", {0.5f, key}, {SampleInput::normal({2, 4}), SampleInput::normal({4})}, "the shape of x"},
+        {"integers", {0.5f, key}, {SampleInput::normal({4}), SampleInput::index({4}, 3)}, "must be floating"},
+        {"no branch", {0.5f, key}, {SampleInput::none(), SampleInput::normal({4})}, "undefined"}};
 }
 
 }  // namespace ops
 
 Tensor dropout(Tensor x, double p, bool training) {
     if (!training || p == 0.0 || !x.defined()) return x;
-    ops::check_probability("dropout", p);  // before a random number is spent
+    check_range("dropout", "p", p, 0, 1);  // before a random number is spent
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::Dropout>({static_cast<float>(p), key}, std::move(x));
 }
 
 Tensor dropout_add(Tensor branch, Tensor x, double p, bool training) {
-    if (branch.defined() && x.defined()) ops::check_equal_shapes(branch.shape(), x.shape());
+    check_same_shape("dropout_add", {"branch", branch}, {"x", x});
     if (!training || p == 0.0) return add(std::move(branch), std::move(x));
-    ops::check_probability("dropout_add", p);
-    if (!branch.defined() || !x.defined()) throw Error("dropout_add: an input is an undefined tensor");
+    check_range("dropout_add", "p", p, 0, 1);
+    check_defined("dropout_add", {{"branch", branch}, {"x", x}});
     const kernels::RandomKey key = x.context().next_random();
     // As in `add`: the storage of a value that only this call holds can be taken over.
     const bool residual_first = branch.value()->users > 1 && x.value()->users == 1 && branch.dtype() == x.dtype();

@@ -1,35 +1,17 @@
 #include <headroom/core/ops/embedding.hpp>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/embedding/embedding.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check(const Array& table, const Array& ids) {
-    if (!is_floating(table.dtype)) {
-        throw DtypeError(fmt::format("embedding: the table must be floating, got {}", name(table.dtype)));
-    }
-    if (ids.dtype != Dtype::i32 && ids.dtype != Dtype::i64) {
-        throw DtypeError(fmt::format("embedding: ids must be i32 or i64, got {}", name(ids.dtype)));
-    }
-    if (table.rank() != 2) {
-        throw ShapeError(fmt::format("embedding: the table must be [V, D], got {}", table.shape().text()));
-    }
-    if (ids.rank() == kMaxRank) {
-        throw ShapeError(fmt::format("embedding: ids {} have too many axes; reshape them", ids.shape().text()));
-    }
-}
-
-}  // namespace
-
 Result<Embedding::Saved, Array> Embedding::forward(Exec& exec, const Attrs&, const Array& table, const Array& ids) {
-    check(table, ids);
+    check_floating("embedding", {{"table", table}});
+    check_index("embedding", {"ids", ids});
+    check_form("embedding", {"table", table}, table.rank() == 2, "[V, D]");
+    check_form("embedding", {"ids", ids}, ids.rank() < kMaxRank, "reshaped to fewer axes");
     Shape shape = ids.shape();
     shape.push_back(table.size(1));
     Array y = exec.empty(shape, table.dtype);
@@ -55,8 +37,8 @@ std::vector<Sample<Embedding::Attrs>> Embedding::samples() {
         {"one", {}, {I::normal({4, 3}), I::index({}, 4)}},
         {"no ids", {}, {I::normal({4, 3}), I::index({0}, 4)}},
         {"no width", {}, {I::normal({4, 0}), I::index({3}, 4)}},
-        {"the table's rank", {}, {I::normal({5}), I::index({3}, 5)}, "embedding: the table must be [V, D]"},
-        {"the table's dtype", {}, {I::index({5, 3}, 2), I::index({3}, 5)}, "embedding: the table must be floating"},
+        {"the table's rank", {}, {I::normal({5}), I::index({3}, 5)}, "embedding: table [5] must be [V, D]"},
+        {"the table's dtype", {}, {I::index({5, 3}, 2), I::index({3}, 5)}, "embedding: table must be floating"},
         {"the ids' dtype", {}, {I::normal({5, 3}), I::normal({3})}, "embedding: ids must be i32 or i64"},
     };
 }

@@ -25,7 +25,7 @@ bool stretches(const Shape& from, const Shape& to) {
 }  // namespace
 
 Result<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_defined("expand", x, "the input");
+    check_defined("expand", {{"x", x}});
     if (!stretches(x.shape(), attrs.shape)) {
         throw ShapeError(fmt::format("expand: {} does not stretch to {}", x.shape().text(), attrs.shape.text()));
     }

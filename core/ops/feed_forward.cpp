@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/core/ops/products.hpp>
 #include <headroom/memory/error.hpp>
@@ -14,48 +15,20 @@ namespace ops {
 
 namespace {
 
-void check_weight(const char* which, const Array& weight, const Array& bias) {
-    constexpr const char* op = FeedForward::info.name;
-    if (weight.rank() != 2) {
-        throw ShapeError(fmt::format("{}: {}_weight must be [out, in], got {}", op, which, weight.shape().text()));
-    }
-    if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0))) {
-        throw ShapeError(fmt::format("{}: {}_bias {} does not match {}_weight {}; it must be [{}]", op, which,
-                                     bias.shape().text(), which, weight.shape().text(), weight.size(0)));
-    }
-}
-
 void check(Activation activation, const Array& x, const Array& up_weight, const Array& up_bias,
            const Array& down_weight, const Array& down_bias) {
     constexpr const char* op = FeedForward::info.name;
     if (activation == Activation::none) {
         throw Error(fmt::format("{}: needs an activation; without one, use linear() twice", op));
     }
-    const struct {
-        const char* name;
-        const Array& array;
-    } inputs[] = {{"x", x},
-                  {"up_weight", up_weight},
-                  {"up_bias", up_bias},
-                  {"down_weight", down_weight},
-                  {"down_bias", down_bias}};
-    for (const auto& [input, array] : inputs) {
-        const bool optional = &array == &up_bias || &array == &down_bias;
-        if (!array.defined() && !optional) throw Error(fmt::format("{}: {} is undefined", op, input));
-        if (!array.defined() || (is_floating(array.dtype) && array.dtype == x.dtype)) continue;
-        throw DtypeError(fmt::format("{}: inputs must be floating and of one dtype, got x {} and {} {}; use cast()", op,
-                                     name(x.dtype), input, name(array.dtype)));
-    }
-    check_weight("up", up_weight, up_bias);
-    check_weight("down", down_weight, down_bias);
-    if (x.rank() == 0 || x.size(-1) != up_weight.size(1)) {
-        throw ShapeError(fmt::format("{}: the last axis of x {} does not match up_weight {}, which is [hidden, in]", op,
-                                     x.shape().text(), up_weight.shape().text()));
-    }
-    if (down_weight.size(1) != up_weight.size(0)) {
-        throw ShapeError(fmt::format("{}: down_weight {} does not match up_weight {}; it must be [out, {}]", op,
-                                     down_weight.shape().text(), up_weight.shape().text(), up_weight.size(0)));
-    }
+    const Argument up("up_weight", up_weight), down("down_weight", down_weight);
+    check_one_dtype(op, {{"x", x}, up, {"up_bias", up_bias, kOptional}, down, {"down_bias", down_bias, kOptional}});
+    check_form(op, up, up_weight.rank() == 2, "[hidden, in]");
+    check_form(op, down, down_weight.rank() == 2, "[out, hidden]");
+    check_last_axis(op, {"x", x}, up_weight.size(1), up);
+    check_last_axis(op, down, up_weight.size(0), up);
+    check_shape(op, {"up_bias", up_bias}, {up_weight.size(0)}, up);
+    check_shape(op, {"down_bias", down_bias}, {down_weight.size(0)}, down);
 }
 
 /// x's shape with another last axis.
@@ -195,14 +168,13 @@ std::vector<Sample<FeedForward::Attrs>> FeedForward::samples() {
         {"no rows", gelu, layers({0, 4}, 4, 3, 2)},
         {"no hidden features", gelu, layers({3, 4}, 4, 0, 2)},
         {"no activation", {Activation::none}, rows, "feed_forward: needs an activation"},
-        {"x", gelu, with(rows, 0, I::normal({3, 5})),
-         "feed_forward: the last axis of x [3, 5] does not match up_weight"},
-        {"up_weight's rank", gelu, with(rows, 1, I::normal({4})), "feed_forward: up_weight must be [out, in], got [4]"},
-        {"up_bias", gelu, with(rows, 2, I::normal({4})), "feed_forward: up_bias [4] does not match up_weight [5, 4]"},
-        {"no down_weight", gelu, with(rows, 3, I::none()), "feed_forward: down_weight is undefined"},
-        {"down_weight", gelu, with(rows, 3, I::normal({2, 4})), "feed_forward: down_weight [2, 4] does not match"},
-        {"down_bias", gelu, with(rows, 4, I::normal({1, 2})), "feed_forward: down_bias [1, 2] does not match"},
-        {"integers", gelu, with(rows, 0, I::index({3, 4}, 5)), "got x i64 and x i64"},
+        {"x", gelu, with(rows, 0, I::normal({3, 5})), "feed_forward: x [3, 5] must be [..., 4]"},
+        {"up_weight's rank", gelu, with(rows, 1, I::normal({4})), "feed_forward: up_weight [4] must be [hidden, in]"},
+        {"up_bias", gelu, with(rows, 2, I::normal({4})), "feed_forward: up_bias [4] must be [5]"},
+        {"no down_weight", gelu, with(rows, 3, I::none()), "feed_forward: down_weight is an undefined tensor"},
+        {"down_weight", gelu, with(rows, 3, I::normal({2, 4})), "feed_forward: down_weight [2, 4] must be [..., 5]"},
+        {"down_bias", gelu, with(rows, 4, I::normal({1, 2})), "feed_forward: down_bias [1, 2] must be [2]"},
+        {"integers", gelu, with(rows, 0, I::index({3, 4}, 5)), "feed_forward: x must be floating, got i64"},
     };
 }
 

@@ -17,15 +17,9 @@ using In = SampleInput;
 
 /// The axis from the front, once x and the index are what they must be.
 int checked_axis(const char* op, const Array& x, int axis, const Array& index) {
-    check_defined(op, x, "the input");
-    check_defined(op, index, "the index");
-    if (index.dtype != Dtype::i32 && index.dtype != Dtype::i64) {
-        throw DtypeError(fmt::format("{}: the index must be i32 or i64, got {}", op, name(index.dtype)));
-    }
-    if (axis < -x.rank() || axis >= x.rank()) {
-        throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, axis, x.shape().text()));
-    }
-    return x.shape().axis(axis);
+    check_defined(op, {{"x", x}});
+    check_index(op, {"index", index});
+    return check_axis(op, x.shape(), axis);
 }
 
 /// An index that goes along x, one element for each of the result's.
@@ -33,8 +27,8 @@ void check_along(const char* op, const Array& x, int axis, const Array& index) {
     bool fits = index.rank() == x.rank();
     for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
     if (fits) return;
-    throw ShapeError(fmt::format("{}: the index {} must have as many axes as {} and may be larger along axis {} only",
-                                 op, index.shape().text(), x.shape().text(), axis));
+    throw ShapeError(fmt::format("{}: index {} must have as many axes as {} and may be larger along axis {} only", op,
+                                 index.shape().text(), x.shape().text(), axis));
 }
 
 }  // namespace
@@ -75,13 +69,9 @@ std::vector<Sample<IndexAttrs>> Gather::samples() {
 Result<ScatterAdd::Saved, Array> ScatterAdd::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index,
                                                      const Array& source) {
     const int axis = checked_axis("scatter_add", x, attrs.axis, index);
-    check_floating("scatter_add", x);
-    check_floating("scatter_add", source);
+    check_floating("scatter_add", {{"x", x}, {"source", source}});
     check_along("scatter_add", x, axis, index);
-    if (source.shape() != index.shape()) {
-        throw ShapeError(fmt::format("scatter_add: the source {} must have the shape of the index {}",
-                                     source.shape().text(), index.shape().text()));
-    }
+    check_same_shape("scatter_add", {"source", source}, {"index", index});
     Array y = exec.empty(x.shape(), x.dtype);
     const Scratch scratch = exec.scratch(kernels::scatter_add_scratch(exec.stream(), axis, index.view(), y.view()));
     exec.launch([&](auto& stream) {
@@ -109,7 +99,7 @@ std::vector<Sample<IndexAttrs>> ScatterAdd::samples() {
         {"last axis", {-1}, {In::normal({3, 5}), In::index({3, 2}, 5), In::normal({3, 2})}},
         {"smaller elsewhere", {0}, {In::normal({3, 4}), In::index({6, 2}, 3), In::normal({6, 2})}},
         {"empty", {0}, {In::normal({5}), In::index({0}, 5), In::normal({0})}},
-        {"shapes differ", {0}, {In::normal({5}), In::index({4}, 5), In::normal({3})}, "the shape of the index"},
+        {"shapes differ", {0}, {In::normal({5}), In::index({4}, 5), In::normal({3})}, "the shape of index"},
         {"index outside", {0}, {In::normal({0, 2}), In::index({3, 2}, 4), In::normal({3, 2})}, "scatter_add: index"},
         {"integers", {0}, {In::index({5}, 9), In::index({4}, 5), In::index({4}, 9)}, "must be floating"}};
 }
@@ -117,9 +107,7 @@ std::vector<Sample<IndexAttrs>> ScatterAdd::samples() {
 Result<IndexSelect::Saved, Array> IndexSelect::forward(Exec& exec, const Attrs& attrs, const Array& x,
                                                        const Array& index) {
     const int axis = checked_axis("index_select", x, attrs.axis, index);
-    if (index.rank() != 1) {
-        throw ShapeError(fmt::format("index_select: the index must have one axis, got {}", index.shape().text()));
-    }
+    check_form("index_select", {"index", index}, index.rank() == 1, "[n]");
     Shape shape = x.shape();
     shape[axis] = index.shape()[0];
     Array y = exec.empty(shape, x.dtype);
@@ -146,7 +134,7 @@ std::vector<Sample<IndexAttrs>> IndexSelect::samples() {
             {"integers", {0}, {In::index({5, 2}, 9), In::index({4}, 5)}},
             {"empty", {0}, {In::normal({5, 2}), In::index({0}, 5)}},
             {"index outside", {0}, {In::normal({0, 2}), In::index({3}, 4)}, "index_select: index"},
-            {"two axes", {0}, {In::normal({5}), In::index({3, 1}, 4)}, "must have one axis"}};
+            {"two axes", {0}, {In::normal({5}), In::index({3, 1}, 4)}, "index [3, 1] must be [n]"}};
 }
 
 }  // namespace ops

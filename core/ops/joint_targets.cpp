@@ -24,16 +24,17 @@ bool overlap(const View& a, const View& b) {
 }  // namespace
 
 // The array is let go: were it held, asking for another view of the same value would copy the gradient.
-const JointTarget& JointTargets::add(const GradTarget& target) {
-    JointTarget& next = targets_[count_++];
+const JointTarget& JointTargets::add(int input, const GradTarget& target) {
+    JointTarget& next = targets_[static_cast<std::size_t>(input)];
     if (!target) return next;
-    next = {target.view(), target.beta, true};
-    for (std::size_t i = 0; i + 1 < count_; ++i) {
+    const View view = target.view();
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
         JointTarget& earlier = targets_[i];
-        if (!earlier.wanted || earlier.beta != 0.0f || !overlap(earlier.view, next.view)) continue;
+        if (!earlier.wanted || earlier.beta != 0.0f || !overlap(earlier.view, view)) continue;
         exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, earlier.view); });
         earlier.beta = 1.0f;
     }
+    next = {view, target.beta, true};
     return next;
 }
 

@@ -7,11 +7,11 @@
 //     const JointTarget& dgamma = targets.ask(1);
 //     const JointTarget& dx = targets.ask(0, dy);   // last, since it may take over dy's storage
 //     launch(... dx.pointer(), dx.beta, dgamma.pointer(), dgamma.beta ...);
-#include <array>
 #include <cstddef>
 
 #include <headroom/core/exec.hpp>
 #include <headroom/core/grad_sink.hpp>
+#include <headroom/core/inline_list.hpp>
 
 namespace headroom {
 
@@ -25,22 +25,22 @@ struct JointTarget {
     const View* pointer() const { return wanted ? &view : nullptr; }
 };
 
-/// At most five. References stay valid, but `beta` may change until the last one was asked for.
+/// Each input is asked for once. References stay valid, but `beta` may change until the last one was asked for.
 class JointTargets {
   public:
-    JointTargets(Exec& exec, GradSink& sink) : exec_(exec), sink_(sink) {}
+    JointTargets(Exec& exec, GradSink& sink)
+        : exec_(exec), sink_(sink), targets_(static_cast<std::size_t>(sink.inputs())) {}
 
-    const JointTarget& ask(int input) { return add(sink_.destination(input)); }
+    const JointTarget& ask(int input) { return add(input, sink_.destination(input)); }
     /// As `GradSink::destination(input, spent)`; must be the last. Take `spent.view()` before.
-    const JointTarget& ask(int input, Array& spent) { return add(sink_.destination(input, spent)); }
+    const JointTarget& ask(int input, Array& spent) { return add(input, sink_.destination(input, spent)); }
 
   private:
-    const JointTarget& add(const GradTarget& target);
+    const JointTarget& add(int input, const GradTarget& target);
 
     Exec& exec_;
     GradSink& sink_;
-    std::array<JointTarget, 5> targets_;
-    std::size_t count_ = 0;
+    InlineList<JointTarget, 5> targets_;  ///< of the inputs, in their order
 };
 
 }  // namespace headroom

@@ -1,44 +1,25 @@
 #include <headroom/core/ops/layer_norm.hpp>
 
-#include <fmt/format.h>
+#include <cmath>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check_parameter(const char* what, const Array& parameter, const Array& x) {
-    if (!parameter.defined()) return;
-    if (!is_floating(parameter.dtype)) {
-        throw DtypeError(fmt::format("layer_norm: {} must be floating, got {}", what, name(parameter.dtype)));
-    }
-    if (parameter.rank() != 1 || parameter.size(0) != x.size(-1)) {
-        throw ShapeError(fmt::format("layer_norm: {} {} does not match x {}; it must be [{}]", what,
-                                     parameter.shape().text(), x.shape().text(), x.size(-1)));
-    }
-}
-
-void check(const Array& x, const Array& gamma, const Array& beta, double epsilon) {
-    if (!is_floating(x.dtype)) throw DtypeError(fmt::format("layer_norm: x must be floating, got {}", name(x.dtype)));
-    if (x.rank() == 0) throw ShapeError("layer_norm: x has no axis to normalise over, its shape is []");
-    if (!(epsilon >= 0)) throw Error(fmt::format("layer_norm: epsilon must not be negative, got {}", epsilon));
-    check_parameter("gamma", gamma, x);
-    check_parameter("beta", beta, x);
-}
-
-}  // namespace
-
 Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
                                                    const Array& beta) {
-    check(x, gamma, beta, attrs.epsilon);
+    check_floating("layer_norm", {{"x", x}, {"gamma", gamma, kOptional}, {"beta", beta, kOptional}});
+    check_form("layer_norm", {"x", x}, x.rank() > 0, "[..., n]");
+    check_shape("layer_norm", {"gamma", gamma}, {x.size(-1)}, {"x", x});
+    check_shape("layer_norm", {"beta", beta}, {x.size(-1)}, {"x", x});
+    check_range("layer_norm", "epsilon", attrs.epsilon, 0, INFINITY);
     Shape rows = x.shape();
     rows.erase(rows.rank() - 1);
-    const Dtype compute = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    const Dtype compute = compute_dtype(x.dtype);
     Array y = exec.empty(x.shape(), x.dtype);
     Array mean = exec.empty(rows, compute);
     Array rstd = exec.empty(rows, compute);
@@ -82,7 +63,7 @@ std::vector<Sample<LayerNorm::Attrs>> LayerNorm::samples() {
         {"no rows", {}, {I::normal({0, 5}), I::normal({5}), I::normal({5})}},
         {"gamma", {}, {I::normal({4, 6}), I::normal({4}), I::none()}, "layer_norm: gamma [4]"},
         {"beta", {}, {I::normal({4, 6}), I::none(), I::normal({1, 6})}, "layer_norm: beta [1, 6]"},
-        {"no axis", {}, {I::normal({}), I::none(), I::none()}, "layer_norm: x has no axis"},
+        {"no axis", {}, {I::normal({}), I::none(), I::none()}, "layer_norm: x [] must be [..., n]"},
         {"integers", {}, {I::index({4, 6}, 3), I::none(), I::none()}, "layer_norm: x must be floating"},
         {"epsilon", {.epsilon = -1}, {I::normal({4, 6}), I::none(), I::none()}, "layer_norm: epsilon"},
     };

@@ -1,39 +1,18 @@
 #include <headroom/core/ops/linear.hpp>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/products.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check(const Array& x, const Array& weight, const Array& bias) {
-    if (!is_floating(x.dtype) || x.dtype != weight.dtype || (bias.defined() && bias.dtype != x.dtype)) {
-        throw DtypeError(fmt::format("linear: x, weight and bias must be floating, got {}, {} and {}; use cast()",
-                                     name(x.dtype), name(weight.dtype), name(bias.dtype)));
-    }
-    if (weight.rank() != 2) {
-        throw ShapeError(fmt::format("linear: weight must be [out, in], got {}", weight.shape().text()));
-    }
-    if (x.rank() == 0 || x.size(-1) != weight.size(1)) {
-        throw ShapeError(fmt::format("linear: the last axis of x {} does not match weight {}, which is [out, in]",
-                                     x.shape().text(), weight.shape().text()));
-    }
-    if (bias.defined() && (bias.rank() != 1 || bias.size(0) != weight.size(0))) {
-        throw ShapeError(fmt::format("linear: bias {} does not match weight {}; it must be [{}]", bias.shape().text(),
-                                     weight.shape().text(), weight.size(0)));
-    }
-}
-
-}  // namespace
-
 Result<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const Array& x, const Array& weight,
                                              const Array& bias) {
-    check(x, weight, bias);
+    check_one_dtype("linear", {{"x", x}, {"weight", weight}, {"bias", bias, kOptional}});
+    check_form("linear", {"weight", weight}, weight.rank() == 2, "[out, in]");
+    check_last_axis("linear", {"x", x}, weight.size(1), {"weight", weight});
+    check_shape("linear", {"bias", bias}, {weight.size(0)}, {"weight", weight});
     Shape shape = x.shape();
     shape[shape.rank() - 1] = weight.size(0);
     Array y = exec.empty(shape, x.dtype);
@@ -66,10 +45,13 @@ std::vector<Sample<Linear::Attrs>> Linear::samples() {
         {"vector", {}, {I::normal({4}), I::normal({2, 4}), I::normal({2})}},
         {"no rows", {}, {I::normal({0, 4}), I::normal({5, 4}), I::normal({5})}},
         {"no features", {}, {I::normal({3, 0}), I::normal({2, 0}), I::normal({2})}},
-        {"sizes", {}, {I::normal({3, 4}), I::normal({5, 3}), I::none()}, "linear: the last axis of x [3, 4]"},
-        {"weight's rank", {}, {I::normal({3, 4}), I::normal({4}), I::none()}, "linear: weight must be [out, in]"},
-        {"bias", {}, {I::normal({3, 4}), I::normal({5, 4}), I::normal({4})}, "linear: bias [4]"},
-        {"integers", {}, {I::index({3, 4}, 5), I::normal({5, 4}), I::none()}, "linear: x, weight and bias"},
+        {"sizes",
+         {},
+         {I::normal({3, 4}), I::normal({5, 3}), I::none()},
+         "linear: x [3, 4] must be [..., 3] to fit weight"},
+        {"weight's rank", {}, {I::normal({3, 4}), I::normal({4}), I::none()}, "linear: weight [4] must be [out, in]"},
+        {"bias", {}, {I::normal({3, 4}), I::normal({5, 4}), I::normal({4})}, "linear: bias [4] must be [5] to fit"},
+        {"integers", {}, {I::index({3, 4}, 5), I::normal({5, 4}), I::none()}, "linear: x must be floating"},
     };
 }
 

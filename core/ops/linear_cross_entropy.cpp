@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/core/ops/products.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -23,24 +21,6 @@ constexpr std::int64_t kRowStep = 16;
 std::int64_t chunk_rows(std::int64_t rows, std::int64_t classes) {
     const std::int64_t wanted = std::min(std::max(kMinRows, kChunkElements / classes), (rows + 3) / 4);
     return std::min(rows, (wanted + kRowStep - 1) / kRowStep * kRowStep);
-}
-
-void check(const CrossEntropyOptions& options, const Array& x, const Array& weight, const Array& targets) {
-    constexpr const char* op = LinearCrossEntropy::info.name;
-    if (!is_floating(x.dtype) || x.dtype != weight.dtype) {
-        throw DtypeError(
-            fmt::format("{}: x and weight must be floating, got {} and {}", op, name(x.dtype), name(weight.dtype)));
-    }
-    if (x.rank() != 2 || weight.rank() != 2 || x.size(1) != weight.size(1) || weight.size(0) == 0) {
-        throw ShapeError(
-            fmt::format("{}: x {} and weight {} do not fit; they must be [..., in] and [C, in], C at least 1", op,
-                        x.shape().text(), weight.shape().text()));
-    }
-    if (targets.rank() != 1 || targets.size(0) != x.size(0)) {
-        throw ShapeError(fmt::format("{}: targets {} do not match x {}; there must be one for each row", op,
-                                     targets.shape().text(), x.shape().text()));
-    }
-    check_cross_entropy(op, options, targets);
 }
 
 /// One chunk of rows after the other, with room for its logits.
@@ -75,8 +55,14 @@ class Chunks {
 
 Result<LinearCrossEntropy::Saved, Array> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs, const Array& x,
                                                                      const Array& weight, const Array& targets) {
-    check(attrs, x, weight, targets);
-    const Dtype compute = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    constexpr const char* op = info.name;
+    check_one_dtype(op, {{"x", x}, {"weight", weight}});
+    check_form(op, {"x", x}, x.rank() == 2, "[..., in]");
+    check_form(op, {"weight", weight}, weight.rank() == 2 && weight.size(0) > 0, "[C, in], C at least 1");
+    check_last_axis(op, {"x", x}, weight.size(1), {"weight", weight});
+    check_shape(op, {"targets", targets}, {x.size(0)}, {"x", x});
+    check_cross_entropy(op, attrs, targets);
+    const Dtype compute = compute_dtype(x.dtype);
     Array loss = exec.empty({}, compute);
     Array lse = exec.empty(targets.shape(), compute);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
@@ -127,7 +113,7 @@ std::vector<Sample<LinearCrossEntropy::Attrs>> LinearCrossEntropy::samples() {
         {"targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::index({4}, 4)}, "linear_cross_entropy: targets [4]"},
         {"no classes", {}, {I::normal({5, 3}), I::normal({0, 3}), I::index({5}, 1)}, "C at least 1"},
         {"floating targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::normal({5})}, "targets must be i32 or i64"},
-        {"integers", {}, {I::index({5, 3}, 3), I::normal({4, 3}), I::index({5}, 4)}, "x and weight must be floating"},
+        {"integers", {}, {I::index({5, 3}, 3), I::normal({4, 3}), I::index({5}, 4)}, "x must be floating"},
     };
 }
 
@@ -137,10 +123,7 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntrop
     if (x.defined() && targets.defined() && x.rank() != 2 && x.rank() > 0) {
         Shape rows = x.shape();
         rows.erase(rows.rank() - 1);
-        if (targets.shape() != rows) {
-            throw ShapeError(fmt::format("linear_cross_entropy: targets {} do not match x {}; they must be {}",
-                                         targets.shape().text(), x.shape().text(), rows.text()));
-        }
+        check_shape("linear_cross_entropy", {"targets", targets}, rows, {"x", x});
         x = x.reshape({rows.elements(), x.size(-1)});
         targets = targets.reshape({rows.elements()});
     }

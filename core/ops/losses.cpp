@@ -1,34 +1,20 @@
 #include <headroom/core/ops/losses.hpp>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check(const char* op, const Array& x, const Array& target) {
-    if (!x.defined() || !target.defined()) throw Error(fmt::format("{}: needs x and a target, one is undefined", op));
-    if (!is_floating(x.dtype)) throw DtypeError(fmt::format("{}: x must be floating, got {}", op, name(x.dtype)));
-    if (x.shape() != target.shape()) {
-        throw ShapeError(fmt::format("{}: x {} and target {} must have one shape; nothing is broadcast", op,
-                                     x.shape().text(), target.shape().text()));
-    }
-}
-
-}  // namespace
-
 template <class F>
 Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec, const Attrs&, const Array& x,
                                                                       const Array& target) {
-    check(F::name, x, target);
-    const bool wide = x.dtype == Dtype::f64 || target.dtype == Dtype::f64;
-    const Dtype compute = wide ? Dtype::f64 : Dtype::f32;
+    check_floating(F::name, {{"x", x}});
+    check_defined(F::name, {{"target", target}});
+    check_same_shape(F::name, {"target", target}, {"x", x});
+    const Dtype compute = compute_dtype(promoted(x.dtype, target.dtype));
     Array loss = exec.empty({}, compute);
     const Array terms = exec.empty(x.shape(), compute, Category::workspace);
     const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), terms.view(), loss.view()));
@@ -62,7 +48,7 @@ std::vector<Sample<typename ElementLoss<F>::Attrs>> ElementLoss<F>::samples() {
         {"integer targets", {}, {I::normal({7}), I::index({7}, 2)}},
         {"one element", {}, {I::normal({}), I::unit({})}},
         {"no elements", {}, {I::normal({0, 3}), I::unit({0, 3})}},
-        {"shapes", {}, {I::normal({3, 4}), I::unit({4})}, "must have one shape"},
+        {"shapes", {}, {I::normal({3, 4}), I::unit({4})}, "target [4] must have the shape of x, [3, 4]"},
         {"integers", {}, {I::index({3}, 4), I::unit({3})}, "x must be floating"},
     };
 }

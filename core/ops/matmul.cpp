@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/products.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -15,10 +16,7 @@ namespace {
 Shape batch_of(const Shape& shape) { return Shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 2)); }
 
 Shape shape_of_product(const Array& a, const Array& b) {
-    if (!is_floating(a.dtype) || a.dtype != b.dtype) {
-        throw DtypeError(
-            fmt::format("matmul: operands must be floating, got {} and {}; use cast()", name(a.dtype), name(b.dtype)));
-    }
+    check_one_dtype("matmul", {{"a", a}, {"b", b}});
     if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2)) {
         throw ShapeError(fmt::format("matmul: {} x {} do not fit; they must be [..., m, k] x [..., k, n]",
                                      a.shape().text(), b.shape().text()));
@@ -59,7 +57,7 @@ std::vector<Sample<Matmul::Attrs>> Matmul::samples() {
         {"no batches", {}, {I::normal({0, 2, 3}), I::normal({3, 2})}},
         {"sizes", {}, {I::normal({3, 4}), I::normal({3, 4})}, "matmul: [3, 4] x [3, 4] do not fit"},
         {"batch sizes", {}, {I::normal({2, 3, 4}), I::normal({3, 4, 5})}, "matmul"},
-        {"integers", {}, {I::index({3, 4}, 5), I::normal({4, 5})}, "matmul: operands must be floating"},
+        {"integers", {}, {I::index({3, 4}, 5), I::normal({4, 5})}, "matmul: a must be floating"},
     };
 }
 

@@ -33,10 +33,7 @@ struct Reduced {
 Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
     unsigned mask = 0;
     for (const int wanted : axes) {
-        if (wanted < -x.rank() || wanted >= x.rank()) {
-            throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, wanted, x.text()));
-        }
-        const unsigned bit = 1u << x.axis(wanted);
+        const unsigned bit = 1u << check_axis(op, x, wanted);
         if (mask & bit) throw ShapeError(fmt::format("{}: axis {} is named twice", op, wanted));
         mask |= bit;
     }
@@ -48,6 +45,13 @@ Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) 
         if (gone) result.count *= x[i];
         if (!gone || keepdim) result.shape.push_back(gone ? 1 : x[i]);
     }
+    return result;
+}
+
+/// The same where there must be something to choose from.
+Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
+    const Reduced result = reduced(op, x, axes, keepdim);
+    if (result.count == 0) throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", op, x.text()));
     return result;
 }
 
@@ -93,7 +97,7 @@ std::vector<Sample<ReduceAttrs>> common_samples(In (*input)(Shape), bool of_noth
 }  // namespace
 
 Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_defined("sum", x, "the input");
+    check_defined("sum", {{"x", x}});
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
     sum_into(exec, x, 1.0, seen_as(y, to.kept));
@@ -110,7 +114,7 @@ void Sum::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradS
 std::vector<Sample<ReduceAttrs>> Sum::samples() { return common_samples(&In::normal, true); }
 
 Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("mean", x);
+    check_floating("mean", {{"x", x}});
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const double scale = 1.0 / static_cast<double>(to.count);
@@ -129,18 +133,15 @@ void Mean::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, Grad
 
 std::vector<Sample<ReduceAttrs>> Mean::samples() {
     auto all = common_samples(&In::normal, false);
-    all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
+    all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
     return all;
 }
 
 template <bool kLargest>
 Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Exec& exec, const Attrs& attrs,
                                                                               const Array& x) {
-    check_floating(info.name, x);
-    const Reduced to = reduced(info.name, x.shape(), attrs.axes, attrs.keepdim);
-    if (to.count == 0) {
-        throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", info.name, x.shape().text()));
-    }
+    check_floating(info.name, {{"x", x}});
+    const Reduced to = chosen(info.name, x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const View kept = seen_as(y, to.kept);
     const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x.view(), kept));
@@ -170,7 +171,7 @@ template <bool kLargest>
 std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
     auto all = common_samples(&In::distinct, false);
     all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "nothing to choose from"});
-    all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
+    all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
     return all;
 }
 
@@ -178,9 +179,9 @@ template struct Extremum<true>;
 template struct Extremum<false>;
 
 Result<Var::Saved, Array> Var::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("var", x);
+    check_floating("var", {{"x", x}});
     const Reduced to = reduced("var", x.shape(), attrs.axes, attrs.keepdim);
-    const Dtype wide = x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32;
+    const Dtype wide = compute_dtype(x.dtype);
     Array y = exec.empty(to.shape, x.dtype);
     Array mean = exec.empty(to.kept, wide);
     const Array variance = is_half(x.dtype) ? exec.empty(to.kept, wide, Category::workspace) : y;
@@ -206,17 +207,13 @@ void Var::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy,
 std::vector<Sample<ReduceAttrs>> Var::samples() {
     auto all = common_samples(&In::normal, false);
     all.push_back({"of the whole population", {.axes = {1}, .correction = 0.0}, {In::normal({4, 6})}});
-    all.push_back({"integers", {}, {In::index({4}, 3)}, "dtype must be floating"});
+    all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
     return all;
 }
 
 Result<Argmax::Saved, Array> Argmax::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("argmax", x);
-    const Reduced to = reduced("argmax", x.shape(), attrs.axis, attrs.keepdim);
-    if (to.count == 0) {
-        throw ShapeError(
-            fmt::format("argmax: nothing to choose from along axis {} of {}", attrs.axis, x.shape().text()));
-    }
+    check_floating("argmax", {{"x", x}});
+    const Reduced to = chosen("argmax", x.shape(), attrs.axis, attrs.keepdim);
     Array y = exec.empty(to.shape, Dtype::i64);
     const int axis = x.shape().axis(attrs.axis);
     exec.launch([&](auto& stream) { kernels::argmax(stream, x.view(), axis, seen_as(y, to.kept)); });
@@ -230,7 +227,7 @@ std::vector<Sample<Argmax::Attrs>> Argmax::samples() {
             {"empty result", {.axis = 1}, {In::distinct({0, 3})}},
             {"of nothing", {.axis = 0}, {In::distinct({0, 3})}, "nothing to choose from"},
             {"axis outside", {.axis = 2}, {In::distinct({2, 3})}, "axis 2 is outside"},
-            {"integers", {.axis = 0}, {In::index({4}, 3)}, "dtype must be floating"}};
+            {"integers", {.axis = 0}, {In::index({4}, 3)}, "x must be floating"}};
 }
 
 }  // namespace ops

@@ -1,38 +1,24 @@
 #include <headroom/core/ops/rms_norm.hpp>
 
-#include <fmt/format.h>
+#include <cmath>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-namespace {
-
-void check(const Array& x, const Array& gamma, double epsilon) {
-    if (!is_floating(x.dtype) || (gamma.defined() && !is_floating(gamma.dtype))) {
-        throw DtypeError(
-            fmt::format("rms_norm: x and gamma must be floating, got {} and {}", name(x.dtype), name(gamma.dtype)));
-    }
-    if (x.rank() == 0) throw ShapeError("rms_norm: x has no axis to normalise over, its shape is []");
-    if (!(epsilon >= 0)) throw Error(fmt::format("rms_norm: epsilon must not be negative, got {}", epsilon));
-    if (gamma.defined() && (gamma.rank() != 1 || gamma.size(0) != x.size(-1))) {
-        throw ShapeError(fmt::format("rms_norm: gamma {} does not match x {}; it must be [{}]", gamma.shape().text(),
-                                     x.shape().text(), x.size(-1)));
-    }
-}
-
-}  // namespace
-
 Result<RmsNorm::Saved, Array> RmsNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma) {
-    check(x, gamma, attrs.epsilon);
+    check_floating("rms_norm", {{"x", x}, {"gamma", gamma, kOptional}});
+    check_form("rms_norm", {"x", x}, x.rank() > 0, "[..., n]");
+    check_shape("rms_norm", {"gamma", gamma}, {x.size(-1)}, {"x", x});
+    check_range("rms_norm", "epsilon", attrs.epsilon, 0, INFINITY);
     Shape rows = x.shape();
     rows.erase(rows.rank() - 1);
     Array y = exec.empty(x.shape(), x.dtype);
-    Array rstd = exec.empty(rows, x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32);
+    Array rstd = exec.empty(rows, compute_dtype(x.dtype));
     const View gamma_view = gamma.view();
     exec.launch([&](auto& stream) {
         kernels::rms_norm(stream, x.view(), gamma.defined() ? &gamma_view : nullptr, attrs.epsilon, y.view(),
@@ -64,8 +50,8 @@ std::vector<Sample<RmsNorm::Attrs>> RmsNorm::samples() {
         {"one row", {}, {I::normal({7}), I::normal({7})}},
         {"no rows", {}, {I::normal({0, 5}), I::normal({5})}},
         {"gamma", {}, {I::normal({4, 6}), I::normal({4})}, "rms_norm: gamma [4]"},
-        {"no axis", {}, {I::normal({}), I::none()}, "rms_norm: x has no axis"},
-        {"integers", {}, {I::index({4, 6}, 3), I::none()}, "rms_norm: x and gamma must be floating"},
+        {"no axis", {}, {I::normal({}), I::none()}, "rms_norm: x [] must be [..., n]"},
+        {"integers", {}, {I::index({4, 6}, 3), I::none()}, "rms_norm: x must be floating"},
         {"epsilon", {.epsilon = -1}, {I::normal({4, 6}), I::none()}, "rms_norm: epsilon"},
     };
 }

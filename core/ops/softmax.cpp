@@ -1,9 +1,7 @@
 #include <headroom/core/ops/softmax.hpp>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/softmax/softmax.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -11,10 +9,8 @@ namespace ops {
 
 template <bool kLog>
 Result<typename SoftmaxOf<kLog>::Saved, Array> SoftmaxOf<kLog>::forward(Exec& exec, const Attrs&, const Array& x) {
-    if (!is_floating(x.dtype)) {
-        throw DtypeError(fmt::format("{}: x must be floating, got {}; use cast()", info.name, name(x.dtype)));
-    }
-    if (x.rank() == 0) throw ShapeError(fmt::format("{}: x has no axis, its shape is []", info.name));
+    check_floating(info.name, {{"x", x}});
+    check_form(info.name, {"x", x}, x.rank() > 0, "[..., n]");
     Array y = exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) {
         if constexpr (kLog) {
@@ -49,7 +45,7 @@ std::vector<Sample<typename SoftmaxOf<kLog>::Attrs>> SoftmaxOf<kLog>::samples() 
         {"one row", {}, {I::normal({7})}},
         {"no rows", {}, {I::normal({0, 5})}},
         {"no elements", {}, {I::normal({3, 0})}},
-        {"no axis", {}, {I::normal({})}, "softmax: x has no axis"},
+        {"no axis", {}, {I::normal({})}, "softmax: x [] must be [..., n]"},
         {"integers", {}, {I::index({3, 5}, 4)}, "softmax: x must be floating"},
     };
 }
@@ -62,7 +58,7 @@ namespace {
 /// `Op` along any axis: the axis is brought to the end and back.
 template <class Op>
 Tensor along(Tensor x, int axis) {
-    if (!x.defined()) throw Error(fmt::format("{}: no input is defined", Op::info.name));
+    check_defined(Op::info.name, {{"x", x}});
     if (x.rank() == 0) return apply<Op>({}, std::move(x));  // refused there
     axis = x.shape().axis(axis);
     if (axis == x.rank() - 1) return apply<Op>({}, std::move(x));

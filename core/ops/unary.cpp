@@ -14,7 +14,7 @@ namespace ops {
 
 template <class F>
 Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
-    kernels::takes_integers<F>() ? check_defined(F::name, x, "the input") : check_floating(F::name, x);
+    kernels::takes_integers<F>() ? check_defined(F::name, {{"x", x}}) : check_floating(F::name, {{"x", x}});
     Array y = exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
@@ -71,7 +71,7 @@ std::vector<Sample<F>> Unary<F>::samples() {
                                {"rank 4", f, {domain_of<F>({2, 3, 1, 4})}},
                                {"empty", f, {domain_of<F>({0, 3})}}};
     if (!kernels::takes_integers<F>()) {
-        all.push_back({"integers", f, {SampleInput::index({3}, 5)}, "dtype must be floating"});
+        all.push_back({"integers", f, {SampleInput::index({3}, 5)}, "x must be floating"});
     }
     return all;
 }
@@ -167,9 +167,7 @@ Tensor operator-(double a, Tensor x) { return affine(std::move(x), -1.0, a); }
 Tensor operator*(Tensor x, double b) { return affine(std::move(x), b, 0.0); }
 Tensor operator*(double a, Tensor x) { return affine(std::move(x), a, 0.0); }
 Tensor operator/(Tensor x, double b) {
-    if (x.defined() && !is_floating(x.dtype())) {
-        throw DtypeError(fmt::format("div: dtype must be floating, got {}; use cast()", name(x.dtype())));
-    }
+    check_floating("div", {{"x", x}});
     return affine(std::move(x), 1.0 / b, 0.0);
 }
 Tensor operator/(double a, Tensor x) {

@@ -13,9 +13,7 @@ namespace ops {
 
 Result<Where::Saved, Array> Where::forward(Exec& exec, const Attrs&, const Array& condition, const Array& a,
                                            const Array& b) {
-    check_defined("where", condition, "the condition");
-    check_defined("where", a, "the first choice");
-    check_defined("where", b, "the second choice");
+    check_defined("where", {{"the condition", condition}, {"the first choice", a}, {"the second choice", b}});
     if (is_floating(condition.dtype)) {
         throw DtypeError(
             fmt::format("where: the condition must be bool, got {}; compare it with something", name(condition.dtype)));

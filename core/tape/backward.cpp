@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/context.hpp>
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/kernels/copy/copy.hpp>

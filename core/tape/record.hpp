@@ -2,15 +2,12 @@
 // One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie
 // in a stack-like arena, so recording allocates nothing in steady state.
 //
-//     const OpTable& op = op_table<Gelu>();
-//     op.forward(exec, &attrs, inputs, outputs, saved);
-#include <array>
+//     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include <headroom/core/op.hpp>
@@ -114,45 +111,6 @@ class RecordArena {
     std::vector<Chunk> chunks_;
     std::size_t chunk_ = 0;
     std::size_t offset_ = 0;
-};
-
-/// Up to N objects without a heap allocation; more go to the heap. Constructs only what is there.
-template <class T, std::size_t N>
-class InlineList {
-  public:
-    InlineList() = default;
-    explicit InlineList(std::size_t count) {
-        reserve(count);
-        while (size_ < count) emplace_back();
-    }
-    InlineList(const InlineList&) = delete;
-    InlineList& operator=(const InlineList&) = delete;
-    ~InlineList() { clear(); }
-
-    /// Before the first element: room for `count`.
-    void reserve(std::size_t count) {
-        if (count > N) heap_ = std::make_unique<Cell[]>(count);
-    }
-    template <class... Args>
-    T& emplace_back(Args&&... args) {
-        return *new (data() + size_++) T(std::forward<Args>(args)...);
-    }
-    void clear() {
-        while (size_ > 0) data()[--size_].~T();
-    }
-    T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
-    T& operator[](std::size_t i) { return data()[i]; }
-    std::size_t size() const { return size_; }
-    T* begin() { return data(); }
-    T* end() { return data() + size_; }
-
-  private:
-    struct Cell {
-        alignas(T) std::byte bytes[sizeof(T)];
-    };
-    Cell cells_[N];
-    std::unique_ptr<Cell[]> heap_;
-    std::size_t size_ = 0;
 };
 
 }  // namespace headroom

@@ -1,6 +1,7 @@
 // Running records forward again for values that backward wants and that were dropped.
 #include <algorithm>
 
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/tape/tape.hpp>
 #include <headroom/memory/error.hpp>
 

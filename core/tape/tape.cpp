@@ -4,64 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <headroom/core/context.hpp>
-#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/inline_list.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
-
-namespace {
-
-Dtype widest(std::span<const Tensor> inputs) {
-    Dtype result = Dtype::f16;
-    bool first = true;
-    for (const Tensor& input : inputs) {
-        if (!input.defined() || !is_floating(input.dtype())) continue;
-        const Dtype dtype = input.dtype();
-        if (first) {
-            result = dtype;
-        } else if (dtype != result) {
-            const bool either_double = dtype == Dtype::f64 || result == Dtype::f64;
-            result = either_double ? Dtype::f64 : Dtype::f32;
-        }
-        first = false;
-    }
-    return result;
-}
-
-/// What is ambient becomes recorded: storage of parameters appears, precision becomes casts.
-void prepare(const OpInfo& info, std::optional<Dtype> autocast, std::span<Tensor> inputs) {
-    int floating = 0;
-    bool mixed = false;
-    Dtype common = Dtype::f32;
-    for (const Tensor& input : inputs) {
-        if (!input.defined()) continue;
-        if (input.value()->lazy && input.value()->missing()) input.value()->lazy->materialize();
-        if (!is_floating(input.dtype())) continue;
-        mixed |= floating++ > 0 && input.dtype() != common;
-        common = input.dtype();
-    }
-    if (info.precision == Precision::full || floating == 0) return;
-    const bool to_half = info.precision == Precision::half && autocast;
-    if (!mixed && !(to_half && common == Dtype::f32)) return;
-    const Dtype target = to_half ? *autocast : widest(inputs);
-    for (Tensor& input : inputs) {
-        if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target) continue;
-        if (to_half && input.dtype() == Dtype::f64) continue;
-        input = cast(std::move(input), target);
-    }
-}
-
-bool wants_gradient(const OpTable& op, std::span<const Tensor> inputs) {
-    if (!op.backward) return false;
-    for (const Tensor& input : inputs) {
-        if (input.needs_grad()) return true;
-    }
-    return false;
-}
-
-}  // namespace
 
 Tape::~Tape() {
     clear();
@@ -109,31 +56,26 @@ Value* Tape::stealable(const Tensor& input) const {
 }
 
 void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs) {
-    prepare(op.info, context_->autocast(), inputs);
     InlineList<Array, 2> out(op.n_outputs);
     InlineList<Array, 4> saved(op.n_saved);
     Value* stolen = op.info.in_place && !inputs.empty() ? stealable(inputs[0]) : nullptr;
-    const bool differentiable = recording_ && wants_gradient(op, inputs);
+    bool differentiable = false;
     {
         InlineList<Array, 4> arrays;
         arrays.reserve(inputs.size());
         for (const Tensor& input : inputs) {
             if (input.defined()) {
                 arrays.emplace_back(input.value()->seen(input.geometry()));
+                differentiable |= input.value()->requires_grad;
             } else {
                 arrays.emplace_back();
             }
         }
+        differentiable &= recording_ && op.backward;
         exec_.set_path(path());
-        exec_.offer(stolen ? stolen->array.buffer : Buffer{});
+        if (stolen) exec_.offer(stolen->array.buffer);
         const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()}, {true, differentiable});
-        try {
-            op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
-        } catch (...) {
-            exec_.offer({});
-            throw;
-        }
-        exec_.offer({});
+        op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
         const bool taken = stolen && out[i].buffer.same(stolen->array.buffer);

@@ -1,10 +1,9 @@
 #pragma once
 // The recorded program of one context: values, records, regions. It runs backward once and, where values were dropped,
-// the records that produced them forward again. Users meet it through `Context`, `Tensor` and `backward`; nothing here
+// the records that produced them forward again. Users meet it through `Context`, `Tensor` and `apply`; nothing here
 // knows a concrete op.
 //
-//     Tape tape(exec);
-//     tape.apply(op_table<Gelu>(), &attrs, inputs, outputs);
+//     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, as core/apply.hpp makes it
 //     tape.backward(losses, seeds);
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +35,8 @@ class Tape {
     Tape(const Tape&) = delete;
     Tape& operator=(const Tape&) = delete;
 
-    /// Runs an op and records it. `inputs` may be emptied: storage of an input that nobody else needs may be taken
-    /// over. Errors: whatever the op throws; the tape and the memory are then as before.
+    /// Runs an op on inputs that have their storage, and records it. `inputs` may be emptied: storage of an input that
+    /// nobody else needs may be taken over. Errors: whatever the op throws; the tape and the memory are then as before.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
     /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
@@ -61,7 +60,6 @@ class Tape {
 
     bool recording() const { return recording_; }
     void set_recording(bool on) { recording_ = on; }
-    bool in_backward() const { return in_backward_; }
 
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }

@@ -84,15 +84,13 @@ void Session::explain_not_finite(std::int64_t step, const StepResult& result, co
     throw Error(fmt::format("{}; {}; try a lower --lr, a longer --warmup or --dtype f32", what, where));
 }
 
-double Session::evaluate(std::optional<std::int64_t> batches) {
+double Session::evaluate() {
     NoGrad no_grad(context_);
     parameters_.train(false);
     Loader<TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
     double total = 0;
     double terms = 0;
-    std::int64_t done = 0;
     while (const TokenBatch* batch = loader.next()) {
-        if (batches && done++ >= *batches) break;
         total += loss(*batch).item();
         terms += static_cast<double>(batch->rows * batch->length);
     }

@@ -8,7 +8,6 @@
 //     double loss = session.evaluate();
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,8 +43,8 @@ class Session {
     std::int64_t unread() const { return window_.unread(); }
     std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
 
-    /// Mean loss per token over the whole validation split, in evaluation mode; at most `batches` batches if given.
-    double evaluate(std::optional<std::int64_t> batches = std::nullopt);
+    /// Mean loss per token over the whole validation split, in evaluation mode.
+    double evaluate();
     /// Text after the first line of the validation split, safe to print.
     std::string sample(std::int64_t tokens);
 

@@ -165,12 +165,12 @@ struct CombineTile {
     }
 };
 
-/// The walk's axes but two, or one element where there are no others.
-StridedAxes<2> other_axes(const Walk& walk, int one, int other) {
+/// The walk's axes but the row and `other`, or one element where there are no others.
+StridedAxes<2> other_axes(const Walk& walk, int other) {
     View views[2];
     for (int k = 0; k < 2; ++k) {
-        for (int i = walk.axes() - 1; i >= 0; --i) {
-            if (i == one || i == other) continue;
+        for (int i = walk.axes() - 1; i > 0; --i) {
+            if (i == other) continue;
             views[k].shape.push_back(walk.axis_size(i));
             views[k].strides.push_back(walk.axis_stride(k, i));
         }
@@ -190,7 +190,7 @@ std::optional<Transposition> find_transposition(const View& x, const View& y) {
                              .y_stride = walk.axis_stride(0, i),
                              .tiles_y = {},
                              .tiles_x = {},
-                             .rest = other_axes(walk, 0, i)};
+                             .rest = other_axes(walk, i)};
     }
     return std::nullopt;
 }

@@ -35,8 +35,7 @@ class RuntimeDevice final : public CudaDevice {
                        .name = found.name,
                        .major = found.major,
                        .minor = found.minor,
-                       .multiprocessors = found.multiProcessorCount,
-                       .memory = found.totalGlobalMem};
+                       .multiprocessors = found.multiProcessorCount};
         for (OwnedStream& stream : streams_) {
             check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream.get, cudaStreamNonBlocking));
         }

@@ -25,7 +25,6 @@ struct CudaProperties {
     std::string name;
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
-    std::size_t memory = 0;  ///< bytes of the device
 };
 
 /// What a kernel notes of the first index out of range that it meets; lies in memory that host and device see.

@@ -29,12 +29,7 @@ struct EmulatedEvent final : CudaEvent {
 class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
   public:
     explicit EmulatedCudaDevice(int index) {
-        properties_ = {.index = index,
-                       .name = "emulated GPU",
-                       .major = 8,
-                       .minor = 0,
-                       .multiprocessors = 2,
-                       .memory = make_host_driver()->properties().total_bytes};
+        properties_ = {.index = index, .name = "emulated GPU", .major = 8, .minor = 0, .multiprocessors = 2};
         native_ = static_cast<device::EmulatedDevice*>(this);
         index_error_ = &error_;
         memory_ = emulated_memory(index);

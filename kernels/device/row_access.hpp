@@ -250,7 +250,7 @@ inline bool same_cuts(const View& x, const View& y) {
     return same;
 }
 /// Rows that begin at multiples of 16 bytes.
-inline bool has_aligned_rows(const View& x) { return has_wide_rows(x) && Rows(x).vectors(16); }
+inline bool has_aligned_rows(const View& x) { return has_wide_rows(x) && Rows(x).vectors(); }
 /// `y` may be the target of a kernel whose rows are cut as x's.
 inline bool is_wide_target(const View& x, const View& y) {
     if (x.dtype == y.dtype) return same_cuts(x, y);

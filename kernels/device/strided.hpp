@@ -190,12 +190,12 @@ class Rows {
     constexpr std::int64_t stride() const { return stride_; }
     constexpr void* data() const { return data_; }
     constexpr Dtype dtype() const { return dtype_; }
-    /// True if the elements of a row are neighbours, and rows begin at multiples of `bytes` in memory.
-    bool vectors(std::int64_t bytes) const {
+    /// True if the elements of a row are neighbours, and rows begin at multiples of 16 bytes in memory.
+    bool vectors() const {
         const auto size = static_cast<std::int64_t>(size_of(dtype_));
-        bool aligned = std::bit_cast<std::uintptr_t>(data_) % static_cast<std::uintptr_t>(bytes) == 0;
+        bool aligned = std::bit_cast<std::uintptr_t>(data_) % 16 == 0;
         for (int i = 0; i < leading_.axes() && count() > 1; ++i) {
-            aligned = aligned && leading_.stride(0, i) * size % bytes == 0;
+            aligned = aligned && leading_.stride(0, i) * size % 16 == 0;
         }
         return aligned && (stride_ == 1 || length_ <= 1);
     }

@@ -76,7 +76,7 @@ struct Block {
     };
 
     bool writes_sums() const {
-        return matmul.c.dtype == dtype_of<T> && p.c_column == 1 && p.k > 0 && matmul.alpha == 1 && !matmul.has_bias() &&
+        return matmul.c.dtype == dtype_of<T> && p.c_column == 1 && p.k > 0 && !matmul.has_bias() &&
                (matmul.beta == 0 || matmul.beta == 1) && matmul.activation == Activation::none;
     }
     std::byte* address() const { return matmul.c.at(offset.c + first_row * p.c_row + first_column * p.c_column); }
@@ -110,8 +110,7 @@ struct Block {
             const std::int64_t stride = matmul.bias.stride(0);
             load(matmul.bias.at(first_column * stride), matmul.bias.dtype, stride, columns, bias);
         }
-        const Epilogue<T> epilogue{static_cast<T>(matmul.alpha), static_cast<T>(matmul.beta), matmul.activation,
-                                   matmul.has_bias() ? bias : nullptr};
+        const Epilogue<T> epilogue{static_cast<T>(matmul.beta), matmul.activation, matmul.has_bias() ? bias : nullptr};
         epilogue.finish({rows, columns}, sums, width, address(), matmul.c.dtype, p.c_row, p.c_column);
     }
 };

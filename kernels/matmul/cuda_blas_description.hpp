@@ -3,7 +3,7 @@
 //
 //     const BlasDescription description(api, gemm, tf32);
 //     description.set_bias(pointer);
-//     api.cublasLtMatmul(handle, description.product(), &alpha, a, description.a(), ...);
+//     api.cublasLtMatmul(handle, description.product(), &one, a, description.a(), ...);
 #include <memory>
 #include <string>
 #include <type_traits>

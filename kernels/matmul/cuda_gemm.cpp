@@ -168,12 +168,12 @@ std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublas
 cublasStatus_t BlasMatmul::enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
                                    const Data& data, const void* old, const Call& call) const {
     const BlasDescription& d = product.description;
-    const auto alpha = static_cast<float>(call.alpha);
-    const double wide_beta = call.beta;
+    const float one = 1;
+    const double wide_one = 1, wide_beta = call.beta;
     const bool wide = gemm.operand == Dtype::f64;  // the scale type
-    return api_.cublasLtMatmul(handle_, d.product(), wide ? static_cast<const void*>(&call.alpha) : &alpha, data.a,
-                               d.a(), data.b, d.b(), wide ? static_cast<const void*>(&wide_beta) : &call.beta, old,
-                               d.d(), data.d, d.d(), &algorithm, call.workspace, kGemmWorkspace, call.stream);
+    return api_.cublasLtMatmul(handle_, d.product(), wide ? static_cast<const void*>(&wide_one) : &one, data.a, d.a(),
+                               data.b, d.b(), wide ? static_cast<const void*>(&wide_beta) : &call.beta, old, d.d(),
+                               data.d, d.d(), &algorithm, call.workspace, kGemmWorkspace, call.stream);
 }
 
 }  // namespace headroom::kernels

@@ -3,8 +3,7 @@
 // Internal to kernels/matmul.
 //
 //     BlasMatmul blas(load_blas());
-//     if (!blas.run(gemm, data, {.alpha = 1, .workspace = scratch, .stream = stream}, choices, nullptr)) ...  //
-//     refused
+//     if (!blas.run(gemm, data, {.workspace = scratch, .stream = stream}, choices, nullptr)) ...  // refused
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -44,7 +43,6 @@ class BlasMatmul {
         const std::byte* inner = nullptr;  ///< is written, or read
     };
     struct Call {
-        double alpha = 1;
         float beta = 0;
         bool tf32 = false;
         std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256

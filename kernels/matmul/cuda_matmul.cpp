@@ -83,8 +83,7 @@ bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, 
     const View& vector = gemm.sums ? matmul.sums : matmul.bias;
     const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(), vector.as<const std::byte>(),
                                 matmul.c.as<std::byte>(), matmul.inner.as<const std::byte>()};
-    const BlasMatmul::Call call{.alpha = matmul.alpha,
-                                .beta = matmul.beta,
+    const BlasMatmul::Call call{.beta = matmul.beta,
                                 .tf32 = settings.tf32 && gemm.operand == Dtype::f32,
                                 .workspace = scratch,
                                 .stream = static_cast<cudaStream_t>(stream.device->native())};

@@ -21,7 +21,7 @@ void activate(Activation activation, T* values, std::int64_t count) {
 template <class T>
 void Epilogue<T>::finish(Size size, T* sums, std::int64_t sums_row, std::byte* y, Dtype dtype, std::int64_t row,
                          std::int64_t column) const {
-    const bool plain = alpha == 1 && beta == 0 && bias == nullptr && activation == Activation::none;
+    const bool plain = beta == 0 && bias == nullptr && activation == Activation::none;
     if (plain && dtype == dtype_of<T> && column == 1) {
         for (std::int64_t i = 0; i < size.rows; ++i) {
             T* to = reinterpret_cast<T*>(y) + i * row;
@@ -37,9 +37,6 @@ void Epilogue<T>::finish(Size size, T* sums, std::int64_t sums_row, std::byte* y
 
 template <class T>
 void Epilogue<T>::finish_row(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const {
-    if (alpha != 1) {
-        for (std::int64_t j = 0; j < columns; ++j) sums[j] *= alpha;
-    }
     if (beta != 0) {
         T buffer[kMaxColumns];
         const T* old = borrow(target, dtype, stride, columns, buffer);

@@ -1,8 +1,8 @@
 #pragma once
-// What follows a product while it is still in cache: scaling, accumulation, bias, activation, rounding to the output's
+// What follows a product while it is still in cache: accumulation, bias, activation, rounding to the output's
 // dtype. Internal to kernels/matmul.
 //
-//     const Epilogue<float> epilogue{alpha, beta, activation, has_bias ? bias_row : nullptr};
+//     const Epilogue<float> epilogue{beta, activation, has_bias ? bias_row : nullptr};
 //     epilogue.finish({rows, columns}, sums, 64, c, Dtype::bf16, c_row, 1);
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,6 @@ namespace headroom::kernels {
 
 template <class T>
 struct Epilogue {
-    T alpha;
     T beta;
     Activation activation;
     const T* bias;  // of the columns at hand; null for none
@@ -23,7 +22,7 @@ struct Epilogue {
         std::int64_t rows;
         std::int64_t columns;  // at most kMaxColumns
     };
-    /// y[i, j] = activation(alpha * sums[i, j] + beta * y[i, j] + bias[j]), where rows of sums are `sums_row` apart and
+    /// y[i, j] = activation(sums[i, j] + beta * y[i, j] + bias[j]), where rows of sums are `sums_row` apart and
     /// those of y `row`, its columns `column`. Overwrites sums.
     void finish(Size size, T* sums, std::int64_t sums_row, std::byte* y, Dtype dtype, std::int64_t row,
                 std::int64_t column) const;

@@ -74,8 +74,7 @@ void compute_columns(const Problem& p, const Matmul& matmul, std::int64_t first)
         const std::int64_t stride = matmul.bias.stride(0);
         load(matmul.bias.at(first * stride), matmul.bias.dtype, stride, columns, bias);
     }
-    const Epilogue<T> epilogue{static_cast<T>(matmul.alpha), static_cast<T>(matmul.beta), matmul.activation,
-                               matmul.has_bias() ? bias : nullptr};
+    const Epilogue<T> epilogue{static_cast<T>(matmul.beta), matmul.activation, matmul.has_bias() ? bias : nullptr};
     epilogue.finish({p.m, columns}, sums, kColumns, matmul.c.at(first * p.c_column), matmul.c.dtype, p.c_row,
                     p.c_column);
 }

@@ -101,8 +101,8 @@ bool inner_fits(const Matmul& matmul, const Gemm& gemm) {
 /// and behind the same results without gaps. No epilogue does anything besides.
 bool sums_fit(const Matmul& matmul, const Gemm& gemm) {
     return is_half(gemm.operand) && matmul.sums.dtype == gemm.result && matmul.sums.stride(0) == 1 && !gemm.fused() &&
-           matmul.alpha == 1 && gemm.ldd == gemm.rows && std::min({gemm.rows, gemm.columns, gemm.depth}) > 1 &&
-           gemm.batches == 1 && gemm.calls() == 1;
+           gemm.ldd == gemm.rows && std::min({gemm.rows, gemm.columns, gemm.depth}) > 1 && gemm.batches == 1 &&
+           gemm.calls() == 1;
 }
 
 }  // namespace

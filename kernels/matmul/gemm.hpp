@@ -14,7 +14,7 @@
 
 namespace headroom::kernels {
 
-/// D = activation(alpha op(A) op(B) + beta D + bias), or D = alpha op(A) op(B) activation'(inner), where matrices are
+/// D = activation(op(A) op(B) + beta D + bias), or D = op(A) op(B) activation'(inner), where matrices are
 /// stored by columns, `ld` elements apart; op(A) is rows x depth, op(B) depth x columns; the bias has one element per
 /// row of D. Sizes and strides in elements.
 struct Gemm {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -71,7 +70,7 @@ struct Geometry {
 std::optional<Geometry> geometry_of(const Problem& p, const Matmul& matmul) {
     const Dtype dtype = matmul.a.dtype;
     if (p.batch_rank != 0 || p.k == 0 || (dtype != Dtype::f32 && dtype != Dtype::bf16)) return {};
-    if (matmul.has_bias() && (matmul.alpha != 1 || (matmul.bias.stride(0) != 1 && p.n != 1))) return {};
+    if (matmul.has_bias() && matmul.bias.stride(0) != 1 && p.n != 1) return {};
     Geometry g{{p.m, p.k, p.a_row, p.a_depth}, {p.k, p.n, p.b_depth, p.b_column}, {p.m, p.n, p.c_row, p.c_column}};
     if (!g.a.canonical() || !g.b.canonical() || !g.c.canonical() || g.c.column != 1) return {};
     return g;
@@ -82,8 +81,7 @@ MatmulKey key_of(const Geometry& g, const Matmul& matmul, int threads) {
                         static_cast<std::int64_t>(matmul.bias.dtype) << 16;
     const auto flags = static_cast<std::int64_t>(matmul.activation) << 24 |
                        static_cast<std::int64_t>(matmul.has_bias()) << 32 | static_cast<std::int64_t>(threads) << 40;
-    return {{g.a.rows, g.a.columns, g.b.columns, g.a.row, g.a.column, g.b.row, g.b.column, g.c.row, dtypes | flags,
-             std::bit_cast<std::int64_t>(matmul.alpha)}};
+    return {{g.a.rows, g.a.columns, g.b.columns, g.a.row, g.a.column, g.b.row, g.b.column, g.c.row, dtypes | flags}};
 }
 
 void append_activation(dnnl::post_ops& operations, Activation activation) {
@@ -97,7 +95,6 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry
                                       bool accumulate) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    if (matmul.alpha != 1) attributes.set_output_scales(0, {static_cast<float>(matmul.alpha)});
     dnnl::post_ops operations;
     if (accumulate) operations.append_sum(1);
     append_activation(operations, matmul.activation);

@@ -27,7 +27,7 @@ class LibraryMatmul {
 
 /// Everything that oneDNN's choice of a primitive depends on.
 struct MatmulKey {
-    std::array<std::int64_t, 10> words{};
+    std::array<std::int64_t, 9> words{};
     friend bool operator==(const MatmulKey&, const MatmulKey&) = default;
 };
 struct MatmulKeyHash {

@@ -21,7 +21,6 @@ struct Product {
     std::int64_t batches, bias_stride;
     Dtype result, bias_dtype;
     Activation activation;
-    T alpha;
     float beta;
 
     HEADROOM_DEVICE BatchOffset offset(std::int64_t batch) const {
@@ -41,7 +40,6 @@ struct Product {
     /// Writes element (i, j) of the c that begins at `offset`.
     HEADROOM_DEVICE void finish(T sum, std::int64_t i, std::int64_t j, std::int64_t offset) const {
         const std::int64_t at = offset + i * p.c_row + j * p.c_column;
-        sum *= alpha;
         if (beta != 0.0f) sum += static_cast<T>(beta) * load_as<T>(c, result, at);
         if (bias != nullptr) sum += load_as<T>(bias, bias_dtype, j * bias_stride);
         store_as<T>(c, result, at, activated(activation, sum));
@@ -60,7 +58,6 @@ Product<T> product_of(const Problem& p, const Matmul& matmul) {
             .result = matmul.c.dtype,
             .bias_dtype = matmul.bias.dtype,
             .activation = matmul.activation,
-            .alpha = static_cast<T>(matmul.alpha),
             .beta = matmul.beta};
 }
 

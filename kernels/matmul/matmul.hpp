@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products on strided, batched views, with what can be fused behind them: scaling, accumulation, bias,
-// activation, and what their gradients need. Not for attention (kernels/attention stores no score matrix) nor for
+// Matrix products on strided, batched views, with what can be fused behind them: accumulation, bias, activation, and
+// what their gradients need. Not for attention (kernels/attention stores no score matrix) nor for
 // convolution.
 //
 //     Matmul linear{.a = x, .b = transposed(weight), .c = y, .bias = bias};  // y = x W^T + bias
@@ -18,7 +18,7 @@ namespace headroom::kernels {
 
 enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf };
 
-/// c[..., m, n] = activation(alpha * a[..., m, k] x b[..., k, n] + beta * c + bias[n]).
+/// c[..., m, n] = activation(a[..., m, k] x b[..., k, n] + beta * c + bias[n]).
 ///
 /// Batch axes of `a` and `b` broadcast to those of `c` (missing, of size 1, or of stride 0). Any strides: a transposed
 /// operand costs no copy that the caller sees. `bias` of rank 0 means none; its elements may be strided. With beta = 0,
@@ -39,7 +39,6 @@ struct Matmul {
     View b;
     View c;
     View bias{};
-    double alpha = 1;
     float beta = 0;
     Activation activation = Activation::none;
 
@@ -47,14 +46,14 @@ struct Matmul {
     /// written beside c, which is then the activation of the rounded or the unrounded inner; with `derivative`, read.
     /// Its memory is not c's.
     View inner{};
-    /// c = (alpha a x b) * activation'(inner): the gradient behind an activation. With `inner`, without a bias. ReLU's
+    /// c = (a x b) * activation'(inner): the gradient behind an activation. With `inner`, without a bias. ReLU's
     /// derivative at 0 is 0.
     bool derivative = false;
     /// Rank 0: none. With `derivative`, of c's shape and dtype: outer = activation(inner), written beside c, for who
     /// kept but inner. May be inner itself (same memory and strides), but not overlap c.
     View outer{};
     /// Rank 0: none. Else [m], strided if need be, of a's dtype or f32; a and c are then matrices, without batch axes:
-    /// sums = sums_beta * sums + a's rows summed over k, unscaled by alpha. The bias's gradient beside the weight's,
+    /// sums = sums_beta * sums + a's rows summed over k. The bias's gradient beside the weight's,
     /// where a is dy^T. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Overlaps nothing else.
     View sums{};
     float sums_beta = 0;

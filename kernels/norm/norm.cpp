@@ -66,9 +66,9 @@ void sum_of_squares(CpuStream& stream, const View& x, const View& result, float 
             });
         });
     });
-    double total = beta == 0 ? 0 : static_cast<double>(beta) * load_one<double>(result.data, result.dtype);
+    double& total = *result.as<double>();
+    total = beta == 0 ? 0 : static_cast<double>(beta) * total;
     for (std::int64_t part = 0; part < parts; ++part) total += sums[part];
-    store_one(total, result.data, result.dtype);
 }
 
 bool all_finite(CpuStream& stream, const View& x, std::byte*) {

@@ -19,11 +19,12 @@ constexpr unsigned kThreads = 256;
 
 /// result = beta result + total
 struct Target {
-    void* data;
-    Dtype dtype;
+    double* result;
     float beta;
 
-    HEADROOM_DEVICE void put(double total) const { accumulate_as<double>(data, dtype, 0, beta, total); }
+    HEADROOM_DEVICE void put(double total) const {
+        *result = beta == 0 ? total : static_cast<double>(beta) * *result + total;
+    }
 };
 
 /// A block sums one part, whose border depends on the number of elements alone.
@@ -128,7 +129,7 @@ void find_not_finite(CudaStream& stream, const Elements& x, std::int64_t steps, 
 void sum_of_squares(CudaStream& stream, const View& x, const View& result, float beta, std::byte* scratch) {
     const std::int64_t count = x.elements(), parts = norm_parts(count);
     double* partials = parts > 1 ? reinterpret_cast<double*>(scratch) : nullptr;
-    const Target target{result.data, result.dtype, beta};
+    const Target target{result.as<double>(), beta};
     const std::size_t shared = shared_size<double>(kThreads / kWarp);
     const auto run = [&]<class Source>(const Source& source) {
         device::launch(stream, {.x = blocks_for(parts, 1), .threads = kThreads, .shared_bytes = shared},

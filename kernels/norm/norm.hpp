@@ -17,7 +17,7 @@ namespace headroom::kernels {
 
 /// Bytes of scratch that `sum_of_squares` needs: 8 for each part on a GPU, none on the CPU.
 std::size_t sum_of_squares_scratch(Stream& stream, const View& x);
-/// result = beta * result + sum of x^2. x: contiguous, floating. result: one element, f64 (or f32, rounded once).
+/// result = beta * result + sum of x^2. x: contiguous, floating. result: one f64.
 void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta, std::byte* scratch = nullptr);
 void sum_of_squares(CudaStream& stream, const View& x, const View& result, float beta, std::byte* scratch);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/optimizer/updates.hpp>
 #include <headroom/kernels/parallel.hpp>
 
@@ -20,14 +20,13 @@ void update(const AdamWFactors<T> factors, std::int64_t count, const T* gradient
 
 }  // namespace
 
-void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment, const View* steps) {
+void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
+           const View& parameter, const View& first_moment, const View& second_moment) {
     const std::int64_t count = parameter.elements();
-    const double factor = load_one<double>(multiplier.data, multiplier.dtype);
+    const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
-    const double number = steps ? load_one<double>(steps->data, steps->dtype) + 1 : static_cast<double>(step.step);
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        const AdamWFactors<T> factors(step, factor, number);
+        const AdamWFactors<T> factors(step, factor, *steps.as<const double>() + 1);
         parallel_for(stream, (count + kPiece - 1) / kPiece, 4 * count, [&](std::int64_t piece) {
             const std::int64_t begin = piece * kPiece;
             update(factors, std::min(kPiece, count - begin), gradient.as<const T>() + begin, parameter.as<T>() + begin,

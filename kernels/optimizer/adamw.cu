@@ -18,19 +18,17 @@ struct AdamWKernel {
     static constexpr int kWidth = kWide<T>;
 
     AdamWStep step;
-    DeviceNumber multiplier, steps;
+    const double *multiplier, *steps;
     FlatRange range;
     const T* gradient;
     T *parameter, *first, *second;
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        const double factor = multiplier.read();
+        const double factor = *multiplier;
         if (skips_step(factor)) return;  // all threads of all blocks
         const Shared<AdamWFactors<T>> shared = block.shared<AdamWFactors<T>>(1);
-        if (block.thread() == 0) {  // powers in f64 are dear where a GPU has few units for it
-            const double number = steps.data ? steps.read() + 1 : static_cast<double>(step.step);
-            shared[0] = AdamWFactors<T>(step, factor, number);
-        }
+        // Powers in f64 are dear where a GPU has few units for it.
+        if (block.thread() == 0) shared[0] = AdamWFactors<T>(step, factor, *steps + 1);
         block.sync();
         const AdamWFactors<T> factors = shared[0];
         range.for_each_vector<kWidth>(block, [&](std::int64_t i) {
@@ -50,7 +48,7 @@ struct AdamWKernel {
 };
 
 template <class T>
-void run(CudaStream& stream, const AdamWStep& step, DeviceNumber multiplier, DeviceNumber steps, std::int64_t count,
+void run(CudaStream& stream, const AdamWStep& step, const double* multiplier, const double* steps, std::int64_t count,
          const T* gradient, T* parameter, T* first, T* second) {
     const FlatRange range(count, {gradient, parameter, first, second}, sizeof(T));
     const AdamWKernel<T> kernel{step, multiplier, steps, range, gradient, parameter, first, second};
@@ -61,13 +59,11 @@ void run(CudaStream& stream, const AdamWStep& step, DeviceNumber multiplier, Dev
 
 }  // namespace
 
-void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment, const View* steps) {
-    const DeviceNumber factor{multiplier.data, multiplier.dtype == Dtype::f64};
-    const DeviceNumber taken{steps ? steps->data : nullptr, true};
+void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
+           const View& parameter, const View& first_moment, const View& second_moment) {
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        run(stream, step, factor, taken, parameter.elements(), gradient.as<const T>(), parameter.as<T>(),
-            first_moment.as<T>(), second_moment.as<T>());
+        run(stream, step, multiplier.as<const double>(), steps.as<const double>(), parameter.elements(),
+            gradient.as<const T>(), parameter.as<T>(), first_moment.as<T>(), second_moment.as<T>());
     });
 }
 

@@ -3,9 +3,8 @@
 // decay (Loshchilov and Hutter 2019, arXiv:1711.05101), in PyTorch's form. One pass over memory: reads p, g, m, v,
 // writes p, m, v. Not for ranges with different hyper-parameters: call it once for each.
 //
-//     AdamWStep step{.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .step = 1};
-//     adamw(stream, step, multiplier, gradient, parameter, first, second);
-//     adamw(stream, step, multiplier, gradient, parameter, first, second, &steps);   // the device counts the steps
+//     AdamWStep step{.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+//     adamw(stream, step, multiplier, steps, gradient, parameter, first, second);
 //
 // With t the number of this step (1 for the first) and the gradient g multiplied by `multiplier`:
 //     p <- p - lr * weight_decay * p
@@ -16,8 +15,6 @@
 // A step is skipped where the multiplier in memory is 0 or NaN: nothing is written, and gradients may be anything. So
 // whether a step takes place can be decided on the device, without the host: a kernel before this one sets the
 // multiplier to 0 if the gradient's norm is not finite, a kernel after it adds 1 to `steps` if it is not 0.
-#include <cstdint>
-
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
 
@@ -29,17 +26,14 @@ struct AdamWStep {
     double beta2 = 0.999;
     double epsilon = 1e-8;
     double weight_decay = 0.01;
-    /// Counted from 1. Not looked at where the number comes from memory.
-    std::int64_t step = 1;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one element (f32 or f64) in memory:
-/// 1 / terms, 1 / loss scale and clipping in one; 0 or NaN to skip the step. `steps`, if not null, is one f64 in
-/// memory: how many steps were taken before this one, so that t = *steps + 1. It is read, not counted up: several
-/// ranges make one step.
-void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment, const View* steps = nullptr);
-void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment, const View* steps = nullptr);
+/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one f64 in memory: 1 / terms, 1 /
+/// loss scale and clipping in one; 0 or NaN to skip the step. `steps` is one f64 in memory: how many steps were taken
+/// before this one, so that t = *steps + 1. It is read, not counted up: several ranges make one step.
+void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
+           const View& parameter, const View& first_moment, const View& second_moment);
+void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
+           const View& parameter, const View& first_moment, const View& second_moment);
 
 }  // namespace headroom::kernels

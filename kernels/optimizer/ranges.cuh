@@ -1,6 +1,6 @@
 #pragma once
 // How CUDA kernels walk over flat ranges of one size: accesses of 16 bytes where all ranges begin equally far from a
-// multiple of 16 bytes, single elements before, after and elsewhere. Internal to optimizer/ and norm/.
+// multiple of 16 bytes, single elements before, after and elsewhere. Internal to optimizer/.
 //
 //     const FlatRange range(count, {x, y}, sizeof(float));
 //     range.for_each_vector<4>(block, [&](std::int64_t i) { ... elements i to i + 3 ... });
@@ -42,16 +42,6 @@ struct FlatRange {
         for (std::int64_t i = block.global_thread(); i < singles; i += block.global_threads()) {
             work(i < head ? i : i + vectors * Width);
         }
-    }
-};
-
-/// A number that a kernel reads in memory: f32 or f64.
-struct DeviceNumber {
-    const void* data = nullptr;
-    bool wide = true;
-
-    HEADROOM_DEVICE double read() const {
-        return wide ? *static_cast<const double*>(data) : static_cast<double>(*static_cast<const float*>(data));
     }
 };
 

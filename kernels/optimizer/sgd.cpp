@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/optimizer/updates.hpp>
 #include <headroom/kernels/parallel.hpp>
 
@@ -32,7 +32,7 @@ void update_with_momentum(const SgdFactors<T> factors, std::int64_t count, const
 void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity) {
     const std::int64_t count = parameter.elements();
-    const double factor = load_one<double>(multiplier.data, multiplier.dtype);
+    const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
         const SgdFactors<T> factors(step, factor);

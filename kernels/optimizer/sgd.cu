@@ -20,13 +20,13 @@ struct SgdKernel {
     static constexpr int kWidth = kWide<T>;
 
     SgdStep step;
-    DeviceNumber multiplier;
+    const double* multiplier;
     FlatRange range;
     const T* gradient;
     T *parameter, *velocity;
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        const double factor = multiplier.read();
+        const double factor = *multiplier;
         if (skips_step(factor)) return;
         const SgdFactors<T> factors(step, factor);
         range.for_each_vector<kWidth>(block, [&](std::int64_t i) {
@@ -55,7 +55,7 @@ struct SgdKernel {
 };
 
 template <Form Kind, class T>
-void run(CudaStream& stream, const SgdStep& step, DeviceNumber multiplier, std::int64_t count, const T* gradient,
+void run(CudaStream& stream, const SgdStep& step, const double* multiplier, std::int64_t count, const T* gradient,
          T* parameter, T* velocity) {
     const FlatRange range(count, {gradient, parameter, velocity ? velocity : parameter}, sizeof(T));
     const SgdKernel<T, Kind> kernel{step, multiplier, range, gradient, parameter, velocity};
@@ -66,7 +66,7 @@ void run(CudaStream& stream, const SgdStep& step, DeviceNumber multiplier, std::
 
 void sgd(CudaStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity) {
-    const DeviceNumber factor{multiplier.data, multiplier.dtype == Dtype::f64};
+    const auto* factor = multiplier.as<const double>();
     const std::int64_t count = parameter.elements();
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
         const T* g = gradient.as<const T>();

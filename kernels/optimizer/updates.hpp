@@ -2,7 +2,7 @@
 // What one step does to one parameter, the same source for every device, and the constants that a step works out once,
 // in f64, and rounds once. Internal to optimizer/: call `adamw` and `sgd`.
 //
-//     const AdamWFactors<float> factors(step, multiplier, 1 + *steps);
+//     const AdamWFactors<float> factors(step, multiplier, *steps + 1);
 //     if (!skips_step(multiplier)) factors.update(gradient[i], parameter[i], first[i], second[i]);
 #include <cmath>
 

@@ -1,6 +1,5 @@
 #include <headroom/kernels/step_control/step_control.hpp>
 
-#include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/optimizer/updates.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 
@@ -16,7 +15,7 @@ void end_window(CpuStream&, const StepRule& rule, double terms, const View& stat
 }
 
 void count_step(CpuStream&, const View& multiplier, const View& steps) {
-    if (!skips_step(load_one<double>(multiplier.data, multiplier.dtype))) *steps.as<double>() += 1;
+    if (!skips_step(*multiplier.as<const double>())) *steps.as<double>() += 1;
 }
 
 }  // namespace headroom::kernels

@@ -25,10 +25,9 @@ struct EndWindow {
     }
 };
 
-template <class T>
 struct CountStep {
-    HEADROOM_DEVICE void operator()(Block& block, const T* multiplier, double* steps) const {
-        if (block.thread() == 0 && !skips_step(static_cast<double>(*multiplier))) *steps += 1;
+    HEADROOM_DEVICE void operator()(Block& block, const double* multiplier, double* steps) const {
+        if (block.thread() == 0 && !skips_step(*multiplier)) *steps += 1;
     }
 };
 
@@ -43,11 +42,7 @@ void end_window(CudaStream& stream, const StepRule& rule, double terms, const Vi
 }
 
 void count_step(CudaStream& stream, const View& multiplier, const View& steps) {
-    if (multiplier.dtype == Dtype::f64) {
-        device::launch(stream, kOneWarp, CountStep<double>{}, multiplier.as<const double>(), steps.as<double>());
-    } else {
-        device::launch(stream, kOneWarp, CountStep<float>{}, multiplier.as<const float>(), steps.as<double>());
-    }
+    device::launch(stream, kOneWarp, CountStep{}, multiplier.as<const double>(), steps.as<double>());
 }
 
 }  // namespace headroom::kernels

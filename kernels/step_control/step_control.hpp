@@ -6,7 +6,7 @@
 //     begin_window(stream, state, expected_terms);             // state.seed, from state.scale
 //     ...                                                      // gradients, state.loss_sum, state.squared_gradients
 //     end_window(stream, rule, terms, state, outcome);         // state.multiplier, outcome; the next scale
-//     adamw(stream, step, multiplier, gradient, ..., &steps);  // does nothing if the multiplier is 0
+//     adamw(stream, step, multiplier, steps, gradient, ...);   // does nothing if the multiplier is 0
 //     count_step(stream, multiplier, steps);
 #include <headroom/kernels/view.hpp>
 #include <headroom/memory/stream.hpp>
@@ -61,7 +61,7 @@ void begin_window(CudaStream& stream, double expected_terms, const View& state);
 void end_window(CpuStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
 void end_window(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
 
-/// steps += 1, unless the multiplier (f32 or f64) is 0 or NaN: then optimizers skip the step. `steps`: one f64.
+/// steps += 1, unless the multiplier is 0 or NaN: then optimizers skip the step. Both: one f64.
 void count_step(CpuStream& stream, const View& multiplier, const View& steps);
 void count_step(CudaStream& stream, const View& multiplier, const View& steps);
 

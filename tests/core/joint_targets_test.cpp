@@ -11,6 +11,7 @@
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
 namespace {
@@ -95,6 +96,13 @@ TEST_F(JointTargetsTest, KeysThatAreAlsoValues) {
     Tensor q = leaf({1, 4, 2, 3}, 0).requires_grad(false);
     Tensor memory = leaf({1, 6, 1, 3}, 1);
     expect_sum([&](const std::vector<Tensor>& p) { return attention(q, p[0], p[1], false); }, memory, {memory, memory});
+}
+
+TEST_F(JointTargetsTest, AnyNumberOfViews) {
+    Tensor x = leaf({3, 4}, 0);
+    std::vector<Tensor> rows;
+    for (int i = 0; i < 8; ++i) rows.push_back(x.select(0, i % 3));
+    expect_sum([](const std::vector<Tensor>& p) { return toy::squares(p); }, x, rows);
 }
 
 TEST_F(JointTargetsTest, PackedAttentionEqualsThatOfItsParts) {

@@ -60,7 +60,7 @@ TEST_P(Rejected, NotTheWrongNumberOfInputs) {
     ASSERT_FALSE(samples.empty()) << "an op needs samples";
     std::vector<Tensor> none(7);
     std::vector<Tensor> outputs(op().table->n_outputs);
-    EXPECT_THROW(context.tape().apply(*op().table, samples[0].attrs.data(), none, outputs), Error);
+    EXPECT_THROW(apply(context.tape(), *op().table, samples[0].attrs.data(), none, outputs), Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, Rejected, testing::Range(std::size_t{0}, all_ops().size()),

@@ -40,6 +40,26 @@ TEST_F(TapeTest, SumsGradientsOverCallsUntilTheyAreCleared) {
     EXPECT_FALSE(x.grad().defined());
 }
 
+TEST_F(TapeTest, SavesAnyNumberOfArrays) {
+    std::vector<Tensor> leaves;
+    for (int i = 1; i <= 8; ++i) leaves.push_back(leaf({static_cast<float>(i)}));
+    context.policy("again", recompute_all());
+    for (const char* where : {"", "again"}) {
+        Tensor loss;
+        {
+            RegionScope region(context, path(where));
+            std::vector<Tensor> squares;
+            for (const Tensor& x : leaves) squares.push_back(toy::mul(x, x));
+            loss = toy::total(toy::squares(std::move(squares)));
+        }
+        backward(loss);
+        for (const Tensor& x : leaves) {
+            EXPECT_EQ(x.grad().item(), 4 * std::pow(x.item(), 3));
+            x.zero_grad();
+        }
+    }
+}
+
 TEST_F(TapeTest, TakesItsSeedFromMemory) {
     for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
         Tensor x = leaf({1, 2});

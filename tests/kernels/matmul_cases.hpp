@@ -89,8 +89,6 @@ inline void expect_close(const TestArray& a, const TestArray& b, const TestArray
                     magnitude += std::abs(term);
                 }
                 const std::int64_t at = (batch * m + i) * n + j;
-                sum *= matmul.alpha;
-                magnitude *= std::abs(matmul.alpha);
                 if (matmul.beta != 0) sum += matmul.beta * before[at], magnitude += std::abs(matmul.beta * before[at]);
                 if (bias != nullptr) sum += bias->get(j), magnitude += std::abs(bias->get(j));
                 const double expected = activated(matmul.activation, sum);

@@ -104,7 +104,7 @@ TEST(Matmul, MultipliesAFewRows) {
                     c.fill(random);
                     bias.fill(random);
                     const std::vector<double> before = c.values();
-                    const Matmul matmul{.a = a, .b = b, .c = c, .bias = bias, .alpha = 0.5, .beta = 1};
+                    const Matmul matmul{.a = a, .b = b, .c = c, .bias = bias, .beta = 1};
                     SCOPED_TRACE(describe(a) + " x " + describe(b));
                     Machine().run(matmul);
                     expect_close(a, b, c, &bias, before, matmul);
@@ -114,28 +114,27 @@ TEST(Matmul, MultipliesAFewRows) {
     }
 }
 
-TEST(Matmul, ScalesAccumulatesAddsBiasAndActivates) {
+TEST(Matmul, AccumulatesAddsBiasAndActivates) {
     std::mt19937_64 random(3);
     for (const Dtype dtype : kFloating) {
         for (const std::int64_t size : {6, 66}) {
-            for (const double alpha : {1.0, -0.25}) {
+            for (const Layout bias_layout : {Layout::contiguous, Layout::gaps}) {
                 for (const float beta : {0.0f, 1.0f, 0.5f}) {
                     for (const bool biased : {false, true}) {
                         for (const Activation activation :
                              {Activation::none, Activation::relu, Activation::gelu_tanh, Activation::gelu_erf}) {
                             TestArray a(dtype, {size, size}), b(dtype, {size, size + 3}), c(dtype, {size, size + 3});
-                            TestArray bias(dtype, {size + 3}, alpha == 1 ? Layout::contiguous : Layout::gaps);
+                            TestArray bias(dtype, {size + 3}, bias_layout);
                             a.fill(random);
                             b.fill(random);
                             bias.fill(random);
                             if (beta != 0) c.fill(random);
                             const std::vector<double> before = c.values();
-                            Matmul matmul{
-                                .a = a, .b = b, .c = c, .alpha = alpha, .beta = beta, .activation = activation};
+                            Matmul matmul{.a = a, .b = b, .c = c, .beta = beta, .activation = activation};
                             if (biased) matmul.bias = bias;
-                            SCOPED_TRACE(describe(c) + " alpha " + std::to_string(alpha) + " beta " +
-                                         std::to_string(beta) + " activation " +
-                                         std::to_string(static_cast<int>(activation)) + (biased ? " bias" : ""));
+                            SCOPED_TRACE(describe(c) + " bias " + describe(bias) + " beta " + std::to_string(beta) +
+                                         " activation " + std::to_string(static_cast<int>(activation)) +
+                                         (biased ? " bias" : ""));
                             Machine().run(matmul);
                             expect_close(a, b, c, biased ? &bias : nullptr, before, matmul);
                             if (HasFatalFailure()) return;

@@ -31,7 +31,6 @@ struct TrainingCase {
     Layout beside = Layout::contiguous;     // of inner, outer and sums
     kernels::Activation activation = kernels::Activation::none;
     bool biased = false, outer = true, outer_is_inner = false;
-    double alpha = 1;
     float beta = 0, sums_beta = 0;
 };
 
@@ -60,7 +59,7 @@ class TrainingMatmul {
     /// `place` tells where an array is: TestArray to View.
     template <class Place>
     kernels::Matmul matmul(Place&& place) {
-        kernels::Matmul result{.a = place(a), .b = place(b), .c = place(c), .alpha = of_.alpha, .beta = of_.beta};
+        kernels::Matmul result{.a = place(a), .b = place(b), .c = place(c), .beta = of_.beta};
         if (of_.pass == Pass::weight) {
             result.sums = place(sums);
             result.sums_beta = of_.sums_beta;
@@ -99,7 +98,7 @@ class TrainingMatmul {
 
   private:
     struct Sum {
-        double value, error;  // alpha a x b + bias, and what its computation may lose, c's rounding not included
+        double value, error;  // a x b + bias, and what its computation may lose, c's rounding not included
     };
 
     Sum sum(std::int64_t at) const {
@@ -109,7 +108,7 @@ class TrainingMatmul {
         const std::int64_t a0 = matrix_start(a, cv.shape, batch), b0 = matrix_start(b, cv.shape, batch);
         double value = 0, magnitude = 0;
         for (std::int64_t p = 0; p < k; ++p) {
-            const double term = of_.alpha * a.get(a0 + i * k + p) * b.get(b0 + p * n + j);
+            const double term = a.get(a0 + i * k + p) * b.get(b0 + p * n + j);
             value += term;
             magnitude += std::abs(term);
         }
@@ -157,7 +156,7 @@ class TrainingMatmul {
 
     /// The sums may be rounded before they are added to what is there.
     void check_weight() const {
-        kernels::Matmul plain{.a = a, .b = b, .c = c, .alpha = of_.alpha, .beta = of_.beta};
+        kernels::Matmul plain{.a = a, .b = b, .c = c, .beta = of_.beta};
         ASSERT_NO_FATAL_FAILURE(expect_close(a, b, c, nullptr, c_before_, plain));
         const std::int64_t m = sums.elements(), k = a.elements() / std::max<std::int64_t>(1, m);
         for (std::int64_t i = 0; i < m; ++i) {

@@ -103,8 +103,7 @@ TEST_F(MatmulTrainingCuda, WritesWhatTheActivationIsAppliedToOrMultipliesByItsDe
                                        .activation = activation,
                                        .biased = pass == Pass::forward && round % 5 != 0,
                                        .outer = round % 4 != 0,
-                                       .outer_is_inner = round % 5 == 0,
-                                       .alpha = round % 7 == 0 ? 1 : -0.25});
+                                       .outer_is_inner = round % 5 == 0});
                         if (HasFailure()) return;
                     }
                 }
@@ -171,7 +170,6 @@ TEST_F(MatmulTrainingCuda, SumsTheFirstOperandsRows) {
                                            .layout = layout,
                                            .c_layout = m == 31 ? layout : Layout::contiguous,
                                            .beside = beside,
-                                           .alpha = beta == 0.5f ? 2.0 : 1.0,
                                            .beta = beta,
                                            .sums_beta = 1 - beta});
                             if (HasFailure()) return;

@@ -69,8 +69,7 @@ TEST_F(MatmulTraining, WritesWhatTheActivationIsAppliedToOrMultipliesByItsDeriva
                                                .activation = activation,
                                                .biased = pass == Pass::forward && random() % 2 == 0,
                                                .outer = random() % 3 != 0,
-                                               .outer_is_inner = random() % 3 == 0,
-                                               .alpha = random() % 2 == 0 ? 1 : -0.25});
+                                               .outer_is_inner = random() % 3 == 0});
                         if (HasFailure()) return;
                     }
                 }
@@ -120,7 +119,6 @@ TEST_F(MatmulTraining, SumsTheFirstOperandsRows) {
                                            .c = {m, n},
                                            .layout = layout,
                                            .beside = layout,
-                                           .alpha = 2,
                                            .beta = 1,
                                            .sums_beta = beta});
                     if (HasFailure()) return;

@@ -46,7 +46,6 @@ class RandomMatmul {
         constexpr kernels::Activation activations[] = {kernels::Activation::none, kernels::Activation::relu,
                                                        kernels::Activation::gelu_tanh, kernels::Activation::gelu_erf};
         if (chance(0.5)) matmul_.activation = activations[below(4)];
-        matmul_.alpha = chance(0.5) ? 1.0 : 0.5;
         matmul_.beta = chance(0.5) ? 0.0f : chance(0.5) ? 1.0f : 0.5f;
         if (trains) train(result, c_shape);
         outputs_ = {{matmul_.c, &c_, c_}};
@@ -106,9 +105,9 @@ class RandomMatmul {
     std::string text() const {
         return describe(matmul_.a) + " x " + describe(matmul_.b) + " -> " + describe(matmul_.c) + " bias " +
                describe(matmul_.bias) + " activation " + std::to_string(static_cast<int>(matmul_.activation)) +
-               " alpha " + std::to_string(matmul_.alpha) + " beta " + std::to_string(matmul_.beta) +
-               (matmul_.derivative ? " derivative" : "") + " inner " + describe(matmul_.inner) + " sums " +
-               describe(matmul_.sums) + " beta " + std::to_string(matmul_.sums_beta);
+               " beta " + std::to_string(matmul_.beta) + (matmul_.derivative ? " derivative" : "") + " inner " +
+               describe(matmul_.inner) + " sums " + describe(matmul_.sums) + " beta " +
+               std::to_string(matmul_.sums_beta);
     }
 
   private:
@@ -124,7 +123,6 @@ class RandomMatmul {
             if (chance(0.5)) matmul_.activation = kernels::Activation::none, matmul_.bias = {};
             matmul_.sums = view(chance(0.7) ? result : matmul_.a.dtype, {c_shape[0]}, sums_, false);
             matmul_.sums_beta = chance(0.6) ? 0.0f : chance(0.5) ? 1.0f : 0.5f;
-            if (chance(0.7)) matmul_.alpha = 1;
             return;
         }
         matmul_.beta = 0;
@@ -142,7 +140,7 @@ class RandomMatmul {
         if (chance(0.5)) matmul_.outer = view(result, c_shape, outer_, false);
     }
 
-    /// alpha a x b + beta c + bias for element `at` of c.
+    /// a x b + beta c + bias for element `at` of c.
     double sum_of(std::int64_t at) const {
         const View &a = matmul_.a, &b = matmul_.b, &c = matmul_.c;
         const std::int64_t m = c.size(c.rank() - 2), n = c.size(c.rank() - 1), k = a.size(a.rank() - 1);
@@ -152,7 +150,6 @@ class RandomMatmul {
         for (std::int64_t p = 0; p < k; ++p)
             sum += element(a.data, a.dtype, offset(a, a0 + i * k + p)) *
                    element(b.data, b.dtype, offset(b, b0 + p * n + j));
-        sum *= matmul_.alpha;
         if (matmul_.beta != 0) sum += matmul_.beta * element(outputs_[0].before.data(), c.dtype, offset(c, at));
         if (matmul_.has_bias()) sum += element(matmul_.bias.data, matmul_.bias.dtype, j * matmul_.bias.stride(0));
         return sum;

@@ -73,18 +73,16 @@ TEST_F(StepControlCuda, DecidesAsTheCpuDoes) {
 }
 
 TEST_F(StepControlCuda, CountsStepsThatAreTaken) {
-    for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
-        TestArray steps(Dtype::f64, {});
-        steps.set(0, 7);
-        const View count = gpu->put(steps);
-        for (const double value : {0.0, std::nan(""), 0.5, -1e-30, 0.0}) {
-            TestArray multiplier(dtype, {1});
-            multiplier.set(0, value);
-            count_step(gpu->stream, gpu->put(multiplier), count);
-        }
-        gpu->get(count, steps);
-        EXPECT_EQ(steps.get(0), 9);
+    TestArray steps(Dtype::f64, {});
+    steps.set(0, 7);
+    const View count = gpu->put(steps);
+    for (const double value : {0.0, std::nan(""), 0.5, -1e-30, 0.0}) {
+        TestArray multiplier(Dtype::f64, {});
+        multiplier.set(0, value);
+        count_step(gpu->stream, gpu->put(multiplier), count);
     }
+    gpu->get(count, steps);
+    EXPECT_EQ(steps.get(0), 9);
 }
 
 }  // namespace

@@ -195,20 +195,20 @@ TEST(Rows, KnowWhetherVectorsFit) {
     TestArray x(Dtype::f16, {4, 64});
     View view = x.view();
     view.data = x.view().at(0);
-    EXPECT_TRUE(Rows(view).vectors(16));
+    EXPECT_TRUE(Rows(view).vectors());
     View part = view;
     part.shape[1] = 40;  // still every 64
-    EXPECT_TRUE(Rows(part).vectors(16));
+    EXPECT_TRUE(Rows(part).vectors());
     part.strides[0] = 60;
-    EXPECT_FALSE(Rows(part).vectors(16));
+    EXPECT_FALSE(Rows(part).vectors());
     part = view;
     part.data = view.at(1);
-    EXPECT_FALSE(Rows(part).vectors(16));
+    EXPECT_FALSE(Rows(part).vectors());
     part = view;
     part.strides = {1, 4};
-    EXPECT_FALSE(Rows(part).vectors(16));
+    EXPECT_FALSE(Rows(part).vectors());
     part.shape[1] = 1, part.strides = {8, 100};
-    EXPECT_TRUE(Rows(part).vectors(16));
+    EXPECT_TRUE(Rows(part).vectors());
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ TEST_P(AdamWOf, TakesTheMultiplierFromMemoryToo) {
         AdamW optimizer(fresh.parameters);
         write(context, std::vector<double>(fresh.values().size(), 0.5), fresh.parameters.gradients());
         if (in_memory) {
-            optimizer.step(0.1, context.scalar(0.25, Dtype::f32).array());
+            optimizer.step(0.1, context.scalar(0.25, Dtype::f64).array());
         } else {
             optimizer.step(0.1, 0.25);
         }
@@ -114,6 +114,7 @@ TEST(AdamWErrors, RefusesHyperParametersOutOfRange) {
     AdamW optimizer(model.parameters);
     EXPECT_THROW(optimizer.step(-1.0), Error);
     EXPECT_THROW(optimizer.step(nan), Error);
+    EXPECT_THROW(optimizer.step(0.1, context.scalar(0.25).array()), DtypeError);
     EXPECT_EQ(optimizer.steps(), 0);
 }
 

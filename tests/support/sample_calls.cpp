@@ -208,7 +208,7 @@ std::vector<Tensor> place_all(Context& context, const std::vector<HostInput>& in
 
 std::vector<Tensor> call(Context& context, const OpEntry& op, const ErasedSample& sample, std::vector<Tensor> inputs) {
     std::vector<Tensor> outputs(op.table->n_outputs);
-    context.tape().apply(*op.table, sample.attrs.data(), inputs, outputs);
+    apply(context.tape(), *op.table, sample.attrs.data(), inputs, outputs);
     return outputs;
 }
 

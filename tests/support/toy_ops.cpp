@@ -1,6 +1,7 @@
 #include <headroom/tests/support/toy_ops.hpp>
 
 #include <headroom/core/apply.hpp>
+#include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
@@ -215,6 +216,38 @@ struct Fragile {
     static std::vector<Sample<Attrs>> samples() { return {}; }
 };
 
+struct Squares {
+    static constexpr OpInfo info{.name = "toy_squares"};
+    struct Attrs {};
+    struct Saved {
+        Array a, b, c, d, e, f, g, h;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs&, std::span<const Array> x) {
+        Array y = exec.empty(x[0].shape(), x[0].dtype);
+        const Array square = exec.empty(x[0].shape(), x[0].dtype, Category::workspace);
+        exec.launch([&](auto& stream) {
+            k::fill(stream, 0.0, y.view());
+            for (const Array& one : x) {
+                k::map(stream, k::Square{}, one.view(), square.view());
+                k::accumulate(stream, square.view(), y.view(), 1.0f, 1.0f);
+            }
+        });
+        return {{x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]}, std::move(y)};
+    }
+    static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
+        const Array* x[] = {&saved.a, &saved.b, &saved.c, &saved.d, &saved.e, &saved.f, &saved.g, &saved.h};
+        JointTargets targets(exec, sink);
+        std::vector<const JointTarget*> dx;
+        for (int i = 0; i < 8; ++i) dx.push_back(&targets.ask(i));
+        exec.launch([&](auto& stream) {
+            for (std::size_t i = 0; i < 8; ++i) {
+                if (*dx[i]) k::map_backward(stream, k::Square{}, x[i]->view(), dy.view(), dx[i]->beta, dx[i]->view);
+            }
+        });
+    }
+    static std::vector<Sample<Attrs>> samples() { return {}; }
+};
+
 }  // namespace
 
 Tensor add(Tensor a, Tensor b) { return apply<Add>({}, std::move(a), std::move(b)); }
@@ -227,6 +260,7 @@ Tensor noisy(Tensor x) {
 Tensor sine(Tensor x, std::int64_t& outputs) { return apply<Sine>({&outputs}, std::move(x)); }
 std::array<Tensor, 2> fork(Tensor x) { return apply<Fork>({}, std::move(x)); }
 Tensor total(Tensor x) { return apply<Total>({}, std::move(x)); }
+Tensor squares(std::vector<Tensor> eight) { return apply<Squares>({}, std::move(eight)); }
 Tensor count(Context& context, const Shape& shape) { return apply<Count>(context, {shape}); }
 Tensor fragile(Tensor x, Faults& faults) { return apply<Fragile>({&faults}, std::move(x)); }
 

@@ -5,6 +5,7 @@
 //     toy::Faults faults{.forward = 3};        // the fourth forward from now on throws
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include <headroom/core/tensor.hpp>
 
@@ -31,6 +32,8 @@ Tensor sine(Tensor x, std::int64_t& outputs);
 std::array<Tensor, 2> fork(Tensor x);
 /// The sum of all elements, a scalar.
 Tensor total(Tensor x);
+/// The sum of x^2 over eight tensors of one shape. Saves them all, and writes their gradients in one launch.
+Tensor squares(std::vector<Tensor> eight);
 /// 0, 1, 2, ...: no inputs.
 Tensor count(Context& context, const Shape& shape);
 /// x * 1, throwing when `faults` says so. Saves its input. Each call runs forward, its replays too.
