@@ -13,7 +13,7 @@ void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tenso
     Dtype common = Dtype::f32;  // of the floating ones
     for (const Tensor& input : inputs) {
         if (!input.defined()) continue;
-        if (input.value()->lazy && input.value()->missing()) input.value()->lazy->materialize();
+        if (input.value()->storage && input.value()->missing()) input.value()->storage->materialize();
         const Dtype dtype = input.dtype();
         if (!is_floating(dtype)) continue;
         if (!floating) {

@@ -152,6 +152,16 @@ const Policy* Context::policy_for(PathId path) {
 
 kernels::RandomKey Context::next_random() { return kernels::op_key(seed_, take_random_counter()); }
 
+StateDict Context::state_dict() const {
+    return {{}, {{"random.seed", fmt::to_string(seed_)}, {"random.counter", fmt::to_string(random_counter_)}}};
+}
+
+void Context::restore(const StateValues& values) {
+    const auto seed = state_value<std::uint64_t>(values, "random.seed");
+    random_counter_ = state_value<std::uint64_t>(values, "random.counter");
+    seed_ = seed;
+}
+
 void Context::find_non_finite(bool on) {
     find_non_finite_ = on;
     if (on) first_non_finite_.reset();

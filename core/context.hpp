@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <headroom/core/state_dict.hpp>
 #include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/kernels/random/random.hpp>
@@ -98,6 +100,9 @@ class Context {
     std::uint64_t take_random_counter() { return random_counter_++; }
     std::uint64_t random_counter() const { return random_counter_; }
     void set_random_counter(std::uint64_t counter) { random_counter_ = counter; }
+    /// "random.seed" and "random.counter".
+    StateDict state_dict() const;
+    void restore(const StateValues& values);
 
     /// What f32 inputs of matrix products are cast to; none outside of an `Autocast`.
     std::optional<Dtype> autocast() const { return autocast_; }
@@ -111,6 +116,7 @@ class Context {
   private:
     friend class RegionScope;
     friend class Autocast;
+    friend class Parameters;
     Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
             std::shared_ptr<CudaDevice> device = nullptr);
     const Policy* policy_for(PathId path);
@@ -127,6 +133,7 @@ class Context {
     std::vector<std::optional<const Policy*>> policy_of_path_;
     bool find_non_finite_ = false;
     std::optional<std::string> first_non_finite_;
+    std::set<std::string> model_names_;  ///< of the `Parameters` that there are
     Tape tape_;
 };
 

@@ -6,9 +6,21 @@
 
 namespace headroom {
 
-Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
+namespace {
+
+Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, Tag tag) {
     const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
-    return {Buffer::allocate(*memory_, bytes, 0, {category, path_}), dtype, Geometry::contiguous(shape)};
+    return {Buffer::allocate(memory, bytes, 0, tag), dtype, Geometry::contiguous(shape)};
+}
+
+}  // namespace
+
+Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
+    return allocate(*memory_, shape, dtype, {category, path_});
+}
+
+Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) const {
+    return allocate(*memory_, shape, dtype, {category, 0});
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {

@@ -28,6 +28,8 @@ class Exec {
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
+    /// The same for what belongs to no module: parameters, their gradients, an optimizer's state.
+    Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
     /// As `empty`, for an output whose elements depend only on the same elements of input 0 (`OpInfo::in_place`): takes
     /// over that input's storage where nothing else needs it and the bytes are as many.
     Array output(const Shape& shape, Dtype dtype);

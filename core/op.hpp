@@ -53,6 +53,8 @@ struct OpInfo {
     Precision precision = Precision::follow;
     bool in_place = false;         ///< the output may take over input 0's storage (see Exec::output)
     bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
+    /// So many outputs have a gradient, the first ones. `backward` gets an undefined array for each other.
+    std::uint8_t differentiable_outputs = 255;
 };
 
 /// What forward returns: what backward needs, and the output or outputs.

@@ -1,8 +1,9 @@
 #include <headroom/core/parameters.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
-#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -13,20 +14,47 @@ namespace {
 /// Every parameter starts at a multiple of this many bytes: a vector register, a cache line.
 constexpr std::int64_t kParameterAlignment = 64;
 
+/// Gradients are taken in about so many parts. More would follow backward more closely, and cost the optimizer more
+/// launches.
+constexpr std::int64_t kSegments = 32;
+
+Array part(const Array& whole, std::int64_t first, std::int64_t count) {
+    Array slice = whole;
+    slice.geometry = Geometry::contiguous({count});
+    slice.geometry.offset = whole.geometry.offset + first;
+    return slice;
+}
+
 }  // namespace
 
-Parameters::Parameters(Context& context, Dtype dtype) : context_(context), dtype_(dtype) {
-    if (dtype != Dtype::f32 && dtype != Dtype::f64) {
-        throw DtypeError(
-            fmt::format("parameters: dtype must be f32 or f64, got {}; use Autocast for half precision", name(dtype)));
+Parameters::Parameters(Context& context, ParametersOptions options) : context_(context), options_(std::move(options)) {
+    if (dtype() != Dtype::f32 && dtype() != Dtype::f64) {
+        throw DtypeError(fmt::format("parameters: dtype must be f32 or f64, got {}; use Autocast for half precision",
+                                     headroom::name(dtype())));
+    }
+    if (name().find('.') != std::string::npos) {
+        throw Error(fmt::format("parameters: the name \"{}\" must be one segment of a path, without dots", name()));
+    }
+    if (!context.model_names_.insert(name()).second) {
+        throw Error(
+            fmt::format("parameters: this context has parameters {} already; give these a name of their own, "
+                        "such as {{.name = \"critic\"}}",
+                        name().empty() ? "without a name" : fmt::format("named \"{}\"", name())));
     }
 }
 
 Parameters::~Parameters() {
-    for (const Parameter& parameter : all_) parameter.tensor.value()->lazy = nullptr;
+    context_.model_names_.erase(name());
+    for (const Parameter& parameter : all_) parameter.tensor.value()->storage = nullptr;
+}
+
+std::string Parameters::full_path(std::string_view path) const {
+    if (name().empty() || path.empty()) return name() + std::string(path);
+    return fmt::format("{}.{}", name(), path);
 }
 
 Parameter& Parameters::add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype) {
+    path = full_path(path);
     if (values_.defined()) {
         throw Error(
             fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
@@ -34,7 +62,7 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
     if (find(path))
         throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));
     Value* value = context_.tape().make_leaf({{}, dtype, Geometry::contiguous(shape)});
-    value->lazy = this;
+    value->storage = this;
     Parameter& added = all_.emplace_back();
     added.path = std::move(path);
     added.tensor = Tensor(value, Geometry::contiguous(shape));
@@ -43,8 +71,9 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
 }
 
 Tensor Parameters::create(std::string path, const Shape& shape, Initializer initializer) {
-    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype_);
-    added.decay = shape.rank() >= 2;
+    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype());
+    const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype()));
+    added.room = (shape.elements() + unit - 1) / unit * unit;
     added.tensor.requires_grad();
     return added.tensor;
 }
@@ -53,7 +82,6 @@ Tensor Parameters::create_buffer(std::string path, const Shape& shape, Initializ
     Parameter& added = add(std::move(path), shape, std::move(initializer), dtype);
     added.buffer = true;
     added.trained = false;
-    added.offset = -1;
     return added.tensor;
 }
 
@@ -71,6 +99,11 @@ std::int64_t Parameters::count() const {
 }
 
 std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
+    for (const GradientSegment& segment : segments_) {
+        if (!segment.gradients.defined()) continue;
+        throw Error(
+            fmt::format("freeze \"{}\": gradients have arrived; do it after the step, or call zero_grad()", pattern));
+    }
     std::size_t matched = 0;
     for (Parameter& parameter : all_) {
         if (parameter.buffer || !path_matches(pattern, parameter.path)) continue;
@@ -79,6 +112,7 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
         ++matched;
     }
     if (matched == 0) throw Error(fmt::format("freeze: no parameter matches \"{}\"", pattern));
+    if (values_.defined()) make_segments();
     return matched;
 }
 
@@ -87,25 +121,63 @@ void Parameters::initialize(const Parameter& parameter) {
     parameter.initializer(context_.exec(), parameter.tensor.value()->seen(parameter.tensor.geometry()), key);
 }
 
-void Parameters::materialize() {
-    if (values_.defined()) return;
-    const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype_));
-    arena_elements_ = 0;
-    for (const bool decay : {true, false}) {
-        for (Parameter& parameter : all_) {
-            if (parameter.buffer || parameter.decay != decay) continue;
-            parameter.offset = arena_elements_;
-            arena_elements_ += (parameter.tensor.elements() + unit - 1) / unit * unit;
+/// Backward reaches last what was built first, so the order is reversed: the first gradients fill the first segment.
+void Parameters::lay_out() {
+    std::int64_t total = 0;
+    for (const Parameter& parameter : all_) total += parameter.room;
+    std::int64_t room = 0;
+    for (std::size_t i = all_.size(); i-- > 0;) {
+        if (all_[i].buffer) continue;
+        if (layout_.empty() || room >= total / kSegments) {
+            layout_.emplace_back();
+            room = 0;
+        }
+        layout_.back().push_back(i);
+        room += all_[i].room;
+    }
+    std::int64_t offset = 0;
+    for (std::vector<std::size_t>& group : layout_) {
+        std::stable_partition(group.begin(), group.end(), [&](std::size_t i) { return all_[i].tensor.rank() >= 2; });
+        for (const std::size_t i : group) {
+            all_[i].offset = offset;
+            offset += all_[i].room;
         }
     }
+}
+
+void Parameters::make_segments() {
+    segments_.clear();
+    for (const std::vector<std::size_t>& group : layout_) {
+        GradientSegment* open = nullptr;
+        for (const std::size_t i : group) {
+            const Parameter& parameter = all_[i];
+            if (!parameter.trained) {
+                open = nullptr;
+                continue;
+            }
+            if (!open) {
+                open = &segments_.emplace_back();
+                open->offset = parameter.offset;
+            }
+            open->parameters.push_back(i);
+            open->count += parameter.room;
+        }
+    }
+}
+
+void Parameters::materialize() {
+    if (values_.defined()) return;
+    lay_out();
+    make_segments();
+    std::int64_t elements = 0;
+    for (const Parameter& parameter : all_) elements += parameter.room;
     Exec& exec = context_.exec();
-    exec.set_path(0);
-    values_ = exec.empty({arena_elements_}, dtype_, Category::parameters);
+    values_ = exec.empty_for_model({elements}, dtype(), Category::parameters);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, values_.view()); });
     for (const Parameter& parameter : all_) {
         Value& value = *parameter.tensor.value();
         if (parameter.buffer) {
-            value.array = exec.empty(value.array.shape(), value.array.dtype, Category::parameters);
+            value.array = exec.empty_for_model(value.array.shape(), value.array.dtype, Category::parameters);
         } else {
             value.array.buffer = values_.buffer;
             value.array.geometry.offset = parameter.offset;
@@ -114,40 +186,48 @@ void Parameters::materialize() {
     }
 }
 
-void Parameters::bind_gradients() {
-    materialize();
-    if (gradients_.defined()) return;
+Array Parameters::place_of(const GradientSegment& segment, const Value& parameter) const {
+    Array place{segment.gradients.buffer, dtype(), parameter.array.geometry};
+    place.geometry.offset -= segment.offset;
+    return place;
+}
+
+void Parameters::take(GradientSegment& segment) {
     Exec& exec = context_.exec();
-    exec.set_path(0);
-    gradients_ = exec.empty({arena_elements_}, dtype_, Category::gradients);
-    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, gradients_.view()); });  // the padding stays zero
-    for (const Parameter& parameter : all_) {
-        if (parameter.buffer) continue;
-        Value& value = *parameter.tensor.value();
-        Array place{gradients_.buffer, dtype_, value.array.geometry};
-        value.grad_fresh = !value.grad.defined();
-        if (value.grad.defined()) {
-            exec.launch([&](auto& stream) { kernels::copy(stream, value.grad.view(), place.view()); });
-        }
-        value.grad = std::move(place);
-        value.grad_bound = true;
+    segment.gradients = exec.empty_for_model({segment.count}, dtype(), Category::gradients);
+    for (const std::size_t i : segment.parameters) {
+        const std::int64_t elements = all_[i].tensor.elements(), padding = all_[i].room - elements;
+        if (padding == 0) continue;
+        const Array rest = part(segment.gradients, all_[i].offset + elements - segment.offset, padding);
+        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, rest.view()); });
     }
+}
+
+Array Parameters::gradient_of(const Value& parameter) {
+    const std::int64_t offset = parameter.array.geometry.offset;
+    const auto after =
+        std::upper_bound(segments_.begin(), segments_.end(), offset,
+                         [](std::int64_t wanted, const GradientSegment& segment) { return wanted < segment.offset; });
+    GradientSegment& segment = *std::prev(after);
+    if (!segment.gradients.defined()) take(segment);
+    return place_of(segment, parameter);
 }
 
 void Parameters::zero_grad() {
-    for (const Parameter& parameter : all_) {
-        if (!parameter.buffer) parameter.tensor.zero_grad();
-    }
+    for (const Parameter& parameter : all_) parameter.tensor.zero_grad();
+    for (GradientSegment& segment : segments_) segment.gradients = {};
 }
 
 void Parameters::fill_unreached() {
-    bind_gradients();
-    for (const Parameter& parameter : all_) {
-        if (parameter.buffer) continue;
-        Value& value = *parameter.tensor.value();
-        if (!value.grad_fresh) continue;
-        context_.exec().launch([&](auto& stream) { kernels::fill(stream, 0.0, value.grad.view()); });
-        value.grad_fresh = false;
+    materialize();
+    for (GradientSegment& segment : segments_) {
+        if (!segment.gradients.defined()) take(segment);
+        for (const std::size_t i : segment.parameters) {
+            Value& value = *all_[i].tensor.value();
+            if (value.grad.defined()) continue;
+            value.grad = place_of(segment, value);
+            context_.exec().launch([&](auto& stream) { kernels::fill(stream, 0.0, value.grad.view()); });
+        }
     }
 }
 
@@ -156,28 +236,16 @@ Array Parameters::values() {
     return values_;
 }
 
-Array Parameters::gradients() {
-    bind_gradients();
-    return gradients_;
+const std::vector<GradientSegment>& Parameters::segments() {
+    materialize();
+    return segments_;
 }
 
-std::vector<ArenaRange> Parameters::trained_ranges() {
+StateDict Parameters::state_dict() {
     materialize();
-    std::vector<ArenaRange> ranges;
-    const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype_));
-    for (const bool decay : {true, false}) {
-        for (const Parameter& parameter : all_) {
-            if (parameter.buffer || parameter.decay != decay || !parameter.trained) continue;
-            const std::int64_t count = (parameter.tensor.elements() + unit - 1) / unit * unit;
-            ArenaRange* last = ranges.empty() ? nullptr : &ranges.back();
-            if (last && last->decay == decay && last->offset + last->count == parameter.offset) {
-                last->count += count;
-            } else {
-                ranges.push_back({parameter.offset, count, decay});
-            }
-        }
-    }
-    return ranges;
+    StateDict state;
+    for (const Parameter& parameter : all_) state.arrays.push_back({parameter.path, parameter.tensor.array()});
+    return state;
 }
 
 void Parameters::mark_changed() { values_.buffer.bump_version(); }

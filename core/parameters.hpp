@@ -1,14 +1,16 @@
 #pragma once
-// The trainable state of a model, in flat arenas: one for values, one for gradients; optimizers add theirs. So an
-// optimizer step is one kernel, a gradient norm one reduction. Parameters are registered while modules are built and
-// move into the arena when one is first used. Those that weight decay applies to (matrices) come first. Several models
-// may share a context, each with parameters of its own. Not for running statistics: those are buffers, saved beside.
+// The trainable state of a model. Values lie in one flat array, so that an optimizer step is a few kernels. Parameters
+// are registered while modules are built and get their place when one is first used. Gradients take memory from the
+// first that arrives to the optimizer's step, in segments: neighbours share one block. What is frozen has none. Where
+// several models share a context, each has parameters of its own, with a name, which begins all their paths. Not for
+// running statistics: those are buffers, saved beside.
 //
 //     Parameters parameters(context);
+//     Parameters critic(context, {.name = "critic"});   // "critic.up.weight"
 //     Tensor weight = parameters.create("up.weight", {512, 128}, initializer);
 //     parameters.freeze("embedding.**");
-//     parameters.bind_gradients();          // an optimizer does this
 //     for (const Parameter& p : parameters.all()) fmt::print("{} {}\n", p.path, p.tensor.shape().text());
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/state_dict.hpp>
 
 namespace headroom {
 
@@ -27,28 +30,36 @@ struct Parameter {
     std::string path;
     Tensor tensor;
     Initializer initializer;
-    bool decay = false;       ///< weight decay applies: rank >= 2
     bool trained = true;      ///< false: frozen, or a buffer
     bool buffer = false;      ///< saved, never optimised
-    std::int64_t offset = 0;  ///< elements from the start of the arena; -1 for buffers
+    std::int64_t offset = 0;  ///< elements from the start of the values
+    std::int64_t room = 0;    ///< elements that it takes there, padding included
 };
 
-/// Neighbouring elements of the arena that are treated alike.
-struct ArenaRange {
-    std::int64_t offset = 0;
-    std::int64_t count = 0;
-    bool decay = false;
+/// Trained parameters that are neighbours in memory, whose gradients share one block.
+struct GradientSegment {
+    std::vector<std::size_t> parameters;  ///< indices into `Parameters::all`, in the order of memory
+    std::int64_t offset = 0;              ///< of the first, in the values
+    std::int64_t count = 0;               ///< elements, padding included
+    Array gradients;                      ///< [count]; undefined while no gradient has arrived. The padding is zero.
 };
 
-class Parameters : private LazyStorage {
+struct ParametersOptions {
+    std::string name = {};     ///< the first segment of all paths; empty: none
+    Dtype dtype = Dtype::f32;  ///< f32, or f64 for checks
+};
+
+class Parameters : private ParameterStorage {
   public:
-    /// `dtype`: f32, or f64 for checks. Errors: DtypeError for others.
-    explicit Parameters(Context& context, Dtype dtype = Dtype::f32);
+    /// Errors: DtypeError for a dtype that is none of these; Error if the context has parameters of that name, or the
+    /// name has a dot.
+    explicit Parameters(Context& context, ParametersOptions options = {});
     ~Parameters() override;
     Parameters(const Parameters&) = delete;
     Parameters& operator=(const Parameters&) = delete;
 
-    /// Registers a parameter. Errors: Error if the path is taken or a parameter was used already.
+    /// Registers a parameter at a path below this model's name. Errors: Error if the path is taken or a parameter was
+    /// used already.
     Tensor create(std::string path, const Shape& shape, Initializer initializer);
     /// Registers an array that is saved with the parameters but not differentiated or optimised.
     Tensor create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32);
@@ -59,23 +70,22 @@ class Parameters : private LazyStorage {
     /// Elements of all parameters, padding and buffers not counted.
     std::int64_t count() const;
 
-    /// Stops (or resumes) training those whose path matches (see path_matches); how many. Errors: Error if none does.
+    /// Stops (or resumes) training those whose path matches (see path_matches); how many. Errors: Error if none does,
+    /// or if gradients have arrived: freeze between steps, or call `zero_grad` before.
     std::size_t freeze(std::string_view pattern, bool frozen = true);
 
-    /// Values into their arena, initialised. Happens by itself when one is used.
+    /// Gives all values their memory and initialises them. Happens by itself when one is used.
     void materialize() override;
-    /// Makes the arena of gradients and attaches it. Gradients that exist move in.
-    void bind_gradients();
-    /// No gradient has arrived yet: the next write to each overwrites.
+    /// Forgets all gradients and gives their memory back; handles that the program holds keep what they show.
     void zero_grad();
-    /// Zeros what no gradient reached since `zero_grad`.
+    /// Zeros what no gradient reached since `zero_grad`: afterwards each segment has its gradients.
     void fill_unreached();
 
-    /// The whole arenas, [elements, padding included]; frozen ones too. Materialised, and bound, by the call.
+    /// All values, [elements, padding included]. Materialised by the call.
     Array values();
-    Array gradients();
-    /// What an optimizer runs over: trained parameters, neighbours joined.
-    std::vector<ArenaRange> trained_ranges();
+    /// What is trained at present. The order is fixed when parameters get their memory: modules that were built last,
+    /// whose gradients arrive first, come first; in a segment matrices precede vectors.
+    const std::vector<GradientSegment>& segments();
     /// To be called after values were changed in place: what backward saved before is then stale.
     void mark_changed();
 
@@ -83,20 +93,33 @@ class Parameters : private LazyStorage {
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 
+    /// Values and buffers under their paths. Materialised by the call.
+    StateDict state_dict();
+    /// After the arrays of `state_dict` were filled.
+    void restore(const StateValues&) { mark_changed(); }
+
     Context& context() const { return context_; }
-    Dtype dtype() const { return dtype_; }
+    Dtype dtype() const { return options_.dtype; }
+    const std::string& name() const { return options_.name; }
+    /// The path with this model's name before it.
+    std::string full_path(std::string_view path) const;
 
   private:
     Parameter& add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype);
     void initialize(const Parameter& parameter);
+    void lay_out();
+    void make_segments();
+    Array gradient_of(const Value& parameter) override;
+    void take(GradientSegment& segment);
+    Array place_of(const GradientSegment& segment, const Value& parameter) const;
 
     Context& context_;
-    Dtype dtype_;
+    ParametersOptions options_;
     bool training_ = true;
     std::vector<Parameter> all_;
+    std::vector<std::vector<std::size_t>> layout_;  ///< what would share a segment if all of it were trained
+    std::vector<GradientSegment> segments_;
     Array values_;
-    Array gradients_;
-    std::int64_t arena_elements_ = 0;
 };
 
 }  // namespace headroom

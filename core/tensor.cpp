@@ -39,7 +39,7 @@ void Tensor::released(Value* value) noexcept { value->tape->unused(value); }
 Context& Tensor::context() const { return value_->tape->context(); }
 
 Array Tensor::array() const {
-    if (value_->lazy && value_->missing()) value_->lazy->materialize();
+    if (value_->storage && value_->missing()) value_->storage->materialize();
     return value_->seen(geometry_);
 }
 
@@ -86,17 +86,11 @@ Tensor& Tensor::requires_grad(bool on) & {
 }
 
 Tensor Tensor::grad() const {
-    if (!value_->grad.defined() || value_->grad_fresh) return {};
+    if (!value_->grad.defined()) return {};
     return Tensor(value_->tape->make_leaf(value_->grad), geometry_);
 }
 
-void Tensor::zero_grad() const {
-    if (value_->grad_bound) {
-        value_->grad_fresh = true;
-    } else {
-        value_->grad = {};
-    }
-}
+void Tensor::zero_grad() const { value_->grad = {}; }
 
 void backward(const Tensor& loss, double seed) {
     if (!loss.defined()) throw Error("backward: the loss is undefined");

@@ -96,4 +96,27 @@ void LoaderCursor::restore(const LoaderState& saved) {
     batch_ = saved.batch;
 }
 
+StateDict LoaderCursor::state_dict() const {
+    const LoaderState here = state();
+    return {{},
+            {{"loader.epoch", fmt::to_string(here.epoch)},
+             {"loader.batch", fmt::to_string(here.batch)},
+             {"loader.order", here.order},
+             {"loader.seed", fmt::to_string(here.seed)},
+             {"loader.samples", fmt::to_string(here.samples)},
+             {"loader.batch_size", fmt::to_string(here.batch_size)},
+             {"loader.batches_per_epoch", fmt::to_string(here.batches_per_epoch)}}};
+}
+
+void LoaderCursor::restore(const StateValues& values) {
+    const auto number = [&](const char* name) { return state_value<std::int64_t>(values, name); };
+    restore({.epoch = number("loader.epoch"),
+             .batch = number("loader.batch"),
+             .order = state_value<std::string>(values, "loader.order"),
+             .seed = state_value<std::uint64_t>(values, "loader.seed"),
+             .samples = number("loader.samples"),
+             .batch_size = number("loader.batch_size"),
+             .batches_per_epoch = number("loader.batches_per_epoch")});
+}
+
 }  // namespace headroom

@@ -5,7 +5,7 @@
 //     Loader loader(dataset, Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch = 4});
 //     for (int epoch = 0; epoch < 10; ++epoch)
 //         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
-//     LoaderState state = loader.state();  // save; later loader.restore(state)
+//     LoaderState here = loader.state();  // later loader.restore(here)
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include <headroom/core/state_dict.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/data/prefetcher.hpp>
 #include <headroom/data/sampler.hpp>
@@ -28,8 +29,8 @@ struct LoaderOptions {
     int64_t epochs = Sampler::endless;
 };
 
-/// Where a loader stands, to be saved with a training: plain values, for JSON. The next batch is number `batch` of
-/// `epoch`; the rest says which order of data that refers to, and must be the same where it is restored.
+/// Where a loader stands. The next batch is number `batch` of `epoch`; the rest says which order of data that refers
+/// to, and must be the same where it is restored.
 struct LoaderState {
     int64_t epoch = 0;
     int64_t batch = 0;
@@ -70,6 +71,8 @@ class LoaderCursor {
     LoaderState state() const;
     /// Errors: Error that names what differs, if `state` belongs to another order of data or lies outside of it.
     void restore(const LoaderState& state);
+    StateDict state_dict() const;
+    void restore(const StateValues& values);
 
   private:
     Sampler sampler_;
@@ -115,6 +118,14 @@ class Loader {
     /// is not of the same sampler and number of samples; the loader stays as it was.
     void restore(const LoaderState& state) {
         cursor_.restore(state);
+        prefetcher_.reset();
+    }
+
+    /// The state for checkpoints: "loader.epoch" and so on.
+    StateDict state_dict() const { return cursor_.state_dict(); }
+    /// Errors: as `restore` of a state, or Error if a value is missing.
+    void restore(const StateValues& values) {
+        cursor_.restore(values);
         prefetcher_.reset();
     }
 

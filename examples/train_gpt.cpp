@@ -108,8 +108,7 @@ void main_program(const GptFlags& flags) {
     summary.parameters = forecast.parameters;
     summary.resident_bytes = forecast.resident_bytes;
     fmt::print(
-        "{} parameters, {} tokens of {} kinds; predicted peak {} bytes ({} of them parameters, gradients and "
-        "optimizer state)\n",
+        "{} parameters, {} tokens of {} kinds; predicted peak {} bytes ({} of them parameters and optimizer state)\n",
         forecast.parameters, corpus.tokens().size(), corpus.vocabulary().size(), forecast.peak_allocated,
         forecast.resident_bytes);
     std::fflush(stdout);

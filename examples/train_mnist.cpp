@@ -29,8 +29,8 @@
 #include <headroom/nn/sequential.hpp>
 #include <headroom/nn/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/schedule.hpp>
-#include <headroom/optim/window.hpp>
 
 namespace headroom::mnist {
 namespace {
@@ -120,7 +120,7 @@ class Session {
           parameters_(context),
           model_(make_model(At(parameters_), flags)),
           optimizer_(parameters_, {.weight_decay = flags.weight_decay}),
-          window_(parameters_, optimizer_, {.stop_when_diverged = true, .kept_results = kKeptResults}),
+          accumulator_(parameters_, optimizer_, {.stop_when_diverged = true, .kept_results = kKeptResults}),
           training_(images.slice(0, images.size() - flags.validation)),
           validation_(images.slice(images.size() - flags.validation, flags.validation)),
           loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
@@ -139,20 +139,20 @@ class Session {
             const auto step = static_cast<std::uint64_t>(done_);
             shift(pixels, batch->rows, shift_, kernels::random_key(context_.seed(), kernels::RandomDomain::data, step));
         }
-        window_.accumulate([&] {
+        accumulator_.accumulate([&] {
             const auto [images, labels] = upload(pixels, *batch);
-            return MicroBatch{cross_entropy(model_(images), labels), static_cast<double>(batch->rows)};
+            return cross_entropy(model_(images), labels);
         });
-        window_.step(schedule_(done_++));
+        accumulator_.step(schedule_(done_++));
     }
 
     /// Of how many steps `results` can tell, and would.
     static constexpr std::int64_t kKeptResults = 100;
-    std::int64_t unread() const { return window_.unread(); }
+    std::int64_t unread() const { return accumulator_.unread(); }
     /// Of the steps since the last call but the last `leave` ones. Waits for the device to have done them.
     std::vector<StepResult> results(std::int64_t leave) {
-        std::int64_t step = done_ - window_.unread();
-        const std::vector<StepResult> results = window_.results(leave);
+        std::int64_t step = done_ - accumulator_.unread();
+        const std::vector<StepResult> results = accumulator_.results(leave);
         for (const StepResult& result : results) {
             ++step;
             if (!result.diverged) continue;
@@ -173,7 +173,7 @@ class Session {
         while (const Images::Batch* batch = loader.next()) {
             const auto [images, labels] = upload(batch->features, *batch);
             const Tensor logits = model_(images);
-            score.loss += cross_entropy(logits, labels).item();
+            score.loss += cross_entropy(logits, labels).sum().item();
             const Tensor right = eq(argmax(logits, -1), cast(labels, Dtype::i64));
             score.accuracy += sum(cast(right, Dtype::f32)).item();
         }
@@ -182,9 +182,7 @@ class Session {
         return {score.loss / total, score.accuracy / total};
     }
 
-    std::string state_sha256() {
-        return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter());
-    }
+    std::string state_sha256() { return headroom::state_sha256(context_, {parameters_, optimizer_}); }
     std::int64_t steps() const { return steps_; }
     std::int64_t steps_done() const { return done_; }
     std::int64_t parameters() const { return parameters_.count(); }
@@ -199,7 +197,7 @@ class Session {
     Parameters parameters_;
     decltype(make_model(std::declval<At>(), std::declval<Flags>())) model_;
     AdamW optimizer_;
-    Window window_;
+    GradientAccumulator accumulator_;
     Images training_;
     Images validation_;
     Loader<Images> loader_;

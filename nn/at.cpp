@@ -17,11 +17,11 @@ At At::operator/(std::string_view name) const {
 }
 
 Tensor At::parameter(std::string_view name, const Shape& shape, Initializer initializer) const {
-    return parameters_->create((*this / name).path(), shape, std::move(initializer));
+    return parameters_->create((*this / name).path_, shape, std::move(initializer));
 }
 
 Tensor At::buffer(std::string_view name, const Shape& shape, Initializer initializer) const {
-    return parameters_->create_buffer((*this / name).path(), shape, std::move(initializer));
+    return parameters_->create_buffer((*this / name).path_, shape, std::move(initializer));
 }
 
 }  // namespace headroom

@@ -29,11 +29,12 @@ class At {
 
     Parameters& parameters() const { return *parameters_; }
     Context& context() const { return parameters_->context(); }
-    const std::string& path() const { return path_; }
+    /// Begins with the name of the parameters, if they have one.
+    std::string path() const { return parameters_->full_path(path_); }
 
   private:
     Parameters* parameters_;
-    std::string path_;
+    std::string path_;  ///< below the parameters' name
 };
 
 }  // namespace headroom

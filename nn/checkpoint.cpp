@@ -1,5 +1,7 @@
 #include <headroom/nn/checkpoint.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -31,24 +33,8 @@ void check_match(const SafetensorsFile& file, const SafetensorsEntry& entry, con
     }
 }
 
-}  // namespace
-
-std::vector<NamedArray> named_arrays(Parameters& parameters) {
-    parameters.materialize();
-    std::vector<NamedArray> arrays;
-    for (const Parameter& parameter : parameters.all()) arrays.push_back({parameter.path, parameter.tensor.array()});
-    return arrays;
-}
-
-void save_parameters(const std::filesystem::path& path, Parameters& parameters, const std::vector<NamedArray>& extra,
-                     const Metadata& metadata) {
-    std::vector<NamedArray> arrays = named_arrays(parameters);
-    arrays.insert(arrays.end(), extra.begin(), extra.end());
-    write_safetensors(path, parameters.context(), std::move(arrays), metadata);
-}
-
-LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
-                       const LoadOptions& options) {
+/// Which of the wanted arrays the file has. Errors: as load_arrays.
+LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wanted, const LoadOptions& options) {
     LoadReport report;
     std::set<std::string> names;
     for (const auto& [name, array] : wanted) {
@@ -69,17 +55,120 @@ LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std:
         throw Error(fmt::format("{}: holds {}, which the model has not; it belongs to another model",
                                 file.path().string(), some(report.left_over)));
     }
+    return report;
+}
+
+void fill(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted) {
     for (const auto& [name, array] : wanted) {
         const SafetensorsEntry* entry = file.find(name);
         if (entry) file.copy_to(*entry, context, array);
     }
+}
+
+constexpr const char* kFormat = "headroom.checkpoint";
+constexpr const char* kVersion = "1";
+constexpr std::string_view kOwn = "program.";
+
+/// The state of all parts and of the context.
+StateDict whole_state(const Context& context, const CheckpointParts& parts) {
+    StateDict all = context.state_dict();
+    for (const CheckpointPart& part : parts) {
+        StateDict state = part.state_dict();
+        for (auto& [name, value] : state.values) {
+            if (all.values.emplace(name, std::move(value)).second) continue;
+            throw Error(
+                fmt::format("checkpoint: two parts have a value \"{}\"; give one of them a name, as in "
+                            "{{\"second\", part}}",
+                            name));
+        }
+        std::move(state.arrays.begin(), state.arrays.end(), std::back_inserter(all.arrays));
+    }
+    return all;
+}
+
+void check_format(const SafetensorsFile& file) {
+    const auto found = file.metadata().find(kFormat);
+    if (found != file.metadata().end() && found->second == kVersion) return;
+    const bool older = file.metadata().contains("train_gpt");
+    throw FileError(fmt::format(
+        "{}: {}; its parameters alone can be read by load_parameters with .partial = true", file.path().string(),
+        found != file.metadata().end()
+            ? fmt::format("a checkpoint of format {}, this version reads {}", found->second, kVersion)
+        : older ? "a checkpoint of a version before format 1, which this version does not resume"
+                : "not a checkpoint of a training"));
+}
+
+void restore(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
+             const StateValues& values) {
+    try {
+        context.restore(values);
+        for (const CheckpointPart& part : parts) part.restore(values);
+    } catch (const Error& error) {
+        throw Error(fmt::format("{}: {}", path.string(), error.what()));
+    }
+}
+
+}  // namespace
+
+StateDict CheckpointPart::state_dict() const {
+    StateDict state = state_dict_(part_);
+    if (prefix_.empty()) return state;
+    for (NamedArray& entry : state.arrays) entry.name = prefix_ + entry.name;
+    StateValues values;
+    for (auto& [name, value] : state.values) values[prefix_ + name] = std::move(value);
+    state.values = std::move(values);
+    return state;
+}
+
+void CheckpointPart::restore(const StateValues& values) const {
+    if (prefix_.empty()) return restore_(part_, values);
+    StateValues mine;
+    for (const auto& [name, value] : values) {
+        if (name.starts_with(prefix_)) mine[name.substr(prefix_.size())] = value;
+    }
+    restore_(part_, mine);
+}
+
+void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
+                     const StateValues& values) {
+    StateDict state = whole_state(context, parts);
+    state.values[kFormat] = kVersion;
+    for (const auto& [name, value] : values) state.values[std::string(kOwn) + name] = value;
+    write_safetensors(path, context, std::move(state.arrays), state.values);
+}
+
+StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts) {
+    const SafetensorsFile file(path);
+    check_format(file);
+    const StateDict before = whole_state(context, parts);
+    try {
+        restore(path, context, parts, file.metadata());
+        match(file, before.arrays, {});
+    } catch (...) {
+        restore(path, context, parts, before.values);
+        throw;
+    }
+    fill(file, context, before.arrays);
+    StateValues own;
+    for (const auto& [name, value] : file.metadata()) {
+        if (name.starts_with(kOwn)) own[name.substr(kOwn.size())] = value;
+    }
+    return own;
+}
+
+void save_parameters(const std::filesystem::path& path, Parameters& parameters, const StateValues& metadata) {
+    write_safetensors(path, parameters.context(), parameters.state_dict().arrays, metadata);
+}
+
+LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
+                       const LoadOptions& options) {
+    const LoadReport report = match(file, wanted, options);
+    fill(file, context, wanted);
     return report;
 }
 
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options) {
-    std::vector<NamedArray> wanted = named_arrays(parameters);
-    wanted.insert(wanted.end(), options.extra.begin(), options.extra.end());
-    const LoadReport report = load_arrays(file, parameters.context(), wanted, options);
+    const LoadReport report = load_arrays(file, parameters.context(), parameters.state_dict().arrays, options);
     parameters.mark_changed();
     return report;
 }

@@ -1,26 +1,69 @@
 #pragma once
-// A model's parameters and buffers in a file, whole or in part, with what else belongs to a training. A whole load is
-// strict; a partial one reports what was missing and what was left over.
+// Files of parameters, and of whole trainings: a call saves one, a call resumes it, in whatever mix of parts the
+// program has. The files are safetensors, so that other programs can read the tensors.
 //
-//     save_parameters("gpt.safetensors", parameters, optimizer.state(), {{"step", "100"}});
-//     load_parameters(SafetensorsFile("gpt.safetensors"), parameters, {.extra = optimizer.state()});
-//     LoadReport report = load_parameters(file, parameters, {.partial = true});
+//     save_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator, loader}, {{"best", "1.75"}});
+//     const StateValues mine = load_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator,
+//     loader});
+//
+//     save_parameters("gpt.safetensors", parameters);
+//     load_parameters(SafetensorsFile("gpt.safetensors"), parameters);
+//     const LoadReport report = load_parameters(file, parameters, {.partial = true});
 //     for (const std::string& name : report.missing) fmt::print("kept as initialised: {}\n", name);
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include <headroom/core/named_array.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/core/state_dict.hpp>
 #include <headroom/nn/safetensors.hpp>
 
 namespace headroom {
 
+/// A reference to anything that is `Stateful`: parameters, optimizer, accumulator, data loader, or a type of your own.
+class CheckpointPart {
+  public:
+    template <Stateful Part>
+    CheckpointPart(Part& part)  // NOLINT(google-explicit-constructor): lists of parts read as such
+        : part_(&part),
+          state_dict_([](void* p) { return static_cast<Part*>(p)->state_dict(); }),
+          restore_([](void* p, const StateValues& values) { static_cast<Part*>(p)->restore(values); }) {}
+    /// All names begin with `name` and a dot: for a second part of one kind, such as another loader.
+    template <Stateful Part>
+    CheckpointPart(std::string name, Part& part) : CheckpointPart(part) {
+        prefix_ = std::move(name) + '.';
+    }
+
+    StateDict state_dict() const;
+    /// Of all values, takes its own.
+    void restore(const StateValues& values) const;
+
+  private:
+    void* part_;
+    StateDict (*state_dict_)(void*);
+    void (*restore_)(void*, const StateValues&);
+    std::string prefix_;
+};
+
+using CheckpointParts = std::vector<CheckpointPart>;
+
+/// Writes the state of all parts, the context's random state and `values` of the program's own to a safetensors file,
+/// which takes an older one's place when it is complete. What resumes from it continues bit for bit. Errors: Error if
+/// two parts have a name in common; as the parts' `state_dict` and write_safetensors.
+void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
+                     const StateValues& values = {});
+
+/// Puts the parts, made as those that were saved, into the state of the file, and returns the program's own values.
+/// Errors: FileError if the file is no checkpoint or from a version whose checkpoints this one does not read; Error,
+/// ShapeError or DtypeError that names what is missing, left over or does not fit: nothing is changed then. FileError
+/// if the file changes meanwhile.
+StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts);
+
 struct LoadOptions {
     bool partial = false;                            ///< true: missing and left-over tensors are reported, not errors
-    std::vector<NamedArray> extra{};                 ///< further arrays to fill by name, such as an optimizer's state
     std::function<bool(std::string_view)> ignore{};  ///< names in the file that are neither wanted nor left over
 };
 
@@ -30,20 +73,16 @@ struct LoadReport {
     std::vector<std::string> left_over;  ///< in the file, but not wanted
 };
 
-/// Parameters and buffers as arrays under their paths: views of where they live.
-std::vector<NamedArray> named_arrays(Parameters& parameters);
+/// Writes parameters and buffers, without what else belongs to a training. Errors: as write_safetensors.
+void save_parameters(const std::filesystem::path& path, Parameters& parameters, const StateValues& metadata = {});
 
-/// Errors: as write_safetensors.
-void save_parameters(const std::filesystem::path& path, Parameters& parameters,
-                     const std::vector<NamedArray>& extra = {}, const Metadata& metadata = {});
-
-/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Of `options`, `extra`
-/// is not looked at. Errors: Error that names the tensor if one is missing or left over (unless partial), ShapeError or
-/// DtypeError if one does not fit: nothing is changed then. FileError if the file changes meanwhile.
+/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error that
+/// names the tensor if one is missing or left over (unless partial), ShapeError or DtypeError if one does not fit:
+/// nothing is changed then. FileError if the file changes meanwhile.
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options = {});
 
-/// The same for parameters, buffers and `extra`.
+/// The same for parameters and buffers.
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options = {});
 
 }  // namespace headroom

@@ -86,7 +86,7 @@ Tensor Gpt::forward(const Tensor& ids, std::vector<KeyValue>* caches) const {
     return linear(hidden(ids, caches), tokens.weight, Tensor());
 }
 
-Tensor Gpt::loss(const Tensor& ids, const Tensor& targets) const {
+Loss Gpt::loss(const Tensor& ids, const Tensor& targets) const {
     RegionScope scope(context(), path());
     const Tensor flat = targets.reshape({-1});
     Tensor x = hidden(ids, nullptr).reshape({-1, options.width});

@@ -5,12 +5,13 @@
 //
 //     Parameters parameters(context);
 //     Gpt model(At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
-//     Tensor loss = model.loss(tokens, targets);   // i32 [batch, time] each; the sum over all positions
-//     backward(loss, 1.0 / tokens.elements());
+//     Loss loss = model.loss(tokens, targets);   // i32 [batch, time] each; a term is a position
+//     backward(loss.mean());
 //     std::vector<std::int32_t> text = generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});
 #include <cstdint>
 #include <vector>
 
+#include <headroom/core/loss.hpp>
 #include <headroom/nn/attention.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/embedding.hpp>
@@ -54,9 +55,9 @@ class Gpt : public Module<Gpt> {
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
     /// the ids follow those seen before. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The sum of the cross entropy over all positions whose target is not -100. A vocabulary much wider than the model
+    /// The cross entropy over all positions whose target is not -100. A vocabulary much wider than the model
     /// is never turned into logits as a whole (see linear_cross_entropy).
-    Tensor loss(const Tensor& ids, const Tensor& targets) const;
+    Loss loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 
     GptOptions options;

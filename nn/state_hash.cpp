@@ -1,6 +1,7 @@
 #include <headroom/nn/state_hash.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -8,7 +9,6 @@
 
 #include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/checkpoint.hpp>
 
 namespace headroom {
 
@@ -39,19 +39,22 @@ class Sha256 {
 
 }  // namespace
 
-std::string state_sha256(Parameters& parameters, const std::vector<NamedArray>& extra, std::uint64_t random_position) {
-    std::vector<NamedArray> arrays = named_arrays(parameters);
-    arrays.insert(arrays.end(), extra.begin(), extra.end());
+std::string state_sha256(Context& context, const CheckpointParts& parts) {
+    std::vector<NamedArray> arrays;
+    for (const CheckpointPart& part : parts) {
+        StateDict state = part.state_dict();
+        std::move(state.arrays.begin(), state.arrays.end(), std::back_inserter(arrays));
+    }
     std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
     Sha256 hash;
     for (const auto& [label, array] : arrays) {
         hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().text()));
         std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
         const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
-        download(parameters.context().exec(), array, out);
+        download(context.exec(), array, out);
         hash.add(bytes.data(), bytes.size());
     }
-    hash.add(fmt::format("random {}\n", random_position));
+    hash.add(fmt::format("random {}\n", context.random_counter()));
     return hash.hex();
 }
 

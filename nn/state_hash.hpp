@@ -1,18 +1,15 @@
 #pragma once
-// One number for the state of a training: equal numbers mean equal bits. SHA-256 (FIPS 180-4) over the names, dtypes,
-// shapes and bytes of all arrays in ascending order of names, and the random position.
+// One number for the state of a training: equal numbers mean equal bits.
 //
-//     std::string hash = state_sha256(parameters, optimizer.state(), context.random_counter());
-#include <cstdint>
+//     std::string hash = state_sha256(context, {parameters, optimizer});
 #include <string>
-#include <vector>
 
-#include <headroom/core/named_array.hpp>
-#include <headroom/core/parameters.hpp>
+#include <headroom/nn/checkpoint.hpp>
 
 namespace headroom {
 
-/// 64 hexadecimal digits.
-std::string state_sha256(Parameters& parameters, const std::vector<NamedArray>& extra, std::uint64_t random_position);
+/// SHA-256 (FIPS 180-4), 64 hexadecimal digits, over the names, dtypes, shapes and bytes of all the parts' arrays in
+/// ascending order of names, and the position of the context's random numbers.
+std::string state_sha256(Context& context, const CheckpointParts& parts);
 
 }  // namespace headroom

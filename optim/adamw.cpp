@@ -25,17 +25,19 @@ const AdamWOptions& checked(const AdamWOptions& options) {
 }  // namespace
 
 AdamW::AdamW(Parameters& parameters, AdamWOptions options)
-    : Optimizer((checked(options), parameters), "adamw", {"first_moment", "second_moment"}), options_(options) {}
+    : Optimizer((checked(options), parameters), "adamw", {{.name = "first_moment"}, {.name = "second_moment"}},
+                options.weight_decay, options.groups),
+      options_(std::move(options)) {}
 
-void AdamW::update(double learning_rate, const Array& multiplier, const Range& range) {
-    const kernels::AdamWStep step{.learning_rate = learning_rate,
+void AdamW::update(const Range& range, const Array& multiplier) {
+    const kernels::AdamWStep step{.learning_rate = range.learning_rate,
                                   .beta1 = options_.beta1,
                                   .beta2 = options_.beta2,
                                   .epsilon = options_.epsilon,
-                                  .weight_decay = range.decay ? options_.weight_decay : 0.0};
+                                  .weight_decay = range.weight_decay};
     parameters().context().exec().launch([&](auto& stream) {
         kernels::adamw(stream, step, multiplier.view(), steps_before().view(), range.gradient, range.values,
-                       range.arenas[0], range.arenas[1]);
+                       range.state[0], range.state[1]);
     });
 }
 

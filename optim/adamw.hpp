@@ -1,12 +1,12 @@
 #pragma once
 // AdamW: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), PyTorch's form. Two moments per parameter, in its dtype. Not where memory for them is missing: SGD
+// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. Not where memory for them is missing: SGD
 // needs one or none.
 //
 //     AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
-//     Window window(parameters, optimizer, {.clip = 1.0});
-//     window.accumulate([&] { return MicroBatch{model.loss(tokens, targets), terms}; });
-//     window.step(1e-3);
+//     GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+//     accumulator.accumulate([&] { return model.loss(tokens, targets); });
+//     accumulator.step(1e-3);
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom {
@@ -15,17 +15,18 @@ struct AdamWOptions {
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
-    double weight_decay = 0.01;  ///< of matrices; vectors never decay
+    double weight_decay = 0.01;  ///< of matrices; that of vectors is 0, unless a group has its own
+    std::vector<ParameterGroup> groups = {};
 };
 
 class AdamW : public Optimizer {
   public:
     /// Allocates the moments: "adamw.first_moment.*", "adamw.second_moment.*". Errors: Error unless 0 <= beta < 1,
-    /// epsilon > 0 and weight_decay >= 0; OutOfMemory.
+    /// epsilon > 0 and weight_decay >= 0, and as Optimizer for groups; OutOfMemory.
     explicit AdamW(Parameters& parameters, AdamWOptions options = {});
 
   private:
-    void update(double learning_rate, const Array& multiplier, const Range& range) override;
+    void update(const Range& range, const Array& multiplier) override;
 
     AdamWOptions options_;
 };

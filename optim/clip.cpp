@@ -9,24 +9,12 @@
 namespace headroom {
 
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
-    const Array gradients = parameters.gradients();
-    const std::vector<ArenaRange> ranges = parameters.trained_ranges();
     Exec& exec = parameters.context().exec();
-    if (ranges.empty()) exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
-    float beta = 0;
-    for (std::size_t i = 0; i < ranges.size();) {
-        Array part = gradients;
-        part.geometry.offset += ranges[i].offset;
-        std::int64_t end = ranges[i].offset;
-        // Ranges that differ only in weight decay are one here.
-        for (; i < ranges.size() && ranges[i].offset == end; ++i) end += ranges[i].count;
-        const Shape shape{end - (part.geometry.offset - gradients.geometry.offset)};
-        part.geometry.shape = shape;
-        part.geometry.strides = contiguous_strides(shape);
-        const Scratch scratch = exec.scratch(kernels::sum_of_squares_scratch(exec.stream(), part.view()));
-        exec.launch(
-            [&](auto& stream) { kernels::sum_of_squares(stream, part.view(), result.view(), beta, scratch.data()); });
-        beta = 1;
+    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
+    for (const GradientSegment& segment : parameters.segments()) {
+        const View x = segment.gradients.view();
+        const Scratch scratch = exec.scratch(kernels::sum_of_squares_scratch(exec.stream(), x));
+        exec.launch([&](auto& stream) { kernels::sum_of_squares(stream, x, result.view(), 1.0f, scratch.data()); });
     }
 }
 

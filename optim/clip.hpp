@@ -1,6 +1,6 @@
 #pragma once
 // Gradient clipping by the global norm (Pascanu, Mikolov and Bengio 2013, arXiv:1211.5063). Gradients are read once and
-// never rewritten: the factor goes into the multiplier of the optimizer's step. `Window` does all this, without waiting
+// never rewritten: the factor goes into the multiplier of the optimizer's step. `GradientAccumulator` does all this, without waiting
 // for the device; use these where you drive an optimizer yourself.
 //
 //     const double norm = gradient_norm(parameters) * multiplier;

@@ -1,10 +1,10 @@
 #pragma once
 // The factor that keeps f16 gradients above underflow (Micikevicius et al. 2018, arXiv:1710.03740): it grows while all
-// is finite, and halves, with the step skipped, when something overflowed. `Window` applies it. Not needed for bf16 and
+// is finite, and halves, with the step skipped, when something overflowed. `GradientAccumulator` applies it. Not needed for bf16 and
 // f32, whose exponents reach far enough: the default is off.
 //
-//     Window window(parameters, optimizer, {.scale = LossScale::dynamic()});
-//     fmt::print("{}\n", window.loss_scale().value());   // reads it from the device
+//     GradientAccumulator accumulator(parameters, optimizer, {.scale = LossScale::dynamic()});
+//     fmt::print("{}\n", accumulator.loss_scale().value());   // reads it from the device
 #include <cstdint>
 
 #include <headroom/kernels/step_control/step_control.hpp>

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/transfer.hpp>
-#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
@@ -15,50 +13,83 @@ namespace headroom {
 
 namespace {
 
-View part(const Array& arena, const ArenaRange& range) {
-    Array slice = arena;
-    slice.geometry.shape = {range.count};
-    slice.geometry.strides = contiguous_strides(slice.geometry.shape);
-    slice.geometry.offset += range.offset;
-    return slice.view();
+Array part(const Array& whole, std::int64_t first, std::int64_t count) {
+    Array slice = whole;
+    slice.geometry = Geometry::contiguous({count});
+    slice.geometry.offset = whole.geometry.offset + first;
+    return slice;
 }
 
-const NamedArray& find(const std::vector<NamedArray>& arrays, const NamedArray& wanted) {
-    const auto found = std::find_if(arrays.begin(), arrays.end(),
-                                    [&](const NamedArray& candidate) { return candidate.name == wanted.name; });
-    if (found == arrays.end()) {
-        throw Error(
-            fmt::format("optimizer: the state lacks \"{}\"; it was saved by another optimizer or model", wanted.name));
+std::int64_t blocks(std::int64_t elements, std::int64_t block) { return (elements + block - 1) / block; }
+
+void check_group(const std::string& optimizer, const ParameterGroup& group, const Parameters& parameters) {
+    const auto fits = [](double number) { return std::isfinite(number) && number >= 0; };
+    if (!fits(group.learning_rate_factor) || !fits(group.weight_decay.value_or(0))) {
+        throw Error(fmt::format("{}: factor and weight decay of the group \"{}\" must be finite and not negative",
+                                optimizer, group.pattern));
     }
-    const Array& array = found->array;
-    if (array.shape() != wanted.array.shape()) {
-        throw ShapeError(
-            fmt::format("optimizer: \"{}\" has shape {} in the state, {} here; it belongs to another model",
-                        wanted.name, array.shape().text(), wanted.array.shape().text()));
+    const auto matches = [&](const Parameter& parameter) {
+        return !parameter.buffer && path_matches(group.pattern, parameter.path);
+    };
+    if (std::none_of(parameters.all().begin(), parameters.all().end(), matches)) {
+        throw Error(fmt::format("{}: no parameter matches the group \"{}\"", optimizer, group.pattern));
     }
-    if (array.dtype != wanted.array.dtype) {
-        throw DtypeError(fmt::format("optimizer: \"{}\" is {} in the state, {} here", wanted.name,
-                                     headroom::name(array.dtype), headroom::name(wanted.array.dtype)));
-    }
-    return *found;
 }
 
 }  // namespace
 
-Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<std::string> arena_names)
-    : parameters_(parameters), name_(std::move(name)) {
-    const Array gradients = parameters.gradients();
-    Exec& exec = parameters.context().exec();
-    exec.set_path(0);
-    for (std::string& arena : arena_names) {
-        const Array array = exec.empty(gradients.shape(), gradients.dtype, Category::optimizer_state);
-        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, array.view()); });
-        arenas_.push_back({std::move(arena), array});
+Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
+                     std::vector<ParameterGroup> groups)
+    : parameters_(parameters),
+      name_(std::move(name)),
+      specs_(std::move(specs)),
+      weight_decay_(weight_decay),
+      groups_(std::move(groups)),
+      places_(parameters.all().size()) {
+    for (const ParameterGroup& group : groups_) check_group(name_, group, parameters);
+    groups_.insert(groups_.begin(), ParameterGroup{.pattern = "**"});
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        for (std::size_t group = 1; group < groups_.size(); ++group) {
+            if (path_matches(groups_[group].pattern, parameters.all()[i].path)) places_[i].group = group;
+        }
     }
-    const Array numbers = exec.empty({2}, Dtype::f64, Category::optimizer_state);
-    multiplier_ = steps_ = {numbers.buffer, Dtype::f64, Geometry::contiguous({})};
-    steps_.geometry.offset = 1;
+    parameters.materialize();
+    add_state();
+    const Array numbers = parameters.context().exec().empty_for_model({2}, Dtype::f64, Category::optimizer_state);
+    multiplier_ = part(numbers, 0, 1);
+    steps_ = part(numbers, 1, 1);
     set_steps(0);
+}
+
+/// Elements of a parameter's state, which begins with a block.
+std::int64_t Optimizer::state_room(const Parameter& parameter) const {
+    std::int64_t room = parameter.room;
+    for (const StateSpec& spec : specs_) room = blocks(room, spec.block) * spec.block;
+    return room;
+}
+
+/// For what is trained and has no state yet.
+void Optimizer::add_state() {
+    std::vector<std::size_t> added;
+    std::int64_t elements = 0;
+    for (const GradientSegment& segment : parameters_.segments()) {
+        for (const std::size_t i : segment.parameters) {
+            if (places_[i].chunk) continue;
+            added.push_back(i);
+            places_[i].offset = elements;
+            elements += state_room(parameters_.all()[i]);
+        }
+    }
+    if (added.empty()) return;
+    Exec& exec = parameters_.context().exec();
+    std::vector<Array> arrays;
+    for (const StateSpec& spec : specs_) {
+        arrays.push_back(exec.empty_for_model({blocks(elements, spec.block)}, spec.dtype.value_or(parameters_.dtype()),
+                                              Category::optimizer_state));
+        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, arrays.back().view()); });
+    }
+    chunks_.push_back(std::move(arrays));
+    for (const std::size_t i : added) places_[i].chunk = &chunks_.back();
 }
 
 void Optimizer::step(double learning_rate, double multiplier) {
@@ -72,70 +103,117 @@ void Optimizer::check_learning_rate(double learning_rate) const {
     }
 }
 
+double Optimizer::rate_of(const ParameterGroup& group, double learning_rate) const {
+    if (group.schedule) {
+        learning_rate = group.schedule(calls_);
+        check_learning_rate(learning_rate);
+    }
+    return learning_rate * group.learning_rate_factor;
+}
+
+double Optimizer::decay_of(std::size_t parameter) const {
+    const double usual = parameters_.all()[parameter].tensor.rank() >= 2 ? weight_decay_ : 0.0;
+    return groups_[places_[parameter].group].weight_decay.value_or(usual);
+}
+
+/// Whether `parameter`, the next one of a segment, is treated as the one before it, and lies behind it everywhere.
+bool Optimizer::continues(std::size_t before, std::size_t parameter) const {
+    const Place &last = places_[before], &next = places_[parameter];
+    return last.group == next.group && decay_of(before) == decay_of(parameter) && last.chunk == next.chunk &&
+           next.offset - last.offset == parameters_.all()[before].room;
+}
+
 void Optimizer::step(double learning_rate, const Array& multiplier) {
     check_learning_rate(learning_rate);
     if (multiplier.dtype != Dtype::f64) {
         throw DtypeError(
             fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, headroom::name(multiplier.dtype)));
     }
+    std::vector<double> rates;
+    for (const ParameterGroup& group : groups_) rates.push_back(rate_of(group, learning_rate));
     const Array values = parameters_.values();
-    const Array gradients = parameters_.gradients();
-    Range now;
-    for (const ArenaRange& range : parameters_.trained_ranges()) {
-        now = {part(gradients, range), part(values, range), {}, range.decay};
-        for (const Arena& arena : arenas_) now.arenas.push_back(part(arena.array, range));
-        update(learning_rate, multiplier, now);
+    add_state();
+    Range range;
+    for (const GradientSegment& segment : parameters_.segments()) {
+        if (!segment.gradients.defined()) {
+            throw Error(fmt::format("{}: a trained parameter has no gradient; call fill_unreached() before", name_));
+        }
+        for (std::size_t i = 0; i < segment.parameters.size();) {
+            const std::size_t first = segment.parameters[i];
+            const Place& place = places_[first];
+            const std::int64_t offset = parameters_.all()[first].offset;
+            std::int64_t count = 0;
+            do {
+                count += parameters_.all()[segment.parameters[i]].room;
+                ++i;
+            } while (i < segment.parameters.size() && continues(segment.parameters[i - 1], segment.parameters[i]));
+            range.learning_rate = rates[place.group];
+            range.weight_decay = decay_of(first);
+            range.gradient = part(segment.gradients, offset - segment.offset, count).view();
+            range.values = part(values, offset, count).view();
+            range.state.clear();
+            for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
+                const std::int64_t block = specs_[spec].block;
+                range.state.push_back(part((*place.chunk)[spec], place.offset / block, blocks(count, block)).view());
+            }
+            update(range, multiplier);
+        }
     }
     parameters_.context().exec().launch(
         [&](auto& stream) { kernels::count_step(stream, multiplier.view(), steps_.view()); });
-    ++dry_steps_;
+    ++calls_;
     parameters_.mark_changed();
 }
 
 std::int64_t Optimizer::steps() const {
     Context& context = parameters_.context();
-    if (context.dry()) return dry_steps_;
+    if (context.dry()) return calls_;
     return static_cast<std::int64_t>(context.from_array(steps_).item());
 }
 
-std::vector<NamedArray> Optimizer::state() const {
-    std::vector<NamedArray> state;
-    for (const Arena& arena : arenas_) {
-        for (const Parameter& parameter : parameters_.all()) {
-            if (parameter.buffer) continue;
-            Array array = arena.array;
-            array.geometry = Geometry::contiguous(parameter.tensor.shape());
-            array.geometry.offset = arena.array.geometry.offset + parameter.offset;
-            state.push_back({fmt::format("{}.{}.{}", name_, arena.name, parameter.path), std::move(array)});
+std::string Optimizer::value_name(std::string_view value) const {
+    const std::string& model = parameters_.name();
+    return fmt::format("{}{}{}.{}", name_, model.empty() ? "" : ".", model, value);
+}
+
+StateDict Optimizer::state_dict() const {
+    StateDict state;
+    for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
+        for (std::size_t i = 0; i < places_.size(); ++i) {
+            if (!places_[i].chunk) continue;
+            const Parameter& parameter = parameters_.all()[i];
+            const std::int64_t block = specs_[spec].block;
+            Array array =
+                part((*places_[i].chunk)[spec], places_[i].offset / block, blocks(parameter.tensor.elements(), block));
+            if (block == 1) {
+                const std::int64_t offset = array.geometry.offset;
+                array.geometry = Geometry::contiguous(parameter.tensor.shape());
+                array.geometry.offset = offset;
+            }
+            state.arrays.push_back(
+                {fmt::format("{}.{}.{}", name_, specs_[spec].name, parameter.path), std::move(array)});
         }
     }
+    state.values[value_name("steps")] = fmt::to_string(steps());
+    state.values[value_name("calls")] = fmt::to_string(calls_);
     return state;
 }
 
-void Optimizer::set_steps(std::int64_t steps) {
-    if (steps < 0) throw Error(fmt::format("{}: the number of steps must not be negative, got {}", name_, steps));
-    const auto number = static_cast<double>(steps);
-    parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, number, steps_.view()); });
-    dry_steps_ = steps;
-}
-
-void Optimizer::load_state(const std::vector<NamedArray>& arrays, std::int64_t steps) {
-    const std::vector<NamedArray> mine = state();
-    Exec& exec = parameters_.context().exec();
-    for (const NamedArray& entry : mine) {
-        if (exec.dry() || on_cuda(exec.stream()) || on_host(find(arrays, entry).array)) continue;
+void Optimizer::restore(const StateValues& values) {
+    const auto steps = state_value<std::int64_t>(values, value_name("steps"));
+    const auto calls = state_value<std::int64_t>(values, value_name("calls"));
+    if (steps < 0 || calls < steps) {
         throw Error(
-            fmt::format("optimizer: \"{}\" is on a device, not in the host's memory; copy it there", entry.name));
+            fmt::format("{}: the number of steps must not be negative, nor that of calls below it, got {} and {}",
+                        name_, steps, calls));
     }
     set_steps(steps);
-    for (const NamedArray& entry : mine) {
-        const Array source = find(arrays, entry).array;
-        if (on_host(source)) {
-            upload(exec, source.view(), entry.array);
-        } else {
-            exec.launch([&](auto& stream) { kernels::copy(stream, source.view(), entry.array.view()); });
-        }
-    }
+    calls_ = calls;
+}
+
+void Optimizer::set_steps(std::int64_t steps) {
+    const auto number = static_cast<double>(steps);
+    parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, number, steps_.view()); });
 }
 
 }  // namespace headroom

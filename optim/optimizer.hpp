@@ -1,21 +1,41 @@
 #pragma once
-// What AdamW and SGD have in common: state in flat arenas beside the parameters', one kernel call per range of trained
-// parameters, state by name for files. Make one after the model is built (its state is allocated then) and let `Window`
-// drive it; call `step` directly only if nothing is accumulated, scaled or clipped.
+// What AdamW and SGD have in common: state in flat arrays beside the parameters, one kernel call per range of
+// parameters that are treated alike, groups with hyper-parameters of their own, state by name for files. Make one after
+// the model is built (its state is allocated then) and let `GradientAccumulator` drive it; call `step` directly only if
+// nothing is accumulated, scaled or clipped.
 //
-//     AdamW optimizer(parameters, {.weight_decay = 0.1});
+//     AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {{.pattern = "head.**", .learning_rate_factor =
+//     10}}}); backward(model.loss(tokens, targets).mean()); parameters.fill_unreached(); optimizer.step(1e-3);
 //     parameters.zero_grad();
-//     backward(model.loss(tokens, targets));
-//     parameters.fill_unreached();
-//     optimizer.step(1e-3, 1.0 / terms);      // the gradient is the sum's: the mean's is 1 / terms of it
+#include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <headroom/core/named_array.hpp>
 #include <headroom/core/parameters.hpp>
 
 namespace headroom {
+
+/// Hyper-parameters of the parameters whose path matches; of several groups that match, the last one counts.
+struct ParameterGroup {
+    std::string pattern;  ///< see path_matches
+    double learning_rate_factor = 1;
+    /// Of all of the group, vectors too. None: the optimizer's own, of matrices alone.
+    std::optional<double> weight_decay = std::nullopt;
+    /// The learning rate of step i, counted from 0, before the factor; null: what `step` is given.
+    std::function<double(std::int64_t)> schedule = nullptr;
+};
+
+/// An array that an optimizer keeps for each parameter, zero at first.
+struct StateSpec {
+    std::string name;
+    std::optional<Dtype> dtype = std::nullopt;  ///< none: the parameters'
+    std::int64_t block = 1;                     ///< parameter elements per element of the array; a power of two
+};
 
 class Optimizer {
   public:
@@ -24,60 +44,75 @@ class Optimizer {
     Optimizer& operator=(const Optimizer&) = delete;
 
     /// One step with `multiplier` times the gradients, which are not changed; each trained parameter must have one (see
-    /// Parameters::fill_unreached). Weight decay applies to matrices alone. A multiplier of 0 or NaN skips the step:
-    /// nothing changes, nothing is counted. Afterwards a pending backward is refused. Only queues work. Errors: Error
-    /// for a learning rate that is negative or not finite.
+    /// Parameters::fill_unreached). Weight decay applies to matrices alone, unless a group says otherwise. A multiplier
+    /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards a pending backward is refused. Only
+    /// queues work. What began to be trained since the last step gets its state here. Errors: Error for a learning rate
+    /// that is negative or not finite; OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
     /// Errors: as `step`.
     void check_learning_rate(double learning_rate) const;
 
-    /// The state's arrays, "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape: views of
-    /// the arenas, to save from and to load into. Frozen parameters have theirs, too.
-    std::vector<NamedArray> state() const;
-    /// Steps done, skipped ones not counted: the other part of the state. Bias correction counts by it. The device
-    /// counts, so this waits for it: count yourself for what you ask in every step. A dry run skips no step.
+    /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
+    /// element stands for a block: only of what has been trained, a parameter frozen from the start has none. Values
+    /// "adamw.steps", those of `steps`, and "adamw.calls", those of the schedules of groups; behind "adamw" the name of
+    /// the parameters, if they have one. Waits for the device.
+    StateDict state_dict() const;
+    /// Errors: Error if a number is missing or negative.
+    void restore(const StateValues& values);
+    /// Steps done, skipped ones not counted. Bias correction counts by it. The device counts, so this waits for it:
+    /// count yourself for what you ask in every step. A dry run skips no step.
     std::int64_t steps() const;
-    /// After the arrays of `state()` were filled in place. Errors: Error if negative.
-    void set_steps(std::int64_t steps);
-    /// Copies all of the state from row-major arrays in the host's memory or of any context on this device, whose work
-    /// is done (its `steps()` waits for it); others may be among them. Nothing is changed if it fails. Errors: Error if
-    /// one is missing, or on a device that this one can't read; ShapeError or DtypeError if one differs.
-    void load_state(const std::vector<NamedArray>& arrays, std::int64_t steps);
 
     Parameters& parameters() const { return parameters_; }
     /// "adamw" or "sgd": the first segment of the names.
     const std::string& name() const { return name_; }
 
   protected:
-    /// Allocates one zero-filled arena, as large as that of the parameters, per name. Errors: OutOfMemory.
-    Optimizer(Parameters& parameters, std::string name, std::vector<std::string> arena_names);
+    /// Allocates the state of what is trained. `weight_decay`: of matrices outside of groups that have their own.
+    /// Errors: Error for a group that matches no parameter or has a number that is negative or not finite; OutOfMemory.
+    Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
+              std::vector<ParameterGroup> groups);
 
-    /// What a kernel needs for one range; `arenas` are in the order of their names.
+    /// What a kernel needs for neighbouring parameters that are treated alike.
     struct Range {
+        double learning_rate = 0;
+        double weight_decay = 0;
         View gradient;
         View values;
-        std::vector<View> arenas;
-        bool decay = false;
+        std::vector<View> state;  ///< in the order of the specifications
     };
     /// How many steps were done before this one: one f64 in the device's memory.
     const Array& steps_before() const { return steps_; }
     /// Launches the kernel for one range.
-    virtual void update(double learning_rate, const Array& multiplier, const Range& range) = 0;
+    virtual void update(const Range& range, const Array& multiplier) = 0;
 
   private:
-    struct Arena {
-        std::string name;
-        Array array;
+    /// Where a parameter's state is; `chunk` is null before it is trained.
+    struct Place {
+        std::size_t group = 0;                      ///< into groups_
+        const std::vector<Array>* chunk = nullptr;  ///< an array per specification
+        std::int64_t offset = 0;                    ///< in parameter elements
     };
+    void add_state();
+    bool continues(std::size_t before, std::size_t parameter) const;
+    double rate_of(const ParameterGroup& group, double learning_rate) const;
+    double decay_of(std::size_t parameter) const;
+    std::int64_t state_room(const Parameter& parameter) const;
+    std::string value_name(std::string_view value) const;
+    void set_steps(std::int64_t steps);
 
     Parameters& parameters_;
     std::string name_;
-    std::vector<Arena> arenas_;
+    std::vector<StateSpec> specs_;
+    double weight_decay_;
+    std::vector<ParameterGroup> groups_;  ///< the first one matches everything
+    std::vector<Place> places_;           ///< by index into Parameters::all
+    std::deque<std::vector<Array>> chunks_;
     Array multiplier_;
     Array steps_;
-    std::int64_t dry_steps_ = 0;
+    std::int64_t calls_ = 0;  ///< of `step`, skipped ones too
 };
 
 }  // namespace headroom

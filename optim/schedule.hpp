@@ -1,12 +1,12 @@
 #pragma once
 // Learning rates as a pure function of the step: constant, linear or cosine (Loshchilov and Hutter 2016,
 // arXiv:1608.03983) after a linear warm-up, nanoGPT's formula. There is no state to save. Not for schedules that look
-// at the loss: compute those in the training loop and hand the rate to `Window::step`.
+// at the loss: compute those in the training loop and hand the rate to `GradientAccumulator::step`.
 //
-//     const Schedule rate{.decay = Decay::cosine, .peak = 1e-3, .floor = 1e-4, .warmup_steps = 100, .decay_steps =
-//     2000}; for (std::int64_t step = 0; step < 2000; ++step) {
+//     const Schedule rate{.decay = Decay::cosine, .peak = 1e-3, .warmup_steps = 100, .decay_steps = 2000};
+//     for (std::int64_t step = 0; step < 2000; ++step) {
 //         ...
-//         window.step(rate(step));
+//         accumulator.step(rate(step));
 //     }
 #include <cstdint>
 

@@ -27,15 +27,16 @@ const SgdOptions& checked(const SgdOptions& options) {
 
 Sgd::Sgd(Parameters& parameters, SgdOptions options)
     : Optimizer((checked(options), parameters), "sgd",
-                options.momentum > 0 ? std::vector<std::string>{"velocity"} : std::vector<std::string>{}),
-      options_(options) {}
+                options.momentum > 0 ? std::vector<StateSpec>{{.name = "velocity"}} : std::vector<StateSpec>{},
+                options.weight_decay, options.groups),
+      options_(std::move(options)) {}
 
-void Sgd::update(double learning_rate, const Array& multiplier, const Range& range) {
-    const kernels::SgdStep step{.learning_rate = learning_rate,
+void Sgd::update(const Range& range, const Array& multiplier) {
+    const kernels::SgdStep step{.learning_rate = range.learning_rate,
                                 .momentum = options_.momentum,
-                                .weight_decay = range.decay ? options_.weight_decay : 0.0,
+                                .weight_decay = range.weight_decay,
                                 .nesterov = options_.nesterov};
-    const View* velocity = range.arenas.empty() ? nullptr : range.arenas.data();
+    const View* velocity = range.state.empty() ? nullptr : range.state.data();
     parameters().context().exec().launch(
         [&](auto& stream) { kernels::sgd(stream, step, multiplier.view(), range.gradient, range.values, velocity); });
 }

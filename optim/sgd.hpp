@@ -4,27 +4,28 @@
 // Not for transformers without tuning: their gradients' sizes differ too much, see AdamW.
 //
 //     Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
-//     Window window(parameters, optimizer);
-//     window.accumulate([&] { return MicroBatch{cross_entropy(model(images), labels), batch}; });
-//     window.step(0.1);
+//     GradientAccumulator accumulator(parameters, optimizer);
+//     accumulator.accumulate([&] { return cross_entropy(model(images), labels); });
+//     accumulator.step(0.1);
 #include <headroom/optim/optimizer.hpp>
 
 namespace headroom {
 
 struct SgdOptions {
     double momentum = 0;
-    double weight_decay = 0;  ///< of matrices, added to their gradient; vectors never decay
+    double weight_decay = 0;  ///< of matrices, added to their gradient; that of vectors is 0, unless a group has its own
     bool nesterov = false;
+    std::vector<ParameterGroup> groups = {};
 };
 
 class Sgd : public Optimizer {
   public:
     /// With momentum, allocates "sgd.velocity.*". Errors: Error unless 0 <= momentum < 1 and weight_decay >= 0, or for
-    /// Nesterov without momentum; OutOfMemory.
+    /// Nesterov without momentum, and as Optimizer for groups; OutOfMemory.
     explicit Sgd(Parameters& parameters, SgdOptions options = {});
 
   private:
-    void update(double learning_rate, const Array& multiplier, const Range& range) override;
+    void update(const Range& range, const Array& multiplier) override;
 
     SgdOptions options_;
 };

@@ -17,7 +17,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 
 namespace {
 
@@ -49,8 +49,8 @@ class Training {
                                    .heads = flags.heads,
                                    .width = flags.width}),
           optimizer_(parameters_, {.weight_decay = 0.1}),
-          window_(parameters_, optimizer_,
-                  {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}),
+          accumulator_(parameters_, optimizer_,
+                       {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}),
           feed_(context) {
         if (flags.recompute == "blocks") context.policy("blocks.*", recompute_all());
         if (flags.recompute == "cheap") context.policy("blocks.*", recompute_cheap());
@@ -63,16 +63,16 @@ class Training {
 
     void step() {
         for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
-            window_.accumulate([&] {
+            accumulator_.accumulate([&] {
                 const Shape shape{flags_.batch, flags_.time};
                 const auto [inputs, targets] = feed_.upload({{inputs_, shape}, {targets_, shape}});
                 Autocast autocast(context_, autocast_dtype(flags_.dtype));
-                return MicroBatch{model_.loss(inputs, targets), static_cast<double>(inputs_.size())};
+                return model_.loss(inputs, targets);
             });
         }
-        window_.step(1e-4);
+        accumulator_.step(1e-4);
     }
-    StepResult result() const { return window_.result(); }
+    StepResult result() const { return accumulator_.result(); }
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
@@ -81,7 +81,7 @@ class Training {
     Parameters parameters_;
     Gpt model_;
     AdamW optimizer_;
-    Window window_;
+    GradientAccumulator accumulator_;
     Feed feed_;
     std::vector<std::int32_t> inputs_, targets_;
 };

@@ -239,11 +239,11 @@ void losses(Bench& bench, Dtype dtype, const std::string& suffix) {
     const std::int64_t rows = kRows / 8;
     const View logits = bench.array(dtype, {rows, kClasses}), targets = bench.array(Dtype::i32, {rows}, kClasses),
                lse = bench.array(Dtype::f32, {rows}), loss = bench.array(Dtype::f32, {}),
-               dlogits = bench.array(dtype, {rows, kClasses});
+               terms = bench.array(Dtype::f64, {}), dlogits = bench.array(dtype, {rows, kClasses});
     CudaStream& stream = bench.stream();
     std::byte* scratch = bench.bytes(kernels::cross_entropy_scratch(bench.any(), targets));
     bench.measure("cross_entropy" + suffix, size(logits), 0,
-                  [&] { kernels::cross_entropy(stream, logits, targets, {}, loss, 0.0f, lse, scratch); });
+                  [&] { kernels::cross_entropy(stream, logits, targets, {}, loss, terms, 0.0f, lse, scratch); });
     bench.measure("cross_entropy_backward" + suffix, 2 * size(logits), 0,
                   [&] { kernels::cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
     bench.forget();

@@ -19,6 +19,7 @@ struct Loss {
           output(shape),
           lse({shape[0]}),
           loss(Shape{}),
+          terms(contiguous_view(&count_of_terms, Dtype::f64, {})),
           indices(static_cast<std::size_t>(shape[0])),
           targets(contiguous_view(indices.data(), Dtype::i64, {shape[0]})) {
         for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 31) % shape[1];
@@ -28,6 +29,8 @@ struct Loss {
     CpuStream stream{.threads = bench::thread_count()};
     Shape shape;
     Floats logits, output, lse, loss;
+    double count_of_terms = 0;
+    View terms;
     std::vector<std::int64_t> indices;
     View targets;
 };
@@ -35,7 +38,7 @@ struct Loss {
 void cross_entropy_forward(benchmark::State& state) {
     Loss loss(state);
     for (auto _ : state) {
-        cross_entropy(loss.stream, loss.logits, loss.targets, {}, loss.loss, 0, loss.lse);
+        cross_entropy(loss.stream, loss.logits, loss.targets, {}, loss.loss, loss.terms, 0, loss.lse);
         benchmark::ClobberMemory();
     }
     loss.count(state);

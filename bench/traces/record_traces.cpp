@@ -26,7 +26,7 @@
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 
 namespace {
 
@@ -58,21 +58,21 @@ Trace record(const std::string& name, const std::string& origin, const Options& 
     Parameters parameters(context);
     const Model model(At(parameters), options);
     AdamW optimizer(parameters);
-    Window window(parameters, optimizer, {.clip = 1.0});
+    GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
     context.memory().begin_step();  // the next ones begin with the end of a window's step
     for (int step = 0; step < steps; ++step) {
         for (int i = 0; i < accumulate; ++i) {
-            window.accumulate([&] { return loss(context, model, step * accumulate + i); });
+            accumulator.accumulate([&] { return loss(context, model, step * accumulate + i); });
         }
-        window.step(1e-3);
+        accumulator.step(1e-3);
     }
     return trace_of(context.memory().snapshot(), name, origin);
 }
 
-MicroBatch gpt_batch(Context& context, const Gpt& model, const Sizes& sizes) {
+Loss gpt_batch(Context& context, const Gpt& model, const Sizes& sizes) {
     const Tensor ids = some_ids(context, sizes);
     const Tensor targets = some_ids(context, sizes);
-    return {model.loss(ids, targets), static_cast<double>(sizes.batch * sizes.time)};
+    return model.loss(ids, targets);
 }
 
 Trace fixed() {
@@ -187,7 +187,7 @@ struct ExpertsModel : Module<ExpertsModel> {
         : Module(at), tokens(at / "tokens", options.vocabulary, options.width), norm(at / "norm", options.width) {
         for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(at / "blocks" / i, options);
     }
-    Tensor loss(const Tensor& ids, const Tensor& targets, std::mt19937& random) const {
+    Loss loss(const Tensor& ids, const Tensor& targets, std::mt19937& random) const {
         Tensor x = tokens(ids);
         for (const ExpertBlock& block : blocks) x = block(std::move(x), random);
         x = norm(std::move(x)).reshape({-1, tokens.weight.size(1)});
@@ -207,7 +207,7 @@ Trace experts() {
         [&](Context& context, const ExpertsModel& model, int) {
             const Sizes sizes{8, 1024};
             const Tensor ids = some_ids(context, sizes);
-            return MicroBatch{model.loss(ids, ids, random), 8.0 * 1024.0};
+            return model.loss(ids, ids, random);
         });
 }
 

@@ -11,8 +11,8 @@ void check_cross_entropy(const char* op, const CrossEntropyOptions& options, con
     check_range(op, "label_smoothing", options.label_smoothing, 0, 1);
 }
 
-Result<CrossEntropy::Saved, Array> CrossEntropy::forward(Exec& exec, const Attrs& attrs, const Array& logits,
-                                                         const Array& targets) {
+Result<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec, const Attrs& attrs,
+                                                                     const Array& logits, const Array& targets) {
     check_floating(info.name, {{"logits", logits}});
     check_form(info.name, {"logits", logits}, logits.rank() > 0 && logits.size(-1) > 0, "[..., C], C at least 1");
     Shape rows = logits.shape();
@@ -21,21 +21,22 @@ Result<CrossEntropy::Saved, Array> CrossEntropy::forward(Exec& exec, const Attrs
     check_cross_entropy(info.name, attrs, targets);
     const Dtype compute = compute_dtype(logits.dtype);
     Array loss = exec.empty({}, compute);
+    Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
     const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), targets.view()));
     exec.launch([&](auto& stream) {
-        kernels::cross_entropy(stream, logits.view(), targets.view(), attrs, loss.view(), 0.0f, lse.view(),
-                               scratch.data());
+        kernels::cross_entropy(stream, logits.view(), targets.view(), attrs, loss.view(), terms.view(), 0.0f,
+                               lse.view(), scratch.data());
     });
-    return {{logits, targets, std::move(lse)}, std::move(loss)};
+    return {{logits, targets, std::move(lse)}, {std::move(loss), std::move(terms)}};
 }
 
-void CrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dloss, GradSink sink) {
+void CrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink) {
     const View logits = saved.logits.view();
     const auto target = sink.destination(0, saved.logits);
     if (!target) return;
     exec.launch([&](auto& stream) {
-        kernels::cross_entropy_backward(stream, logits, saved.targets.view(), attrs, saved.lse.view(), dloss.view(),
+        kernels::cross_entropy_backward(stream, logits, saved.targets.view(), attrs, saved.lse.view(), douts[0].view(),
                                         target.view(), target.beta);
     });
 }
@@ -62,8 +63,9 @@ std::vector<Sample<CrossEntropy::Attrs>> CrossEntropy::samples() {
 
 }  // namespace ops
 
-Tensor cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options) {
-    return apply<ops::CrossEntropy>(options, std::move(logits), std::move(targets));
+Loss cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options) {
+    auto [sum, terms] = apply<ops::CrossEntropy>(options, std::move(logits), std::move(targets));
+    return {std::move(sum), std::move(terms)};
 }
 
 }  // namespace headroom

@@ -53,8 +53,10 @@ class Chunks {
 
 }  // namespace
 
-Result<LinearCrossEntropy::Saved, Array> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs, const Array& x,
-                                                                     const Array& weight, const Array& targets) {
+Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs,
+                                                                                       const Array& x,
+                                                                                       const Array& weight,
+                                                                                       const Array& targets) {
     constexpr const char* op = info.name;
     check_one_dtype(op, {{"x", x}, {"weight", weight}});
     check_form(op, {"x", x}, x.rank() == 2, "[..., in]");
@@ -64,22 +66,26 @@ Result<LinearCrossEntropy::Saved, Array> LinearCrossEntropy::forward(Exec& exec,
     check_cross_entropy(op, attrs, targets);
     const Dtype compute = compute_dtype(x.dtype);
     Array loss = exec.empty({}, compute);
+    Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
-    exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, total.view()); });
+    exec.launch([&](auto& stream) {
+        kernels::fill(stream, 0.0, total.view());
+        kernels::fill(stream, 0.0, terms.view());
+    });
     Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
         const View classes = rows_of(targets.view(), first, count);
         const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), classes));
         exec.launch([&](auto& stream) {
-            kernels::cross_entropy(stream, logits, classes, attrs, total.view(), 1.0f,
+            kernels::cross_entropy(stream, logits, classes, attrs, total.view(), terms.view(), 1.0f,
                                    rows_of(lse.view(), first, count), scratch.data());
         });
     });
     exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });
-    return {{x, weight, targets, std::move(lse)}, std::move(loss)};
+    return {{x, weight, targets, std::move(lse)}, {std::move(loss), std::move(terms)}};
 }
 
-void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink) {
+void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink) {
     const View x = saved.x.view(), weight = saved.weight.view(), targets = saved.targets.view();
     JointTargets destinations(exec, sink);
     const JointTarget& dx = destinations.ask(0);
@@ -91,7 +97,7 @@ void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& s
     Chunks(exec, saved.x, saved.weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
         exec.launch([&](auto& stream) {
             kernels::cross_entropy_backward(stream, logits, rows_of(targets, first, count), attrs,
-                                            rows_of(saved.lse.view(), first, count), dloss.view(), logits, 0.0f);
+                                            rows_of(saved.lse.view(), first, count), douts[0].view(), logits, 0.0f);
         });
         if (dx) product(exec, {.a = logits, .b = weight, .c = rows_of(dx.view, first, count), .beta = dx.beta});
         if (!dweight) return;
@@ -119,7 +125,7 @@ std::vector<Sample<LinearCrossEntropy::Attrs>> LinearCrossEntropy::samples() {
 
 }  // namespace ops
 
-Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options) {
+Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options) {
     if (x.defined() && targets.defined() && x.rank() != 2 && x.rank() > 0) {
         Shape rows = x.shape();
         rows.erase(rows.rank() - 1);
@@ -127,7 +133,8 @@ Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntrop
         x = x.reshape({rows.elements(), x.size(-1)});
         targets = targets.reshape({rows.elements()});
     }
-    return apply<ops::LinearCrossEntropy>(options, std::move(x), std::move(weight), std::move(targets));
+    auto [sum, terms] = apply<ops::LinearCrossEntropy>(options, std::move(x), std::move(weight), std::move(targets));
+    return {std::move(sum), std::move(terms)};
 }
 
 }  // namespace headroom

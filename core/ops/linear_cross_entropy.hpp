@@ -3,8 +3,7 @@
 // forward nor backward, which computes them again. For a head much wider than the model; a small one is faster with
 // `cross_entropy(linear(...))`.
 //
-//     Tensor loss = linear_cross_entropy(x, table, targets);   // x [768, 128], table [50257, 128], targets [768]
-//     backward(loss, 1.0 / 768);
+//     Loss loss = linear_cross_entropy(x, table, targets);   // x [768, 128], table [50257, 128], targets [768]
 #include <headroom/core/ops/cross_entropy.hpp>
 
 namespace headroom {
@@ -12,7 +11,10 @@ namespace headroom {
 namespace ops {
 
 struct LinearCrossEntropy {
-    static constexpr OpInfo info{.name = "linear_cross_entropy", .cost = Cost::expensive, .precision = Precision::half};
+    static constexpr OpInfo info{.name = "linear_cross_entropy",
+                                 .cost = Cost::expensive,
+                                 .precision = Precision::half,
+                                 .differentiable_outputs = 1};
     using Attrs = CrossEntropyOptions;
     struct Saved {
         Array x;
@@ -20,17 +22,18 @@ struct LinearCrossEntropy {
         Array targets;
         Array lse;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                        const Array& targets);
-    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink);
+    using Out = std::array<Array, 2>;  ///< sum and number of terms
+    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                      const Array& targets);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 
 }  // namespace ops
 
-/// `cross_entropy(linear(x, weight), targets, options)`: x [..., in], weight [C, in], targets [...] (i32 or i64) -> the
-/// sum over rows, [], in f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but 128
+/// `cross_entropy(linear(x, weight), targets, options)`: x [..., in], weight [C, in], targets [...] (i32 or i64); the
+/// sum over rows is f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but 128
 /// rows at least. Errors: ShapeError, DtypeError, as those two.
-Tensor linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options = {});
+Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options = {});
 
 }  // namespace headroom

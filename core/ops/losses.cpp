@@ -58,10 +58,22 @@ template struct ElementLoss<kernels::LogisticLoss>;
 
 }  // namespace ops
 
-Tensor mse(Tensor x, Tensor target) { return apply<ops::MeanSquaredError>({}, std::move(x), std::move(target)); }
+namespace {
 
-Tensor binary_cross_entropy_with_logits(Tensor x, Tensor target) {
-    return apply<ops::BinaryCrossEntropy>({}, std::move(x), std::move(target));
+template <class Op>
+Loss of_elements(Tensor x, Tensor target) {
+    const auto terms = static_cast<double>(x.elements());
+    return {apply<Op>({}, std::move(x), std::move(target)), terms};
+}
+
+}  // namespace
+
+Loss mse_loss(Tensor x, Tensor target) {
+    return of_elements<ops::MeanSquaredError>(std::move(x), std::move(target));
+}
+
+Loss binary_cross_entropy_with_logits(Tensor x, Tensor target) {
+    return of_elements<ops::BinaryCrossEntropy>(std::move(x), std::move(target));
 }
 
 }  // namespace headroom

@@ -1,10 +1,10 @@
 #pragma once
-// Losses that compare element by element. They are sums, like every loss here: who needs a mean divides by the number
-// of terms. For classes see cross_entropy.hpp.
+// Losses that compare element by element; each element is a term. For classes see cross_entropy.hpp.
 //
-//     Tensor loss = mse(prediction, target);                           // the sum of squared differences
-//     Tensor loss = binary_cross_entropy_with_logits(logits, labels);  // labels in [0, 1]
+//     backward(mse_loss(prediction, target).mean());
+//     Loss loss = binary_cross_entropy_with_logits(logits, labels);  // labels in [0, 1]
 #include <headroom/core/apply.hpp>
+#include <headroom/core/loss.hpp>
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 
 namespace headroom {
@@ -31,12 +31,12 @@ extern template struct ElementLoss<kernels::LogisticLoss>;
 
 }  // namespace ops
 
-/// The sum of (x - target)^2; both of one shape, x floating, the target of any dtype -> [] in f32 (f64 for f64).
+/// The sum of (x - target)^2; both of one shape, x floating, the target of any dtype; the sum is f32 (f64 for f64).
 /// Errors: ShapeError, DtypeError.
-Tensor mse(Tensor x, Tensor target);
+Loss mse_loss(Tensor x, Tensor target);
 
 /// The sum of -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)), without overflow for any x; otherwise as
-/// `mse`.
-Tensor binary_cross_entropy_with_logits(Tensor x, Tensor target);
+/// `mse_loss`.
+Loss binary_cross_entropy_with_logits(Tensor x, Tensor target);
 
 }  // namespace headroom

@@ -137,7 +137,7 @@ void Tape::run_backward(Record& record) {
     InlineList<Array, 2> dy;
     dy.reserve(record.op->n_outputs);
     for (Value* output : record.outputs()) {
-        if (!is_floating(output->array.dtype)) {
+        if (!is_floating(output->array.dtype) || dy.size() >= record.op->info.differentiable_outputs) {
             dy.emplace_back();
         } else if (!output->grad.defined()) {
             const Array zero = exec_.empty(output->array.shape(), output->array.dtype, Category::gradients);
@@ -171,8 +171,10 @@ Value* Tape::receiver(const Slot& slot) {
 GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
     Array& grad = value.grad;
     const bool whole = geometry.shape.elements() == value.array.elements();
-    const bool first = grad.defined() ? value.grad_fresh : true;
-    if (!grad.defined()) {
+    const bool first = !grad.defined();
+    if (first && value.storage) {
+        grad = value.storage->gradient_of(value);
+    } else if (first) {
         const bool reuse = spent && spent->buffer.unique() && spent->dtype == value.array.dtype &&
                            spent->contiguous() && spent->geometry.offset == 0 && value.dense(geometry) &&
                            spent->elements() == value.array.elements();
@@ -181,12 +183,11 @@ GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spen
         } else {
             grad = exec_.empty(value.array.shape(), value.array.dtype, Category::gradients);
         }
-    } else if (!value.grad_bound && !grad.buffer.unique()) {  // shared with another value's gradient: copy on write
+    } else if (!value.storage && !grad.buffer.unique()) {  // shared with another value's gradient: copy on write
         Array own = exec_.empty(value.array.shape(), grad.dtype, Category::gradients);
         exec_.launch([&](auto& stream) { kernels::copy(stream, grad.view(), own.view()); });
         grad = own;
     }
-    value.grad_fresh = false;
     if (first && !whole) exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, grad.view()); });
     Array target = grad;
     target.geometry.shape = geometry.shape;
@@ -224,8 +225,8 @@ void GradSink::give(int i, Array gradient) {
         throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name,
                                      i, gradient.shape().text(), slot.geometry.shape.text()));
     }
-    const bool adopt = !value.grad.defined() && gradient.dtype == value.array.dtype && value.dense(slot.geometry) &&
-                       gradient.contiguous() && gradient.geometry.offset == 0;
+    const bool adopt = !value.grad.defined() && !value.storage && gradient.dtype == value.array.dtype &&
+                       value.dense(slot.geometry) && gradient.contiguous() && gradient.geometry.offset == 0;
     if (adopt) {
         value.grad = {std::move(gradient.buffer), gradient.dtype, Geometry::contiguous(value.array.shape())};
         return;

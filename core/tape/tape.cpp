@@ -84,9 +84,9 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
             if (stolen->pins && stolen->producer) plan(*stolen->producer);
         }
         const Geometry geometry = Geometry::contiguous(out[i].shape());
-        const bool floating = is_floating(out[i].dtype);
+        const bool has_gradient = is_floating(out[i].dtype) && i < op.info.differentiable_outputs;
         Value* value = new_value(std::move(out[i]));
-        value->requires_grad = differentiable && floating;
+        value->requires_grad = differentiable && has_gradient;
         value->retains_grad = !recording_;
         outputs[i] = Tensor(value, geometry);
     }

@@ -13,12 +13,15 @@ namespace headroom {
 class Tape;
 struct Record;
 struct Region;
+struct Value;
 
-/// Gives a leaf its storage when it is first used: a parameter that is not yet in its arena.
-class LazyStorage {
+/// Gives a parameter its memory: storage when one is first used, room for its gradient when that arrives.
+class ParameterStorage {
   public:
-    virtual ~LazyStorage() = default;
+    virtual ~ParameterStorage() = default;
     virtual void materialize() = 0;
+    /// Room for the gradient of `parameter`, of its geometry. Contents are indeterminate. Errors: OutOfMemory.
+    virtual Array gradient_of(const Value& parameter) = 0;
 };
 
 /// The retention rule: storage is kept while
@@ -30,15 +33,13 @@ struct Value {
     Tape* tape = nullptr;
     Record* producer = nullptr;  ///< null for leaves
     Region* home = nullptr;      ///< the region whose policy said recompute; null = keep
-    LazyStorage* lazy = nullptr;
+    ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
     std::uint32_t users = 0;  ///< handles of the user
     std::uint32_t refs = 0;   ///< records that mention it, its producer included
     std::uint32_t pins = 0;   ///< uses by backward, and as input of planned replays
     std::uint32_t holds = 0;  ///< uses by the replay that is going on
     bool requires_grad = false;
     bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and where the user asked
-    bool grad_bound = false;    ///< the gradient lives in an arena, shared with other parameters'
-    bool grad_fresh = false;    ///< bound, and nothing was written since the window began
     bool reached = false;       ///< during backward: a gradient will arrive
 
     bool missing() const { return !array.buffer; }

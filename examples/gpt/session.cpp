@@ -18,12 +18,11 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
       parameters_(context),
       model_(At(parameters_), flags.model(corpus.vocabulary().size())),
       optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
-      window_(parameters_, optimizer_,
-              {.clip = flags.clip,
-               .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale(),
-               .expected_terms = static_cast<double>(tokens_per_step()),
-               .stop_when_diverged = true,
-               .kept_results = kKeptResults}),
+      accumulator_(parameters_, optimizer_,
+                   {.clip = flags.clip,
+                    .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale(),
+                    .stop_when_diverged = true,
+                    .kept_results = kKeptResults}),
       schedule_{.decay = Decay::cosine,
                 .peak = flags.lr,
                 .floor = flags.floor(),
@@ -39,7 +38,7 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
     if (recomputed == "mlp") context.policy("blocks.*.mlp", recompute_all());
 }
 
-Tensor Session::loss(const TokenBatch& batch) {
+Loss Session::loss(const TokenBatch& batch) {
     const Shape shape{batch.rows, batch.length};
     const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
     Autocast autocast(context_, flags_.autocast());
@@ -51,15 +50,15 @@ void Session::step() {
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
         const TokenBatch& batch = *loader_.next();
-        window_.accumulate([&] { return MicroBatch{loss(batch), static_cast<double>(batch.rows * batch.length)}; });
+        accumulator_.accumulate([&] { return loss(batch); });
     }
-    window_.step(schedule_(steps_done_));
+    accumulator_.step(schedule_(steps_done_));
     ++steps_done_;
 }
 
 std::vector<StepResult> Session::results(std::int64_t leave) {
-    const std::int64_t first = steps_done_ - window_.unread() + 1;
-    std::vector<StepResult> results = window_.results(leave);
+    const std::int64_t first = steps_done_ - accumulator_.unread() + 1;
+    std::vector<StepResult> results = accumulator_.results(leave);
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
     }
@@ -91,8 +90,9 @@ double Session::evaluate() {
     double total = 0;
     double terms = 0;
     while (const TokenBatch* batch = loader.next()) {
-        total += loss(*batch).item();
-        terms += static_cast<double>(batch->rows * batch->length);
+        const Loss loss = this->loss(*batch);
+        total += loss.sum().item();
+        terms += loss.terms();
     }
     parameters_.train(true);
     return total / terms;
@@ -110,7 +110,7 @@ std::string Session::sample(std::int64_t tokens) {
 std::size_t Session::resident_bytes() const {
     const auto& by_category = context_.memory().statistics().allocated_by_category;
     const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
-    return of(Category::parameters) + of(Category::gradients) + of(Category::optimizer_state);
+    return of(Category::parameters) + of(Category::optimizer_state);
 }
 
 }  // namespace headroom::gpt

@@ -1,6 +1,6 @@
 #pragma once
-// One training of a GPT on one context: model, optimizer, window, data order. The same code rehearses on a dry context
-// and trains on a real one, which is why the predicted peak is the real one.
+// One training of a GPT on one context: model, optimizer, accumulator, data order. The same code rehearses on a dry
+// context and trains on a real one, which is why the predicted peak is the real one.
 //
 //     Session session(context, flags, corpus);
 //     for (int i = 0; i < 10; ++i) session.step();
@@ -18,8 +18,8 @@
 #include <headroom/examples/gpt/flags.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/schedule.hpp>
-#include <headroom/optim/window.hpp>
 
 namespace headroom::gpt {
 
@@ -28,7 +28,7 @@ class Session {
     /// `corpus` outlives the session.
     Session(Context& context, const GptFlags& flags, const TextCorpus& corpus);
 
-    /// Of how many steps `results` can tell.
+    /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
 
     /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says.
@@ -39,8 +39,8 @@ class Session {
     /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
     /// the first module whose output was not; nothing was updated from that step on.
     std::vector<StepResult> results(std::int64_t leave = 0);
-    /// Of how many steps `results` would tell.
-    std::int64_t unread() const { return window_.unread(); }
+    /// The number of steps whose results are unread.
+    std::int64_t unread() const { return accumulator_.unread(); }
     std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
 
     /// Mean loss per token over the whole validation split, in evaluation mode.
@@ -56,18 +56,19 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
-    /// Bytes of parameters, gradients and optimizer state.
+    /// Bytes that stay between steps: of parameters and optimizer state.
     std::size_t resident_bytes() const;
 
   private:
+    class Description;
     /// Where a step found the data and the random numbers.
     struct Start {
         LoaderState order;
         std::uint64_t random_counter = 0;
     };
 
-    /// Summed over the batch, which it copies to the device.
-    Tensor loss(const TokenBatch& batch);
+    /// Copies the batch to the device.
+    Loss loss(const TokenBatch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const StepResult& result, const Start& start);
 
     Context& context_;
@@ -76,7 +77,7 @@ class Session {
     Parameters parameters_;
     Gpt model_;
     AdamW optimizer_;
-    Window window_;
+    GradientAccumulator accumulator_;
     Schedule schedule_;
     TextWindows training_;
     TextWindows validation_;

@@ -1,4 +1,4 @@
-// A training in a file: tensors by name, everything else as one JSON object in the metadata.
+// A training in a file: what its parts are, and what train_gpt was told, as one JSON object.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kKey = "train_gpt";
+constexpr const char* kDescription = "train_gpt";
+constexpr const char* kSteps = "steps";
 
 Json describe(const GptOptions& model) {
     return {{"vocabulary", model.vocabulary}, {"block", model.block}, {"layers", model.layers},
@@ -24,95 +25,64 @@ Json describe(const Vocabulary& vocabulary) {
     return {{"kind", vocabulary_kind_name(vocabulary.kind())}, {"code_points", vocabulary.code_points()}};
 }
 
-Json describe(const LoaderState& state) {
-    return {{"epoch", state.epoch},
-            {"batch", state.batch},
-            {"order", state.order},
-            {"seed", state.seed},
-            {"samples", state.samples},
-            {"batch_size", state.batch_size},
-            {"batches_per_epoch", state.batches_per_epoch}};
-}
-
-LoaderState loader_state(const Json& json) {
-    return {.epoch = json.at("epoch"),
-            .batch = json.at("batch"),
-            .order = json.at("order"),
-            .seed = json.at("seed"),
-            .samples = json.at("samples"),
-            .batch_size = json.at("batch_size"),
-            .batches_per_epoch = json.at("batches_per_epoch")};
+Json describe(const GptFlags& flags) {
+    return {{"seed", flags.seed}, {"accumulate", flags.accumulate}, {"dtype", flags.dtype}};
 }
 
 /// Names the first field that differs between what was saved and what was asked for.
-void expect_same(const std::string& path, const Json& saved, const Json& asked) {
+void expect_same(const Json& saved, const Json& asked) {
     for (const auto& [name, value] : asked.items()) {
         if (saved.contains(name) && saved[name] == value) continue;
-        throw Error(fmt::format("--resume {}: it was trained with {} {}, not {}; use the same flags", path, name,
+        throw Error(fmt::format("it was trained with {} {}, not {}; use the same flags", name,
                                 saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
-    }
-}
-
-/// Restores a part of the state; what does not fit is an error that names the file.
-template <class Work>
-void restore(const std::string& path, Work&& work) {
-    try {
-        work();
-    } catch (const Error& error) {
-        throw Error(fmt::format("--resume {}: {}", path, error.what()));
     }
 }
 
 }  // namespace
 
+/// What the file has to agree with, and the step it was saved at: a part of the checkpoint like the others, so that a
+/// file that does not fit changes nothing.
+class Session::Description {
+  public:
+    explicit Description(Session& session) : session_(session) {}
+
+    StateDict state_dict() const {
+        const Json json = {{"model", describe(session_.model_.options)},
+                           {"vocabulary", describe(session_.corpus_.vocabulary())},
+                           {"training", describe(session_.flags_)}};
+        return {{}, {{kDescription, json.dump()}, {kSteps, fmt::to_string(session_.steps_done_)}}};
+    }
+    void restore(const StateValues& values) {
+        const auto text = state_value<std::string>(values, kDescription);
+        const auto steps = state_value<std::int64_t>(values, kSteps);
+        const Json json = Json::parse(text, nullptr, false);
+        if (!json.is_object() || steps < 0) throw FileError("what train_gpt wrote into it is damaged");
+        expect_same(json.value("model", Json::object()), describe(session_.model_.options));
+        if (json.value("vocabulary", Json()) != describe(session_.corpus_.vocabulary())) {
+            throw Error("it was trained on a text of other characters; use the same --data");
+        }
+        expect_same(json.value("training", Json::object()), describe(session_.flags_));
+        session_.steps_done_ = steps;
+    }
+
+  private:
+    Session& session_;
+};
+
 void Session::save(const std::string& path) {
-    const LossScale::State scale = window_.loss_scale().state();
-    const std::int64_t taken = optimizer_.steps();
-    const Json json = {
-        {"version", 1},
-        {"model", describe(model_.options)},
-        {"vocabulary", describe(corpus_.vocabulary())},
-        {"training", {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}}},
-        {"optimizer_steps", taken},
-        {"skipped_steps", steps_done_ - taken},
-        {"random_counter", context_.random_counter()},
-        {"loader", describe(loader_.state())},
-        {"loss_scale", {{"scale", scale.scale}, {"good_steps", scale.good_steps}}}};
-    save_parameters(path, parameters_, optimizer_.state(), {{kKey, json.dump()}});
+    Description description(*this);
+    save_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
 }
 
 void Session::resume(const std::string& path) {
-    const SafetensorsFile file(path);
-    const auto found = file.metadata().find(kKey);
-    if (found == file.metadata().end())
-        throw FileError(fmt::format("--resume {}: it was not saved by train_gpt", path));
+    Description description(*this);
     try {
-        const Json json = Json::parse(found->second);
-        expect_same(path, json.at("model"), describe(model_.options));
-        if (json.at("vocabulary") != describe(corpus_.vocabulary())) {
-            throw Error(
-                fmt::format("--resume {}: it was trained on a text of other characters; use the same --data", path));
-        }
-        expect_same(path, json.at("training"),
-                    {{"seed", flags_.seed}, {"accumulate", flags_.accumulate}, {"dtype", flags_.dtype}});
-        const LoaderState order = loader_state(json.at("loader"));
-        const LossScale::State scale{json.at("loss_scale").at("scale"), json.at("loss_scale").at("good_steps")};
-        const std::int64_t skipped = json.at("skipped_steps");
-        if (skipped < 0) throw FileError(fmt::format("--resume {}: the state in it is damaged (skipped steps)", path));
-        restore(path, [&] { loader_.restore(order); });
-        load_parameters(file, parameters_, {.extra = optimizer_.state()});
-        const std::int64_t taken = json.at("optimizer_steps");
-        restore(path, [&] { optimizer_.set_steps(taken); });
-        steps_done_ = taken + skipped;
-        context_.set_random_counter(json.at("random_counter"));
-        restore(path, [&] { window_.set_loss_scale(scale); });
-    } catch (const Json::exception& error) {
-        throw FileError(fmt::format("--resume {}: the state in it is damaged ({})", path, error.what()));
+        load_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
+    } catch (const Error& error) {
+        throw Error(fmt::format("--resume {}", error.what()));
     }
 }
 
-std::string Session::state_sha256() {
-    return headroom::state_sha256(parameters_, optimizer_.state(), context_.random_counter());
-}
+std::string Session::state_sha256() { return headroom::state_sha256(context_, {parameters_, optimizer_}); }
 
 }  // namespace headroom::gpt

@@ -25,7 +25,7 @@ struct Summary {
     std::optional<std::size_t> peak_bytes_reserved;
     std::size_t peak_bytes_predicted = 0;
     std::size_t peak_bytes_reserved_predicted = 0;
-    std::size_t resident_bytes = 0;  ///< parameters, gradients and optimizer state
+    std::size_t resident_bytes = 0;  ///< parameters and optimizer state
     std::int64_t parameters = 0;
     std::int64_t steps = 0;
     std::optional<std::string> state_sha256;

@@ -56,13 +56,14 @@ void zero_gradient(const Rows& out, float beta, std::int64_t row) {
 }  // namespace
 
 void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse, std::byte*) {
+                   const View& loss, const View& terms, float beta, const View& lse, std::byte*) {
     const Rows rows(logits);
     const Indices classes(targets);
     classes.check("cross_entropy: target", rows.length(), options.ignore_index);
     const std::int64_t count = classes.count();
     const std::int64_t parts = std::clamp<std::int64_t>(count / 16, 1, kMaxParts);
     double sums[kMaxParts] = {};
+    std::int64_t counts[kMaxParts] = {};
     dispatch_compute(logits.dtype, [&]<class T>(TypeTag<T>) {
         parallel_for(stream, parts, kExpCost * logits.elements(), [&](std::int64_t part) {
             for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
@@ -73,12 +74,18 @@ void cross_entropy(CpuStream& stream, const View& logits, const View& targets, c
                 if (target == options.ignore_index) continue;
                 const T logit = load_one<T>(rows.at(i, target), logits.dtype);
                 sums[part] += row_loss(row, rows.length(), logit, lse.as<T>()[i], options.label_smoothing);
+                ++counts[part];
             }
         });
     });
     double total = 0;
-    for (std::int64_t part = 0; part < parts; ++part) total += sums[part];
+    std::int64_t counted = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+        total += sums[part];
+        counted += counts[part];
+    }
     add_to_scalar(total, beta, loss);
+    add_to_scalar(static_cast<double>(counted), beta, terms);
 }
 
 std::size_t cross_entropy_scratch(Stream& stream, const View& targets) {

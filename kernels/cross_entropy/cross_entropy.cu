@@ -102,12 +102,18 @@ struct CrossEntropy {
 struct TotalLoss {
     static constexpr unsigned kMaxThreads = kLossWarps * kWarp;
 
-    HEADROOM_DEVICE void operator()(Block& block, const double* losses, std::int64_t rows, void* loss, Dtype dtype,
-                                    float beta) const {
-        double sum = 0;
-        for (std::int64_t i = block.thread(); i < rows; i += block.threads()) sum += losses[i];
+    HEADROOM_DEVICE void operator()(Block& block, const double* losses, Targets targets, std::int64_t rows, void* loss,
+                                    Dtype dtype, double* terms, float beta) const {
+        double sum = 0, count = 0;
+        for (std::int64_t i = block.thread(); i < rows; i += block.threads()) {
+            sum += losses[i];
+            count += targets[i] == targets.ignore_index ? 0 : 1;
+        }
         sum = block.sum(sum, block.shared<double>(block.warps()));
-        if (block.thread() == 0) accumulate_as<double>(loss, dtype, 0, beta, sum);
+        count = block.sum(count, block.shared<double>(block.warps()));
+        if (block.thread() != 0) return;
+        accumulate_as<double>(loss, dtype, 0, beta, sum);
+        accumulate_as<double>(terms, Dtype::f64, 0, beta, count);
     }
 };
 
@@ -178,7 +184,7 @@ struct CrossEntropyGradient {
 }  // namespace
 
 void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse, std::byte* scratch) {
+                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch) {
     const std::int64_t rows = targets.elements(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
     double* losses = reinterpret_cast<double*>(scratch);
     const bool empty = logits.elements() == 0;
@@ -191,9 +197,9 @@ void cross_entropy(CudaStream& stream, const View& logits, const View& targets, 
                    losses, rows, warps);
         });
     }
-    const LaunchShape shape{.threads = TotalLoss::kMaxThreads, .shared_bytes = shared_size<double>(kLossWarps)};
-    launch(stream, shape, TotalLoss{}, static_cast<const double*>(losses), empty ? 0 : rows, loss.data, loss.dtype,
-           beta);
+    const LaunchShape shape{.threads = TotalLoss::kMaxThreads, .shared_bytes = 2 * shared_size<double>(kLossWarps)};
+    launch(stream, shape, TotalLoss{}, static_cast<const double*>(losses), Targets(stream, targets, options, classes),
+           empty ? 0 : rows, loss.data, loss.dtype, terms.as<double>(), beta);
 }
 
 void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,

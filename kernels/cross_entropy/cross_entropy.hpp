@@ -3,7 +3,7 @@
 // for targets that are distributions: use `log_softmax`. A loss over chunks of rows calls the same functions chunk by
 // chunk, with beta 1 for the loss (best an f64 one), and may write the gradient over the logits.
 //
-//     cross_entropy(stream, logits, targets, {}, loss, 0, lse);          // logits [768, 65], targets [768], lse [768]
+//     cross_entropy(stream, logits, targets, {}, loss, terms, 0, lse);   // logits [768, 65], targets [768], lse [768]
 //     cross_entropy_backward(stream, logits, targets, {}, lse, dloss, dlogits, 0);
 //
 // Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one
@@ -28,11 +28,11 @@ struct CrossEntropyOptions {
 /// loss = beta * loss + sum over rows of  lse - (1 - e) * logits[target] - e * mean(logits),  with
 /// lse = log(sum(exp(logits))). `lse` is contiguous, one element per row, f32 (f64 for f64 logits); rows of
 /// `ignore_index` have one too. The loss is one element of any floating dtype, summed in f64 in chunks of rows that
-/// depend on the shape alone.
+/// depend on the shape alone. terms = beta * terms + the number of rows that count: one f64.
 void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse, std::byte* scratch = nullptr);
+                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch = nullptr);
 void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, float beta, const View& lse, std::byte* scratch);
+                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch);
 
 /// Bytes of scratch that `cross_entropy` needs: on CUDA the rows' losses, on the CPU nothing.
 std::size_t cross_entropy_scratch(Stream& stream, const View& targets);

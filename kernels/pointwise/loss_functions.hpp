@@ -11,7 +11,7 @@ namespace headroom::kernels {
 
 /// (x - y)^2
 struct SquaredDifference {
-    static constexpr const char* name = "mse";
+    static constexpr const char* name = "mse_loss";
     static constexpr Saves saves = Saves::input;
     template <class T>
     constexpr T operator()(T x, T y) const {

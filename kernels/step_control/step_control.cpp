@@ -5,12 +5,12 @@
 
 namespace headroom::kernels {
 
-void begin_window(CpuStream&, double expected_terms, const View& state) {
+void begin_step(CpuStream&, double terms, const View& state) {
     auto& s = *state.as<StepState>();
-    s.seed = nearest_power_of_two(s.scale / expected_terms);
+    s.seed = seed_of(s, terms);
 }
 
-void end_window(CpuStream&, const StepRule& rule, double terms, const View& state, const View& outcome) {
+void end_step(CpuStream&, const StepRule& rule, double terms, const View& state, const View& outcome) {
     *outcome.as<StepOutcome>() = conclude(rule, terms, *state.as<StepState>());
 }
 

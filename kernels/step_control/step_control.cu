@@ -11,13 +11,13 @@ using namespace device;
 
 constexpr LaunchShape kOneWarp{.x = 1, .threads = kWarp};
 
-struct BeginWindow {
-    HEADROOM_DEVICE void operator()(Block& block, double expected_terms, StepState* state) const {
-        if (block.thread() == 0) state->seed = nearest_power_of_two(state->scale / expected_terms);
+struct BeginStep {
+    HEADROOM_DEVICE void operator()(Block& block, double terms, StepState* state) const {
+        if (block.thread() == 0) state->seed = seed_of(*state, terms);
     }
 };
 
-struct EndWindow {
+struct EndStep {
     StepRule rule;
 
     HEADROOM_DEVICE void operator()(Block& block, double terms, StepState* state, StepOutcome* outcome) const {
@@ -33,12 +33,12 @@ struct CountStep {
 
 }  // namespace
 
-void begin_window(CudaStream& stream, double expected_terms, const View& state) {
-    device::launch(stream, kOneWarp, BeginWindow{}, expected_terms, state.as<StepState>());
+void begin_step(CudaStream& stream, double terms, const View& state) {
+    device::launch(stream, kOneWarp, BeginStep{}, terms, state.as<StepState>());
 }
 
-void end_window(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome) {
-    device::launch(stream, kOneWarp, EndWindow{rule}, terms, state.as<StepState>(), outcome.as<StepOutcome>());
+void end_step(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome) {
+    device::launch(stream, kOneWarp, EndStep{rule}, terms, state.as<StepState>(), outcome.as<StepOutcome>());
 }
 
 void count_step(CudaStream& stream, const View& multiplier, const View& steps) {

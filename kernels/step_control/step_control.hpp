@@ -1,11 +1,12 @@
 #pragma once
 // What decides about an optimizer step, kept and computed in the device's memory, so that the host only queues work:
-// seed of backward, finite or not, clipping, loss scale. `Window` of optim drives it. Not for programs that look at a
+// seed of backward, finite or not, clipping, loss scale. `GradientAccumulator` of optim drives it. Not for programs that look at a
 // loss before they go on: those read it.
 //
-//     begin_window(stream, state, expected_terms);             // state.seed, from state.scale
+//     accumulate(stream, terms, state.terms, 1, 0);            // of the first micro-batch, where the device counts them
+//     begin_step(stream, terms_known, state);                  // state.seed, from state.scale and all terms so far
 //     ...                                                      // gradients, state.loss_sum, state.squared_gradients
-//     end_window(stream, rule, terms, state, outcome);         // state.multiplier, outcome; the next scale
+//     end_step(stream, rule, terms_known, state, outcome);     // state.multiplier, outcome; the next scale
 //     adamw(stream, step, multiplier, steps, gradient, ...);   // does nothing if the multiplier is 0
 //     count_step(stream, multiplier, steps);
 #include <headroom/kernels/view.hpp>
@@ -13,9 +14,10 @@
 
 namespace headroom::kernels {
 
-/// What is kept from window to window: in memory, an f64 array of so many elements, in this order.
+/// What is kept from step to step: in memory, an f64 array of so many elements, in this order.
 struct StepState {
-    double loss_sum = 0;           ///< over the window's terms
+    double loss_sum = 0;           ///< over the step's terms
+    double terms = 0;              ///< those that were counted on the device; the host knows the others
     double squared_gradients = 0;  ///< their sum
     double scale = 1;              ///< the loss scale
     double good_steps = 0;         ///< finite steps since the scale changed
@@ -51,15 +53,17 @@ struct StepRule {
     bool stop_when_diverged = false;
 };
 
-/// state.seed = the power of two next to state.scale / expected_terms, which is above 0.
-void begin_window(CpuStream& stream, double expected_terms, const View& state);
-void begin_window(CudaStream& stream, double expected_terms, const View& state);
+/// state.seed = the power of two next to state.scale / (state.terms + terms), 1 standing for fewer terms: the seed of
+/// backward for all micro-batches of a step, of which the first has been counted.
+void begin_step(CpuStream& stream, double terms, const View& state);
+void begin_step(CudaStream& stream, double terms, const View& state);
 
 /// Decides about the step: taken if loss and gradients are finite and there are terms, else skipped; diverged if they
 /// are not finite and the loss scale can't be lowered. Writes state.multiplier and `outcome`, then updates the loss
-/// scale. `state` and `outcome` are contiguous f64 arrays of as many elements as their structs.
-void end_window(CpuStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
-void end_window(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
+/// scale. The terms are `terms` and those in the state. `state` and `outcome` are contiguous f64 arrays of as many
+/// elements as their structs.
+void end_step(CpuStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
+void end_step(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome);
 
 /// steps += 1, unless the multiplier is 0 or NaN: then optimizers skip the step. Both: one f64.
 void count_step(CpuStream& stream, const View& multiplier, const View& steps);

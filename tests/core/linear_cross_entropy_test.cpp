@@ -29,7 +29,7 @@ class LinearCrossEntropyTest : public ::testing::Test {
     std::size_t peak_of_step() {
         context.memory().reset_peak();
         const std::size_t before = context.memory().statistics().allocated;
-        backward(linear_cross_entropy(x, weight, targets));
+        backward(linear_cross_entropy(x, weight, targets).sum());
         return context.memory().statistics().peak_allocated - before;
     }
 
@@ -38,14 +38,16 @@ class LinearCrossEntropyTest : public ::testing::Test {
 };
 
 TEST_F(LinearCrossEntropyTest, EqualsTheTwoOpsThatItReplaces) {
-    const Tensor whole = cross_entropy(linear(x, weight), targets, {.label_smoothing = 0.1});
-    backward(whole);
+    const Loss whole = cross_entropy(linear(x, weight), targets, {.label_smoothing = 0.1});
+    backward(whole.sum());
     const std::vector<double> dx = x.grad().to_vector<double>(), dweight = weight.grad().to_vector<double>();
     x.zero_grad();
     weight.zero_grad();
-    const Tensor chunked = linear_cross_entropy(x, weight, targets, {.label_smoothing = 0.1});
-    EXPECT_NEAR(chunked.item(), whole.item(), whole.item() * kRows * 0x1p-52);
-    backward(chunked);
+    const Loss chunked = linear_cross_entropy(x, weight, targets, {.label_smoothing = 0.1});
+    EXPECT_NEAR(chunked.sum().item(), whole.sum().item(), whole.sum().item() * kRows * 0x1p-52);
+    EXPECT_EQ(chunked.terms(), kRows - (kRows + 8) / 9);
+    EXPECT_EQ(chunked.terms(), whole.terms());
+    backward(chunked.sum());
     const std::vector<double> dx2 = x.grad().to_vector<double>(), dweight2 = weight.grad().to_vector<double>();
     for (std::size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx2[i], dx[i], 1e-12);
     for (std::size_t i = 0; i < dweight.size(); ++i) ASSERT_NEAR(dweight2[i], dweight[i], 1e-12);
@@ -58,10 +60,10 @@ TEST_F(LinearCrossEntropyTest, NeverStoresTheLogitsWhole) {
 }
 
 TEST_F(LinearCrossEntropyTest, TakesLeadingAxes) {
-    const Tensor flat = linear_cross_entropy(x.slice(0, 0, 300), weight, targets.slice(0, 0, 300));
-    const Tensor batched = linear_cross_entropy(x.slice(0, 0, 300).reshape({20, 15, kWidth}), weight,
-                                                targets.slice(0, 0, 300).reshape({20, 15}));
-    EXPECT_EQ(batched.item(), flat.item());
+    const Loss flat = linear_cross_entropy(x.slice(0, 0, 300), weight, targets.slice(0, 0, 300));
+    const Loss batched = linear_cross_entropy(x.slice(0, 0, 300).reshape({20, 15, kWidth}), weight,
+                                              targets.slice(0, 0, 300).reshape({20, 15}));
+    EXPECT_EQ(batched.sum().item(), flat.sum().item());
     EXPECT_THROW(linear_cross_entropy(x.slice(0, 0, 300).reshape({20, 15, kWidth}), weight,
                                       targets.slice(0, 0, 300).reshape({15, 20})),
                  ShapeError);

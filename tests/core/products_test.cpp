@@ -105,14 +105,14 @@ TEST_F(ProductsTest, ABroadcastOperandOfNoBatchesGetsAGradientOfZero) {
     EXPECT_EQ(b.grad().to_vector<double>(), std::vector<double>(6, 0.0));
 }
 
-TEST_F(ProductsTest, WeightGradientsLandInTheArenaWithoutATemporary) {
+TEST_F(ProductsTest, WeightGradientsLandInTheirSegmentWithoutATemporary) {
     Parameters parameters(context);
     const auto ones = [](Exec& exec, const Array& array, const kernels::RandomKey&) {
         exec.launch([&](auto&) { std::fill_n(array.view().as<float>(), array.elements(), 1.0f); });
     };
     const Tensor weight = parameters.create("weight", {64, 32}, ones);
     const Tensor bias = parameters.create("bias", {64}, ones);
-    parameters.bind_gradients();
+    parameters.fill_unreached();
     Tensor x = context.from_host(std::vector<float>(16 * 32, 0.5f), {16, 32});
     const std::size_t before = allocated();
     std::size_t peaks[2];
@@ -125,7 +125,7 @@ TEST_F(ProductsTest, WeightGradientsLandInTheArenaWithoutATemporary) {
     EXPECT_EQ(allocated(), before);
     EXPECT_EQ(peaks[0], peaks[1]) << "a second micro-batch costs no byte more";
     const Array& gradient = weight.value()->grad;
-    EXPECT_TRUE(gradient.buffer.same(parameters.gradients().buffer));
+    EXPECT_TRUE(gradient.buffer.same(parameters.segments()[0].gradients.buffer));
     EXPECT_EQ(weight.grad().to_vector<float>(), std::vector<float>(64 * 32, 16.0f));
     EXPECT_EQ(bias.grad().to_vector<float>(), std::vector<float>(64, 32.0f));
 }

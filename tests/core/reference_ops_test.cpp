@@ -142,14 +142,14 @@ const Case kCases[] = {
     {"attention_packed_grouped", 34, [](const In& x) { return attention_packed(x[0], 4, 2, true, 0.3); }},
     {"attention", 9, [](const In& x) { return attention(x[0], x[1], x[2], false); }},
     {"attention_cached", 40, [](const In& x) { return attention(x[0], x[1], x[2], true); }},
-    {"cross_entropy", 70, [](const In& x) { return cross_entropy(x[0], x[1]); }},
-    {"cross_entropy_ignore", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.ignore_index = 1}); }},
-    {"cross_entropy_smooth", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}); }},
-    {"linear_cross_entropy", 70, [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2]); }},
+    {"cross_entropy", 70, [](const In& x) { return cross_entropy(x[0], x[1]).sum(); }},
+    {"cross_entropy_ignore", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.ignore_index = 1}).sum(); }},
+    {"cross_entropy_smooth", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.label_smoothing = 0.1}).sum(); }},
+    {"linear_cross_entropy", 70, [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2]).sum(); }},
     {"linear_cross_entropy_options", 21,
-     [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2], {.ignore_index = 2, .label_smoothing = 0.2}); }},
-    {"mse", 42, [](const In& x) { return mse(x[0], x[1]); }},
-    {"binary_cross_entropy_with_logits", 42, [](const In& x) { return binary_cross_entropy_with_logits(x[0], x[1]); }},
+     [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2], {.ignore_index = 2, .label_smoothing = 0.2}).sum(); }},
+    {"mse", 42, [](const In& x) { return mse_loss(x[0], x[1]).sum(); }},
+    {"binary_cross_entropy_with_logits", 42, [](const In& x) { return binary_cross_entropy_with_logits(x[0], x[1]).sum(); }},
 };
 // clang-format on
 

@@ -8,8 +8,8 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/data/loader.hpp>
 #include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/schedule.hpp>
-#include <headroom/optim/window.hpp>
 
 #include "points.hpp"
 
@@ -44,11 +44,10 @@ TEST(Guide, Parameters) {
     EXPECT_TRUE(parameters.find("out.bias")->trained);
 }
 
-MicroBatch loss_of(const Classifier& model, const Points::Batch& batch) {
+Loss loss_of(const Classifier& model, const Points::Batch& batch) {
     Context& context = model.context();
     const Tensor logits = model(context.from_host(batch.features, {batch.rows, 2}));
-    const Tensor loss = cross_entropy(logits, context.from_host(batch.targets, {batch.rows}));
-    return {loss, static_cast<double>(batch.rows)};
+    return cross_entropy(logits, context.from_host(batch.targets, {batch.rows}));
 }
 
 double accuracy(const Classifier& model, const Points& points) {
@@ -72,22 +71,22 @@ TEST(Guide, Training) {
     const Points points = circle_points(24);
     Loader loader(points, Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
     AdamW optimizer(parameters, {.weight_decay = 0.01});
-    Window window(parameters, optimizer, {.clip = 1.0});
+    GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
     const Schedule rate{.decay = Decay::cosine, .peak = 2e-2, .warmup_steps = 20, .decay_steps = 400};
     for (int step = 0; step < 400;) {
         const Points::Batch* batch = loader.next();
         if (!batch) continue;  // an epoch has ended
-        window.accumulate([&] { return loss_of(model, *batch); });
-        window.step(rate(step++));
-        if (step % 50 == 0 && window.result().diverged) throw Error("the loss is not finite; try a lower rate");
+        accumulator.accumulate([&] { return loss_of(model, *batch); });
+        accumulator.step(rate(step++));
+        if (step % 50 == 0 && accumulator.result().diverged) throw Error("the loss is not finite; try a lower rate");
     }
 
     EXPECT_GT(accuracy(model, points), 0.9);
 }
 
-MicroBatch fed_loss_of(Feed& feed, const Classifier& model, const Points::Batch& batch) {
+Loss fed_loss_of(Feed& feed, const Classifier& model, const Points::Batch& batch) {
     const auto [x, classes] = feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}});
-    return {cross_entropy(model(x), classes), static_cast<double>(batch.rows)};
+    return cross_entropy(model(x), classes);
 }
 
 TEST(Guide, Feed) {
@@ -99,7 +98,7 @@ TEST(Guide, Feed) {
     Points::Batch batch;
     points.read(std::vector<std::int64_t>{3, 1, 4}, batch);
     Feed feed(context);
-    EXPECT_EQ(fed_loss_of(feed, model, batch).loss_sum.item(), loss_of(model, batch).loss_sum.item());
+    EXPECT_EQ(fed_loss_of(feed, model, batch).sum().item(), loss_of(model, batch).sum().item());
 }
 
 TEST(Guide, Accumulation) {
@@ -109,12 +108,12 @@ TEST(Guide, Accumulation) {
     const Points points = circle_points(8);
     Loader loader(points, Sampler::sequential(points.size(), 10), {.epochs = 1});
     AdamW optimizer(parameters);
-    Window window(parameters, optimizer);
+    GradientAccumulator accumulator(parameters, optimizer);
     while (const Points::Batch* batch = loader.next()) {
-        window.accumulate([&] { return loss_of(model, *batch); });  // six batches of 10, one of 4
+        accumulator.accumulate([&] { return loss_of(model, *batch); });  // six batches of 10, one of 4
     }
-    window.step(1e-3);
-    const StepResult result = window.result();
+    accumulator.step(1e-3);
+    const StepResult result = accumulator.result();
 
     EXPECT_EQ(result.terms, 64);
     EXPECT_EQ(optimizer.steps(), 1);
@@ -128,16 +127,16 @@ TEST(Guide, MixedPrecision) {
     Loader loader(points, Sampler::shuffled(points.size(), 32, 1));
     const Points::Batch& batch = *loader.next();
     AdamW optimizer(parameters);
-    Window window(parameters, optimizer, {.scale = LossScale::dynamic()});
-    window.accumulate([&] {
+    GradientAccumulator accumulator(parameters, optimizer, {.scale = LossScale::dynamic()});
+    accumulator.accumulate([&] {
         const Autocast autocast(context, Dtype::f16);
         return loss_of(model, batch);
     });
-    window.step(1e-3);
-    const StepResult result = window.result();
+    accumulator.step(1e-3);
+    const StepResult result = accumulator.result();
 
     EXPECT_TRUE(result.finite);
-    EXPECT_EQ(window.loss_scale().value(), 65536);
+    EXPECT_EQ(accumulator.loss_scale().value(), 65536);
 }
 
 }  // namespace

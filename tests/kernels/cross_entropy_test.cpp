@@ -29,7 +29,11 @@ struct Rows {
 
     double forward(CpuStream& stream, Dtype loss_dtype = Dtype::f64) {
         TestArray loss(loss_dtype, {});
-        cross_entropy(stream, logits, targets, options, loss, 0, lse);
+        TestArray terms(Dtype::f64, {});
+        cross_entropy(stream, logits, targets, options, loss, terms, 0, lse);
+        std::int64_t counted = 0;
+        for (std::int64_t row = 0; row < count(); ++row) counted += ignored(row) ? 0 : 1;
+        EXPECT_EQ(terms.get(0), static_cast<double>(counted));
         return loss.get(0);
     }
     void backward(CpuStream& stream, double dloss, const View& dlogits, float beta) {
@@ -94,17 +98,21 @@ TEST(CrossEntropy, AddsToALoss) {
     CpuStream stream;
     Rows rows(Dtype::f32, 8, 5, Layout::contiguous, random);
     const double once = rows.forward(stream);
-    TestArray loss(Dtype::f64, {1});
+    TestArray loss(Dtype::f64, {1}), terms(Dtype::f64, {1});
     loss.set(0, 10);
-    cross_entropy(stream, rows.logits, rows.targets, {}, loss, 1, rows.lse);
+    terms.set(0, 3);
+    cross_entropy(stream, rows.logits, rows.targets, {}, loss, terms, 1, rows.lse);
     EXPECT_EQ(loss.get(0), 10 + once);
+    EXPECT_EQ(terms.get(0), 3 + 8);
 }
 
 TEST(CrossEntropy, OfNoRowsIsZero) {
     CpuStream stream;
     TestArray logits(Dtype::f32, {0, 5}), targets(Dtype::i64, {0}), lse(Dtype::f32, {0}), loss(Dtype::f32, {});
-    cross_entropy(stream, logits, targets, {}, loss, 0, lse);
+    TestArray terms(Dtype::f64, {});
+    cross_entropy(stream, logits, targets, {}, loss, terms, 0, lse);
     EXPECT_EQ(loss.get(0), 0);
+    EXPECT_EQ(terms.get(0), 0);
     cross_entropy_backward(stream, logits, targets, {}, lse, loss, logits, 0);
 }
 
@@ -131,9 +139,9 @@ TEST(CrossEntropy, RefusesTargetsThatAreNoClassBeforeWriting) {
     Rows rows(Dtype::f32, 4, 5, Layout::contiguous, random);
     for (const double wrong : {5.0, -1.0}) {
         rows.targets.set(2, wrong);
-        TestArray loss(Dtype::f32, {}), gradient(Dtype::f32, {4, 5});
+        TestArray loss(Dtype::f32, {}), terms(Dtype::f64, {}), gradient(Dtype::f32, {4, 5});
         try {
-            cross_entropy(stream, rows.logits, rows.targets, {}, loss, 0, rows.lse);
+            cross_entropy(stream, rows.logits, rows.targets, {}, loss, terms, 0, rows.lse);
             ADD_FAILURE() << "accepted";
         } catch (const ShapeError& error) {
             EXPECT_THAT(error.what(), testing::HasSubstr("position 2 is outside of [0, 5)"));
@@ -223,7 +231,7 @@ TEST(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
     CpuStream stream;
     Rows rows(Dtype::f32, 24, 33, Layout::contiguous, random);
     const double whole = rows.forward(stream);
-    TestArray gradient(Dtype::f32, {24, 33}), loss(Dtype::f64, {}), one(Dtype::f32, {});
+    TestArray gradient(Dtype::f32, {24, 33}), loss(Dtype::f64, {}), terms(Dtype::f64, {}), one(Dtype::f32, {});
     rows.backward(stream, 1, gradient, 0);
     one.set(0, 1);
     for (std::int64_t begin = 0; begin < 24; begin += 10) {
@@ -231,10 +239,11 @@ TEST(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
         const View logits = contiguous_view(rows.logits.view().at(begin * 33), Dtype::f32, {count, 33});
         const View targets = contiguous_view(rows.targets.view().at(begin), Dtype::i64, {count});
         TestArray lse(Dtype::f32, {count});
-        cross_entropy(stream, logits, targets, {}, loss, begin == 0 ? 0.0f : 1.0f, lse);
+        cross_entropy(stream, logits, targets, {}, loss, terms, begin == 0 ? 0.0f : 1.0f, lse);
         cross_entropy_backward(stream, logits, targets, {}, lse, one, logits, 0);
     }
     EXPECT_NEAR(loss.get(0), whole, 1e-12 * whole);
+    EXPECT_EQ(terms.get(0), 24);
     EXPECT_EQ(rows.logits.memory(), gradient.memory());
 }
 

@@ -21,12 +21,12 @@ TestArray make_state(std::initializer_list<double> values) {
     return state;
 }
 
-/// loss, squares, scale, good steps, seed, multiplier, stopped
+/// loss, terms, squares, scale, good steps, seed, multiplier, stopped
 const std::vector<TestArray> kStates = {
-    make_state({4, 36, 16, 0, 2, 0, 0}),        make_state({1e5 / 3, 1e9 / 7, 3, 1, 0.125, 5, 0}),
-    make_state({4, INFINITY, 16, 1, 2, 0, 0}),  make_state({4, NAN, 1, 2, 2, 0, 0}),
-    make_state({-INFINITY, 36, 1, 2, 2, 0, 0}), make_state({NAN, 0, 1e-320, 2, 2, 0, 0}),
-    make_state({4, 36, 1000, 2, 2, 0, 1}),      make_state({1e-300, 1e-300, 48, 0, 1e-3, 0, 0}),
+    make_state({4, 3, 36, 16, 0, 2, 0, 0}),        make_state({1e5 / 3, 0, 1e9 / 7, 3, 1, 0.125, 5, 0}),
+    make_state({4, 0, INFINITY, 16, 1, 2, 0, 0}),  make_state({4, 0, NAN, 1, 2, 2, 0, 0}),
+    make_state({-INFINITY, 0, 36, 1, 2, 2, 0, 0}), make_state({NAN, 0, 0, 1e-320, 2, 2, 0, 0}),
+    make_state({4, 0, 36, 1000, 2, 2, 0, 1}),      make_state({1e-300, 0, 1e-300, 48, 0, 1e-3, 0, 0}),
 };
 
 /// Bits, since some are NaN.
@@ -37,9 +37,9 @@ TEST_F(StepControlCuda, SeedsAsTheCpuDoes) {
     for (const TestArray& initial : kStates) {
         for (const double expected : {1.0, 48.0, 1e6, 0.3, 1e-300, 1e300}) {
             TestArray want(initial), got(initial);
-            begin_window(cpu, expected, want);
+            begin_step(cpu, expected, want);
             const View state = gpu->put(got);
-            begin_window(gpu->stream, expected, state);
+            begin_step(gpu->stream, expected, state);
             gpu->get(state, got);
             EXPECT_EQ(bits(got), bits(want)) << expected;
         }
@@ -55,9 +55,9 @@ TEST_F(StepControlCuda, DecidesAsTheCpuDoes) {
                                          StepRule{.stop_when_diverged = true}}) {
                 TestArray want(initial), got(initial);
                 TestArray want_outcome(Dtype::f64, {kStepOutcomeElements}), got_outcome(want_outcome);
-                end_window(cpu, rule, terms, want, want_outcome);
+                end_step(cpu, rule, terms, want, want_outcome);
                 const View state = gpu->put(got), outcome = gpu->put(got_outcome);
-                end_window(gpu->stream, rule, terms, state, outcome);
+                end_step(gpu->stream, rule, terms, state, outcome);
                 gpu->get(state, got);
                 gpu->get(outcome, got_outcome);
                 for (std::int64_t i = 0; i < kStepStateElements; ++i) {

@@ -1,5 +1,6 @@
 #include <headroom/kernels/step_control/step_control.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -16,8 +17,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 const LossScaleRule kDynamic{
     .enabled = true, .growth = 2, .backoff = 0.5, .interval = 3, .minimum = 1, .maximum = 0x1p20};
 
-/// Ends a window of 8 terms whose loss adds up to 4 and whose gradients' squares to 36.
-struct Window {
+/// Ends a step of 8 terms whose loss adds up to 4 and whose gradients' squares to 36.
+struct Step {
     StepState state{.loss_sum = 4, .squared_gradients = 36, .scale = 16, .seed = 2};
     StepRule rule;
     double terms = 8;
@@ -25,8 +26,8 @@ struct Window {
     StepOutcome end() {
         CpuStream stream;
         StepOutcome outcome;
-        end_window(stream, rule, terms, contiguous_view(&state, Dtype::f64, {kStepStateElements}),
-                   contiguous_view(&outcome, Dtype::f64, {kStepOutcomeElements}));
+        end_step(stream, rule, terms, contiguous_view(&state, Dtype::f64, {kStepStateElements}),
+                 contiguous_view(&outcome, Dtype::f64, {kStepOutcomeElements}));
         return outcome;
     }
 };
@@ -34,10 +35,13 @@ struct Window {
 TEST(StepControl, SeedsWithThePowerOfTwoNextToTheScalePerTerm) {
     CpuStream stream;
     for (const double scale : {1.0, 65536.0, 3.0, 1e-3, 1e9}) {
-        for (const double expected : {1.0, 2.0, 5.0, 48.0, 1e6, 3.7, 1e-9}) {
-            StepState state{.scale = scale};
-            begin_window(stream, expected, contiguous_view(&state, Dtype::f64, {kStepStateElements}));
-            EXPECT_EQ(state.seed, std::exp2(std::round(std::log2(scale / expected)))) << scale << ' ' << expected;
+        for (const double terms : {0.0, 1.0, 2.0, 5.0, 48.0, 1e6, 3.7, 1e-9}) {
+            const double expected = std::max(1.0, terms);
+            StepState counted{.terms = terms, .scale = scale}, known{.scale = scale};
+            begin_step(stream, 0, contiguous_view(&counted, Dtype::f64, {kStepStateElements}));
+            begin_step(stream, terms, contiguous_view(&known, Dtype::f64, {kStepStateElements}));
+            EXPECT_EQ(known.seed, std::exp2(std::round(std::log2(scale / expected)))) << scale << ' ' << expected;
+            EXPECT_EQ(counted.seed, known.seed);
         }
     }
 }
@@ -58,88 +62,97 @@ TEST(StepControl, PowersOfTwoAreNextOnALogarithmicScale) {
 }
 
 TEST(StepControl, DividesByTheTermsAndTheSeed) {
-    Window window;
-    const StepOutcome outcome = window.end();
+    Step step;
+    const StepOutcome outcome = step.end();
     EXPECT_EQ(outcome.loss, 0.5);
     EXPECT_EQ(outcome.multiplier, 1.0 / 16);
     EXPECT_EQ(outcome.gradient_norm, 6.0 / 16);
     EXPECT_EQ(outcome.terms, 8);
     EXPECT_EQ(outcome.verdict, StepOutcome::kTaken);
-    EXPECT_EQ(window.state.multiplier, 1.0 / 16);
+    EXPECT_EQ(step.state.multiplier, 1.0 / 16);
+}
+
+TEST(StepControl, AddsTheTermsThatTheDeviceCounted) {
+    Step step;
+    step.terms = 3;
+    step.state.terms = 5;
+    const StepOutcome outcome = step.end();
+    EXPECT_EQ(outcome.terms, 8);
+    EXPECT_EQ(outcome.loss, 0.5);
 }
 
 TEST(StepControl, ClipsToTheNorm) {
-    Window window;
-    window.rule.clip = 0.25;
-    EXPECT_EQ(window.end().multiplier, 1.0 / 16);
-    EXPECT_EQ(window.state.multiplier, 1.0 / 16 * (0.25 / (6.0 / 16 + 1e-6)));
-    window.rule.clip = 1;
-    window.end();
-    EXPECT_EQ(window.state.multiplier, 1.0 / 16);
+    Step step;
+    step.rule.clip = 0.25;
+    EXPECT_EQ(step.end().multiplier, 1.0 / 16);
+    EXPECT_EQ(step.state.multiplier, 1.0 / 16 * (0.25 / (6.0 / 16 + 1e-6)));
+    step.rule.clip = 1;
+    step.end();
+    EXPECT_EQ(step.state.multiplier, 1.0 / 16);
 }
 
-TEST(StepControl, SkipsAWindowWithoutTermsAndLeavesTheScale) {
-    Window window;
-    window.rule.scale = kDynamic;
-    window.state.good_steps = 2;
-    window.terms = 0;
-    const StepOutcome outcome = window.end();
+TEST(StepControl, SkipsAStepWithoutTermsAndLeavesTheScale) {
+    Step step;
+    step.rule.scale = kDynamic;
+    step.state.good_steps = 2;
+    step.terms = 0;
+    const StepOutcome outcome = step.end();
     EXPECT_EQ(outcome.verdict, StepOutcome::kSkipped);
     EXPECT_EQ(outcome.loss, 0);
     EXPECT_EQ(outcome.gradient_norm, 0);
     EXPECT_EQ(outcome.multiplier, 1);
-    EXPECT_EQ(window.state.multiplier, 0);
-    EXPECT_EQ(window.state.good_steps, 2);
+    EXPECT_EQ(step.state.multiplier, 0);
+    EXPECT_EQ(step.state.good_steps, 2);
 }
 
 TEST(StepControl, GradientsThatAreNotFiniteLowerTheScaleUntilItIsExhausted) {
     for (const double bad : {kInfinity, kNan}) {
-        Window window;
-        window.rule.scale = kDynamic;
-        window.state.squared_gradients = bad;
+        Step step;
+        step.rule.scale = kDynamic;
+        step.state.squared_gradients = bad;
         for (const double scale : {8.0, 4.0, 2.0, 1.0}) {
-            EXPECT_EQ(window.end().verdict, StepOutcome::kSkipped);
-            EXPECT_EQ(window.state.multiplier, 0);
-            EXPECT_EQ(window.state.scale, scale);
+            EXPECT_EQ(step.end().verdict, StepOutcome::kSkipped);
+            EXPECT_EQ(step.state.multiplier, 0);
+            EXPECT_EQ(step.state.scale, scale);
         }
-        EXPECT_EQ(window.end().verdict, StepOutcome::kDiverged);
-        EXPECT_EQ(window.state.scale, 1);
-        EXPECT_EQ(window.state.stopped, 0);
+        EXPECT_EQ(step.end().verdict, StepOutcome::kDiverged);
+        EXPECT_EQ(step.state.scale, 1);
+        EXPECT_EQ(step.state.stopped, 0);
     }
 }
 
 TEST(StepControl, GoodStepsRaiseTheScaleUpToItsMaximum) {
-    Window window;
-    window.rule.scale = kDynamic;
-    window.rule.scale.maximum = 40;
+    Step step;
+    step.rule.scale = kDynamic;
+    step.rule.scale.maximum = 40;
     for (const double scale : {16.0, 16.0, 32.0, 32.0, 32.0, 40.0}) {
-        window.end();
-        EXPECT_EQ(window.state.scale, scale);
+        step.end();
+        EXPECT_EQ(step.state.scale, scale);
     }
-    EXPECT_EQ(window.state.good_steps, 0);
+    EXPECT_EQ(step.state.good_steps, 0);
 }
 
 TEST(StepControl, ALossThatIsNotFiniteSkipsTheStepAndNotTheScale) {
-    Window window;
-    window.rule.scale = kDynamic;
-    window.state.loss_sum = kNan;
-    EXPECT_EQ(window.end().verdict, StepOutcome::kSkipped);
-    EXPECT_EQ(window.state.scale, 16);
-    EXPECT_EQ(window.state.good_steps, 1);
-    window.rule.scale = {};
-    EXPECT_EQ(window.end().verdict, StepOutcome::kDiverged);
+    Step step;
+    step.rule.scale = kDynamic;
+    step.state.loss_sum = kNan;
+    EXPECT_EQ(step.end().verdict, StepOutcome::kSkipped);
+    EXPECT_EQ(step.state.scale, 16);
+    EXPECT_EQ(step.state.good_steps, 1);
+    step.rule.scale = {};
+    EXPECT_EQ(step.end().verdict, StepOutcome::kDiverged);
 }
 
 TEST(StepControl, StopsForGoodIfAsked) {
-    Window window;
-    window.rule.stop_when_diverged = true;
-    window.state.loss_sum = kInfinity;
-    EXPECT_EQ(window.end().verdict, StepOutcome::kDiverged);
-    window.state.loss_sum = 4;
-    const StepOutcome outcome = window.end();
+    Step step;
+    step.rule.stop_when_diverged = true;
+    step.state.loss_sum = kInfinity;
+    EXPECT_EQ(step.end().verdict, StepOutcome::kDiverged);
+    step.state.loss_sum = 4;
+    const StepOutcome outcome = step.end();
     EXPECT_EQ(outcome.verdict, StepOutcome::kDiverged);
     EXPECT_EQ(outcome.loss, 0.5);
-    EXPECT_EQ(window.state.multiplier, 0);
+    EXPECT_EQ(step.state.multiplier, 0);
 }
 
 TEST(StepControl, CountsStepsThatAreTaken) {

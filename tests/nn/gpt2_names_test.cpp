@@ -44,7 +44,7 @@ class Gpt2Names : public ::testing::Test {
     }
 
     Context context = Context::cpu({.threads = 1});
-    Parameters parameters{context, Dtype::f64};
+    Parameters parameters{context, {.dtype = Dtype::f64}};
     Gpt model{At(parameters) / "gpt", kOptions};
     ScratchFolder folder;
     std::filesystem::path path = folder.path() / "gpt2.safetensors";
@@ -110,7 +110,7 @@ TEST_F(Gpt2Names, APrefixMasksAndTheTiedHeadAreUnderstood) {
             more.push_back({front + block + "attn.bias", mask});
             more.push_back({front + block + "attn.masked_bias", one});
         }
-        Parameters fresh(context, Dtype::f64);
+        Parameters fresh(context, {.name = "fresh", .dtype = Dtype::f64});
         Gpt other(At(fresh), kOptions);
         load_gpt2(prefix ? variant(prefixed, more) : variant(same, more), other);
         EXPECT_EQ(all(fresh), want);

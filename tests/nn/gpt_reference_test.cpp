@@ -7,7 +7,7 @@
 
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/support/reference.hpp>
 
 namespace headroom {
@@ -37,14 +37,14 @@ class GptReference : public ::testing::Test {
         Parameters parameters;
         Gpt model;
         AdamW optimizer;
-        Window window;
+        GradientAccumulator accumulator;
 
         explicit Training(Dtype dtype)
             : context(Context::cpu({.threads = 2})),
-              parameters(context, dtype),
+              parameters(context, {.dtype = dtype}),
               model(At(parameters), kOptions),
               optimizer(parameters, {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}),
-              window(parameters, optimizer, {.clip = 1.0}) {
+              accumulator(parameters, optimizer, {.clip = 1.0, .keep_gradients = true}) {
             load_gpt2(HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors", model);
         }
 
@@ -64,9 +64,9 @@ class GptReference : public ::testing::Test {
         }
 
         StepResult step(int i) {
-            window.accumulate([&] { return MicroBatch{model.loss(batch("ids", i), batch("targets", i)), 16}; });
-            window.step(1e-3);
-            return window.result();
+            accumulator.accumulate([&] { return model.loss(batch("ids", i), batch("targets", i)); });
+            accumulator.step(1e-3);
+            return accumulator.result();
         }
     };
 

@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
@@ -33,13 +33,13 @@ Tokens some_tokens(std::int64_t count, std::int64_t shift = 0) {
 struct Trained {
     explicit Trained(std::uint64_t seed, Dtype dtype = Dtype::f32, double dropout = 0)
         : context(Context::cpu({.threads = 2, .seed = seed})),
-          parameters(context, dtype),
+          parameters(context, {.dtype = dtype}),
           model(At(parameters), options(dropout)) {}
 
     Tensor ids(const Tokens& tokens, std::int64_t rows = 1) {
         return context.from_host(tokens, {rows, static_cast<std::int64_t>(tokens.size()) / rows});
     }
-    Tensor loss() { return model.loss(ids(some_tokens(2 * kBlock), 2), ids(some_tokens(2 * kBlock, 5), 2)); }
+    Loss loss() { return model.loss(ids(some_tokens(2 * kBlock), 2), ids(some_tokens(2 * kBlock, 5), 2)); }
 
     Context context;
     Parameters parameters;
@@ -110,7 +110,7 @@ TEST(Gpt, TextsBecomeLongerThanTheBlock) {
         ASSERT_EQ(text.size(), static_cast<std::size_t>(prompt + 40));
         for (const std::int32_t token : text) EXPECT_TRUE(token >= 0 && token < kVocabulary);
     }
-    Parameters parameters(gpt.context);
+    Parameters parameters(gpt.context, {.name = "large"});
     const Gpt tiny(At(parameters), {.vocabulary = 5, .block = 1, .layers = 1, .heads = 1, .width = 4});
     EXPECT_EQ(generate(tiny, {1, 2}, 9, {}).size(), 11u);
 }
@@ -132,19 +132,19 @@ TEST(Gpt, SamplingRefusesBadOptionsAndLeavesTheModeAsItWas) {
 
 TEST(Gpt, DropoutActsInTrainingOnly) {
     Trained gpt(3, Dtype::f32, 0.2);
-    const double first = gpt.loss().item();
-    EXPECT_NE(gpt.loss().item(), first);
+    const double first = gpt.loss().sum().item();
+    EXPECT_NE(gpt.loss().sum().item(), first);
     gpt.parameters.train(false);
     Trained plain(3);
-    EXPECT_EQ(gpt.loss().item(), plain.loss().item());
-    EXPECT_EQ(gpt.loss().item(), gpt.loss().item());
+    EXPECT_EQ(gpt.loss().sum().item(), plain.loss().sum().item());
+    EXPECT_EQ(gpt.loss().sum().item(), gpt.loss().sum().item());
     gpt.parameters.train();
-    EXPECT_NE(gpt.loss().item(), plain.loss().item());
+    EXPECT_NE(gpt.loss().sum().item(), plain.loss().sum().item());
 }
 
 TEST(Gpt, TheTiedTableGetsTheGradientsOfBothItsUses) {
     Trained gpt(3, Dtype::f64);
-    backward(gpt.loss());
+    backward(gpt.loss().sum());
     const std::vector<double> gradient = gpt.model.tokens.weight.grad().to_vector<double>();
     const NoGrad no_grad(gpt.context);
     auto* weight = gpt.model.tokens.weight.array().view().as<double>();
@@ -155,9 +155,9 @@ TEST(Gpt, TheTiedTableGetsTheGradientsOfBothItsUses) {
             const std::int64_t at = token * kWidth + column;
             const double before = weight[at];
             weight[at] = before + step;
-            const double above = gpt.loss().item();
+            const double above = gpt.loss().sum().item();
             weight[at] = before - step;
-            const double below = gpt.loss().item();
+            const double below = gpt.loss().sum().item();
             weight[at] = before;
             // The rest of the series is step^2 times the third derivative; a sum over 24 positions with weights of
             // 0.02.
@@ -172,11 +172,11 @@ TEST(Gpt, FrozenPartsStayAsTheyAreAndTheRestTrains) {
     EXPECT_EQ(gpt.parameters.freeze("blocks.0.**"), 12u);
     gpt.parameters.freeze("tokens.**");
     AdamW optimizer(gpt.parameters);
-    Window window(gpt.parameters, optimizer);
+    GradientAccumulator accumulator(gpt.parameters, optimizer);
     std::vector<std::vector<float>> before;
     for (const Parameter& parameter : gpt.parameters.all()) before.push_back(parameter.tensor.to_vector<float>());
-    window.accumulate([&] { return MicroBatch{gpt.loss(), 2.0 * kBlock}; });
-    window.step(1e-3);
+    accumulator.accumulate([&] { return gpt.loss(); });
+    accumulator.step(1e-3);
     for (std::size_t i = 0; i < before.size(); ++i) {
         const Parameter& parameter = gpt.parameters.all()[i];
         const bool frozen = parameter.path.starts_with("blocks.0.") || parameter.path.starts_with("tokens.");

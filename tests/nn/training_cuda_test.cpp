@@ -12,7 +12,8 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/tests/support/parameters.hpp>
 
 namespace headroom {
 namespace {
@@ -34,7 +35,7 @@ struct Training {
     Training(const MakeContext& make, const Setting& setting_, Dtype dtype = Dtype::f32)
         : context(make()),
           setting(setting_),
-          parameters(context, dtype),
+          parameters(context, {.dtype = dtype}),
           model(At(parameters), {.vocabulary = kVocabulary,
                                  .block = kBlock,
                                  .layers = kLayers,
@@ -44,35 +45,35 @@ struct Training {
         for (const auto& [pattern, policy] : setting.policies) context.policy(pattern, policy);
     }
     void step() {
-        for (std::int64_t i = 0; i < setting.micro_batches; ++i) window.accumulate([&] { return micro_batch(); });
-        window.step(1e-2);
+        for (std::int64_t i = 0; i < setting.micro_batches; ++i) accumulator.accumulate([&] { return loss(); });
+        accumulator.step(1e-2);
     }
-    MicroBatch micro_batch() {
+    Loss loss() {
         std::vector<std::int32_t> ids, targets;
         for (std::int64_t i = 0; i < kRows * kBlock; ++i) {
             ids.push_back(static_cast<std::int32_t>((i * i + 3 * i) % kVocabulary));
             targets.push_back(static_cast<std::int32_t>((i * i + 5 * i + 4) % kVocabulary));
         }
         Autocast autocast(context, setting.autocast);
-        const Tensor loss =
-            model.loss(context.from_host(ids, {kRows, kBlock}), context.from_host(targets, {kRows, kBlock}));
-        return {loss, static_cast<double>(kRows * kBlock)};
+        return model.loss(context.from_host(ids, {kRows, kBlock}), context.from_host(targets, {kRows, kBlock}));
     }
     Doubles gradients() {
-        Doubles gradient = context.from_array(parameters.gradients()).to_vector<double>();
-        for (double& x : gradient) x *= window.result().multiplier;
+        Doubles gradient = test::gradients_of(parameters);
+        for (double& x : gradient) x *= accumulator.result().multiplier;
         return gradient;
     }
-    Doubles values() { return context.from_array(parameters.values()).to_vector<double>(); }
+    Doubles values() { return test::values_of(parameters); }
 
     Context context;
     Setting setting;
     Parameters parameters;
     Gpt model;
     AdamW optimizer{parameters};
-    Window window{parameters,
-                  optimizer,
-                  {.clip = 1.0, .scale = setting.autocast == Dtype::f16 ? LossScale::dynamic() : LossScale()}};
+    GradientAccumulator accumulator{parameters,
+                                    optimizer,
+                                    {.clip = 1.0,
+                                     .scale = setting.autocast == Dtype::f16 ? LossScale::dynamic() : LossScale(),
+                                     .keep_gradients = true}};
 };
 
 Context cpu() { return Context::cpu({.threads = 2, .seed = 7}); }
@@ -111,11 +112,12 @@ TEST_P(TrainingCuda, GradientsAndParametersAreAsNearToF64AsTheCpus) {
     const double bound = steps() * epsilon(Dtype::f32);
     const double allowed = GetParam().autocast ? 2 * relative_error(host.gradients(), exact.gradients()) : 0.0;
     EXPECT_LE(relative_error(device.gradients(), exact.gradients()), allowed + bound);
-    EXPECT_NEAR(device.window.result().loss, exact.window.result().loss,
-                (allowed + bound) * exact.window.result().loss);
+    EXPECT_NEAR(device.accumulator.result().loss, exact.accumulator.result().loss,
+                (allowed + bound) * exact.accumulator.result().loss);
     for (int i = 0; i < 3; ++i) device.step(), host.step();
-    EXPECT_LT(device.window.result().loss, 0.98 * exact.window.result().loss);
-    EXPECT_NEAR(device.window.result().loss, host.window.result().loss, 0.02 * host.window.result().loss);
+    EXPECT_LT(device.accumulator.result().loss, 0.98 * exact.accumulator.result().loss);
+    EXPECT_NEAR(device.accumulator.result().loss, host.accumulator.result().loss,
+                0.02 * host.accumulator.result().loss);
     EXPECT_EQ(device.optimizer.steps(), host.optimizer.steps());
 }
 
@@ -149,7 +151,7 @@ TEST_P(TrainingCuda, TheHostWaitsForNothing) {
     const std::int64_t waits = training.context.gpu()->host_waits();
     for (int i = 0; i < 3; ++i) training.step();
     EXPECT_EQ(training.context.gpu()->host_waits(), waits);
-    training.window.result();
+    training.accumulator.result();
     EXPECT_EQ(training.context.gpu()->host_waits(), waits + 1);
 }
 

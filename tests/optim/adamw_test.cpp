@@ -51,6 +51,7 @@ TEST_P(AdamWOf, FollowsThePublishedFormulaAndDecaysMatricesOnly) {
     std::normal_distribution<double> normal;
     for (std::int64_t t = 1; t <= 6; ++t) {
         const double rate = 0.01 * static_cast<double>(t);
+        model.parameters.fill_unreached();
         for (std::size_t i = 0; i < references.size(); ++i) {
             const Parameter& p = model.parameters.all()[i];
             std::vector<double> g(references[i].p.size());
@@ -76,11 +77,11 @@ TEST_P(AdamWOf, LeavesFrozenParametersTheirMomentsAndPaddingAlone) {
     model.parameters.freeze("up.*");
     const std::vector<double> weight = model.up.to_vector<double>();
     const std::vector<double> before = model.values();
-    write(context, std::vector<double>(before.size(), 1.0), model.parameters.gradients());
+    test::set_gradients(model.parameters, 1.0);
     optimizer.step(0.1);
     EXPECT_EQ(model.up.to_vector<double>(), weight);
     EXPECT_NE(model.values(), before);
-    for (const NamedArray& entry : optimizer.state()) {
+    for (const NamedArray& entry : optimizer.state_dict().arrays) {
         const std::vector<double> values = read(context, entry.array);
         const bool frozen = entry.name.find(".up.") != std::string::npos;
         for (const double value : values) EXPECT_EQ(value == 0, frozen) << entry.name;
@@ -90,9 +91,10 @@ TEST_P(AdamWOf, LeavesFrozenParametersTheirMomentsAndPaddingAlone) {
 TEST_P(AdamWOf, TakesTheMultiplierFromMemoryToo) {
     std::vector<double> values[2];
     for (const bool in_memory : {false, true}) {
+        Context context = Context::cpu({.threads = 2, .seed = 7});
         Regression fresh(context, GetParam());
         AdamW optimizer(fresh.parameters);
-        write(context, std::vector<double>(fresh.values().size(), 0.5), fresh.parameters.gradients());
+        test::set_gradients(fresh.parameters, 0.5);
         if (in_memory) {
             optimizer.step(0.1, context.scalar(0.25, Dtype::f64).array());
         } else {

@@ -25,12 +25,13 @@ std::vector<double> set_gradients(Context& context, Regression& model) {
     std::mt19937_64 random(11);
     std::normal_distribution<double> normal;
     std::vector<double> all;
-    model.parameters.gradients();
+    model.parameters.fill_unreached();
     for (const Parameter& parameter : model.parameters.all()) {
+        if (!parameter.trained) continue;
         std::vector<double> gradient(static_cast<std::size_t>(parameter.tensor.elements()));
         for (double& x : gradient) x = static_cast<float>(normal(random));
         write(context, gradient, parameter.tensor.value()->grad);
-        if (parameter.trained) all.insert(all.end(), gradient.begin(), gradient.end());
+        all.insert(all.end(), gradient.begin(), gradient.end());
     }
     return all;
 }
@@ -52,6 +53,7 @@ TEST(GradientNorm, LeavesFrozenParametersOut) {
     const std::vector<double> trained = set_gradients(context, model);
     EXPECT_EQ(trained.size(), static_cast<std::size_t>(Regression::kHidden * (1 + Regression::kOut)));
     EXPECT_NEAR(gradient_norm(model.parameters), norm_of(trained), norm_of(trained) * 1e-14);
+    model.parameters.zero_grad();
     model.parameters.freeze("**");
     EXPECT_EQ(gradient_norm(model.parameters), 0.0);
 }
@@ -73,16 +75,16 @@ TEST(ClipFactor, IsPytorchs) {
     EXPECT_EQ(clip_factor(1e9, 0.0), 1.0);
 }
 
-TEST(WindowClip, BoundsTheStepAndLeavesItsDirection) {
+TEST(AccumulatorClip, BoundsTheStepAndLeavesItsDirection) {
     for (const double clip : {0.0, 0.25, 1e6}) {
         Context context = Context::cpu({.threads = 2, .seed = 3});
         Regression model(context, Dtype::f64);
         Sgd optimizer(model.parameters);
-        Window window(model.parameters, optimizer, {.clip = clip});
+        GradientAccumulator accumulator(model.parameters, optimizer, {.clip = clip, .keep_gradients = true});
         const std::vector<double> before = model.values();
-        window.accumulate([&] { return model.micro_batch(0, 64); });
-        window.step(1.0);
-        const StepResult result = window.result();
+        accumulator.accumulate([&] { return model.loss(0, 64); });
+        accumulator.step(1.0);
+        const StepResult result = accumulator.result();
         const std::vector<double> after = model.values();
         const std::vector<double> gradients = model.gradients();
         const double factor = clip == 0.25 ? clip / (result.gradient_norm + 1e-6) : 1.0;

@@ -22,23 +22,24 @@ struct Kind {
     std::function<std::unique_ptr<Optimizer>(Parameters&)> make;
 };
 
-/// A model, its optimizer and a window, from a seed.
+/// A model, its optimizer and a accumulator, from a seed.
 struct Training {
     Training(const Kind& kind, std::uint64_t seed)
         : context(Context::cpu({.threads = 2, .seed = seed})), optimizer(kind.make(model.parameters)) {}
     void run(std::int64_t first_step, std::int64_t count) {
         for (std::int64_t step = first_step; step < first_step + count; ++step) {
             for (const std::int64_t row : {8 * (step % 4), 32 + 8 * (step % 4)}) {
-                window.accumulate([&] { return model.micro_batch(row, 8); });
+                accumulator.accumulate([&] { return model.loss(row, 8); });
             }
-            window.step(0.02);
+            accumulator.step(0.02);
         }
     }
 
     Context context;
     Regression model{context};
     std::unique_ptr<Optimizer> optimizer;
-    Window window{model.parameters, *optimizer, {.clip = 0.5, .scale = LossScale::dynamic({.interval = 3})}};
+    GradientAccumulator accumulator{
+        model.parameters, *optimizer, {.clip = 0.5, .scale = LossScale::dynamic({.interval = 3})}};
 };
 
 class OptimizerOf : public ::testing::TestWithParam<Kind> {};
@@ -59,16 +60,15 @@ TEST_P(OptimizerOf, ResumedTrainingEqualsUninterruptedTrainingBitForBit) {
     first.run(0, 4);
 
     Training second(GetParam(), 6);  // its values come from the first alone
-    write(second.context, first.model.values(), second.model.parameters.values());
-    second.optimizer->load_state(first.optimizer->state(), first.optimizer->steps());
-    second.window.set_loss_scale(first.window.loss_scale().state());
+    test::copy_training(first.model.parameters, *first.optimizer, second.model.parameters, *second.optimizer);
+    second.accumulator.restore(first.accumulator.state_dict().values);
     second.run(4, 6);
 
     EXPECT_EQ(second.model.values(), whole.model.values());
     EXPECT_EQ(second.optimizer->steps(), 10);
-    EXPECT_EQ(second.window.loss_scale().value(), whole.window.loss_scale().value());
-    const std::vector<NamedArray> expected = whole.optimizer->state();
-    const std::vector<NamedArray> state = second.optimizer->state();
+    EXPECT_EQ(second.accumulator.loss_scale().value(), whole.accumulator.loss_scale().value());
+    const std::vector<NamedArray> expected = whole.optimizer->state_dict().arrays;
+    const std::vector<NamedArray> state = second.optimizer->state_dict().arrays;
     ASSERT_EQ(state.size(), expected.size());
     for (std::size_t i = 0; i < state.size(); ++i) {
         EXPECT_EQ(state[i].name, expected[i].name);
@@ -80,7 +80,7 @@ TEST(OptimizerState, IsNamedByParameterAndSeesTheArena) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
     AdamW optimizer(model.parameters);
-    const std::vector<NamedArray> state = optimizer.state();
+    const std::vector<NamedArray> state = optimizer.state_dict().arrays;
     ASSERT_EQ(state.size(), 8u);
     EXPECT_EQ(state[0].name, "adamw.first_moment.up.weight");
     EXPECT_EQ(state[7].name, "adamw.second_moment.down.bias");
@@ -90,40 +90,130 @@ TEST(OptimizerState, IsNamedByParameterAndSeesTheArena) {
                                          static_cast<double>(i + 1));
         write(context, values, state[i].array);
     }
-    const std::vector<NamedArray> again = optimizer.state();
+    const std::vector<NamedArray> again = optimizer.state_dict().arrays;
     for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(read(context, again[i].array).back(), static_cast<double>(i + 1));
 }
 
-TEST(OptimizerState, IsUnchangedByALoadThatFails) {
+TEST(OptimizerState, ExistsForWhatIsOrWasTrained) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
+    model.parameters.freeze("up.*");
     AdamW optimizer(model.parameters);
-    AdamW other(model.parameters);
-    std::vector<NamedArray> state = other.state();
-    for (const NamedArray& entry : state) {
-        write(context, std::vector<double>(static_cast<std::size_t>(entry.array.elements()), 1.0), entry.array);
+    const auto names = [&] {
+        std::vector<std::string> all;
+        for (const NamedArray& entry : optimizer.state_dict().arrays) all.push_back(entry.name);
+        return all;
+    };
+    EXPECT_EQ(names(), (std::vector<std::string>{"adamw.first_moment.down.weight", "adamw.first_moment.down.bias",
+                                                 "adamw.second_moment.down.weight", "adamw.second_moment.down.bias"}));
+    test::set_gradients(model.parameters, 1.0);
+    optimizer.step(0.1);
+    const std::vector<double> moment = read(context, optimizer.state_dict().arrays[0].array);
+    model.parameters.zero_grad();
+    model.parameters.freeze("up.*", false);
+    model.parameters.freeze("down.*");
+    test::set_gradients(model.parameters, 1.0);
+    optimizer.step(0.1);
+    EXPECT_EQ(names().size(), 8u);
+    EXPECT_EQ(read(context, optimizer.state_dict().arrays[2].array), moment);  // what is frozen keeps its state
+    EXPECT_EQ(optimizer.state_dict().arrays[0].name, "adamw.first_moment.up.weight");
+    EXPECT_FLOAT_EQ(read(context, optimizer.state_dict().arrays[0].array)[0], 0.1);
+}
+
+/// The state of blocks of four elements, which is counted up.
+class Blocks : public Optimizer {
+  public:
+    explicit Blocks(Parameters& parameters)
+        : Optimizer(parameters, "blocks", {{.name = "count", .dtype = Dtype::i32, .block = 32}}, 0.0, {}) {}
+
+    std::vector<std::int64_t> elements;  ///< of the ranges of the last step
+
+  private:
+    void update(const Range& range, const Array&) override {
+        EXPECT_EQ(range.gradient.elements(), range.values.elements());
+        EXPECT_EQ(range.state[0].elements(), (range.values.elements() + 31) / 32);
+        for (std::int64_t i = 0; i < range.state[0].elements(); ++i) ++range.state[0].as<std::int32_t>()[i];
+        elements.push_back(range.values.elements());
     }
-    const NamedArray last = state.back();
-    state.pop_back();
-    EXPECT_THROW(optimizer.load_state(state, 3), Error);
-    state.push_back({last.name, context.from_host(std::vector<float>(9), {9}).array()});
-    EXPECT_THROW(optimizer.load_state(state, 3), ShapeError);
-    state.back().array = context.from_host(std::vector<double>(3), {3}).array();
-    EXPECT_THROW(optimizer.load_state(state, 3), DtypeError);
-    state.back() = last;
-    EXPECT_THROW(optimizer.load_state(state, -1), Error);
-    EXPECT_EQ(optimizer.steps(), 0);
-    for (const NamedArray& entry : optimizer.state()) EXPECT_EQ(read(context, entry.array)[0], 0.0) << entry.name;
-    optimizer.load_state(state, 3);
-    EXPECT_EQ(optimizer.steps(), 3);
-    for (const NamedArray& entry : optimizer.state()) EXPECT_EQ(read(context, entry.array)[0], 1.0) << entry.name;
+};
+
+TEST(OptimizerState, MayHaveADtypeAndBlocksOfItsOwn) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    Blocks optimizer(model.parameters);
+    test::set_gradients(model.parameters, 1.0);
+    optimizer.step(0.1);
+    const std::vector<NamedArray> state = optimizer.state_dict().arrays;
+    ASSERT_EQ(state.size(), 4u);
+    for (std::size_t i = 0; i < 4; ++i) {
+        const std::int64_t elements = model.parameters.all()[i].tensor.elements();
+        EXPECT_EQ(state[i].array.shape(), Shape{(elements + 31) / 32});
+        EXPECT_EQ(state[i].array.dtype, Dtype::i32);
+        for (const double count : read(context, state[i].array)) EXPECT_EQ(count, 1.0) << state[i].name;
+    }
+    std::int64_t all = 0, room = 0;
+    for (const std::int64_t elements : optimizer.elements) all += elements;
+    for (const Parameter& parameter : model.parameters.all()) room += parameter.room;
+    EXPECT_EQ(all, room);
+}
+
+TEST(OptimizerGroups, HaveRatesAndWeightDecayOfTheirOwn) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context, Dtype::f64);
+    const std::vector<double> bias = model.up_bias.to_vector<double>(), weight = model.up.to_vector<double>();
+    const std::vector<double> down = model.down.to_vector<double>(), down_bias = model.down_bias.to_vector<double>();
+    std::vector<std::int64_t> asked;
+    const auto schedule = [&](std::int64_t step) {
+        asked.push_back(step);
+        return step == 0 ? 0.5 : 0.25;
+    };
+    Sgd optimizer(model.parameters,
+                  {.weight_decay = 0.1,
+                   .groups = {{.pattern = "up.*", .learning_rate_factor = 2, .weight_decay = 0.0},
+                              {.pattern = "up.bias", .weight_decay = 0.4},
+                              {.pattern = "down.bias", .learning_rate_factor = 3, .schedule = schedule}}});
+    test::set_gradients(model.parameters, 1.0);
+    optimizer.step(0.125);
+    const auto expect_step = [](const Tensor& tensor, const std::vector<double>& before, double rate, double decay) {
+        const std::vector<double> after = tensor.to_vector<double>();
+        for (std::size_t i = 0; i < after.size(); ++i) {
+            EXPECT_NEAR(after[i], before[i] - rate * (1 + decay * before[i]), 8 * 0x1p-53);
+        }
+    };
+    expect_step(model.up, weight, 0.25, 0.0);
+    expect_step(model.up_bias, bias, 0.125, 0.4);
+    expect_step(model.down, down, 0.125, 0.1);
+    expect_step(model.down_bias, down_bias, 1.5, 0.0);
+    optimizer.step(0.125);
+    EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 1}));
+}
+
+TEST(OptimizerGroups, AreRefusedWhereTheyMeanNothing) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    EXPECT_THROW(Sgd(model.parameters, {.groups = {{.pattern = "up.biases"}}}), Error);
+    EXPECT_THROW(Sgd(model.parameters, {.groups = {{.pattern = "**", .learning_rate_factor = -1}}}), Error);
+    EXPECT_THROW(Sgd(model.parameters, {.groups = {{.pattern = "**", .weight_decay = std::nan("")}}}), Error);
+    Sgd optimizer(model.parameters, {.groups = {{.pattern = "**", .schedule = [](std::int64_t) { return -1.0; }}}});
+    test::set_gradients(model.parameters, 1.0);
+    const std::vector<double> before = model.values();
+    EXPECT_THROW(optimizer.step(0.1), Error);
+    EXPECT_EQ(model.values(), before);
+}
+
+TEST(OptimizerStep, RefusesParametersWithoutGradients) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    Sgd optimizer(model.parameters);
+    EXPECT_THROW(optimizer.step(0.1), Error);
 }
 
 TEST(OptimizerStep, RefusesABackwardThatWasPending) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
     AdamW optimizer(model.parameters);
-    const Tensor loss = model.micro_batch(0, 8).loss_sum;
+    const Tensor loss = model.loss(0, 8).mean();
+    model.parameters.fill_unreached();
     optimizer.step(0.1);
     EXPECT_THROW(backward(loss), Error);
 }
@@ -134,9 +224,9 @@ TEST(OptimizerStep, DoesNothingWhereEverythingIsFrozen) {
     model.parameters.freeze("**");
     AdamW optimizer(model.parameters);
     const std::vector<double> before = model.values();
-    write(context, std::vector<double>(before.size(), 1.0), model.parameters.gradients());
     optimizer.step(0.1);
     EXPECT_EQ(model.values(), before);
+    EXPECT_TRUE(optimizer.state_dict().arrays.empty());
 }
 
 }  // namespace

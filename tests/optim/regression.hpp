@@ -2,7 +2,7 @@
 // A two-layer regression for tests of optimizers, small enough to check against plain sums, and access to raw elements.
 //
 //     Regression model(context, Dtype::f64);
-//     window.accumulate([&] { return model.micro_batch(0, 16); });   // rows 0 to 15 of its data
+//     accumulator.accumulate([&] { return model.loss(0, 16); });   // rows 0 to 15 of its data
 #include <cstdint>
 #include <functional>
 #include <random>
@@ -11,23 +11,11 @@
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/core/transfer.hpp>
 #include <headroom/kernels/random/random.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/tests/support/parameters.hpp>
 
 namespace headroom::test {
-
-inline std::vector<double> read(Context& context, const Array& array) {
-    std::vector<double> values(static_cast<std::size_t>(array.elements()));
-    const View out = contiguous_view(values.data(), Dtype::f64, array.shape());
-    download(context.exec(), array, out);
-    return values;
-}
-
-inline void write(Context& context, std::vector<double> values, const Array& array) {
-    const View in = contiguous_view(values.data(), Dtype::f64, array.shape());
-    upload(context.exec(), in, array);
-}
 
 inline void fill_normally(Exec& exec, const Array& parameter, const kernels::RandomKey& key) {
     exec.launch([&](auto& stream) { kernels::normal(stream, key, 0.0f, 0.5f, parameter.view()); });
@@ -37,7 +25,8 @@ class Regression {
   public:
     static constexpr std::int64_t kIn = 7, kHidden = 33, kOut = 3, kRows = 64;
 
-    explicit Regression(Context& context, Dtype dtype = Dtype::f32) : parameters(context, dtype) {
+    explicit Regression(Context& context, Dtype dtype = Dtype::f32, const char* name = "")
+        : parameters(context, {.name = name, .dtype = dtype}) {
         up = parameters.create("up.weight", {kHidden, kIn}, fill_normally);
         up_bias = parameters.create("up.bias", {kHidden}, fill_normally);
         down = parameters.create("down.weight", {kOut, kHidden}, fill_normally);
@@ -55,14 +44,14 @@ class Regression {
         return parameters.context().from_host(std::vector<float>(part.begin(), part.end()), {count, width});
     }
     /// The sum of squared errors of some rows; a term is a row.
-    MicroBatch micro_batch(std::int64_t first, std::int64_t count) {
+    Loss loss(std::int64_t first, std::int64_t count) {
         const Tensor x = rows(inputs, kIn, first, count);
         Tensor y = linear(tanh(linear(x, up, up_bias)), down, down_bias);
-        return {mse(std::move(y), rows(targets, kOut, first, count)), static_cast<double>(count)};
+        return {mse_loss(std::move(y), rows(targets, kOut, first, count)).sum(), static_cast<double>(count)};
     }
 
-    std::vector<double> values() { return read(parameters.context(), parameters.values()); }
-    std::vector<double> gradients() { return read(parameters.context(), parameters.gradients()); }
+    std::vector<double> values() { return values_of(parameters); }
+    std::vector<double> gradients() { return gradients_of(parameters); }
 
     Parameters parameters;
     Tensor up, up_bias, down, down_bias;

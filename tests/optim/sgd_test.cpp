@@ -34,6 +34,7 @@ TEST_P(SgdOf, FollowsThePublishedFormulaAndDecaysMatricesOnly) {
     }
     std::mt19937_64 random(3);
     std::normal_distribution<double> normal;
+    model.parameters.fill_unreached();
     for (int t = 0; t < 6; ++t) {
         for (std::size_t i = 0; i < references.size(); ++i) {
             const Parameter& parameter = model.parameters.all()[i];
@@ -59,17 +60,17 @@ TEST_P(SgdOf, FollowsThePublishedFormulaAndDecaysMatricesOnly) {
 TEST(Sgd, KeepsNoStateWithoutMomentum) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);
-    model.parameters.gradients();
+    model.parameters.materialize();
     const auto state_bytes = [&] {
         const auto category = static_cast<std::size_t>(Category::optimizer_state);
         return context.memory().statistics().allocated_by_category[category];
     };
     Sgd plain(model.parameters);
     EXPECT_EQ(state_bytes(), 64u);  // the multiplier
-    EXPECT_TRUE(plain.state().empty());
+    EXPECT_TRUE(plain.state_dict().arrays.empty());
     Sgd heavy(model.parameters, {.momentum = 0.9});
-    EXPECT_EQ(heavy.state().size(), 4u);
-    EXPECT_EQ(heavy.state()[1].name, "sgd.velocity.up.bias");
+    EXPECT_EQ(heavy.state_dict().arrays.size(), 4u);
+    EXPECT_EQ(heavy.state_dict().arrays[1].name, "sgd.velocity.up.bias");
 }
 
 TEST(Sgd, RefusesHyperParametersOutOfRange) {

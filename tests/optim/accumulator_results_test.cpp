@@ -6,7 +6,7 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/adamw.hpp>
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom {
@@ -28,77 +28,73 @@ using test::Regression;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Training {
-    explicit Training(WindowOptions options) : window(model.parameters, optimizer, options) {}
+    explicit Training(GradientAccumulatorOptions options) : accumulator(model.parameters, optimizer, options) {}
 
-    /// An input of the step is not a number if `broken`; `size` 0 makes a window without terms.
+    /// An input of the step is not a number if `broken`; `size` 0 makes a accumulator without terms.
     void step(std::int64_t size, bool broken = false) {
         const double before = std::exchange(model.inputs[0], broken ? kInfinity : model.inputs[0]);
-        window.accumulate([&] {
-            MicroBatch batch = model.micro_batch(0, std::max<std::int64_t>(1, size));
-            batch.terms = static_cast<double>(size);
-            return batch;
-        });
+        accumulator.accumulate(
+            [&] { return Loss(model.loss(0, std::max<std::int64_t>(1, size)).sum(), static_cast<double>(size)); });
         model.inputs[0] = before;
-        window.step(0.01);
+        accumulator.step(0.01);
     }
 
     Context context = Context::cpu({.threads = 2, .seed = 9});
     Regression model{context};
     AdamW optimizer{model.parameters};
-    Window window;
+    GradientAccumulator accumulator;
 };
 
 /// Steps of all kinds.
 void run(Training& training, std::vector<StepResult>* results) {
     const auto step = [&](std::int64_t size, bool broken = false) {
         training.step(size, broken);
-        if (results) results->push_back(training.window.result());
+        if (results) results->push_back(training.accumulator.result());
     };
     for (const std::int64_t size : {8, 5, 0, 16}) step(size);
     step(8, true);
     for (const std::int64_t size : {1, 0, 7, 9}) step(size);
 }
 
-const WindowOptions kClipped{
-    .clip = 0.5, .scale = LossScale::dynamic({.interval = 2}), .expected_terms = 8, .kept_results = 9};
+const GradientAccumulatorOptions kClipped{.clip = 0.5, .scale = LossScale::dynamic({.interval = 2}), .kept_results = 9};
 
-TEST(WindowResults, ReadLateAreThoseReadAfterEachStep) {
+TEST(AccumulatorResults, ReadLateAreThoseReadAfterEachStep) {
     Training early(kClipped), late(kClipped);
     std::vector<StepResult> expected;
     run(early, &expected);
     run(late, nullptr);
-    EXPECT_EQ(late.window.unread(), 9);
-    EXPECT_EQ(late.window.result(), expected.back());
-    EXPECT_EQ(late.window.results(), expected);
-    EXPECT_EQ(late.window.unread(), 0);
-    EXPECT_TRUE(late.window.results().empty());
-    EXPECT_EQ(late.window.result(), expected.back());
+    EXPECT_EQ(late.accumulator.unread(), 9);
+    EXPECT_EQ(late.accumulator.result(), expected.back());
+    EXPECT_EQ(late.accumulator.results(), expected);
+    EXPECT_EQ(late.accumulator.unread(), 0);
+    EXPECT_TRUE(late.accumulator.results().empty());
+    EXPECT_EQ(late.accumulator.result(), expected.back());
     EXPECT_EQ(late.model.values(), early.model.values());
     EXPECT_EQ(late.optimizer.steps(), 6);
-    EXPECT_EQ(late.window.loss_scale().state().scale, early.window.loss_scale().state().scale);
+    EXPECT_EQ(late.accumulator.loss_scale().state().scale, early.accumulator.loss_scale().state().scale);
     EXPECT_TRUE(expected[2].skipped && expected[2].finite);
     EXPECT_TRUE(expected[4].skipped && !expected[4].finite && !expected[4].diverged);
 }
 
-TEST(WindowResults, AreThoseOfTheLastStepsIfThereAreMoreThanAreKept) {
+TEST(AccumulatorResults, AreThoseOfTheLastStepsIfThereAreMoreThanAreKept) {
     Training all(kClipped), four({.clip = 0.5, .scale = LossScale::dynamic({.interval = 2}), .kept_results = 4});
     std::vector<StepResult> expected;
     run(all, &expected);
     run(four, nullptr);
-    std::vector<StepResult> last = four.window.results();
+    std::vector<StepResult> last = four.accumulator.results();
     ASSERT_EQ(last.size(), 4u);
     for (std::size_t i = 0; i < 4; ++i) {
         EXPECT_EQ(last[i].loss, expected[5 + i].loss);
         EXPECT_EQ(last[i].terms, expected[5 + i].terms);
     }
     four.step(3);
-    last = four.window.results();
+    last = four.accumulator.results();
     ASSERT_EQ(last.size(), 1u);
     EXPECT_EQ(last[0].terms, 3);
-    EXPECT_EQ(last[0], four.window.result());
+    EXPECT_EQ(last[0], four.accumulator.result());
 }
 
-TEST(WindowResults, AStepThatDivergedIsTheLastIfAsked) {
+TEST(AccumulatorResults, AStepThatDivergedIsTheLastIfAsked) {
     Training stopped({.stop_when_diverged = true, .kept_results = 9});
     for (const std::int64_t size : {8, 5}) stopped.step(size);
     const std::vector<double> before = stopped.model.values();
@@ -106,7 +102,7 @@ TEST(WindowResults, AStepThatDivergedIsTheLastIfAsked) {
     for (const std::int64_t size : {8, 0, 5}) stopped.step(size);
     EXPECT_EQ(stopped.model.values(), before);
     EXPECT_EQ(stopped.optimizer.steps(), 2);
-    const std::vector<StepResult> results = stopped.window.results();
+    const std::vector<StepResult> results = stopped.accumulator.results();
     ASSERT_EQ(results.size(), 6u);
     for (std::size_t i = 0; i < 6; ++i) {
         EXPECT_EQ(results[i].diverged, i >= 2);
@@ -119,25 +115,25 @@ TEST(WindowResults, AStepThatDivergedIsTheLastIfAsked) {
     EXPECT_EQ(going_on.optimizer.steps(), 1);
 }
 
-TEST(WindowResults, AreRefusedBeforeTheFirstStep) {
+TEST(AccumulatorResults, AreRefusedBeforeTheFirstStep) {
     Training training({});
-    EXPECT_THROW(training.window.result(), Error);
-    EXPECT_TRUE(training.window.results().empty());
+    EXPECT_THROW(training.accumulator.result(), Error);
+    EXPECT_TRUE(training.accumulator.results().empty());
     EXPECT_THROW(Training({.kept_results = 0}), Error);
 }
 
-TEST(WindowResults, OfADryContextAreZeros) {
+TEST(AccumulatorResults, OfADryContextAreZeros) {
     Context context = Context::dry({.threads = 2});
     Regression model(context);
     AdamW optimizer(model.parameters);
-    Window window(model.parameters, optimizer, {.kept_results = 2});
+    GradientAccumulator accumulator(model.parameters, optimizer, {.kept_results = 2});
     for (int i = 0; i < 3; ++i) {
-        window.accumulate([&] { return model.micro_batch(0, 8); });
-        window.step(0.01);
+        accumulator.accumulate([&] { return model.loss(0, 8); });
+        accumulator.step(0.01);
     }
-    const std::vector<StepResult> results = window.results();
+    const std::vector<StepResult> results = accumulator.results();
     ASSERT_EQ(results.size(), 2u);
-    EXPECT_EQ(results[1].terms, 8.0);
+    EXPECT_EQ(results[1].loss, 0.0);
     EXPECT_FALSE(results[1].skipped);
     EXPECT_EQ(optimizer.steps(), 3);
 }

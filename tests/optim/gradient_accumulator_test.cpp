@@ -1,4 +1,4 @@
-#include <headroom/optim/window.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 
 #include <cmath>
 #include <memory>
@@ -18,18 +18,19 @@ using test::Regression;
 
 /// One step over the first rows of the data, cut into micro-batches.
 struct OneStep {
-    OneStep(Dtype dtype, const std::vector<std::int64_t>& sizes, const WindowOptions& options = {}) {
+    OneStep(Dtype dtype, const std::vector<std::int64_t>& sizes, GradientAccumulatorOptions options = {}) {
+        options.keep_gradients = true;
         Context context = Context::cpu({.threads = 2, .seed = 9});
         Regression model(context, dtype);
         AdamW optimizer(model.parameters);
-        Window window(model.parameters, optimizer, options);
+        GradientAccumulator accumulator(model.parameters, optimizer, options);
         std::int64_t row = 0;
         for (const std::int64_t size : sizes) {
-            window.accumulate([&] { return model.micro_batch(row, size); });
+            accumulator.accumulate([&] { return model.loss(row, size); });
             row += size;
         }
-        window.step(0.01);
-        result = window.result();
+        accumulator.step(0.01);
+        result = accumulator.result();
         mean_gradient = model.gradients();
         for (double& x : mean_gradient) x *= result.multiplier;
         values = model.values();
@@ -54,15 +55,15 @@ struct Cut {
     std::vector<std::int64_t> sizes;  ///< of 64 rows
 };
 
-class WindowOf : public ::testing::TestWithParam<Cut> {};
+class AccumulatorOf : public ::testing::TestWithParam<Cut> {};
 
-INSTANTIATE_TEST_SUITE_P(Cuts, WindowOf,
+INSTANTIATE_TEST_SUITE_P(Cuts, AccumulatorOf,
                          ::testing::Values(Cut{"Even", {8, 8, 8, 8, 8, 8, 8, 8}}, Cut{"Uneven", {1, 30, 2, 17, 14}},
                                            Cut{"ShortLast", {20, 20, 20, 4}},
                                            Cut{"Single", std::vector<std::int64_t>(64, 1)}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST_P(WindowOf, MicroBatchesEqualTheBigBatchInF64) {
+TEST_P(AccumulatorOf, MicroBatchesEqualTheBigBatchInF64) {
     const OneStep whole(Dtype::f64, {64});
     const OneStep parts(Dtype::f64, GetParam().sizes);
     EXPECT_LE(largest_difference(parts.mean_gradient, whole.mean_gradient), 1e-12 * largest(whole.mean_gradient));
@@ -72,7 +73,7 @@ TEST_P(WindowOf, MicroBatchesEqualTheBigBatchInF64) {
     EXPECT_EQ(parts.result.terms, 64);
 }
 
-TEST_P(WindowOf, MicroBatchesEqualTheBigBatchInF32) {
+TEST_P(AccumulatorOf, MicroBatchesEqualTheBigBatchInF32) {
     const OneStep exact(Dtype::f64, {64});
     const OneStep whole(Dtype::f32, {64});
     const OneStep parts(Dtype::f32, GetParam().sizes);
@@ -80,18 +81,13 @@ TEST_P(WindowOf, MicroBatchesEqualTheBigBatchInF32) {
     EXPECT_NEAR(parts.result.loss, exact.result.loss, 1e-6 * exact.result.loss);
 }
 
-TEST(Window, AnyNumberOfExpectedTermsAndAnyLossScaleGiveTheSameBits) {
+TEST(GradientAccumulator, AnyLossScaleGivesTheSameBits) {
     const OneStep plain(Dtype::f32, {16, 16});
-    for (const double expected : {1.0, 32.0, 48.0, 1e6}) {
-        const OneStep other(Dtype::f32, {16, 16}, {.expected_terms = expected});
-        EXPECT_EQ(other.mean_gradient, plain.mean_gradient) << expected;
-        EXPECT_EQ(other.values, plain.values) << expected;
-    }
     const OneStep scaled(Dtype::f32, {16, 16}, {.scale = LossScale::dynamic()});
     EXPECT_EQ(scaled.values, plain.values);
 }
 
-class WindowTest : public ::testing::Test {
+class AccumulatorTest : public ::testing::Test {
   protected:
     std::vector<double> gradient_of(const Tensor& parameter) { return parameter.grad().to_vector<double>(); }
 
@@ -100,126 +96,123 @@ class WindowTest : public ::testing::Test {
     Sgd optimizer{model.parameters};
 };
 
-TEST_F(WindowTest, ReportsTheMeanLossPerTerm) {
-    Window window(model.parameters, optimizer);
+TEST_F(AccumulatorTest, ReportsTheMeanLossPerTerm) {
+    GradientAccumulator accumulator(model.parameters, optimizer);
     double sum = 0;
     for (const std::int64_t row : {0, 16, 32}) {
-        window.accumulate([&] {
-            MicroBatch batch = model.micro_batch(row, 16);
-            sum += batch.loss_sum.item();
-            return batch;
+        accumulator.accumulate([&] {
+            Loss loss = model.loss(row, 16);
+            sum += loss.sum().item();
+            return loss;
         });
     }
-    EXPECT_EQ(window.terms(), 48);
-    EXPECT_EQ(window.micro_batches(), 3);
-    window.step(0.0);
-    EXPECT_DOUBLE_EQ(window.result().loss, sum / 48);
-    EXPECT_EQ(window.terms(), 0);
-    EXPECT_EQ(window.micro_batches(), 0);
+    EXPECT_EQ(accumulator.micro_batches(), 3);
+    accumulator.step(0.0);
+    EXPECT_DOUBLE_EQ(accumulator.result().loss, sum / 48);
+    EXPECT_EQ(accumulator.result().terms, 48);
+    EXPECT_EQ(accumulator.micro_batches(), 0);
 }
 
-TEST_F(WindowTest, ForgetsOlderGradients) {
-    Window window(model.parameters, optimizer);
-    window.accumulate([&] { return model.micro_batch(0, 16); });
-    window.step(0.0);
+TEST_F(AccumulatorTest, ForgetsOlderGradients) {
+    GradientAccumulator accumulator(model.parameters, optimizer, {.keep_gradients = true});
+    accumulator.accumulate([&] { return model.loss(0, 16); });
+    accumulator.step(0.0);
     const std::vector<double> first = model.gradients();
-    backward(model.micro_batch(16, 16).loss_sum);
-    window.accumulate([&] { return model.micro_batch(0, 16); });
-    window.step(0.0);
+    backward(model.loss(16, 16).mean());
+    accumulator.accumulate([&] { return model.loss(0, 16); });
+    accumulator.step(0.0);
     EXPECT_EQ(model.gradients(), first);
-    window.accumulate([&] { return model.micro_batch(32, 16); });
-    window.reset();
-    window.accumulate([&] { return model.micro_batch(0, 16); });
-    window.step(0.0);
+    accumulator.accumulate([&] { return model.loss(32, 16); });
+    accumulator.reset();
+    accumulator.accumulate([&] { return model.loss(0, 16); });
+    accumulator.step(0.0);
     EXPECT_EQ(model.gradients(), first);
 }
 
-TEST_F(WindowTest, ParametersThatNothingReachedStandStill) {
-    Window window(model.parameters, optimizer);
-    window.accumulate([&] { return model.micro_batch(0, 16); });
-    window.step(0.01);
+TEST_F(AccumulatorTest, ParametersThatNothingReachedStandStill) {
+    GradientAccumulator accumulator(model.parameters, optimizer, {.keep_gradients = true});
+    accumulator.accumulate([&] { return model.loss(0, 16); });
+    accumulator.step(0.01);
     const std::vector<double> up = model.up.to_vector<double>();
-    window.accumulate([&] {
-        return MicroBatch{mse(model.down, context.from_host(std::vector<float>(99), {3, 33})), 1.0};
-    });
-    window.step(0.01);
-    const StepResult result = window.result();
+    accumulator.accumulate([&] { return mse_loss(model.down, context.from_host(std::vector<float>(99), {3, 33})); });
+    accumulator.step(0.01);
+    const StepResult result = accumulator.result();
     EXPECT_EQ(model.up.to_vector<double>(), up);
     EXPECT_EQ(largest(gradient_of(model.up)), 0.0);
     EXPECT_GT(result.gradient_norm, 0.0);
 }
 
-TEST_F(WindowTest, LocalsOfTheCallableDieBeforeBackward) {
-    Window window(model.parameters, optimizer);
+TEST_F(AccumulatorTest, LocalsOfTheCallableDieBeforeBackward) {
+    GradientAccumulator accumulator(model.parameters, optimizer);
     toy::Faults faults{.backward = 100};
     std::int64_t left_at_death = 0;
-    window.accumulate([&] {
+    accumulator.accumulate([&] {
         const std::shared_ptr<void> local(nullptr, [&](void*) { left_at_death = faults.backward; });
-        MicroBatch batch = model.micro_batch(0, 16);
-        batch.loss_sum = toy::fragile(batch.loss_sum, faults);
-        return batch;
+        const Loss loss = model.loss(0, 16);
+        return Loss(toy::fragile(loss.sum(), faults), 16.0);
     });
     EXPECT_EQ(left_at_death, 100);
     EXPECT_EQ(faults.backward, 99);
 }
 
-TEST_F(WindowTest, SkipsAWindowWithoutTerms) {
-    Window window(model.parameters, optimizer);
+TEST_F(AccumulatorTest, SkipsAStepWithoutTerms) {
+    GradientAccumulator accumulator(model.parameters, optimizer);
     const std::vector<double> before = model.values();
-    window.accumulate([&] { return MicroBatch{model.micro_batch(0, 8).loss_sum, 0.0}; });
-    window.step(0.1);
-    const StepResult result = window.result();
+    accumulator.accumulate([&] { return Loss(model.loss(0, 8).sum(), 0.0); });
+    accumulator.step(0.1);
+    const StepResult result = accumulator.result();
     EXPECT_TRUE(result.skipped);
     EXPECT_TRUE(result.finite);
     EXPECT_EQ(model.values(), before);
     EXPECT_EQ(optimizer.steps(), 0);
 }
 
-TEST_F(WindowTest, DoesNotStepWithWhatIsNotFinite) {
-    Window window(model.parameters, optimizer, {.clip = 1.0});
+TEST_F(AccumulatorTest, DoesNotStepWithWhatIsNotFinite) {
+    GradientAccumulator accumulator(model.parameters, optimizer, {.clip = 1.0});
     const std::vector<double> before = model.values();
-    window.accumulate([&] { return model.micro_batch(0, 8); });
+    accumulator.accumulate([&] { return model.loss(0, 8); });
     model.inputs[0] = std::numeric_limits<double>::infinity();
     model.inputs[1] = -std::numeric_limits<double>::infinity();
-    window.accumulate([&] { return model.micro_batch(0, 8); });
-    window.step(0.1);
-    const StepResult result = window.result();
+    accumulator.accumulate([&] { return model.loss(0, 8); });
+    accumulator.step(0.1);
+    const StepResult result = accumulator.result();
     EXPECT_FALSE(result.finite);
     EXPECT_TRUE(result.skipped);
     EXPECT_TRUE(result.diverged);
     EXPECT_EQ(model.values(), before);
     EXPECT_EQ(optimizer.steps(), 0);
-    window.accumulate([&] { return model.micro_batch(8, 8); });
-    window.step(0.1);
-    EXPECT_TRUE(window.result().finite);
+    accumulator.accumulate([&] { return model.loss(8, 8); });
+    accumulator.step(0.1);
+    EXPECT_TRUE(accumulator.result().finite);
 }
 
-TEST_F(WindowTest, RefusesWhatItCanNotUse) {
-    Window window(model.parameters, optimizer);
-    EXPECT_THROW(window.step(0.1), Error);
-    EXPECT_THROW(Window(model.parameters, optimizer, {.clip = -1}), Error);
-    EXPECT_THROW(Window(model.parameters, optimizer, {.expected_terms = std::nan("")}), Error);
-    Regression other(context);
-    EXPECT_THROW(Window(other.parameters, optimizer), Error);
+TEST_F(AccumulatorTest, RefusesWhatItCanNotUse) {
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    EXPECT_THROW(accumulator.step(0.1), Error);
+    EXPECT_THROW(GradientAccumulator(model.parameters, optimizer, {.clip = -1}), Error);
+    EXPECT_THROW(GradientAccumulator(model.parameters, optimizer, {.clip = std::nan("")}), Error);
+    Regression other(context, Dtype::f32, "other");
+    EXPECT_THROW(GradientAccumulator(other.parameters, optimizer), Error);
     const std::size_t allocated = context.memory().statistics().allocated;
-    EXPECT_THROW(window.accumulate([&] { return MicroBatch{}; }), ShapeError);
-    EXPECT_THROW(window.accumulate([&] { return MicroBatch{toy::mul(model.up, model.up), 1.0}; }), ShapeError);
-    EXPECT_THROW(window.accumulate([&] { return MicroBatch{model.micro_batch(0, 8).loss_sum, -1.0}; }), Error);
-    EXPECT_THROW(window.accumulate([&] {
+    EXPECT_THROW(accumulator.accumulate([&] { return Loss(Tensor(), 1.0); }), ShapeError);
+    EXPECT_THROW(accumulator.accumulate([&] { return Loss(toy::mul(model.up, model.up), 1.0); }), ShapeError);
+    EXPECT_THROW(accumulator.accumulate([&] { return Loss(model.loss(0, 8).sum(), -1.0); }), Error);
+    EXPECT_THROW(accumulator.accumulate([&] {
         NoGrad no_grad(context);
-        return model.micro_batch(0, 8);
+        return model.loss(0, 8);
     }),
                  Error);
     {
         RegionScope region(context, context.memory().intern("head"));
-        EXPECT_THROW(window.accumulate([&] { return model.micro_batch(0, 8); }), Error);
+        EXPECT_THROW(accumulator.accumulate([&] { return model.loss(0, 8); }), Error);
     }
     EXPECT_EQ(context.memory().statistics().allocated, allocated);
     EXPECT_EQ(context.tape().size(), 0u);
-    window.accumulate([&] { return model.micro_batch(0, 8); });
-    EXPECT_THROW(window.set_loss_scale({1.0, 0}), Error);
-    EXPECT_THROW(window.step(-1.0), Error);
-    EXPECT_NO_THROW(window.step(0.1));
+    accumulator.accumulate([&] { return model.loss(0, 8); });
+    EXPECT_THROW(accumulator.state_dict(), Error);
+    EXPECT_THROW(accumulator.restore({{"accumulator.loss_scale", "1"}, {"accumulator.good_steps", "0"}}), Error);
+    EXPECT_THROW(accumulator.step(-1.0), Error);
+    EXPECT_NO_THROW(accumulator.step(0.1));
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
-#include <headroom/optim/window.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
 namespace headroom {
@@ -12,13 +12,12 @@ namespace {
 
 using test::Regression;
 
-class WindowInHalf : public ::testing::Test {
+class AccumulatorInHalf : public ::testing::Test {
   protected:
-    /// A micro-batch whose matrix products are f16; its loss is multiplied by `factor`, its terms too.
-    MicroBatch micro_batch(std::int64_t row, double factor = 1.0) {
+    /// A micro-batch whose matrix products are f16; its loss is multiplied by `factor`.
+    Loss micro_batch(std::int64_t row, double factor = 1.0) {
         Autocast autocast(context, Dtype::f16);
-        MicroBatch batch = model.micro_batch(row, 16);
-        return {batch.loss_sum * factor, batch.terms};
+        return {model.loss(row, 16).sum() * factor, 16.0};
     }
 
     Context context = Context::cpu({.threads = 2, .seed = 9});
@@ -26,16 +25,17 @@ class WindowInHalf : public ::testing::Test {
     AdamW optimizer{model.parameters};
 };
 
-TEST_F(WindowInHalf, SkipsStepsUntilTheScaleNoLongerOverflows) {
-    Window window(model.parameters, optimizer,
-                  {.scale = LossScale::dynamic({.initial = 0x1p30, .interval = 4, .maximum = 0x1p40})});
+TEST_F(AccumulatorInHalf, SkipsStepsUntilTheScaleNoLongerOverflows) {
+    GradientAccumulator accumulator(
+        model.parameters, optimizer,
+        {.scale = LossScale::dynamic({.initial = 0x1p30, .interval = 4, .maximum = 0x1p40})});
     const std::vector<double> before = model.values();
     int skipped = 0;
     double scale = 0x1p30;
     while (skipped < 40) {
-        window.accumulate([&] { return micro_batch(0); });
-        window.step(0.01);
-        const StepResult result = window.result();
+        accumulator.accumulate([&] { return micro_batch(0); });
+        accumulator.step(0.01);
+        const StepResult result = accumulator.result();
         if (result.finite) break;
         EXPECT_TRUE(result.skipped);
         EXPECT_FALSE(result.diverged);
@@ -43,7 +43,7 @@ TEST_F(WindowInHalf, SkipsStepsUntilTheScaleNoLongerOverflows) {
         EXPECT_EQ(model.values(), before);
         EXPECT_EQ(optimizer.steps(), 0);
         scale /= 2;
-        EXPECT_EQ(window.loss_scale().value(), scale);
+        EXPECT_EQ(accumulator.loss_scale().value(), scale);
         ++skipped;
     }
     EXPECT_GT(skipped, 3);
@@ -51,19 +51,19 @@ TEST_F(WindowInHalf, SkipsStepsUntilTheScaleNoLongerOverflows) {
     EXPECT_EQ(optimizer.steps(), 1);
     EXPECT_NE(model.values(), before);
     for (int i = 0; i < 3; ++i) {
-        window.accumulate([&] { return micro_batch(16); });
-        window.step(0.01);
+        accumulator.accumulate([&] { return micro_batch(16); });
+        accumulator.step(0.01);
     }
-    EXPECT_EQ(window.loss_scale().value(), 2 * scale);  // four good steps
+    EXPECT_EQ(accumulator.loss_scale().value(), 2 * scale);  // four good steps
 }
 
-TEST_F(WindowInHalf, KeepsGradientsThatWouldUnderflow) {
+TEST_F(AccumulatorInHalf, KeepsGradientsThatWouldUnderflow) {
     // Of a loss that is 1e-9 times as large, the gradients of activations are below f16's smallest number, 6e-8.
     const auto largest_gradient = [&](const LossScale& scale, double factor) {
-        Window window(model.parameters, optimizer, {.scale = scale});
-        window.accumulate([&] { return micro_batch(0, factor); });
-        window.step(0.0);
-        const StepResult result = window.result();
+        GradientAccumulator accumulator(model.parameters, optimizer, {.scale = scale, .keep_gradients = true});
+        accumulator.accumulate([&] { return micro_batch(0, factor); });
+        accumulator.step(0.0);
+        const StepResult result = accumulator.result();
         double most = 0;
         for (const double x : model.up.grad().to_vector<double>())
             most = std::max(most, std::abs(x * result.multiplier));
@@ -76,14 +76,15 @@ TEST_F(WindowInHalf, KeepsGradientsThatWouldUnderflow) {
     EXPECT_NEAR(scaled / 1e-9, plain, plain * 8 * 0x1p-11);  // some roundings to f16 apart
 }
 
-TEST_F(WindowInHalf, DivergesWhereNoScaleHelps) {
-    Window window(model.parameters, optimizer, {.scale = LossScale::dynamic({.initial = 4, .minimum = 1})});
+TEST_F(AccumulatorInHalf, DivergesWhereNoScaleHelps) {
+    GradientAccumulator accumulator(model.parameters, optimizer,
+                                    {.scale = LossScale::dynamic({.initial = 4, .minimum = 1})});
     model.inputs[0] = std::nan("");
     std::vector<bool> diverged;
     for (int i = 0; i < 4; ++i) {
-        window.accumulate([&] { return micro_batch(0); });
-        window.step(0.01);
-        diverged.push_back(window.result().diverged);
+        accumulator.accumulate([&] { return micro_batch(0); });
+        accumulator.step(0.01);
+        diverged.push_back(accumulator.result().diverged);
     }
     EXPECT_EQ(diverged, (std::vector<bool>{false, false, true, true}));
 }

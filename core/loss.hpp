@@ -1,0 +1,42 @@
+#pragma once
+// What a loss function returns: a sum over terms (tokens, pixels, samples), and how many there are. `mean()` is what
+// PyTorch's loss functions give. The two are kept apart so that parts of a batch add up to the whole, exactly, also
+// where they differ in size: optim's GradientAccumulator adds sums and terms, and divides once.
+//
+//     const Loss loss = cross_entropy(logits, targets);          // targets to ignore are no terms
+//     backward(loss.mean());
+//     accumulator.accumulate([&] { return model.loss(ids, targets); });
+//     Loss mine(sum(abs(x - y)), static_cast<double>(x.elements()));
+//
+// A loss with several normalisers, such as a detector's, is a sum over images of per-image means: its terms are images.
+#include <variant>
+
+#include <headroom/core/tensor.hpp>
+
+namespace headroom {
+
+class Loss {
+  public:
+    /// `sum`: one element, over all terms. Errors: ShapeError for more; Error unless terms is finite and not negative.
+    Loss(Tensor sum, double terms);
+    /// The same with terms counted on the device: one element of any dtype, without a gradient.
+    Loss(Tensor sum, Tensor terms);
+
+    /// Of one element, and differentiable.
+    const Tensor& sum() const { return sum_; }
+    /// sum / terms, of the sum's dtype; NaN without terms.
+    Tensor mean() const;
+    /// Waits for the device if they were counted there. A dry context then gives 0.
+    double terms() const;
+    /// A number, or the tensor that holds it.
+    const std::variant<double, Tensor>& counted() const { return terms_; }
+
+  private:
+    Tensor sum_;
+    std::variant<double, Tensor> terms_;
+};
+
+/// Not offered: differentiate `loss.mean()`, or `loss.sum()`.
+void backward(const Loss& loss, double seed = 1.0) = delete;
+
+}  // namespace headroom

@@ -1,0 +1,44 @@
+#pragma once
+// What a part of a training adds to a checkpoint: arrays by name, and numbers and words as text. The arrays are views
+// of where the state lives, so that saving copies nothing and loading fills them in place. `Parameters`, optimizers,
+// the gradient accumulator and data loaders are such parts; a type of a program's own becomes one with two functions:
+//
+//     struct MovingAverage {
+//         StateDict state_dict() { return {{{"average.loss", loss.array()}}, {{"average.count", fmt::to_string(n)}}}; }
+//         void restore(const StateValues& values) { n = state_value<std::int64_t>(values, "average.count"); }
+//     };
+//
+// Names are complete: they tell one part from another in a file. nn's checkpoint.hpp writes and reads such files.
+#include <concepts>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <headroom/core/named_array.hpp>
+
+namespace headroom {
+
+/// Numbers are written so that they read back to the same bits.
+using StateValues = std::map<std::string, std::string>;
+
+struct StateDict {
+    std::vector<NamedArray> arrays;
+    StateValues values;
+};
+
+/// `restore` takes the values of a `state_dict` whose arrays have been filled, or are about to be. It throws an Error
+/// that says what does not fit, and has changed nothing then.
+template <class Part>
+concept Stateful = requires(Part& part, const StateValues& values) {
+    { part.state_dict() } -> std::same_as<StateDict>;
+    part.restore(values);
+};
+
+/// A value as a number (std::int64_t, std::uint64_t, double) or std::string. Errors: Error that names it if it is
+/// missing, or no such number.
+template <class T>
+T state_value(const StateValues& values, std::string_view name);
+
+}  // namespace headroom

@@ -1,0 +1,140 @@
+#pragma once
+// One optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum, and
+// how many terms it has. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
+// micro-batches and a short last one are exactly the big batch. One micro-batch takes gradients as its backward pass
+// makes them; from two on all of them are there during the forward pass, so that eight take what two take. Not for a
+// loss that is averaged already: make a `Loss` of its sum.
+//
+//     GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+//     for (int i = 0; i < 8; ++i) {
+//         accumulator.accumulate([&] {
+//             const Batch& batch = *loader.next();
+//             return model.loss(batch.tokens, batch.targets);
+//         });
+//     }
+//     accumulator.step(1e-3);
+//     fmt::print("{}\n", accumulator.result().loss);  // the mean per term
+//
+// `accumulate` and `step` only queue work. Whether a step is taken, clipped or skipped, and the loss scale, are decided
+// in the device's memory (kernels/step_control); `result` waits for the device, so ask for it now and then only.
+//
+// The callable's locals die before its backward pass begins; what it captured lives on. Backward is seeded with the
+// power of two next to loss scale / terms of the first micro-batch, so that halves neither overflow nor underflow on
+// the way; powers of two change no digit of a gradient, and the optimizer's kernel applies the exact remainder.
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/core/transfer.hpp>
+#include <headroom/optim/loss_scale.hpp>
+#include <headroom/optim/optimizer.hpp>
+
+namespace headroom {
+
+struct GradientAccumulatorOptions {
+    double clip = 0;       ///< largest norm of the mean's gradient; 0: no clipping
+    LossScale scale = {};  ///< off unless LossScale::dynamic()
+    /// After a step that diverged, all later ones are skipped and reported as diverged: so parameters stand as they did
+    /// then, however late somebody looks.
+    bool stop_when_diverged = false;
+    std::int64_t kept_results = 1;  ///< the number of steps whose results are kept for `results`
+    /// Gradients stay after `step`, to be looked at, until the next `accumulate`. Without, their memory is free then.
+    bool keep_gradients = false;
+};
+
+struct StepResult {
+    double loss = 0;           ///< mean per term, over the step; 0 if there were no terms
+    double gradient_norm = 0;  ///< of the mean's gradient, over all trained parameters, before clipping
+    double terms = 0;          ///< over the step
+    double multiplier = 1;     ///< the mean's gradient is this times what `Tensor::grad` shows
+    bool finite = true;        ///< loss and gradients; if not, the step was skipped
+    bool skipped = false;      ///< nothing was updated: not finite, or no terms
+    bool diverged = false;     ///< not finite, and a smaller loss scale can't help: stop
+};
+
+class GradientAccumulator {
+  public:
+    /// The three live as long as the accumulator. Errors: Error if the optimizer is of other parameters, or for options
+    /// that are negative or not finite, or no kept result; OutOfMemory.
+    GradientAccumulator(Parameters& parameters, Optimizer& optimizer, GradientAccumulatorOptions options = {});
+    GradientAccumulator(const GradientAccumulator&) = delete;
+    GradientAccumulator& operator=(const GradientAccumulator&) = delete;
+
+    /// Runs `work`, which returns a `Loss`, then backward; adds to the gradients of this step, the first time to none:
+    /// older ones are forgotten. Nothing is read back from the device. Consumes the tape. Errors: what `work` throws,
+    /// or Error for a loss that can't be used (no gradient, another context): then what it recorded is forgotten, the
+    /// random state is as before, gradients so far stay valid, and the accumulator waits for a retry, or `reset`. What
+    /// backward throws: then the gradients of this step are lost, and everything but `reset` is refused.
+    template <std::invocable Work>
+    requires std::same_as<std::invoke_result_t<Work&>, Loss>
+    void accumulate(Work&& work) {
+        run([](const void* f) { return (*static_cast<std::remove_reference_t<Work>*>(const_cast<void*>(f)))(); },
+            std::addressof(work));
+    }
+
+    /// Ends the step: zero-fills the gradients that nothing reached, takes their norm, clips, lets the optimizer do its
+    /// step unless loss or gradients are not finite, and gives the gradients' memory back. Nothing is read back from
+    /// the device. The next `accumulate` begins a new step. Errors: Error if nothing was accumulated, a micro-batch
+    /// failed and was not retried, or the learning rate is negative or not finite.
+    void step(double learning_rate);
+
+    /// What the last step came to. Waits for the device to have done it. A dry context gives zeros. Errors: Error
+    /// before the first step.
+    StepResult result() const;
+    /// What the steps since the last call came to, from first to last; the last `kept_results` if they are more. Those
+    /// of the last `leave` steps are left for later calls. Waits for the device, once, and for no step that is left:
+    /// while the host looks at the results, a GPU goes on with what was left.
+    std::vector<StepResult> results(std::int64_t leave = 0);
+    /// The number of steps whose results are unread.
+    std::int64_t unread() const { return unread_; }
+
+    /// Drops what was accumulated since the last step.
+    void reset();
+
+    /// Accumulated since the last step.
+    std::int64_t micro_batches() const { return micro_batches_; }
+
+    /// As it is on the device, for which this waits; in a dry context as it was set.
+    LossScale loss_scale() const;
+
+    /// "accumulator.loss_scale" and "accumulator.good_steps", behind "accumulator" the name of the parameters, if they
+    /// have one. Errors: Error if something was accumulated since the last step: only whole steps can be saved.
+    StateDict state_dict() const;
+    /// Errors: Error likewise, or as LossScale::set_state.
+    void restore(const StateValues& values);
+
+  private:
+    enum class Phase : std::uint8_t { ready, running, retry, broken };
+
+    void run(Loss (*call)(const void*), const void* work);
+    Loss forward(Loss (*call)(const void*), const void* work);
+    void count(const Loss& loss);
+    Array state(std::size_t field, const Shape& shape = {}) const;
+    Array outcome(std::int64_t step) const;
+    void write_loss_scale();
+    void check_between_steps(const char* what) const;
+    std::string value_name(std::string_view value) const;
+    std::vector<double> download_outcomes(const Array& outcomes, std::int64_t last_step) const;
+    StepResult read(const double* outcome) const;
+    void check_not_broken() const;
+    void close();
+
+    Parameters& parameters_;
+    Optimizer& optimizer_;
+    GradientAccumulatorOptions options_;
+    Array state_;     ///< f64: kernels::StepState
+    Array outcomes_;  ///< f64 [kept_results, ...]: kernels::StepOutcome of step i in row i % kept_results
+    std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept_results
+    Phase phase_ = Phase::ready;
+    std::int64_t micro_batches_ = 0;
+    double terms_ = 0;        ///< accumulated since the last step, without those that the device has counted
+    std::int64_t steps_ = 0;  ///< of this accumulator, skipped ones too
+    std::int64_t unread_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,91 @@
+#include <headroom/core/loss.hpp>
+
+#include <cmath>
+#include <type_traits>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom {
+namespace {
+
+template <class T>
+concept HasBackward = requires(const T& loss) {
+    backward(loss);
+};
+static_assert(HasBackward<Tensor> && !HasBackward<Loss>);
+
+class LossTest : public ::testing::Test {
+  protected:
+    Context context = Context::cpu({.threads = 1});
+    Tensor logits = context.from_host(std::vector<float>{1, 2, 3, -1, 0, 5, 2, 2, 2}, {3, 3}).requires_grad();
+    Tensor targets = context.from_host(std::vector<std::int32_t>{2, -100, 0}, {3});
+    // -log softmax of the two rows that count.
+    const double first = std::log(std::exp(-2) + std::exp(-1) + 1), last = std::log(3.0);
+};
+
+TEST_F(LossTest, OfClassesCountsTheTargetsThatAreNotIgnored) {
+    const Loss loss = cross_entropy(logits, targets);
+    EXPECT_NEAR(loss.sum().item(), first + last, 1e-6);
+    EXPECT_EQ(loss.terms(), 2);
+    EXPECT_NEAR(loss.mean().item(), (first + last) / 2, 1e-6);
+    EXPECT_EQ(loss.mean().dtype(), Dtype::f32);
+}
+
+TEST_F(LossTest, MeanIsDifferentiable) {
+    backward(cross_entropy(logits, targets).mean());
+    const std::vector<double> gradient = logits.grad().to_vector<double>();
+    EXPECT_NEAR(gradient[6], (1.0 / 3 - 1) / 2, 1e-7);
+    EXPECT_NEAR(gradient[7], 1.0 / 6, 1e-7);
+    EXPECT_EQ(gradient[4], 0.0);
+}
+
+TEST_F(LossTest, OfElementsKnowsTheirNumberOnTheHost) {
+    const Loss loss = mse_loss(logits, logits + 2.0);
+    ASSERT_TRUE(std::holds_alternative<double>(loss.counted()));
+    EXPECT_EQ(loss.terms(), 9);
+    EXPECT_EQ(loss.sum().item(), 36);
+    EXPECT_EQ(loss.mean().item(), 4);
+}
+
+TEST_F(LossTest, IsMadeOfAnyTensorAndACount) {
+    const Loss known(sum(abs(logits)), 4.0);
+    EXPECT_EQ(known.mean().item(), 4.5);
+    const Loss counted(sum(abs(logits)).reshape({1, 1}), context.scalar(6, Dtype::i64));
+    EXPECT_EQ(counted.terms(), 6);
+    EXPECT_EQ(counted.mean().item(), 3);
+    EXPECT_EQ(counted.mean().shape(), (Shape{1, 1}));
+}
+
+TEST_F(LossTest, WithoutTermsHasNoMean) {
+    const Tensor none = context.from_host(std::vector<std::int32_t>{-100, -100, -100}, {3});
+    const Loss loss = cross_entropy(logits, none);
+    EXPECT_EQ(loss.sum().item(), 0);
+    EXPECT_EQ(loss.terms(), 0);
+    EXPECT_TRUE(std::isnan(loss.mean().item()));
+}
+
+TEST_F(LossTest, RefusesWhatIsNoSumOrNoCount) {
+    EXPECT_THROW(Loss(logits, 9.0), ShapeError);
+    EXPECT_THROW(Loss(Tensor(), 9.0), ShapeError);
+    EXPECT_THROW(Loss(sum(logits), logits), ShapeError);
+    EXPECT_THROW(Loss(sum(logits), -1.0), Error);
+    EXPECT_THROW(Loss(sum(logits), std::nan("")), Error);
+}
+
+TEST_F(LossTest, OfARehearsalIsZero) {
+    Context dry = Context::dry({.threads = 1});
+    const Tensor x = dry.from_host(std::vector<float>(9), {3, 3}).requires_grad();
+    const Loss loss = cross_entropy(x, dry.from_host(std::vector<std::int32_t>(3), {3}));
+    EXPECT_EQ(loss.terms(), 0);
+    EXPECT_EQ(loss.mean().item(), 0);
+}
+
+}  // namespace
+}  // namespace headroom

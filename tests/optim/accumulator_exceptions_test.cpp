@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/sgd.hpp>
+#include <headroom/tests/optim/regression.hpp>
+#include <headroom/tests/support/toy_ops.hpp>
+
+namespace headroom {
+namespace {
+
+using test::Regression;
+
+/// Two micro-batches per step; every callable draws random numbers and may fail.
+struct Trainer {
+    Loss micro_batch(std::int64_t row, toy::Faults faults = {}) {
+        faults_ = faults;
+        const Loss loss = model.loss(row, 16);
+        return {toy::fragile(toy::noisy(loss.sum()), faults_), 16.0};
+    }
+    std::size_t allocated() { return context.memory().statistics().allocated; }
+    void undisturbed_step() {
+        accumulator.accumulate([&] { return micro_batch(0); });
+        accumulator.accumulate([&] { return micro_batch(16); });
+        accumulator.step(0.01);
+    }
+    /// Values after one step that nothing disturbed.
+    static std::vector<double> expected_values() {
+        Trainer other;
+        other.undisturbed_step();
+        return other.model.values();
+    }
+    Context context = Context::cpu({.threads = 2, .seed = 9});
+    Regression model{context};
+    Sgd optimizer{model.parameters, {.momentum = 0.9}};
+    GradientAccumulator accumulator{model.parameters, optimizer};
+    toy::Faults faults_;
+};
+
+class AccumulatorExceptions : public ::testing::Test, protected Trainer {};
+
+TEST_F(AccumulatorExceptions, ARetriedMicroBatchIsAsIfItHadNotFailed) {
+    for (const bool fail_first : {true, false}) {
+        Trainer run;
+        const auto failing = [&](std::int64_t row) {
+            const std::size_t before = run.allocated();
+            EXPECT_THROW(run.accumulator.accumulate([&] { return run.micro_batch(row, {.forward = 0}); }), Error);
+            EXPECT_EQ(run.context.tape().size(), 0u);
+            EXPECT_EQ(run.allocated(), before);
+            EXPECT_THROW(run.accumulator.step(0.01), Error);
+        };
+        if (fail_first) failing(0);
+        run.accumulator.accumulate([&] { return run.micro_batch(0); });
+        if (!fail_first) failing(16);
+        if (!fail_first) failing(16);
+        run.accumulator.accumulate([&] { return run.micro_batch(16); });
+        run.accumulator.step(0.01);
+        EXPECT_EQ(run.model.values(), expected_values());
+    }
+}
+
+TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableBecomeLeaves) {
+    Tensor survivor;
+    EXPECT_THROW(accumulator.accumulate([&]() -> Loss {
+        survivor = model.loss(0, 16).sum();
+        throw std::runtime_error("the callable's own");
+    }),
+                 std::runtime_error);
+    EXPECT_EQ(context.tape().size(), 0u);
+    EXPECT_FALSE(survivor.needs_grad());
+    EXPECT_GT(survivor.item(), 0.0);
+}
+
+TEST_F(AccumulatorExceptions, WhatWasRecordedBeforeTheCallableStays) {
+    const Tensor loss = model.loss(0, 16).sum();
+    const std::size_t records = context.tape().size();
+    EXPECT_THROW(accumulator.accumulate([&] { return micro_batch(0, {.forward = 0}); }), Error);
+    EXPECT_EQ(context.tape().size(), records);
+    EXPECT_TRUE(loss.needs_grad());
+    EXPECT_NO_THROW(backward(loss));
+}
+
+TEST_F(AccumulatorExceptions, AFailedBackwardNeedsAReset) {
+    const std::size_t before = allocated();
+    accumulator.accumulate([&] { return micro_batch(0); });
+    EXPECT_THROW(accumulator.accumulate([&] { return micro_batch(16, {.backward = 0}); }), Error);
+    EXPECT_EQ(context.tape().size(), 0u);
+    EXPECT_EQ(allocated(), before);
+    EXPECT_THROW(accumulator.accumulate([&] { return micro_batch(16); }), Error);
+    EXPECT_THROW(accumulator.step(0.01), Error);
+    accumulator.reset();
+    EXPECT_THROW(accumulator.step(0.01), Error);  // nothing is there
+    context.set_random_counter(0);
+    undisturbed_step();
+    EXPECT_EQ(model.values(), expected_values());
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(AccumulatorExceptions, DoesNotNest) {
+    EXPECT_THROW(accumulator.accumulate([&] {
+        accumulator.accumulate([&] { return micro_batch(0); });
+        return micro_batch(16);
+    }),
+                 Error);
+    EXPECT_THROW(accumulator.accumulate([&] {
+        accumulator.reset();
+        return micro_batch(16);
+    }),
+                 Error);
+    undisturbed_step();
+    EXPECT_EQ(model.values(), expected_values());
+}
+
+}  // namespace
+}  // namespace headroom
