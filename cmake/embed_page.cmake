@@ -36,7 +36,7 @@ add_part("${rest}")
 
 file(WRITE ${OUTPUT} "#include <${HEADER}>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -48,5 +48,5 @@ ${parts}};
 
 std::span<const std::string_view> ${FUNCTION}() { return kParts; }
 
-}  // namespace headroom
+}  // namespace headroom::memory
 ")

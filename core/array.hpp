@@ -7,8 +7,7 @@
 //     if (!bias.defined()) { ... }  // an optional input that was not given
 #include <cstdint>
 
-#include <headroom/kernels/view.hpp>
-#include <headroom/memory/buffer.hpp>
+#include <headroom/core/types.hpp>
 
 namespace headroom {
 

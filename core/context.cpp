@@ -38,8 +38,8 @@ Context::~Context() = default;
 
 Context Context::cpu(ContextOptions options) {
     if (!options.memory) {
-        options.memory =
-            std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = options.memory_limit});
+        options.memory = std::make_shared<DeviceMemory>(memory::make_host_driver(),
+                                                        memory::MemoryOptions{.limit = options.memory_limit});
     }
     return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
 }
@@ -47,8 +47,8 @@ Context Context::cpu(ContextOptions options) {
 #if HEADROOM_CUDA_KERNELS
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
-    const std::shared_ptr<CudaDevice> device = open_cuda_device(index);
-    const MemoryOptions memory_options{.limit = options.memory_limit};
+    const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
+    const memory::MemoryOptions memory_options{.limit = options.memory_limit};
     // Whoever keeps the memory keeps the device.
     const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
                                                [device](DeviceMemory* gone) { delete gone; });
@@ -58,7 +58,7 @@ Context Context::cuda(int index, ContextOptions options) {
 }
 
 Context Context::best(ContextOptions options) {
-    const bool gpu = !cuda_is_emulated() && cuda_device_count() > 0;
+    const bool gpu = !kernels::cuda_is_emulated() && kernels::cuda_device_count() > 0;
     return gpu ? cuda(0, std::move(options)) : cpu(std::move(options));
 }
 #else
@@ -70,10 +70,10 @@ Context Context::best(ContextOptions options) { return cpu(std::move(options)); 
 #endif
 
 Context Context::dry(const Profile& profile) {
-    const MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack};
+    const memory::MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack};
     auto memory = std::make_shared<DeviceMemory>(profile.memory.granularity == 0
-                                                     ? make_simulated_host_driver()
-                                                     : make_simulated_driver({.properties = profile.memory}),
+                                                     ? memory::make_simulated_host_driver()
+                                                     : memory::make_simulated_driver({.properties = profile.memory}),
                                                  options);
     const DryStream stream{.threads = resolve_threads(profile.threads), .cuda = profile.cuda};
     return Context(stream, std::move(memory), profile.seed);

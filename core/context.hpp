@@ -38,10 +38,10 @@ struct Profile {
     int threads = 1;
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
-    double slack = MemoryOptions().slack;  ///< `MemoryOptions::slack`
-    bool cuda = false;                     ///< kernels are a GPU's
+    double slack = memory::MemoryOptions().slack;  ///< `MemoryOptions::slack`
+    bool cuda = false;                             ///< kernels are a GPU's
     /// Of the device's memory; without a granularity, this machine's.
-    DriverProperties memory{};
+    memory::DriverProperties memory{};
 
     /// A GPU with so much memory, for a rehearsal on a machine that has none: pages of 2 MiB, as NVIDIA's have today.
     static Profile gpu(std::size_t memory_bytes);

@@ -8,7 +8,7 @@ namespace headroom {
 
 namespace {
 
-Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, Tag tag) {
+Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, memory::Tag tag) {
     const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
     return {Buffer::allocate(memory, bytes, 0, tag), dtype, Geometry::contiguous(shape)};
 }

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include <headroom/core/array.hpp>
+#include <headroom/kernels/stream.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/memory/stream.hpp>
 
 namespace headroom {
 
@@ -47,7 +47,7 @@ class Exec {
 #if HEADROOM_CUDA_KERNELS
         if (auto* cuda = std::get_if<CudaStream>(stream_)) return launch_cuda(*cuda, std::forward<Work>(work));
 #endif
-        headroom::launch(*stream_, std::forward<Work>(work));
+        kernels::launch(*stream_, std::forward<Work>(work));
     }
 
     struct Wanted {

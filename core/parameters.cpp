@@ -30,7 +30,7 @@ Array part(const Array& whole, std::int64_t first, std::int64_t count) {
 Parameters::Parameters(Context& context, ParametersOptions options) : context_(context), options_(std::move(options)) {
     if (dtype() != Dtype::f32 && dtype() != Dtype::f64) {
         throw DtypeError(fmt::format("parameters: dtype must be f32 or f64, got {}; use Autocast for half precision",
-                                     headroom::name(dtype())));
+                                     kernels::name(dtype())));
     }
     if (name().find('.') != std::string::npos) {
         throw Error(fmt::format("parameters: the name \"{}\" must be one segment of a path, without dots", name()));

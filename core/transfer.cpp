@@ -23,7 +23,7 @@ void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
     // Asked once: the kernel of a later step may note one at any moment, and be at work still.
     if (device.index_error()->claimed == 0) return;
     if (!waited_for_all) device.synchronize();
-    const std::optional<IndexError> error = device.take_index_error();
+    const std::optional<kernels::IndexError> error = device.take_index_error();
     if (!error) return;
     const std::string path = exec.path_text(error->path);
     throw ShapeError(fmt::format("{} {} at position {} is outside of [0, {}){}{}", error->what, error->value,
@@ -37,7 +37,7 @@ void WorkPoint::mark(const Exec& exec) {
 #if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         if (!event_) event_ = cuda->device->make_event();
-        cuda->device->record(*event_, CudaQueue::compute);
+        cuda->device->record(*event_, kernels::CudaQueue::compute);
     }
 #else
     static_cast<void>(exec);
@@ -68,7 +68,7 @@ void download(const Exec& exec, const Array& array, const View& host, [[maybe_un
     if (converted) exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
 #if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
-        const CudaEvent* const event = after && !converted ? after->event() : nullptr;
+        const kernels::CudaEvent* const event = after && !converted ? after->event() : nullptr;
         cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host), event);
         report(exec, *cuda->device, !event);
     }

@@ -11,9 +11,11 @@
 #include <headroom/core/array.hpp>
 #include <headroom/core/exec.hpp>
 
-namespace headroom {
-
+namespace headroom::kernels {
 class CudaEvent;  // kernels/device/cuda_device.hpp
+}
+
+namespace headroom {
 
 /// A point in a context's work: what was queued before. Copies of it are the same point, and move together. On a CPU,
 /// where work is done when its call returns, and in a rehearsal it is nothing.
@@ -23,10 +25,10 @@ class WorkPoint {
     explicit WorkPoint(const Exec& exec) { mark(exec); }
     /// Moves it to the present end of the work. The context is the same one in all calls. Errors: DeviceError.
     void mark(const Exec& exec);
-    const CudaEvent* event() const { return event_.get(); }
+    const kernels::CudaEvent* event() const { return event_.get(); }
 
   private:
-    std::shared_ptr<CudaEvent> event_;
+    std::shared_ptr<kernels::CudaEvent> event_;
 };
 
 /// array = host, converted as `kernels::copy` does. `host` is row-major and may be overwritten when this has returned.

@@ -3,13 +3,13 @@
 // advance, so any thread can ask for any word, and a resumed training asks for the same ones. Not for values on a
 // device (those come from Philox) and not for secrets.
 //
-//     RandomWords words(seed, /*stream=*/epoch);
+//     data::RandomWords words(seed, /*stream=*/epoch);
 //     int64_t first = words.below(0, 1000);  // uniform in [0, 1000), the same on every machine
 //     int64_t other = words.below(1, 1000);
 //     int64_t again = words.below(0, 1000);  // equals first
 #include <cstdint>
 
-namespace headroom {
+namespace headroom::data {
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014,
 /// with Stafford's Mix13 constants): a bijection of 64-bit words in which every input bit moves every output bit.
@@ -40,4 +40,4 @@ class RandomWords {
     uint64_t key_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 int64_t sample_width(const std::vector<int64_t>& shape) {
@@ -98,4 +98,4 @@ MemoryDataset<Target> MemoryDataset<Target>::slice(int64_t first, int64_t count)
 template class MemoryDataset<int32_t>;
 template class MemoryDataset<float>;
 
-}  // namespace headroom
+}  // namespace headroom::data

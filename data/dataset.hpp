@@ -3,9 +3,9 @@
 // has the three members of the concept; `MemoryDataset` is one for what fits into memory (images, tables), and
 // `TextWindows` (text_windows.hpp) for language. Batches are host vectors: copy them into a tensor with your context.
 //
-//     auto digits = MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, {.mean = 0.13f, .deviation = 0.31f});
-//     auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
-//     SampleBatch<int32_t> batch;
+//     auto digits = data::MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, {.mean = 0.13f, .deviation =
+//     0.31f}); auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
+//     data::SampleBatch<int32_t> batch;
 //     train.read(std::vector<int64_t>{4, 2}, batch);  // batch.features is [2, 28, 28]
 #include <concepts>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace headroom {
+namespace headroom::data {
 
 /// `read` fills `batch` with the samples of `indices`, in their order, and reuses its memory. Several threads call it
 /// at once, so it must not write to the dataset. What it throws reaches the caller of the loader.
@@ -83,4 +83,4 @@ class MemoryDataset {
 extern template class MemoryDataset<int32_t>;
 extern template class MemoryDataset<float>;
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -10,7 +10,7 @@
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 namespace {
 
@@ -33,10 +33,10 @@ template HostArray::HostArray(std::span<const std::int64_t>, const Shape&);
 template HostArray::HostArray(std::span<const std::uint8_t>, const Shape&);
 
 struct Feed::Slot {
-    std::vector<Buffer> rooms;          ///< one for each array of a batch
-    std::unique_ptr<CudaEvent> left;    ///< compute has done what it was given while tensors lay here
-    std::unique_ptr<CudaEvent> filled;  ///< the copies have been made
-    bool closed = false;                ///< `left` is recorded: nothing that comes later uses this
+    std::vector<Buffer> rooms;                   ///< one for each array of a batch
+    std::unique_ptr<kernels::CudaEvent> left;    ///< compute has done what it was given while tensors lay here
+    std::unique_ptr<kernels::CudaEvent> filled;  ///< the copies have been made
+    bool closed = false;                         ///< `left` is recorded: nothing that comes later uses this
 
     bool unused() const {
         return std::all_of(rooms.begin(), rooms.end(), [](const Buffer& room) { return room.unique(); });
@@ -59,7 +59,7 @@ Feed::~Feed() = default;
 /// If its tensors are gone, what used them has been queued.
 void Feed::close(Slot& slot) {
     if (slot.closed || !slot.unused()) return;
-    if (CudaDevice* gpu = context_.gpu()) gpu->record(*slot.left, CudaQueue::compute);
+    if (CudaDevice* gpu = context_.gpu()) gpu->record(*slot.left, kernels::CudaQueue::compute);
     slot.closed = true;
 }
 
@@ -77,14 +77,14 @@ void Feed::fill(Slot& slot, std::span<const HostArray> arrays) {
     }
     CudaDevice* const gpu = context_.gpu();
     if (!gpu) return;
-    if (!slot.closed) gpu->record(*slot.left, CudaQueue::compute);
-    gpu->wait(CudaQueue::uploads, *slot.left);
+    if (!slot.closed) gpu->record(*slot.left, kernels::CudaQueue::compute);
+    gpu->wait(kernels::CudaQueue::uploads, *slot.left);
     for (std::size_t i = 0; i < arrays.size(); ++i) {
         const View& host = arrays[i].view();
-        gpu->copy_to_device(host.data, slot.rooms[i].data(), bytes_of(host), CudaQueue::uploads);
+        gpu->copy_to_device(host.data, slot.rooms[i].data(), bytes_of(host), kernels::CudaQueue::uploads);
     }
-    gpu->record(*slot.filled, CudaQueue::uploads);
-    gpu->wait(CudaQueue::compute, *slot.filled);
+    gpu->record(*slot.filled, kernels::CudaQueue::uploads);
+    gpu->wait(kernels::CudaQueue::compute, *slot.filled);
 }
 
 void Feed::place(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
@@ -110,4 +110,4 @@ void Feed::place(std::span<const HostArray> arrays, std::span<Tensor> tensors) {
     std::swap(next, last);
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -4,9 +4,9 @@
 // (beyond 8 MiB a batch, for the one before the last). On a CPU, where there is nothing to wait for, it is
 // `Context::from_host`. Not for what is uploaded once.
 //
-//     Feed feed(context);
+//     data::Feed feed(context);
 //     window.accumulate([&] {
-//         const TokenBatch& batch = *loader.next();
+//         const data::TokenBatch& batch = *loader.next();
 //         const Shape shape{batch.rows, batch.length};
 //         const auto [inputs, targets] = feed.upload({{batch.inputs, shape}, {batch.targets, shape}});
 //         return model.loss(inputs, targets);
@@ -20,7 +20,7 @@
 
 #include <headroom/core/context.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 /// An array of a batch as the host has it: values in row-major order. Refers to them.
 class HostArray {
@@ -65,4 +65,4 @@ class Feed {
     std::array<std::unique_ptr<Slot>, 2> slots_;  ///< the next one to be filled, and the one in use
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

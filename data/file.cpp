@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 class Descriptor {
@@ -127,4 +127,4 @@ MappedFile::~MappedFile() {
     if (bytes_.data()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -3,15 +3,15 @@
 // use text.hpp, for tokens tokens.hpp, for images idx.hpp. Not for large files of which only parts are needed: map
 // them.
 //
-//     std::string text = read_file("input.txt");
-//     MappedFile tokens("train.bin");
+//     std::string text = data::read_file("input.txt");
+//     data::MappedFile tokens("train.bin");
 //     std::span<const std::byte> bytes = tokens.bytes();
 #include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
 
-namespace headroom {
+namespace headroom::data {
 
 /// The bytes of a file; a pipe is read to its end. Errors: FileError if it is missing, a folder, a device, empty, or
 /// can't be read.
@@ -39,4 +39,4 @@ class MappedFile {
     std::span<const std::byte> bytes_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -13,7 +13,7 @@
 #include <headroom/data/file.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 constexpr int max_rank = 6;
@@ -170,4 +170,4 @@ LabelledImages read_labelled_images(const std::filesystem::path& folder, std::st
     return both;
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

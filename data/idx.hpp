@@ -2,16 +2,16 @@
 // IDX files of bytes, the format of MNIST (http://yann.lecun.com/exdb/mnist): two zero bytes, type 8 (unsigned byte),
 // rank, the dimensions as big-endian u32, the values. Gzipped or not. Not for the format's other types (i16 to f64).
 //
-//     IdxImages images = read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
-//     std::vector<uint8_t> labels = read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
-//     LabelledImages mnist = read_labelled_images("data", "t10k", /*classes=*/10);  // both, as they lie in a folder
-//     uint8_t corner = mnist.images.pixels[0];
+//     data::IdxImages images = data::read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
+//     std::vector<uint8_t> labels = data::read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
+//     data::LabelledImages mnist = data::read_labelled_images("data", "t10k", /*classes=*/10);  // both, as they lie in
+//     a folder uint8_t corner = mnist.images.pixels[0];
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
 #include <vector>
 
-namespace headroom {
+namespace headroom::data {
 
 struct IdxArray {
     std::vector<int64_t> shape;   // rank 1 to 6, every dimension at least 1
@@ -43,4 +43,4 @@ struct LabelledImages {
 /// MNIST and its relatives. Errors: FileError as above, if a file is missing, or if the counts differ.
 LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, int64_t classes);
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 constexpr int max_workers = 1024;
@@ -119,4 +119,4 @@ void LoaderCursor::restore(const StateValues& values) {
              .batches_per_epoch = number("loader.batches_per_epoch")});
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -2,10 +2,10 @@
 // Batches of a dataset, read ahead by threads. The same batches come in the same order whatever the number of workers,
 // and after `restore`. With 0 workers, `next` reads by itself: right for data in memory that costs little to gather.
 //
-//     Loader loader(dataset, Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch = 4});
+//     data::Loader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch = 4});
 //     for (int epoch = 0; epoch < 10; ++epoch)
 //         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
-//     LoaderState here = loader.state();  // later loader.restore(here)
+//     data::LoaderState here = loader.state();  // later loader.restore(here)
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,7 +18,7 @@
 #include <headroom/data/prefetcher.hpp>
 #include <headroom/data/sampler.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 struct LoaderOptions {
     /// Threads that read; 0 reads in `next`.
@@ -180,4 +180,4 @@ class Loader {
     std::unique_ptr<Prefetcher> prefetcher_;  // last: its threads end before what they use
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

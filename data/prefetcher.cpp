@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 Prefetcher::Prefetcher(PrefetchOptions options, Fill fill)
     : options_(options),
@@ -76,4 +76,4 @@ int Prefetcher::next() {
     return static_cast<int>(next_to_return_++ % options_.slots);
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -3,7 +3,7 @@
 // the tasks whichever thread was first. The engine of `Loader`, which is what most programs want.
 //
 //     std::vector<Batch> ring(4);
-//     Prefetcher prefetcher({.workers = 2, .slots = 4}, [&](int64_t task, int slot) { fill(task, ring[slot]); });
+//     data::Prefetcher prefetcher({.workers = 2, .slots = 4}, [&](int64_t task, int slot) { fill(task, ring[slot]); });
 //     for (int step = 0; step < 100; ++step) {
 //         const Batch& batch = ring[prefetcher.next()];  // until the next call
 //     }
@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace headroom {
+namespace headroom::data {
 
 struct PrefetchOptions {
     int workers = 1;
@@ -67,4 +67,4 @@ class Prefetcher {
     std::vector<std::thread> workers_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

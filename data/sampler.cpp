@@ -10,7 +10,7 @@
 #include <headroom/data/counter_random.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 constexpr uint64_t draw_stream = 0;  // of random words; epoch e is shuffled by stream e + 1
@@ -118,4 +118,4 @@ void Sampler::indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) c
     }
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

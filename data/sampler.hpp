@@ -3,7 +3,7 @@
 // no state advances, so that batches can be made in any order by any thread, and a training resumes at any of them.
 // Give it to a `Loader`; alone, it is for loops of your own.
 //
-//     Sampler sampler = Sampler::shuffled(/*samples=*/9000, /*batch=*/64, /*seed=*/1, {.drop_last = true});
+//     data::Sampler sampler = data::Sampler::shuffled(/*samples=*/9000, /*batch=*/64, /*seed=*/1, {.drop_last = true});
 //     std::vector<int64_t> indices;
 //     for (int64_t batch = 0; batch < sampler.batches(); ++batch) {
 //         sampler.indices(/*epoch=*/0, batch, indices);
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace headroom {
+namespace headroom::data {
 
 enum class SampleOrder { sequential, shuffled, with_replacement };
 
@@ -71,4 +71,4 @@ class Sampler {
     std::shared_ptr<Permutations> permutations_;  // of `shuffled` only
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

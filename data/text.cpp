@@ -7,7 +7,7 @@
 #include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 void check_length(const std::filesystem::path& path, const TokenSplit& parts, const TextOptions& options) {
@@ -71,4 +71,4 @@ TokenView TextCorpus::tokens() const {
     return std::visit([&](const auto& tokens) { return TokenView(std::span(tokens), vocabulary_.size()); }, tokens_);
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

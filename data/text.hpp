@@ -2,8 +2,8 @@
 // A text file as tokens: of characters, with the vocabulary that occurs in it, or of bytes; split for training and
 // validation. Lives in memory as a whole; for more text than that, write token files and map them (tokens.hpp).
 //
-//     TextCorpus corpus = TextCorpus::characters("input.txt", {.block = 64});
-//     TokenSplit parts = corpus.split();  // 90% and 10%
+//     data::TextCorpus corpus = data::TextCorpus::characters("input.txt", {.block = 64});
+//     data::TokenSplit parts = corpus.split();  // 90% and 10%
 //     int64_t classes = corpus.vocabulary().size();
 //     auto prompt = corpus.vocabulary().encode("ROMEO:");
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <headroom/data/tokens.hpp>
 #include <headroom/data/vocabulary.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 /// The contents of a UTF-8 file. Errors: FileError as `read_file`; with the offset of the first byte that is not
 /// UTF-8, or that is zero (a binary file).
@@ -53,4 +53,4 @@ class TextCorpus {
     double train_fraction_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 TextWindows::TextWindows(TokenView tokens, int64_t block, WindowStart start)
     : tokens_(tokens), block_(block), stride_(start == WindowStart::every_token ? 1 : block) {
@@ -48,4 +48,4 @@ void TextWindows::read(std::span<const int64_t> indices, Batch& batch) const {
     }
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

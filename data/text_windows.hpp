@@ -3,10 +3,10 @@
 // one. Windows at every offset are for training on random ones, consecutive windows for going through all tokens once.
 // Not for padded documents of different lengths.
 //
-//     TextWindows windows(corpus.split().train, /*block=*/64, WindowStart::every_token);
-//     Loader loader(windows, Sampler::with_replacement(windows.size(), /*batch=*/12, seed));
-//     TextWindows held_out(corpus.split().validation, 64, WindowStart::every_block);
-//     Loader evaluation(held_out, held_out.in_order(/*batch=*/12), {.epochs = 1});
+//     data::TextWindows windows(corpus.split().train, /*block=*/64, data::WindowStart::every_token);
+//     data::Loader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/12, seed));
+//     data::TextWindows held_out(corpus.split().validation, 64, data::WindowStart::every_block);
+//     data::Loader evaluation(held_out, held_out.in_order(/*batch=*/12), {.epochs = 1});
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -15,7 +15,7 @@
 #include <headroom/data/sampler.hpp>
 #include <headroom/data/tokens.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 struct TokenBatch {
     int64_t rows = 0;
@@ -58,4 +58,4 @@ class TextWindows {
     int64_t full_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

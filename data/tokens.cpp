@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are: little-endian");
@@ -125,4 +125,4 @@ TokenFile::TokenFile(const std::filesystem::path& path, TokenFormat format, int6
                         path.native(), view_.at(bad), bad, vocabulary_size));
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

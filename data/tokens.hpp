@@ -2,8 +2,8 @@
 // Tokens in memory or in a file, in any integer format, read as i32. Token files are flat little-endian numbers without
 // a header, as nanoGPT's train.bin; they are mapped, so that they may be larger than memory. Not for text: text.hpp.
 //
-//     TokenFile file("train.bin", TokenFormat::u16, /*vocabulary_size=*/50257);
-//     TokenView tokens = file.view();
+//     data::TokenFile file("train.bin", data::TokenFormat::u16, /*vocabulary_size=*/50257);
+//     data::TokenView tokens = file.view();
 //     std::vector<int32_t> window(1025);
 //     tokens.copy(/*first=*/4096, window);
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include <headroom/data/file.hpp>
 
-namespace headroom {
+namespace headroom::data {
 
 enum class TokenFormat { u8, u16, u32, i32 };
 
@@ -80,4 +80,4 @@ class TokenFile {
     TokenView view_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 constexpr uint32_t replacement = 0xfffd;
@@ -68,4 +68,4 @@ std::string printable(std::string_view text) {
     return shown;
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -3,14 +3,14 @@
 // Not for normalisation or grapheme clusters: a code point is what models see as a character.
 //
 //     std::string copy;
-//     for_each_code_point("naïve", [&](uint32_t point, std::size_t) { append_utf8(copy, point); });  // 5 of them
-//     std::string shown = printable(sampled_bytes);  // safe for a terminal
+//     data::for_each_code_point("naïve", [&](uint32_t point, std::size_t) { data::append_utf8(copy, point); });  // 5
+//     of them std::string shown = data::printable(sampled_bytes);  // safe for a terminal
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::data {
 
 /// One code point and how many bytes it took: 1 to 4, or 0 for bytes that are not UTF-8.
 struct Utf8Step {
@@ -42,4 +42,4 @@ void append_utf8(std::string& text, uint32_t code_point);
 /// newline and tab (a model of bytes generates both, escape sequences among them).
 std::string printable(std::string_view text);
 
-}  // namespace headroom
+}  // namespace headroom::data

@@ -7,7 +7,7 @@
 #include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 constexpr uint32_t low_code_points = 256;
@@ -106,4 +106,4 @@ std::string Vocabulary::decode(std::span<const int32_t> tokens) const {
     return text;
 }
 
-}  // namespace headroom
+}  // namespace headroom::data

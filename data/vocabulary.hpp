@@ -2,10 +2,10 @@
 // The map between text and token numbers: characters that occur in a text, or the 256 bytes. Saved with a model as its
 // kind and a list of numbers. Not for subwords (BPE): encode with such a tokenizer beforehand and read a token file.
 //
-//     Vocabulary vocabulary = Vocabulary::characters(text);
+//     data::Vocabulary vocabulary = data::Vocabulary::characters(text);
 //     std::vector<int32_t> tokens = vocabulary.encode("To be");
 //     std::string back = vocabulary.decode(tokens);
-//     auto restored = Vocabulary::restore(vocabulary.kind(), vocabulary.code_points());
+//     auto restored = data::Vocabulary::restore(vocabulary.kind(), vocabulary.code_points());
 #include <cstdint>
 #include <span>
 #include <string>
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace headroom {
+namespace headroom::data {
 
 enum class VocabularyKind { characters, bytes };
 
@@ -57,4 +57,4 @@ class Vocabulary {
     std::unordered_map<uint32_t, int32_t> high_;  // the others
 };
 
-}  // namespace headroom
+}  // namespace headroom::data

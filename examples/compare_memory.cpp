@@ -19,26 +19,26 @@ namespace {
 constexpr std::size_t kEvents = 1'000'000;
 
 struct Training {
-    MemorySnapshot snapshot;
+    memory::MemorySnapshot snapshot;
     double loss = 0;
 };
 
-Training train(const GptFlags& flags, const TextCorpus& corpus) {
+Training train(const GptFlags& flags, const data::TextCorpus& corpus) {
     Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
     context.memory().start_history(kEvents);
     Session session(context, flags, corpus);
     Training training;
     for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
-    for (const StepResult& result : session.results()) training.loss = result.loss;
+    for (const optim::StepResult& result : session.results()) training.loss = result.loss;
     training.snapshot = context.memory().snapshot();
     return training;
 }
 
 void main_program(GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
     program::expect_writable("--out", out);
-    const TextOptions text{.block = flags.block};
-    const TextCorpus corpus =
-        flags.bytes ? TextCorpus::bytes(flags.data, text) : TextCorpus::characters(flags.data, text);
+    const data::TextOptions text{.block = flags.block};
+    const data::TextCorpus corpus =
+        flags.bytes ? data::TextCorpus::bytes(flags.data, text) : data::TextCorpus::characters(flags.data, text);
     std::vector<Training> trainings;
     for (const std::string& technique : techniques) {
         flags.recompute = technique;
@@ -52,11 +52,11 @@ void main_program(GptFlags flags, const std::vector<std::string>& techniques, co
                                     technique, training.loss, trainings.front().loss));
         }
     }
-    std::vector<NamedSnapshot> named;
+    std::vector<memory::NamedSnapshot> named;
     for (std::size_t i = 0; i < techniques.size(); ++i) {
         named.push_back({"--recompute " + techniques[i], &trainings[i].snapshot});
     }
-    write_html_report(named, out);
+    memory::write_html_report(named, out);
     fmt::print("written to {}\n", out);
 }
 

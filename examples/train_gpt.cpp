@@ -34,10 +34,10 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     const std::int64_t ahead = session.context().gpu() ? 1 : 0;
     Clock::time_point begin = Clock::now();
     const auto look = [&](std::int64_t leave) {  // waits for the device
-        const std::vector<StepResult> results = session.results(leave);
+        const std::vector<optim::StepResult> results = session.results(leave);
         if (results.empty()) return;
         throughput.add(tokens * static_cast<double>(results.size()), seconds_since(begin));
-        for (const StepResult& result : results) {
+        for (const optim::StepResult& result : results) {
             if (result.finite) loss.add(result.loss);
         }
         looked_at += static_cast<std::int64_t>(results.size());
@@ -64,7 +64,7 @@ bool train(Session& session, const GptFlags& flags, program::Interrupt& interrup
     return session.steps_done() == flags.steps;
 }
 
-void run_session(Context& context, const GptFlags& flags, const TextCorpus& corpus, program::Interrupt& interrupt,
+void run_session(Context& context, const GptFlags& flags, const data::TextCorpus& corpus, program::Interrupt& interrupt,
                  program::Summary& summary) {
     Session session(context, flags, corpus);
     if (!flags.resume.empty()) session.resume(flags.resume);
@@ -84,7 +84,7 @@ void run_session(Context& context, const GptFlags& flags, const TextCorpus& corp
     summary.resident_bytes = session.resident_bytes();
 }
 
-void run_training(const GptFlags& flags, const TextCorpus& corpus, program::Summary& summary) {
+void run_training(const GptFlags& flags, const data::TextCorpus& corpus, program::Summary& summary) {
     program::Interrupt interrupt;  // before the context's threads
     Context context = make_context(flags);
     with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed()),
@@ -98,9 +98,9 @@ void main_program(const GptFlags& flags) {
     program::expect_writable("--json", flags.json);
     program::expect_writable("--memory-history", flags.memory_history);
     const Clock::time_point begin = Clock::now();
-    const TextOptions text{.block = flags.block};
-    const TextCorpus corpus =
-        flags.bytes ? TextCorpus::bytes(flags.data, text) : TextCorpus::characters(flags.data, text);
+    const data::TextOptions text{.block = flags.block};
+    const data::TextCorpus corpus =
+        flags.bytes ? data::TextCorpus::bytes(flags.data, text) : data::TextCorpus::characters(flags.data, text);
     program::Summary summary;
     const Forecast forecast = rehearse(flags, corpus);
     summary.peak_bytes_predicted = forecast.peak_allocated;

@@ -35,7 +35,7 @@
 namespace headroom::mnist {
 namespace {
 
-using Images = MemoryDataset<std::int32_t>;
+using Images = data::MemoryDataset<std::int32_t>;
 using Clock = std::chrono::steady_clock;
 
 struct Flags {
@@ -83,7 +83,7 @@ void add_flags(CLI::App& app, Flags& flags) {
 }
 
 constexpr std::int64_t kSide = 28;
-constexpr PixelScale kScale{.mean = 0.1307f, .deviation = 0.3081f};
+constexpr data::PixelScale kScale{.mean = 0.1307f, .deviation = 0.3081f};
 
 /// Moves each image by its own random offset, rows and columns each within [-most, most]; what comes in is background.
 void shift(std::vector<float>& images, std::int64_t rows, std::int64_t most, const kernels::RandomKey& key) {
@@ -106,11 +106,11 @@ void shift(std::vector<float>& images, std::int64_t rows, std::int64_t most, con
 }
 
 /// 784 -> hidden -> hidden -> 10 with ReLU and dropout.
-auto make_model(const At& at, const Flags& flags) {
+auto make_model(const nn::At& at, const Flags& flags) {
     const auto activate = [](Tensor x) { return relu(std::move(x)); };
-    return sequential(Linear(at / "fc1", kSide * kSide, flags.hidden), activate, Dropout(at / "drop1", flags.dropout),
-                      Linear(at / "fc2", flags.hidden, flags.hidden), activate, Dropout(at / "drop2", flags.dropout),
-                      Linear(at / "fc3", flags.hidden, 10));
+    return nn::sequential(nn::Linear(at / "fc1", kSide * kSide, flags.hidden), activate,
+                          nn::Dropout(at / "drop1", flags.dropout), nn::Linear(at / "fc2", flags.hidden, flags.hidden),
+                          activate, nn::Dropout(at / "drop2", flags.dropout), nn::Linear(at / "fc3", flags.hidden, 10));
 }
 
 class Session {
@@ -118,17 +118,17 @@ class Session {
     Session(Context& context, const Flags& flags, const Images& images)
         : context_(context),
           parameters_(context),
-          model_(make_model(At(parameters_), flags)),
+          model_(make_model(nn::At(parameters_), flags)),
           optimizer_(parameters_, {.weight_decay = flags.weight_decay}),
           accumulator_(parameters_, optimizer_, {.stop_when_diverged = true, .kept_results = kKeptResults}),
           training_(images.slice(0, images.size() - flags.validation)),
           validation_(images.slice(images.size() - flags.validation, flags.validation)),
-          loader_(training_, Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
+          loader_(training_, data::Sampler::shuffled(training_.size(), flags.batch, flags.seed, {.drop_last = true})),
           feed_(context),
           batch_(flags.batch),
           shift_(flags.shift),
           steps_(flags.epochs * loader_.sampler().batches()),
-          schedule_{.decay = Decay::cosine, .peak = flags.lr, .warmup_steps = 20, .decay_steps = steps_} {}
+          schedule_{.decay = optim::Decay::cosine, .peak = flags.lr, .warmup_steps = 20, .decay_steps = steps_} {}
 
     /// Only queues the step: what came of it, `results` says.
     void step() {
@@ -150,10 +150,10 @@ class Session {
     static constexpr std::int64_t kKeptResults = 100;
     std::int64_t unread() const { return accumulator_.unread(); }
     /// Of the steps since the last call but the last `leave` ones. Waits for the device to have done them.
-    std::vector<StepResult> results(std::int64_t leave) {
+    std::vector<optim::StepResult> results(std::int64_t leave) {
         std::int64_t step = done_ - accumulator_.unread();
-        const std::vector<StepResult> results = accumulator_.results(leave);
-        for (const StepResult& result : results) {
+        const std::vector<optim::StepResult> results = accumulator_.results(leave);
+        for (const optim::StepResult& result : results) {
             ++step;
             if (!result.diverged) continue;
             throw Error(fmt::format("step {}: loss or gradient is not finite; try a lower --lr", step));
@@ -168,7 +168,7 @@ class Session {
     Score evaluate() {
         NoGrad no_grad(context_);
         parameters_.train(false);
-        Loader<Images> loader(validation_, Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
+        data::Loader<Images> loader(validation_, data::Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
         Score score;
         while (const Images::Batch* batch = loader.next()) {
             const auto [images, labels] = upload(batch->features, *batch);
@@ -182,7 +182,7 @@ class Session {
         return {score.loss / total, score.accuracy / total};
     }
 
-    std::string state_sha256() { return headroom::state_sha256(context_, {parameters_, optimizer_}); }
+    std::string state_sha256() { return nn::state_sha256(context_, {parameters_, optimizer_}); }
     std::int64_t steps() const { return steps_; }
     std::int64_t steps_done() const { return done_; }
     std::int64_t parameters() const { return parameters_.count(); }
@@ -195,22 +195,22 @@ class Session {
 
     Context& context_;
     Parameters parameters_;
-    decltype(make_model(std::declval<At>(), std::declval<Flags>())) model_;
-    AdamW optimizer_;
-    GradientAccumulator accumulator_;
+    decltype(make_model(std::declval<nn::At>(), std::declval<Flags>())) model_;
+    optim::AdamW optimizer_;
+    optim::GradientAccumulator accumulator_;
     Images training_;
     Images validation_;
-    Loader<Images> loader_;
-    Feed feed_;
+    data::Loader<Images> loader_;
+    data::Feed feed_;
     std::int64_t batch_;
     std::int64_t shift_;
     std::int64_t steps_;
     std::int64_t done_ = 0;
-    Schedule schedule_;
+    optim::Schedule schedule_;
 };
 
 Images load(const Flags& flags) {
-    const LabelledImages data = read_labelled_images(flags.data, "t10k", 10);
+    const data::LabelledImages data = data::read_labelled_images(flags.data, "t10k", 10);
     if (data.images.rows != kSide || data.images.columns != kSide) {
         throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", flags.data,
                                     data.images.rows, data.images.columns));
@@ -255,9 +255,9 @@ void main_program(const Flags& flags) {
         Clock::time_point start = Clock::now();
         const std::int64_t ahead = context.gpu() ? 1 : 0;  // what a GPU does meanwhile
         const auto look = [&](std::int64_t leave) {        // waits for the device
-            const std::vector<StepResult> results = session.results(leave);
+            const std::vector<optim::StepResult> results = session.results(leave);
             if (results.empty()) return;
-            for (const StepResult& result : results) loss.add(result.loss);
+            for (const optim::StepResult& result : results) loss.add(result.loss);
             const auto steps = static_cast<std::int64_t>(results.size());
             const auto images_done = static_cast<double>(flags.batch * steps);
             throughput.add(images_done, std::chrono::duration<double>(Clock::now() - start).count());

@@ -3,14 +3,14 @@
 // Kernels compute in f32 (f64 for f64) and convert at load and store.
 //
 //     static_assert(size_of(Dtype::bf16) == 2);
-//     float x = to_float(bf16_from_float(1.0f));
+//     float x = to_float(kernels::bf16_from_float(1.0f));
 //     DtypeError("softmax: dtype must be floating, got " + std::string(name(dtype)));
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::kernels {
 
 enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i32, i64, u8, boolean };
 
@@ -79,4 +79,4 @@ constexpr f16 f16_from_float(float x) {
     return {static_cast<std::uint16_t>(sign | ((rounded >> 13) - (112u << 10)))};
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -3,7 +3,7 @@
 // of dtypes is made of these, on the CPU and on GPUs alike. Not for whole rows.
 //
 //     to_integer<std::uint8_t>(300.7f);            // 255
-//     f16_from_float(to_float_odd(0.1));           // 0.1 to f16, rounded once
+//     kernels::f16_from_float(to_float_odd(0.1));           // 0.1 to f16, rounded once
 #include <bit>
 #include <cstdint>
 #include <limits>

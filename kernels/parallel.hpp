@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

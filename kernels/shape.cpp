@@ -5,7 +5,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 std::string Extents::text() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 
@@ -34,4 +34,4 @@ Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b) {
     return result;
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

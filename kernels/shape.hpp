@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace headroom {
+namespace headroom::kernels {
 
 inline constexpr int kMaxRank = 6;
 
@@ -109,4 +109,4 @@ constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
 /// Errors: ShapeError naming `op` and both shapes.
 Shape broadcast_shapes(const char* op, const Shape& a, const Shape& b);
 
-}  // namespace headroom
+}  // namespace headroom::kernels

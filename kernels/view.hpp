@@ -11,7 +11,7 @@
 #include <headroom/kernels/dtype.hpp>
 #include <headroom/kernels/shape.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 struct View {
     void* data = nullptr;
@@ -50,4 +50,4 @@ inline View broadcast_to(View x, const Shape& shape) {
     return {x.data, x.dtype, shape, strides};
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -6,7 +6,7 @@
 
 #include <headroom/memory/out_of_memory.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -65,4 +65,4 @@ std::string advise(const MemoryReport& report) {
                        percent, format_bytes(shrinks), format_bytes(left), recompute(report, shrinks - left), raise);
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -9,7 +9,7 @@
 #include <headroom/memory/allocator/block.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -61,4 +61,4 @@ void Buffer::destroy(Storage* storage) noexcept {
     if (wrapped->deleter) wrapped->deleter();
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -15,7 +15,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/storage.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class Buffer {
   public:
@@ -66,4 +66,4 @@ class Buffer {
     Storage* storage_ = nullptr;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,9 +4,9 @@
 // this version computes on CPUs only. Exists where `HEADROOM_HAS_CUDA` is 1, that is where CUDA's headers were found
 // when Headroom was built (docs/building.md).
 //
-//     std::unique_ptr<Driver> driver = make_cuda_driver({.device = 0, .streams = {compute, copies}});
+//     std::unique_ptr<memory::Driver> driver = memory::make_cuda_driver({.device = 0, .streams = {compute, copies}});
 //     DeviceMemory memory(std::move(driver));
-//     Allocation block = memory.allocate(4096, 1, {Category::inputs, 0});    // for the stream `copies`
+//     memory::Allocation block = memory.allocate(4096, 1, {Category::inputs, 0});    // for the stream `copies`
 #include <headroom/config.hpp>
 
 #if HEADROOM_HAS_CUDA
@@ -20,7 +20,7 @@
 /// What CUDA's headers call CUstream and cudaStream_t is a pointer to this.
 struct CUstream_st;
 
-namespace headroom {
+namespace headroom::memory {
 
 struct CudaDriverOptions {
     int device = 0;  ///< as CUDA counts them: CUDA_VISIBLE_DEVICES chooses and orders
@@ -43,6 +43,6 @@ struct CudaDriverOptions {
 /// CUDA's function, the bytes, the code's name and its meaning. A StreamId beyond `streams` is a DeviceError, too.
 std::unique_ptr<Driver> make_cuda_driver(CudaDriverOptions options = {});
 
-}  // namespace headroom
+}  // namespace headroom::memory
 
 #endif

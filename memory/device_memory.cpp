@@ -5,7 +5,7 @@
 #include <headroom/memory/allocator/impl.hpp>
 #include <headroom/memory/memory_scope.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 DeviceMemory::DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options)
     : impl_(std::make_unique<Impl>(this, std::move(driver), options)) {}
@@ -45,4 +45,4 @@ std::int64_t MemoryScope::live() const {
     return static_cast<std::int64_t>(memory_.impl_->live()) - static_cast<std::int64_t>(at_entry_);
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,10 +4,10 @@
 // the driver. All decisions depend on sizes and order alone, never on addresses, time or contents: the same calls on
 // a simulated driver give the same figures to the byte. Thread-safe; contexts on one device may share one.
 //
-//     auto memory = std::make_shared<DeviceMemory>(make_host_driver(), MemoryOptions{.limit = 2'000'000'000});
-//     Allocation block = memory->allocate(4096, 0, {Category::activations, memory->intern("mlp")});
-//     memory->deallocate(block.handle);
-//     fmt::print("{}\n", memory->statistics().peak_allocated);
+//     auto memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), memory::MemoryOptions{.limit =
+//     2'000'000'000}); memory::Allocation block = memory->allocate(4096, 0, {Category::activations,
+//     memory->intern("mlp")}); memory->deallocate(block.handle); fmt::print("{}\n",
+//     memory->statistics().peak_allocated);
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,7 +22,7 @@
 #include <headroom/memory/statistics.hpp>
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct MemoryOptions {
     std::size_t limit = 0;  ///< bytes that may be reserved, rounded down to whole pages; 0: `fraction` of the device
@@ -109,4 +109,4 @@ class DeviceMemory {
     std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

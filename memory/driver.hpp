@@ -3,9 +3,9 @@
 // allocator above asks for nothing else, so the same allocator code runs on a CPU, on a GPU and in a rehearsal. Not for
 // users who want memory: they ask `DeviceMemory`.
 //
-//     std::unique_ptr<Driver> driver = make_host_driver();
+//     std::unique_ptr<memory::Driver> driver = memory::make_host_driver();
 //     std::byte* address = driver->reserve(1 << 30);
-//     const PageHandle pages[] = {driver->create(), driver->create()};
+//     const memory::PageHandle pages[] = {driver->create(), driver->create()};
 //     driver->map(address, pages);
 #include <cstddef>
 #include <cstdint>
@@ -13,9 +13,9 @@
 #include <span>
 #include <string>
 
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct DriverProperties {
     std::string name;               ///< for messages: "host", "simulated host", ...
@@ -88,4 +88,4 @@ std::unique_ptr<Driver> make_simulated_driver(SimulatedOptions options);
 /// A simulated driver with the host driver's properties, whose decisions therefore equal those on the host.
 std::unique_ptr<Driver> make_simulated_host_driver();
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -5,7 +5,7 @@
 //
 //     memory.start_history(1'000'000);
 //     train(context);
-//     const MemorySnapshot snapshot = memory.snapshot();
+//     const memory::MemorySnapshot snapshot = memory.snapshot();
 //     fmt::print("{} events, {} blocks\n", snapshot.events.size(), snapshot.blocks.size());
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include <headroom/memory/statistics.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// A set of blocks that never mixes with others'; 0 is the common one.
 using PoolId = std::uint32_t;
@@ -68,4 +68,4 @@ struct MemorySnapshot {
     std::uint64_t events_dropped = 0;  ///< older ones, for which there was no room
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,7 +2,7 @@
 // How much memory a stretch of code takes: the peak of live bytes above what was live when it began. Scopes may be
 // nested, and several threads' scopes on one memory may overlap; each sees what all threads allocate.
 //
-//     MemoryScope scope(context.memory());
+//     memory::MemoryScope scope(context.memory());
 //     train_one_step();
 //     fmt::print("the step took {} bytes\n", scope.peak());
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include <headroom/memory/device_memory.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class MemoryScope {
   public:
@@ -31,4 +31,4 @@ class MemoryScope {
     std::size_t at_entry_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -80,4 +80,4 @@ OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_
 OutOfMemory::OutOfMemory(const std::string& message, MemoryReport report)
     : Error(message), report_(std::move(report)) {}
 
-}  // namespace headroom
+}  // namespace headroom::memory

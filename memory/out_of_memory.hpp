@@ -2,7 +2,8 @@
 // The error of a request that the device or the limit can't grant, with the figures of that moment. A program may catch
 // it, make the batch smaller and go on: nothing was allocated.
 //
-//     try { train(batch); } catch (const headroom::OutOfMemory& error) { fmt::print("{}", error.report().text()); }
+//     try { train(batch); } catch (const headroom::memory::OutOfMemory& error) { fmt::print("{}",
+//     error.report().text()); }
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -11,7 +12,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/statistics.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// Modules whose paths differ in a number, such as "blocks.*": what a policy on that pattern would reach.
 struct RepeatedModules {
@@ -66,4 +67,4 @@ class OutOfMemory : public Error {
 /// "12.3 MB" with powers of 1000, for people; exact below 10,000 bytes.
 std::string format_bytes(std::size_t bytes);
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -294,4 +294,4 @@ PinnedStatistics PinnedPool::statistics() const { return shared_->statistics(); 
 
 void PinnedPool::reset_peak() { shared_->reset_peak(); }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,8 +4,8 @@
 // that only the host uses, and not for hoarding: the system can't page it out. Used by tests only so far; activations
 // that are offloaded to the host's memory will go through one.
 //
-//     PinnedPool pool(make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
-//     PinnedBlock block = pool.allocate(batch_bytes);
+//     memory::PinnedPool pool(memory::make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
+//     memory::PinnedBlock block = pool.allocate(batch_bytes);
 //     std::memcpy(block.data(), batch, batch_bytes);
 //     cuMemcpyHtoDAsync(device_address, block.data(), batch_bytes, copies);
 //     block.record_use(1);        // whoever gets the memory next gets it after this copy
@@ -16,7 +16,7 @@
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct PinnedPoolOptions {
     std::size_t limit = 0;  ///< bytes that may be page-locked, in use or not; 0: what the driver gives
@@ -95,4 +95,4 @@ class PinnedPool {
     std::shared_ptr<PinnedBlock::Shared> shared_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

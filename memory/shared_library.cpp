@@ -8,7 +8,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 SharedLibrary::SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice)
     : name_(std::move(name)), advice_(std::move(advice)) {
@@ -28,4 +28,4 @@ void* SharedLibrary::address_of(const char* symbol) const {
     throw DeviceError(fmt::format("{} ({}) has no {}; {}", name_, file_, symbol, advice_));
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,13 +2,13 @@
 // A shared library that is looked for when it is first needed, so that programs start where it is not installed:
 // CUDA's driver, cuBLASLt, cuDNN. Not for libraries that a program cannot do without: those are linked.
 //
-//     const SharedLibrary library("CUDA: the driver library", {"libcuda.so.1"}, "install NVIDIA's driver");
+//     const memory::SharedLibrary library("CUDA: the driver library", {"libcuda.so.1"}, "install NVIDIA's driver");
 //     decltype(&::cuInit) init = nullptr;
 //     library.find(init, "cuInit");
 #include <string>
 #include <vector>
 
-namespace headroom {
+namespace headroom::memory {
 
 class SharedLibrary {
   public:
@@ -34,4 +34,4 @@ class SharedLibrary {
     void* handle_ = nullptr;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -10,7 +10,7 @@
 
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct MemoryStatistics {
     std::size_t allocated = 0;
@@ -27,4 +27,4 @@ struct MemoryStatistics {
     bool operator==(const MemoryStatistics&) const = default;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

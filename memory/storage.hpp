@@ -2,14 +2,14 @@
 // What a `Buffer` points at: where the bytes are and who counts on them. It is part of the allocator's own record of a
 // block, so that a buffer costs no allocation besides its memory. Not for users: they hold a `Buffer`.
 //
-//     Storage* storage = ...;              // inside of a block, or of wrapped memory
+//     memory::Storage* storage = ...;              // inside of a block, or of wrapped memory
 //     if (storage->owners == 1) ...        // nobody else would notice a change of contents
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class DeviceMemory;
 
@@ -23,4 +23,4 @@ struct Storage {
     bool wrapped = false;  ///< memory of somebody else
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,14 +2,14 @@
 // What an allocation is for. Every byte belongs to one category and to one module path, so that a report can say where
 // the bytes are. Paths are interned by `DeviceMemory::intern`, once per module, so that a tag costs two words.
 //
-//     Tag tag{Category::activations, memory.intern("blocks.3.mlp")};
+//     memory::Tag tag{Category::activations, memory.intern("blocks.3.mlp")};
 //     Buffer buffer = Buffer::allocate(memory, 4096, 0, tag);
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::memory {
 
 enum class Category : std::uint8_t { parameters, gradients, optimizer_state, activations, workspace, inputs };
 
@@ -27,4 +27,4 @@ struct Tag {
     PathId path = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,7 +4,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 At At::operator/(std::string_view name) const {
     if (name.empty() || name.find('.') != std::string_view::npos) {
@@ -24,4 +24,4 @@ Tensor At::buffer(std::string_view name, const Shape& shape, Initializer initial
     return parameters_->create_buffer((*this / name).path_, shape, std::move(initializer));
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

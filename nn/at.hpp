@@ -3,8 +3,8 @@
 // below it; paths name parameters in files, attach policies and group the bytes in reports.
 //
 //     Parameters parameters(context);
-//     At root(parameters);
-//     Linear up(root / "mlp" / "up", 128, 512);       // "mlp.up.weight", "mlp.up.bias"
+//     nn::At root(parameters);
+//     nn::Linear up(root / "mlp" / "up", 128, 512);       // "mlp.up.weight", "mlp.up.bias"
 //     Block block(root / "blocks" / 3, config);
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@
 
 #include <headroom/core/parameters.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 class At {
   public:
@@ -37,4 +37,4 @@ class At {
     std::string path_;  ///< below the parameters' name
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -6,7 +6,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -52,4 +52,4 @@ Tensor SelfAttention::forward(Tensor x, KeyValue* cache) const {
     return projection(attention(qkv(std::move(x)), cache));
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -2,15 +2,15 @@
 // Self-attention for transformers: one projection to packed queries, keys and values, attention itself (a module
 // without parameters, so that policies and reports can name it), one projection out.
 //
-//     SelfAttention attention(root / "attn", {.width = 128, .heads = 4, .causal = true});
+//     nn::SelfAttention attention(root / "attn", {.width = 128, .heads = 4, .causal = true});
 //     Tensor y = attention(x);             // [batch, time, 128] -> the same
-//     KeyValue cache;                      // sampling: keys and values of the positions so far
+//     nn::KeyValue cache;                      // sampling: keys and values of the positions so far
 //     Tensor next = attention(last, &cache);
 #include <cstdint>
 
 #include <headroom/nn/linear.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 /// Keys and values [batch, positions, kv_heads, width / heads] of the positions that were seen; undefined at first.
 struct KeyValue {
@@ -54,4 +54,4 @@ class SelfAttention : public Module<SelfAttention> {
     Linear projection;
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -9,7 +9,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -173,4 +173,4 @@ LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, 
     return report;
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

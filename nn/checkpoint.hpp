@@ -2,13 +2,13 @@
 // Files of parameters, and of whole trainings: a call saves one, a call resumes it, in whatever mix of parts the
 // program has. The files are safetensors, so that other programs can read the tensors.
 //
-//     save_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator, loader}, {{"best", "1.75"}});
-//     const StateValues mine = load_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator,
-//     loader});
+//     nn::save_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator, loader}, {{"best",
+//     "1.75"}}); const StateValues mine = nn::load_checkpoint("run.safetensors", context, {parameters, optimizer,
+//     accumulator, loader});
 //
-//     save_parameters("gpt.safetensors", parameters);
-//     load_parameters(SafetensorsFile("gpt.safetensors"), parameters);
-//     const LoadReport report = load_parameters(file, parameters, {.partial = true});
+//     nn::save_parameters("gpt.safetensors", parameters);
+//     nn::load_parameters(nn::SafetensorsFile("gpt.safetensors"), parameters);
+//     const nn::LoadReport report = nn::load_parameters(file, parameters, {.partial = true});
 //     for (const std::string& name : report.missing) fmt::print("kept as initialised: {}\n", name);
 #include <filesystem>
 #include <functional>
@@ -21,7 +21,7 @@
 #include <headroom/core/state_dict.hpp>
 #include <headroom/nn/safetensors.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 /// A reference to anything that is `Stateful`: parameters, optimizer, accumulator, data loader, or a type of your own.
 class CheckpointPart {
@@ -85,4 +85,4 @@ LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std:
 /// The same for parameters and buffers.
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options = {});
 
-}  // namespace headroom
+}  // namespace headroom::nn

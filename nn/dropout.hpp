@@ -2,12 +2,12 @@
 // Dropout: while training, zeroes elements with probability p and scales the others by 1 / (1 - p). Stores no mask.
 // Srivastava et al. 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".
 //
-//     Dropout drop(root / "drop", 0.1);
+//     nn::Dropout drop(root / "drop", 0.1);
 //     x = drop(std::move(x));
 //     x = drop(std::move(branch), std::move(x));    // x + drop(branch), in one pass
 #include <headroom/nn/module.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 class Dropout : public Module<Dropout> {
   public:
@@ -20,4 +20,4 @@ class Dropout : public Module<Dropout> {
     double p;
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -1,13 +1,13 @@
 #pragma once
 // A table of vectors, looked up by index.
 //
-//     Embedding tokens(root / "tokens", 50257, 768);
+//     nn::Embedding tokens(root / "tokens", 50257, 768);
 //     Tensor x = tokens(ids);   // i32 or i64 [batch, time] -> [batch, time, 768]
 #include <cstdint>
 
 #include <headroom/nn/module.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 class Embedding : public Module<Embedding> {
   public:
@@ -19,4 +19,4 @@ class Embedding : public Module<Embedding> {
     Tensor weight;  ///< [count, width]; standard normal unless said otherwise
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
     return text;
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

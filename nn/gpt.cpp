@@ -12,7 +12,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/initializers.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -94,4 +94,4 @@ Loss Gpt::loss(const Tensor& ids, const Tensor& targets) const {
     return cross_entropy(linear(std::move(x), tokens.weight, Tensor()), flat);
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -4,10 +4,10 @@
 // variants.
 //
 //     Parameters parameters(context);
-//     Gpt model(At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
+//     nn::Gpt model(nn::At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
 //     Loss loss = model.loss(tokens, targets);   // i32 [batch, time] each; a term is a position
 //     backward(loss.mean());
-//     std::vector<std::int32_t> text = generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});
+//     std::vector<std::int32_t> text = nn::generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});
 #include <cstdint>
 #include <vector>
 
@@ -18,7 +18,7 @@
 #include <headroom/nn/mlp.hpp>
 #include <headroom/nn/norm.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 struct GptOptions {
     std::int64_t vocabulary = 50257;
@@ -82,4 +82,4 @@ struct SamplingOptions {
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options);
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -97,4 +97,4 @@ void save_gpt2(const std::filesystem::path& path, const Gpt& model) {
     write_safetensors(path, model.context(), gpt2_arrays(model, ""), {{"format", "pt"}});
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

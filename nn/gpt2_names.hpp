@@ -4,10 +4,10 @@
 // masks (h.N.attn.bias, h.N.attn.masked_bias) and the tied head (lm_head.weight) are ignored. Not for trainings to be
 // resumed: those are checkpoint.hpp's.
 //
-//     Gpt model(At(parameters), {});                       // GPT-2's own sizes
-//     load_gpt2("gpt2/model.safetensors", model);
-//     save_gpt2("mine.safetensors", model);
-//     gpt2_name("blocks.3.mlp.up.weight");                 // "h.3.mlp.c_fc.weight"
+//     nn::Gpt model(nn::At(parameters), {});                       // GPT-2's own sizes
+//     nn::load_gpt2("gpt2/model.safetensors", model);
+//     nn::save_gpt2("mine.safetensors", model);
+//     nn::gpt2_name("blocks.3.mlp.up.weight");                 // "h.3.mlp.c_fc.weight"
 //
 // Source: https://huggingface.co/openai-community/gpt2, model.safetensors.
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 #include <headroom/nn/gpt.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 /// Hugging Face's name of a parameter, by its path below the model; none if GPT-2 has no such parameter.
 std::optional<std::string> gpt2_name(std::string_view path);
@@ -32,4 +32,4 @@ void load_gpt2(const std::filesystem::path& path, Gpt& model);
 /// Errors: as write_safetensors.
 void save_gpt2(const std::filesystem::path& path, const Gpt& model);
 
-}  // namespace headroom
+}  // namespace headroom::nn

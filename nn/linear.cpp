@@ -5,7 +5,7 @@
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/nn/initializers.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 Linear::Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions options)
     : Module(at),
@@ -18,4 +18,4 @@ Linear::Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions op
 
 Tensor Linear::forward(Tensor x) const { return linear(std::move(x), weight, bias); }
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -1,15 +1,15 @@
 #pragma once
 // A linear layer: y = x W^T + b, the weight stored as [out, in].
 //
-//     Linear layer(root / "head", 128, 10);
+//     nn::Linear layer(root / "head", 128, 10);
 //     Tensor y = layer(x);                                       // [batch, 128] -> [batch, 10]
-//     Linear plain(root / "proj", 128, 128, {.bias = false});
-//     Linear small(root / "out", 128, 128, {.weight = init::normal(0, 0.02), .bias_values = init::zeros()});
+//     nn::Linear plain(root / "proj", 128, 128, {.bias = false});
+//     nn::Linear small(root / "out", 128, 128, {.weight = init::normal(0, 0.02), .bias_values = init::zeros()});
 #include <cstdint>
 
 #include <headroom/nn/module.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 struct LinearOptions {
     bool bias = true;
@@ -27,4 +27,4 @@ class Linear : public Module<Linear> {
     Tensor bias;    ///< [out]; undefined without
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

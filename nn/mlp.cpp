@@ -1,6 +1,6 @@
 #include <headroom/nn/mlp.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 Mlp::Mlp(const At& at, const MlpOptions& options)
     : Module(at),
@@ -12,4 +12,4 @@ Tensor Mlp::forward(Tensor x) const {
     return feed_forward(std::move(x), up.weight, up.bias, down.weight, down.bias, activation);
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

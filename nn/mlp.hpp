@@ -2,14 +2,14 @@
 // The feed-forward part of a transformer block: up to `hidden`, GELU (tanh form, as in GPT-2) or another activation,
 // down again. It runs as one op, so policies and reports see the module's path, not those of `up` and `down`.
 //
-//     Mlp mlp(root / "mlp", {.width = 128, .hidden = 512});
+//     nn::Mlp mlp(root / "mlp", {.width = 128, .hidden = 512});
 //     Tensor y = mlp(x);  // [..., 128] -> [..., 128]
 #include <cstdint>
 
 #include <headroom/core/ops/feed_forward.hpp>
 #include <headroom/nn/linear.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 struct MlpOptions {
     std::int64_t width = 0;
@@ -29,4 +29,4 @@ class Mlp : public Module<Mlp> {
     Linear down;
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -3,9 +3,9 @@
 // region of its path and runs `forward`. Move-only, since parameters are registered once. Modules and their
 // `Parameters` live as long as each other.
 //
-//     struct Mlp : Module<Mlp> {
-//         Linear up, down;
-//         Mlp(At at, std::int64_t width)
+//     struct Mlp : nn::Module<nn::Mlp> {
+//         nn::Linear up, down;
+//         nn::Mlp(nn::At at, std::int64_t width)
 //             : Module(at), up(at / "up", width, 4 * width), down(at / "down", 4 * width, width) {}
 //         Tensor forward(Tensor x) const { return down(gelu(up(std::move(x)))); }
 //     };
@@ -14,7 +14,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/nn/at.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 template <class Derived>
 class Module {
@@ -41,4 +41,4 @@ class Module {
     PathId path_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

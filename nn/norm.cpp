@@ -4,7 +4,7 @@
 #include <headroom/core/ops/rms_norm.hpp>
 #include <headroom/nn/initializers.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 LayerNorm::LayerNorm(const At& at, std::int64_t width, double epsilon_, bool with_bias)
     : Module(at), weight(at.parameter("weight", {width}, init::ones())), epsilon(epsilon_) {
@@ -18,4 +18,4 @@ RmsNorm::RmsNorm(const At& at, std::int64_t width, double epsilon_)
 
 Tensor RmsNorm::forward(Tensor x) const { return rms_norm(std::move(x), weight, epsilon); }
 
-}  // namespace headroom
+}  // namespace headroom::nn

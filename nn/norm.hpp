@@ -1,14 +1,14 @@
 #pragma once
 // Normalisation over the last axis.
 //
-//     LayerNorm norm(root / "ln_1", 128);
+//     nn::LayerNorm norm(root / "ln_1", 128);
 //     Tensor y = norm(x);                       // [..., 128] -> [..., 128]
-//     RmsNorm rms(root / "norm", 128, 1e-6);
+//     nn::RmsNorm rms(root / "norm", 128, 1e-6);
 #include <cstdint>
 
 #include <headroom/nn/module.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias. Ba, Kiros and Hinton 2016, arXiv:1607.06450.
 class LayerNorm : public Module<LayerNorm> {
@@ -31,4 +31,4 @@ class RmsNorm : public Module<RmsNorm> {
     double epsilon;
 };
 
-}  // namespace headroom
+}  // namespace headroom::nn

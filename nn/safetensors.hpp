@@ -4,9 +4,9 @@
 // dtypes, shapes and offsets are checked against each other and against the file before a byte is used. Writing goes to
 // a file aside, which takes the old one's place only when it is complete.
 //
-//     write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
-//     SafetensorsFile file("model.safetensors");
-//     const SafetensorsEntry* entry = file.find("weight");
+//     nn::write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
+//     nn::SafetensorsFile file("model.safetensors");
+//     const nn::SafetensorsEntry* entry = file.find("weight");
 //     file.copy_to(*entry, context, weight.array());
 //
 // Source: https://github.com/huggingface/safetensors, "Format".
@@ -21,7 +21,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/named_array.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -59,4 +59,4 @@ class SafetensorsFile {
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
 
-}  // namespace headroom
+}  // namespace headroom::nn

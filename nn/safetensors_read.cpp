@@ -12,7 +12,7 @@
 #include <headroom/nn/safetensors.hpp>
 #include <headroom/nn/safetensors_dtypes.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -98,7 +98,7 @@ SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string
     entry.begin = number(path, name, offsets[0], "an offset");
     entry.end = number(path, name, offsets[1], "an offset");
     if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, headroom::name(dtype),
+        refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, kernels::name(dtype),
                                  entry.shape.text(), bytes, entry.begin, entry.end));
     }
     return entry;
@@ -203,4 +203,4 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
     upload(context.exec(), source, target);
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

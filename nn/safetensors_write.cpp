@@ -12,7 +12,7 @@
 #include <headroom/nn/safetensors.hpp>
 #include <headroom/nn/safetensors_dtypes.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 namespace {
 
@@ -117,4 +117,4 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     file.finish();
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

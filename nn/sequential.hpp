@@ -1,8 +1,8 @@
 #pragma once
 // Modules, and functions of one tensor, called one after another. The parts keep their types; no virtual calls.
 //
-//     auto net = sequential(Linear(root / "fc1", 784, 256), [](Tensor x) { return relu(std::move(x)); },
-//                           Linear(root / "fc2", 256, 10));
+//     auto net = nn::sequential(nn::Linear(root / "fc1", 784, 256), [](Tensor x) { return relu(std::move(x)); },
+//                           nn::Linear(root / "fc2", 256, 10));
 //     Tensor logits = net(images);
 //     std::get<0>(net.parts).weight;
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 #include <headroom/core/tensor.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 
 template <class... Parts>
 class Sequential {
@@ -31,4 +31,4 @@ Sequential<Parts...> sequential(Parts... parts) {
     return Sequential<Parts...>(std::move(parts)...);
 }
 
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -5,7 +5,7 @@
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 namespace {
 
@@ -41,4 +41,4 @@ void AdamW::update(const Range& range, const Array& multiplier) {
     });
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

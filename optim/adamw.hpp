@@ -1,15 +1,15 @@
 #pragma once
 // AdamW: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. Not where memory for them is missing: SGD
-// needs one or none.
+// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. Not where memory for them is
+// missing: SGD needs one or none.
 //
-//     AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
-//     GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+//     optim::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
+//     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     accumulator.accumulate([&] { return model.loss(tokens, targets); });
 //     accumulator.step(1e-3);
 #include <headroom/optim/optimizer.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 struct AdamWOptions {
     double beta1 = 0.9;
@@ -31,4 +31,4 @@ class AdamW : public Optimizer {
     AdamWOptions options_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::optim

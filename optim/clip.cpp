@@ -6,7 +6,7 @@
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
     Exec& exec = parameters.context().exec();
@@ -28,4 +28,4 @@ double gradient_norm(Parameters& parameters) {
 
 double clip_factor(double norm, double max_norm) { return kernels::clip_factor(norm, max_norm); }
 
-}  // namespace headroom
+}  // namespace headroom::optim

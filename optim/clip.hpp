@@ -1,13 +1,13 @@
 #pragma once
 // Gradient clipping by the global norm (Pascanu, Mikolov and Bengio 2013, arXiv:1211.5063). Gradients are read once and
-// never rewritten: the factor goes into the multiplier of the optimizer's step. `GradientAccumulator` does all this, without waiting
-// for the device; use these where you drive an optimizer yourself.
+// never rewritten: the factor goes into the multiplier of the optimizer's step. `GradientAccumulator` does all this,
+// without waiting for the device; use these where you drive an optimizer yourself.
 //
-//     const double norm = gradient_norm(parameters) * multiplier;
+//     const double norm = optim::gradient_norm(parameters) * multiplier;
 //     optimizer.step(1e-3, multiplier * clip_factor(norm, 1.0));
 #include <headroom/core/parameters.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 /// result = sum of the squares of all trained parameters' gradients, each of which must be there (see
 /// Parameters::fill_unreached). One f64 element. It is finite if and only if every gradient is (f32 gradients; f64 ones
@@ -20,4 +20,4 @@ double gradient_norm(Parameters& parameters);
 /// min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it; 1 if `max_norm` is 0.
 double clip_factor(double norm, double max_norm);
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -14,7 +14,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/clip.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 namespace {
 
@@ -265,4 +265,4 @@ void GradientAccumulator::write_loss_scale() {
     });
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -5,7 +5,7 @@
 // makes them; from two on all of them are there during the forward pass, so that eight take what two take. Not for a
 // loss that is averaged already: make a `Loss` of its sum.
 //
-//     GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+//     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
 //         accumulator.accumulate([&] {
 //             const Batch& batch = *loader.next();
@@ -34,7 +34,7 @@
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 struct GradientAccumulatorOptions {
     double clip = 0;       ///< largest norm of the mean's gradient; 0: no clipping
@@ -137,4 +137,4 @@ class GradientAccumulator {
     std::int64_t unread_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -7,7 +7,7 @@
 #include <headroom/kernels/step_control/formulas.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 LossScale LossScale::dynamic(const LossScaleOptions& options) {
     // Written so that NaN is refused.
@@ -52,4 +52,4 @@ void LossScale::set_state(const State& state) {
     state_ = state;
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

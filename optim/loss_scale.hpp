@@ -1,15 +1,15 @@
 #pragma once
 // The factor that keeps f16 gradients above underflow (Micikevicius et al. 2018, arXiv:1710.03740): it grows while all
-// is finite, and halves, with the step skipped, when something overflowed. `GradientAccumulator` applies it. Not needed for bf16 and
-// f32, whose exponents reach far enough: the default is off.
+// is finite, and halves, with the step skipped, when something overflowed. `GradientAccumulator` applies it. Not needed
+// for bf16 and f32, whose exponents reach far enough: the default is off.
 //
-//     GradientAccumulator accumulator(parameters, optimizer, {.scale = LossScale::dynamic()});
+//     optim::GradientAccumulator accumulator(parameters, optimizer, {.scale = optim::LossScale::dynamic()});
 //     fmt::print("{}\n", accumulator.loss_scale().value());   // reads it from the device
 #include <cstdint>
 
 #include <headroom/kernels/step_control/step_control.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 struct LossScaleOptions {
     double initial = 65536;
@@ -53,4 +53,4 @@ class LossScale {
     bool enabled_ = false;
 };
 
-}  // namespace headroom
+}  // namespace headroom::optim

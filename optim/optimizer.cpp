@@ -9,7 +9,7 @@
 #include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 namespace {
 
@@ -127,7 +127,7 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
     check_learning_rate(learning_rate);
     if (multiplier.dtype != Dtype::f64) {
         throw DtypeError(
-            fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, headroom::name(multiplier.dtype)));
+            fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));
     }
     std::vector<double> rates;
     for (const ParameterGroup& group : groups_) rates.push_back(rate_of(group, learning_rate));
@@ -216,4 +216,4 @@ void Optimizer::set_steps(std::int64_t steps) {
     parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, number, steps_.view()); });
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -4,8 +4,8 @@
 // the model is built (its state is allocated then) and let `GradientAccumulator` drive it; call `step` directly only if
 // nothing is accumulated, scaled or clipped.
 //
-//     AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {{.pattern = "head.**", .learning_rate_factor =
-//     10}}}); backward(model.loss(tokens, targets).mean()); parameters.fill_unreached(); optimizer.step(1e-3);
+//     optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {{.pattern = "head.**", .learning_rate_factor
+//     = 10}}}); backward(model.loss(tokens, targets).mean()); parameters.fill_unreached(); optimizer.step(1e-3);
 //     parameters.zero_grad();
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 #include <headroom/core/parameters.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 /// Hyper-parameters of the parameters whose path matches; of several groups that match, the last one counts.
 struct ParameterGroup {
@@ -115,4 +115,4 @@ class Optimizer {
     std::int64_t calls_ = 0;  ///< of `step`, skipped ones too
 };
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace headroom {
+namespace headroom::optim {
 
 double Schedule::operator()(std::int64_t step) const {
     if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps + 1);
@@ -14,4 +14,4 @@ double Schedule::operator()(std::int64_t step) const {
     return floor + share * (peak - floor);
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -5,7 +5,7 @@
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 namespace {
 
@@ -41,4 +41,4 @@ void Sgd::update(const Range& range, const Array& multiplier) {
         [&](auto& stream) { kernels::sgd(stream, step, multiplier.view(), range.gradient, range.values, velocity); });
 }
 
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -3,17 +3,18 @@
 // in deep learning") or without; PyTorch's form, no dampening. One array of state per parameter, none without momentum.
 // Not for transformers without tuning: their gradients' sizes differ too much, see AdamW.
 //
-//     Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
-//     GradientAccumulator accumulator(parameters, optimizer);
+//     optim::Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
+//     optim::GradientAccumulator accumulator(parameters, optimizer);
 //     accumulator.accumulate([&] { return cross_entropy(model(images), labels); });
 //     accumulator.step(0.1);
 #include <headroom/optim/optimizer.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 struct SgdOptions {
     double momentum = 0;
-    double weight_decay = 0;  ///< of matrices, added to their gradient; that of vectors is 0, unless a group has its own
+    double weight_decay =
+        0;  ///< of matrices, added to their gradient; that of vectors is 0, unless a group has its own
     bool nesterov = false;
     std::vector<ParameterGroup> groups = {};
 };
@@ -30,4 +31,4 @@ class Sgd : public Optimizer {
     SgdOptions options_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::optim

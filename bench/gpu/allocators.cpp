@@ -27,8 +27,8 @@ using Kind = Operation::Kind;
 /// The streams of a trace, and events for the waits between them.
 class Streams {
   public:
-    explicit Streams(StreamId count) {
-        for (StreamId i = 0; i < count; ++i) {
+    explicit Streams(memory::StreamId count) {
+        for (memory::StreamId i = 0; i < count; ++i) {
             expect_success(cudaStreamCreateWithFlags(&streams_.emplace_back(), cudaStreamNonBlocking),
                            "cudaStreamCreate");
         }
@@ -41,9 +41,9 @@ class Streams {
     Streams(const Streams&) = delete;
     Streams& operator=(const Streams&) = delete;
 
-    cudaStream_t operator[](StreamId i) const { return streams_[i]; }
+    cudaStream_t operator[](memory::StreamId i) const { return streams_[i]; }
     std::vector<cudaStream_t> all() const { return streams_; }
-    void wait(StreamId stream, StreamId awaited) {
+    void wait(memory::StreamId stream, memory::StreamId awaited) {
         expect_success(cudaEventRecord(event_, streams_[awaited]), "cudaEventRecord");
         expect_success(cudaStreamWaitEvent(streams_[stream], event_), "cudaStreamWaitEvent");
     }
@@ -70,7 +70,7 @@ class Allocator {
 class Headroom final : public Allocator {
   public:
     Headroom(const Trace& trace, Streams& streams)
-        : blocks_(id_count(trace)), memory_(make_cuda_driver({.device = 0, .streams = streams.all()})) {}
+        : blocks_(id_count(trace)), memory_(memory::make_cuda_driver({.device = 0, .streams = streams.all()})) {}
     void allocate(const Operation& operation) override {
         blocks_[operation.id] = memory_.allocate(operation.bytes, operation.stream, {operation.category, 0}).handle;
     }
@@ -161,7 +161,7 @@ class MallocAsync final : public Allocator {
     Streams& streams_;
     cudaMemPool_t pool_ = nullptr;
     std::vector<void*> blocks_;
-    std::vector<StreamId> of_;
+    std::vector<memory::StreamId> of_;
 };
 
 struct Replayed {

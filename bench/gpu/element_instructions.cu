@@ -18,7 +18,7 @@ struct Copy {
 
 template <class F>
 __global__ void forward(const bf16* x, bf16* y) {
-    device::Block block;
+    kernels::device::Block block;
     const std::int64_t i = 8 * block.global_thread();
     auto values = block.load_floats<8>(x + i);
 #pragma unroll
@@ -28,7 +28,7 @@ __global__ void forward(const bf16* x, bf16* y) {
 
 template <class F>
 __global__ void backward(const bf16* saved, const bf16* dy, bf16* dx) {
-    device::Block block;
+    kernels::device::Block block;
     const std::int64_t i = 8 * block.global_thread();
     const auto x = block.load_floats<8>(saved + i);
     auto values = block.load_floats<8>(dy + i);

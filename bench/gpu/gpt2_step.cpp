@@ -43,14 +43,14 @@ class Training {
         : context_(context),
           flags_(flags),
           parameters_(context),
-          model_(At(parameters_), {.vocabulary = flags.vocabulary,
-                                   .block = flags.time,
-                                   .layers = flags.layers,
-                                   .heads = flags.heads,
-                                   .width = flags.width}),
+          model_(nn::At(parameters_), {.vocabulary = flags.vocabulary,
+                                       .block = flags.time,
+                                       .layers = flags.layers,
+                                       .heads = flags.heads,
+                                       .width = flags.width}),
           optimizer_(parameters_, {.weight_decay = 0.1}),
           accumulator_(parameters_, optimizer_,
-                       {.clip = 1.0, .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale()}),
+                       {.clip = 1.0, .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : LossScale()}),
           feed_(context) {
         if (flags.recompute == "blocks") context.policy("blocks.*", recompute_all());
         if (flags.recompute == "cheap") context.policy("blocks.*", recompute_cheap());
@@ -72,17 +72,17 @@ class Training {
         }
         accumulator_.step(1e-4);
     }
-    StepResult result() const { return accumulator_.result(); }
+    optim::StepResult result() const { return accumulator_.result(); }
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
     Context& context_;
     Flags flags_;
     Parameters parameters_;
-    Gpt model_;
-    AdamW optimizer_;
-    GradientAccumulator accumulator_;
-    Feed feed_;
+    nn::Gpt model_;
+    optim::AdamW optimizer_;
+    optim::GradientAccumulator accumulator_;
+    data::Feed feed_;
     std::vector<std::int32_t> inputs_, targets_;
 };
 

@@ -50,7 +50,7 @@ class Bench {
   public:
     explicit Bench(std::string pattern)
         : pattern_(std::move(pattern)),
-          device_(open_cuda_device(0)),
+          device_(kernels::open_cuda_device(0)),
           memory_(device_->make_driver()),
           timer_(static_cast<cudaStream_t>(device_->native())) {
         stream_ = CudaStream{.threads = 1, .state = &state_, .device = device_.get()};

@@ -39,7 +39,7 @@ void run(std::int64_t megabytes, int products, int steps) {
         for (int i = 0; i < products; ++i) x = matmul(x, weight);
     };
     const Tensor there = context.from_host(batch, shape);
-    Feed feed(context);
+    data::Feed feed(context);
     const double resident = time(context, steps, [&] { compute(there); });
     const double copies = time(context, steps, [&] { context.from_host(batch, shape); });
     const double in_order = time(context, steps, [&] { compute(context.from_host(batch, shape)); });

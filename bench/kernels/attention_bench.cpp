@@ -35,16 +35,18 @@ struct Problem {
         for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<float>(i * 7919 % 257) / 128 - 1;
         return result;
     }
-    View slice(std::vector<float>& from, std::int64_t part) const {
-        return {
-            from.data() + part * row, Dtype::f32, {batch, length, heads, width}, {length * 3 * row, 3 * row, width, 1}};
+    kernels::View slice(std::vector<float>& from, std::int64_t part) const {
+        return {from.data() + part * row,
+                kernels::Dtype::f32,
+                {batch, length, heads, width},
+                {length * 3 * row, 3 * row, width, 1}};
     }
     Attention forward() {
         return {slice(packed, 0),
                 slice(packed, 1),
                 slice(packed, 2),
-                contiguous_view(output.data(), Dtype::f32, {batch, length, heads, width}),
-                contiguous_view(sums.data(), Dtype::f32, {batch, heads, length}),
+                contiguous_view(output.data(), kernels::Dtype::f32, {batch, length, heads, width}),
+                contiguous_view(sums.data(), kernels::Dtype::f32, {batch, heads, length}),
                 causal,
                 1 / std::sqrt(static_cast<double>(width))};
     }
@@ -55,7 +57,7 @@ struct Problem {
                 f.v,
                 f.o,
                 f.lse,
-                contiguous_view(doutput.data(), Dtype::f32, f.o.shape),
+                contiguous_view(doutput.data(), kernels::Dtype::f32, f.o.shape),
                 slice(dpacked, 0),
                 slice(dpacked, 1),
                 slice(dpacked, 2),
@@ -84,9 +86,9 @@ std::byte* align(std::vector<std::byte>& memory) {
 
 void forward(benchmark::State& state) {
     Problem problem(state);
-    StreamState kept;
-    CpuStream stream{thread_count(), &kept};
-    Stream any = stream;
+    kernels::StreamState kept;
+    kernels::CpuStream stream{thread_count(), &kept};
+    kernels::Stream any = stream;
     const Attention attention = problem.forward();
     std::vector<std::byte> scratch(attention_scratch(any, attention) + 64);
     for (auto _ : state) kernels::attention(stream, attention, align(scratch));
@@ -95,9 +97,9 @@ void forward(benchmark::State& state) {
 
 void gradient(benchmark::State& state) {
     Problem problem(state);
-    StreamState kept;
-    CpuStream stream{thread_count(), &kept};
-    Stream any = stream;
+    kernels::StreamState kept;
+    kernels::CpuStream stream{thread_count(), &kept};
+    kernels::Stream any = stream;
     std::vector<std::byte> scratch(attention_scratch(any, problem.forward()) + 64);
     kernels::attention(stream, problem.forward(), align(scratch));
     const AttentionGradient attention = problem.gradient();

@@ -18,21 +18,21 @@ struct Loss {
           logits(shape),
           output(shape),
           lse({shape[0]}),
-          loss(Shape{}),
-          terms(contiguous_view(&count_of_terms, Dtype::f64, {})),
+          loss(kernels::Shape{}),
+          terms(contiguous_view(&count_of_terms, kernels::Dtype::f64, {})),
           indices(static_cast<std::size_t>(shape[0])),
-          targets(contiguous_view(indices.data(), Dtype::i64, {shape[0]})) {
+          targets(contiguous_view(indices.data(), kernels::Dtype::i64, {shape[0]})) {
         for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 31) % shape[1];
     }
     void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.elements()); }
 
-    CpuStream stream{.threads = bench::thread_count()};
-    Shape shape;
+    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::Shape shape;
     Floats logits, output, lse, loss;
     double count_of_terms = 0;
-    View terms;
+    kernels::View terms;
     std::vector<std::int64_t> indices;
-    View targets;
+    kernels::View targets;
 };
 
 void cross_entropy_forward(benchmark::State& state) {

@@ -16,17 +16,17 @@ struct Lookup {
         : table({state.range(1), state.range(2)}),
           rows({state.range(0), state.range(2)}),
           indices(static_cast<std::size_t>(state.range(0))),
-          ids(contiguous_view(indices.data(), Dtype::i64, {state.range(0)})) {
+          ids(contiguous_view(indices.data(), kernels::Dtype::i64, {state.range(0)})) {
         for (std::size_t i = 0; i < indices.size(); ++i) {
             indices[i] = static_cast<std::int64_t>(i * 7919) % state.range(1);
         }
-        Stream any = stream;
+        kernels::Stream any = stream;
         scratch.resize(embedding_backward_scratch(any, ids, table));
     }
-    CpuStream stream{.threads = bench::thread_count()};
+    kernels::CpuStream stream{.threads = bench::thread_count()};
     Floats table, rows;
     std::vector<std::int64_t> indices;
-    View ids;
+    kernels::View ids;
     std::vector<std::byte> scratch;
 };
 

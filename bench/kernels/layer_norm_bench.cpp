@@ -25,18 +25,18 @@ struct Layer {
           dbeta({shape[1]}),
           mean({shape[0]}),
           rstd({shape[0]}) {
-        Stream any = stream;
+        kernels::Stream any = stream;
         scratch.resize(layer_norm_backward_scratch(any, x));
     }
-    CpuStream stream{.threads = bench::thread_count()};
-    Shape shape;
+    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::Shape shape;
     Floats x, y, dy, dx, gamma, beta, dgamma, dbeta, mean, rstd;
     std::vector<std::byte> scratch;
 };
 
 void layer_norm_forward(benchmark::State& state) {
     Layer layer(state);
-    const View gamma = layer.gamma, beta = layer.beta;
+    const kernels::View gamma = layer.gamma, beta = layer.beta;
     for (auto _ : state) {
         layer_norm(layer.stream, layer.x, &gamma, &beta, 1e-5, layer.y, layer.mean, layer.rstd);
         benchmark::ClobberMemory();
@@ -46,7 +46,7 @@ void layer_norm_forward(benchmark::State& state) {
 
 void layer_norm_gradient(benchmark::State& state) {
     Layer layer(state);
-    const View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma, dbeta = layer.dbeta;
+    const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma, dbeta = layer.dbeta;
     for (auto _ : state) {
         layer_norm_backward(layer.stream, layer.x, layer.dy, &gamma, layer.mean, layer.rstd,
                             {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1, .beta = &dbeta, .beta_beta = 1},
@@ -58,7 +58,7 @@ void layer_norm_gradient(benchmark::State& state) {
 
 void rms_norm_forward(benchmark::State& state) {
     Layer layer(state);
-    const View gamma = layer.gamma;
+    const kernels::View gamma = layer.gamma;
     for (auto _ : state) {
         rms_norm(layer.stream, layer.x, &gamma, 1e-5, layer.y, layer.rstd);
         benchmark::ClobberMemory();
@@ -68,7 +68,7 @@ void rms_norm_forward(benchmark::State& state) {
 
 void rms_norm_gradient(benchmark::State& state) {
     Layer layer(state);
-    const View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma;
+    const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma;
     for (auto _ : state) {
         rms_norm_backward(layer.stream, layer.x, layer.dy, &gamma, layer.rstd,
                           {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1}, layer.scratch.data());

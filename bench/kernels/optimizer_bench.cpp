@@ -22,10 +22,11 @@ struct Range {
         auto* v = second.view().as<float>();
         for (std::int64_t i = 0; i < state.range(0); ++i) v[i] *= v[i];
     }
-    CpuStream stream{.threads = bench::thread_count()};
+    kernels::CpuStream stream{.threads = bench::thread_count()};
     Floats parameter, gradient, first, second;
     double factor = 0.5, taken = 9;
-    View multiplier = contiguous_view(&factor, Dtype::f64, {}), steps = contiguous_view(&taken, Dtype::f64, {});
+    kernels::View multiplier = contiguous_view(&factor, kernels::Dtype::f64, {}),
+                  steps = contiguous_view(&taken, kernels::Dtype::f64, {});
 };
 
 void adamw_step(benchmark::State& state) {
@@ -40,7 +41,7 @@ void adamw_step(benchmark::State& state) {
 
 void sgd_step(benchmark::State& state) {
     Range range(state);
-    const View velocity = range.first;
+    const kernels::View velocity = range.first;
     for (auto _ : state) {
         sgd(range.stream, {.momentum = 0.9}, range.multiplier, range.gradient, range.parameter, &velocity);
         benchmark::ClobberMemory();
@@ -52,7 +53,7 @@ void squares(benchmark::State& state) {
     Range range(state);
     double result = 0;
     for (auto _ : state) {
-        sum_of_squares(range.stream, range.gradient, contiguous_view(&result, Dtype::f64, {}), 0);
+        sum_of_squares(range.stream, range.gradient, contiguous_view(&result, kernels::Dtype::f64, {}), 0);
         benchmark::DoNotOptimize(result);
     }
     state.SetBytesProcessed(state.iterations() * range.gradient.bytes());
@@ -66,7 +67,7 @@ void finite(benchmark::State& state) {
 
 void copy(benchmark::State& state) {
     Range range(state);
-    const View from = range.gradient, to = range.parameter;
+    const kernels::View from = range.gradient, to = range.parameter;
     const std::int64_t pieces = 16;
     for (auto _ : state) {
         parallel_for(range.stream, pieces, from.elements(), [&](std::int64_t piece) {

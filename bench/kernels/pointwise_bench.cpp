@@ -18,85 +18,86 @@ namespace {
 
 class Array {
   public:
-    Array(Dtype dtype, const Shape& shape) : memory_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {
+    Array(kernels::Dtype dtype, const kernels::Shape& shape)
+        : memory_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {
         view_ = contiguous_view(memory_.data(), dtype, shape);
-        CpuStream stream;
+        kernels::CpuStream stream;
         normal(stream, op_key(1, 0), 0.0f, 1.0f, view_);
     }
-    operator const View&() const { return view_; }
-    const View& view() const { return view_; }
+    operator const kernels::View&() const { return view_; }
+    const kernels::View& view() const { return view_; }
 
   private:
     std::vector<std::byte> memory_;
-    View view_;
+    kernels::View view_;
 };
 
 void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * state.range(0)); }
 
 template <class F>
-void forward(benchmark::State& state, Dtype dtype = Dtype::f32) {
-    CpuStream stream;
+void forward(benchmark::State& state, kernels::Dtype dtype = kernels::Dtype::f32) {
+    kernels::CpuStream stream;
     Array x(dtype, {state.range(0)}), y(dtype, {state.range(0)});
     for (auto _ : state) map(stream, F{}, x, y);
     count(state);
 }
 
 template <class F>
-void backward(benchmark::State& state, float beta, Dtype dtype = Dtype::f32) {
-    CpuStream stream;
+void backward(benchmark::State& state, float beta, kernels::Dtype dtype = kernels::Dtype::f32) {
+    kernels::CpuStream stream;
     Array x(dtype, {state.range(0)}), dy(dtype, {state.range(0)}), dx(dtype, {state.range(0)});
     for (auto _ : state) map_backward(stream, F{}, x, dy, beta, dx);
     count(state);
 }
 
 template <class F>
-void binary(benchmark::State& state, Dtype dtype = Dtype::f32) {
-    CpuStream stream;
+void binary(benchmark::State& state, kernels::Dtype dtype = kernels::Dtype::f32) {
+    kernels::CpuStream stream;
     Array a(dtype, {state.range(0)}), b(dtype, {state.range(0)}), y(dtype, {state.range(0)});
     for (auto _ : state) map(stream, F{}, a, b, y);
     count(state);
 }
 
 void add_bias(benchmark::State& state, std::int64_t width) {
-    CpuStream stream;
-    Array x(Dtype::f32, {state.range(0) / width, width}), bias(Dtype::f32, {width});
+    kernels::CpuStream stream;
+    Array x(kernels::Dtype::f32, {state.range(0) / width, width}), bias(kernels::Dtype::f32, {width});
     for (auto _ : state) map(stream, Add{}, x, bias, x);
     count(state);
 }
 
-void cast(benchmark::State& state, Dtype from, Dtype to) {
-    CpuStream stream;
+void cast(benchmark::State& state, kernels::Dtype from, kernels::Dtype to) {
+    kernels::CpuStream stream;
     Array x(from, {state.range(0)}), y(to, {state.range(0)});
     for (auto _ : state) copy(stream, x, y);
     count(state);
 }
 
-void transpose(benchmark::State& state, Dtype dtype) {
-    CpuStream stream;
+void transpose(benchmark::State& state, kernels::Dtype dtype) {
+    kernels::CpuStream stream;
     const std::int64_t side = state.range(0);
     Array x(dtype, {side, side}), y(dtype, {side, side});
-    const View turned{x.view().data, dtype, {side, side}, {1, side}};
+    const kernels::View turned{x.view().data, dtype, {side, side}, {1, side}};
     for (auto _ : state) copy(stream, turned, y);
     state.SetItemsProcessed(state.iterations() * side * side);
 }
 
 void add_onto(benchmark::State& state) {
-    CpuStream stream;
-    Array x(Dtype::f32, {state.range(0)}), y(Dtype::f32, {state.range(0)});
+    kernels::CpuStream stream;
+    Array x(kernels::Dtype::f32, {state.range(0)}), y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) accumulate(stream, x, y, 0.5f, 1.0f);
     count(state);
 }
 
 void draw_normal(benchmark::State& state) {
-    CpuStream stream;
-    Array y(Dtype::f32, {state.range(0)});
+    kernels::CpuStream stream;
+    Array y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) normal(stream, op_key(1, 0), 0.0f, 1.0f, y);
     count(state);
 }
 
 void drop(benchmark::State& state) {
-    CpuStream stream;
-    Array x(Dtype::f32, {state.range(0)}), y(Dtype::f32, {state.range(0)});
+    kernels::CpuStream stream;
+    Array x(kernels::Dtype::f32, {state.range(0)}), y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) dropout(stream, op_key(1, 0), 0.1f, x, y);
     count(state);
 }
@@ -136,7 +137,7 @@ void add_functions() {
     add("gelu_tanh_backward/accumulate", kLarge, [](benchmark::State& s) { backward<GeluTanh>(s, 1.0f); });
     add("add", kAll, [](benchmark::State& s) { binary<Add>(s); });
     add("lt", kLarge, [](benchmark::State& s) { binary<Less>(s); });
-    for (const Dtype half : {Dtype::bf16, Dtype::f16}) {
+    for (const kernels::Dtype half : {kernels::Dtype::bf16, kernels::Dtype::f16}) {
         const std::string suffix = fmt::format("/{}", name(half));
         add("gelu_tanh" + suffix, kLarge, [half](benchmark::State& s) { forward<GeluTanh>(s, half); });
         add("gelu_tanh_backward" + suffix, kLarge, [half](benchmark::State& s) { backward<GeluTanh>(s, 0.0f, half); });
@@ -150,16 +151,16 @@ void add_others() {
             [width](benchmark::State& s) { add_bias(s, width); });
     }
     add("accumulate", kAll, add_onto);
-    for (const auto& [from, to] : {std::pair{Dtype::f32, Dtype::bf16},
-                                   {Dtype::bf16, Dtype::f32},
-                                   {Dtype::f32, Dtype::f16},
-                                   {Dtype::i64, Dtype::f32},
-                                   {Dtype::f32, Dtype::f32}}) {
+    for (const auto& [from, to] : {std::pair{kernels::Dtype::f32, kernels::Dtype::bf16},
+                                   {kernels::Dtype::bf16, kernels::Dtype::f32},
+                                   {kernels::Dtype::f32, kernels::Dtype::f16},
+                                   {kernels::Dtype::i64, kernels::Dtype::f32},
+                                   {kernels::Dtype::f32, kernels::Dtype::f32}}) {
         add("copy/" + std::string(name(from)) + "_to_" + std::string(name(to)), kLarge,
             [from = from, to = to](benchmark::State& s) { cast(s, from, to); });
     }
-    add("transpose/f32", {128, 768}, [](benchmark::State& s) { transpose(s, Dtype::f32); });
-    add("transpose/bf16", {128, 768}, [](benchmark::State& s) { transpose(s, Dtype::bf16); });
+    add("transpose/f32", {128, 768}, [](benchmark::State& s) { transpose(s, kernels::Dtype::f32); });
+    add("transpose/bf16", {128, 768}, [](benchmark::State& s) { transpose(s, kernels::Dtype::bf16); });
     add("normal", kLarge, draw_normal);
     add("dropout", kAll, drop);
 }

@@ -11,8 +11,8 @@ namespace {
 
 using bench::Floats;
 
-void reduce_to(benchmark::State& state, const Shape& x_shape, const Shape& y_shape) {
-    CpuStream stream{.threads = bench::thread_count()};
+void reduce_to(benchmark::State& state, const kernels::Shape& x_shape, const kernels::Shape& y_shape) {
+    kernels::CpuStream stream{.threads = bench::thread_count()};
     Floats x(x_shape), y(y_shape);
     for (auto _ : state) {
         sum_to(stream, x, y, 1);

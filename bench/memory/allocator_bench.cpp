@@ -24,7 +24,7 @@ namespace {
 using namespace headroom;
 using namespace headroom::bench;
 
-MemoryOptions options_of(const benchmark::State& state) {
+memory::MemoryOptions options_of(const benchmark::State& state) {
     return {.history = state.range(1) != 0 ? std::size_t{1'000'000} : std::size_t{0}};
 }
 
@@ -41,7 +41,7 @@ BENCHMARK(hit)->Apply(sizes_and_history);
 
 /// On the host's driver: what a context on the CPU pays.
 void hit_on_host(benchmark::State& state) {
-    Heap heap(static_cast<std::size_t>(state.range(0)), {}, make_simulated_host_driver());
+    Heap heap(static_cast<std::size_t>(state.range(0)), {}, memory::make_simulated_host_driver());
     for (auto _ : state) heap.memory.deallocate(heap.memory.allocate(4096, 0, kTag).handle);
 }
 BENCHMARK(hit_on_host)->ArgName("live")->Arg(1'000)->Arg(100'000);
@@ -51,7 +51,7 @@ void replace(benchmark::State& state) {
     Heap heap(static_cast<std::size_t>(state.range(0)), options_of(state));
     const auto count = static_cast<std::uint32_t>(heap.blocks.size());
     for (auto _ : state) {
-        Block*& block = heap.blocks[heap.random() % count];
+        memory::Block*& block = heap.blocks[heap.random() % count];
         heap.memory.deallocate(block);
         block = heap.memory.allocate(some_size(heap.random), 0, kTag).handle;
     }
@@ -64,7 +64,7 @@ void burst(benchmark::State& state, bool last_first) {
     Heap heap(static_cast<std::size_t>(state.range(0)), options_of(state));
     std::vector<std::size_t> sizes;
     for (std::size_t i = 0; i < kBlocks; ++i) sizes.push_back(some_size(heap.random));
-    std::vector<Block*> blocks(kBlocks);
+    std::vector<memory::Block*> blocks(kBlocks);
     while (state.KeepRunningBatch(kBlocks)) {
         for (std::size_t i = 0; i < kBlocks; ++i) blocks[i] = heap.memory.allocate(sizes[i], 0, kTag).handle;
         for (std::size_t i = 0; i < kBlocks; ++i) heap.memory.deallocate(blocks[last_first ? kBlocks - 1 - i : i]);
@@ -77,7 +77,7 @@ BENCHMARK_CAPTURE(burst, first_first, false)->Apply(sizes_and_history);
 void buffer(benchmark::State& state) {
     Heap heap(1'000);
     for (auto _ : state) {
-        const Buffer buffer = Buffer::allocate(heap.memory, 4096, 0, kTag);
+        const memory::Buffer buffer = memory::Buffer::allocate(heap.memory, 4096, 0, kTag);
         benchmark::DoNotOptimize(buffer.data());
     }
 }
@@ -87,7 +87,7 @@ BENCHMARK(buffer);
 void hit_from_threads(benchmark::State& state) {
     static std::unique_ptr<Heap> heap;
     if (state.thread_index() == 0) heap = std::make_unique<Heap>(1'000);
-    const auto stream = static_cast<StreamId>(state.thread_index());
+    const auto stream = static_cast<memory::StreamId>(state.thread_index());
     for (auto _ : state) heap->memory.deallocate(heap->memory.allocate(4096, stream, kTag).handle);
     state.SetItemsProcessed(state.iterations());
     if (state.thread_index() == 0) heap.reset();
@@ -130,16 +130,16 @@ struct Speed {
 };
 
 /// Each thread has its stream, and blocks of a training's sizes that come and go as in a step.
-Speed measure(DeviceMemory& memory, unsigned threads) {
+Speed measure(memory::DeviceMemory& memory, unsigned threads) {
     constexpr std::size_t kPairs = 1'600'000;
     constexpr std::size_t kBlocks = 16;
     std::vector<double> seconds(threads);
-    const auto work = [&](StreamId stream) {
+    const auto work = [&](memory::StreamId stream) {
         const Pinned pinned(stream);
         std::mt19937 random(1);
         std::size_t sizes[kBlocks];
         for (std::size_t& size : sizes) size = some_size(random);
-        Block* blocks[kBlocks];
+        memory::Block* blocks[kBlocks];
         const double begin = thread_seconds();
         for (std::size_t i = 0; i < kPairs; i += kBlocks) {
             for (std::size_t j = 0; j < kBlocks; ++j) blocks[j] = memory.allocate(sizes[j], stream, kTag).handle;
@@ -149,7 +149,7 @@ Speed measure(DeviceMemory& memory, unsigned threads) {
     };
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::thread> others;
-    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, static_cast<StreamId>(i));
+    for (unsigned i = 1; i < threads; ++i) others.emplace_back(work, static_cast<memory::StreamId>(i));
     work(0);
     for (std::thread& other : others) other.join();
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
@@ -165,7 +165,7 @@ double median(std::vector<double> values) {
 
 /// One thread and two in turn: `ratio` is the median of what two did per second for each pair that one did. Needs two
 /// idle processors; `cpu_ratio`, by the threads' own clocks, says what it would be where others compute, too.
-void two_threads_for_one(benchmark::State& state, std::unique_ptr<Driver> (*make_driver)()) {
+void two_threads_for_one(benchmark::State& state, std::unique_ptr<memory::Driver> (*make_driver)()) {
     Heap heap(1'000, options_of(state), make_driver());
     std::vector<double> ratios;
     std::vector<double> cpu_ratios;
@@ -186,6 +186,6 @@ void for_threads(benchmark::internal::Benchmark* benchmark) {
     benchmark->Iterations(15)->Unit(benchmark::kMillisecond)->UseRealTime();
 }
 BENCHMARK_CAPTURE(two_threads_for_one, gpu, simulated_gpu)->Apply(for_threads);
-BENCHMARK_CAPTURE(two_threads_for_one, host, make_simulated_host_driver)->Apply(for_threads);
+BENCHMARK_CAPTURE(two_threads_for_one, host, memory::make_simulated_host_driver)->Apply(for_threads);
 
 }  // namespace

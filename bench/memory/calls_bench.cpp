@@ -28,12 +28,12 @@ class Calls {
         frees_.reserve(kSamples);
     }
 
-    Block* allocate(std::size_t bytes) {
-        Block* block = nullptr;
+    memory::Block* allocate(std::size_t bytes) {
+        memory::Block* block = nullptr;
         keep(allocates_, timer_.ticks([&] { block = heap.memory.allocate(bytes, 0, kTag).handle; }));
         return block;
     }
-    void free(Block* block) {
+    void free(memory::Block* block) {
         keep(frees_, timer_.ticks([&] { heap.memory.deallocate(block); }));
     }
     ~Calls() {
@@ -85,7 +85,7 @@ void replace_calls(benchmark::State& state) {
     Calls calls(state);
     const auto count = static_cast<std::uint32_t>(calls.heap.blocks.size());
     for (auto _ : state) {
-        Block*& block = calls.heap.blocks[calls.heap.random() % count];
+        memory::Block*& block = calls.heap.blocks[calls.heap.random() % count];
         calls.free(block);
         block = calls.allocate(some_size(calls.heap.random));
     }
@@ -96,7 +96,7 @@ BENCHMARK(replace_calls)->Apply(sizes_and_history);
 void burst_calls(benchmark::State& state, bool last_first, const std::vector<std::size_t>& sizes) {
     Calls calls(state);
     const std::size_t count = sizes.size();
-    std::vector<Block*> blocks(count);
+    std::vector<memory::Block*> blocks(count);
     while (state.KeepRunningBatch(static_cast<benchmark::IterationCount>(count))) {
         for (std::size_t i = 0; i < count; ++i) blocks[i] = calls.allocate(sizes[i]);
         for (std::size_t i = 0; i < count; ++i) calls.free(blocks[last_first ? count - 1 - i : i]);

@@ -14,7 +14,7 @@
 namespace headroom::bench {
 
 /// The path is the first that `Heap` interns.
-inline constexpr Tag kTag{Category::activations, 1};
+inline constexpr memory::Tag kTag{memory::Category::activations, 1};
 
 /// Sizes as in training: few different ones, from statistics of a row to activations.
 inline std::size_t some_size(std::mt19937& random) {
@@ -23,8 +23,8 @@ inline std::size_t some_size(std::mt19937& random) {
 }
 
 /// Streams are asynchronous, pages are of 2 MiB, blocks of 512 bytes.
-inline std::unique_ptr<Driver> simulated_gpu() {
-    SimulatedOptions options;
+inline std::unique_ptr<memory::Driver> simulated_gpu() {
+    memory::SimulatedOptions options;
     options.properties = {.name = "simulated GPU",
                           .granularity = std::size_t{2} << 20,
                           .alignment = 512,
@@ -33,33 +33,34 @@ inline std::unique_ptr<Driver> simulated_gpu() {
                           .touchable = false,
                           .synchronous = false};
     options.event_latency = 64;
-    return make_simulated_driver(options);
+    return memory::make_simulated_driver(options);
 }
 
 /// `live` blocks and as many holes between them, with a limit set.
 struct Heap {
-    explicit Heap(std::size_t live, MemoryOptions options = {}, std::unique_ptr<Driver> driver = simulated_gpu())
+    explicit Heap(std::size_t live, memory::MemoryOptions options = {},
+                  std::unique_ptr<memory::Driver> driver = simulated_gpu())
         : memory(std::move(driver), with_limit(options)) {
         memory.intern("blocks.0.mlp");
-        std::vector<Block*> holes;
+        std::vector<memory::Block*> holes;
         for (std::size_t i = 0; i < live; ++i) {
             blocks.push_back(memory.allocate(some_size(random), 0, kTag).handle);
             holes.push_back(memory.allocate(some_size(random), 0, kTag).handle);
         }
-        for (Block* hole : holes) memory.deallocate(hole);
+        for (memory::Block* hole : holes) memory.deallocate(hole);
     }
     ~Heap() {
-        for (Block* block : blocks) memory.deallocate(block);
+        for (memory::Block* block : blocks) memory.deallocate(block);
     }
     Heap(const Heap&) = delete;
     Heap& operator=(const Heap&) = delete;
 
     std::mt19937 random{1};
-    DeviceMemory memory;
-    std::vector<Block*> blocks;
+    memory::DeviceMemory memory;
+    std::vector<memory::Block*> blocks;
 
   private:
-    static MemoryOptions with_limit(MemoryOptions options) {
+    static memory::MemoryOptions with_limit(memory::MemoryOptions options) {
         options.limit = 20'000'000'000;
         return options;
     }

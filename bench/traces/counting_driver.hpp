@@ -2,7 +2,7 @@
 // A driver that counts what is asked of the one behind it, and notes who waits for whom.
 //
 //     DriverLog log;
-//     DeviceMemory memory(std::make_unique<CountingDriver>(make_simulated_host_driver(), log));
+//     DeviceMemory memory(std::make_unique<CountingDriver>(memory::make_simulated_host_driver(), log));
 //     fmt::print("{} pages created\n", log.calls.create);
 #include <cstdint>
 #include <memory>
@@ -45,13 +45,13 @@ struct DriverLog {
 };
 
 /// Not for several threads.
-class CountingDriver final : public Driver {
+class CountingDriver final : public memory::Driver {
   public:
     /// `log` outlives the driver.
-    CountingDriver(std::unique_ptr<Driver> driver, DriverLog& log)
+    CountingDriver(std::unique_ptr<memory::Driver> driver, DriverLog& log)
         : driver_(std::move(driver)), calls_(log.calls), times_(log.times) {}
 
-    const DriverProperties& properties() const override { return driver_->properties(); }
+    const memory::DriverProperties& properties() const override { return driver_->properties(); }
     std::size_t free_bytes() const override { return driver_->free_bytes(); }
 
     std::byte* reserve(std::size_t bytes) override {
@@ -59,15 +59,15 @@ class CountingDriver final : public Driver {
         return driver_->reserve(bytes);
     }
     void release(std::byte* address, std::size_t bytes) noexcept override { driver_->release(address, bytes); }
-    PageHandle create() override {
+    memory::PageHandle create() override {
         ++calls_.create;
         return driver_->create();
     }
-    void destroy(PageHandle page) noexcept override {
+    void destroy(memory::PageHandle page) noexcept override {
         ++calls_.destroy;
         driver_->destroy(page);
     }
-    void map(std::byte* address, std::span<const PageHandle> pages) override {
+    void map(std::byte* address, std::span<const memory::PageHandle> pages) override {
         calls_.map += pages.size();
         driver_->map(address, pages);
     }
@@ -80,36 +80,36 @@ class CountingDriver final : public Driver {
         return driver_->allocate_pinned(bytes);
     }
     void free_pinned(std::byte* address, std::size_t bytes) noexcept override { driver_->free_pinned(address, bytes); }
-    EventHandle record(StreamId stream) override {
+    memory::EventHandle record(memory::StreamId stream) override {
         ++calls_.record;
-        const EventHandle event = driver_->record(stream);
+        const memory::EventHandle event = driver_->record(stream);
         events_[event] = times_.now(stream);
         return event;
     }
-    bool passed(EventHandle event) override {
+    bool passed(memory::EventHandle event) override {
         ++calls_.passed;
         return driver_->passed(event);
     }
-    void wait(StreamId stream, EventHandle event) override {
+    void wait(memory::StreamId stream, memory::EventHandle event) override {
         ++calls_.wait;
         times_.wait(stream, events_.at(event));
         driver_->wait(stream, event);
     }
-    void synchronize(EventHandle event) override {
+    void synchronize(memory::EventHandle event) override {
         ++calls_.synchronize;
         times_.wait_on_host(events_.at(event));
         driver_->synchronize(event);
     }
-    void destroy_event(EventHandle event) noexcept override {
+    void destroy_event(memory::EventHandle event) noexcept override {
         events_.erase(event);
         driver_->destroy_event(event);
     }
 
   private:
-    std::unique_ptr<Driver> driver_;
+    std::unique_ptr<memory::Driver> driver_;
     DriverCalls& calls_;
     StreamTimes& times_;
-    std::unordered_map<EventHandle, double> events_;  ///< when they will have passed
+    std::unordered_map<memory::EventHandle, double> events_;  ///< when they will have passed
 };
 
 }  // namespace headroom::traces

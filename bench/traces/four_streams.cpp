@@ -9,7 +9,7 @@ namespace headroom::traces {
 
 namespace {
 
-constexpr StreamId kMain = 0;
+constexpr memory::StreamId kMain = 0;
 constexpr std::size_t kPipelines = 4;
 /// A pipeline starts so many blocks after the one before it.
 constexpr std::size_t kStagger = 3;
@@ -17,10 +17,10 @@ constexpr std::size_t kStagger = 3;
 /// One micro-batch on its way through the model, block by block: forward, then backward.
 class Pipeline {
   public:
-    Pipeline(Program& program, GptShape shape, StreamId stream)
+    Pipeline(Program& program, GptShape shape, memory::StreamId stream)
         : program_(program), shape_(shape), stream_(stream), kept_(shape.layers) {
-        ids_ = program.take(shape.rows(1), kMain, "inputs", Category::inputs);
-        targets_ = program.take(shape.rows(1), kMain, "inputs", Category::inputs);
+        ids_ = program.take(shape.rows(1), kMain, "inputs", memory::Category::inputs);
+        targets_ = program.take(shape.rows(1), kMain, "inputs", memory::Category::inputs);
         hand_over(kMain, stream_, ids_);
         hand_over(kMain, stream_, targets_);
         x_ = program.take(shape.rows(shape.width), stream, "tokens");
@@ -42,7 +42,7 @@ class Pipeline {
 
   private:
     /// Made on one stream, read on the other.
-    void hand_over(StreamId from, StreamId to, const Piece& piece) {
+    void hand_over(memory::StreamId from, memory::StreamId to, const Piece& piece) {
         if (from == to) return;
         program_.wait(to, from);
         program_.use(piece, to);
@@ -50,7 +50,7 @@ class Pipeline {
     /// The block's gradients are made on the pipeline's stream and summed on the main one.
     void add_gradients(std::size_t layer) {
         for (const std::size_t bytes : block_parameters(shape_)) {
-            const Piece piece = program_.take(bytes, stream_, block_path(layer), Category::gradients);
+            const Piece piece = program_.take(bytes, stream_, block_path(layer), memory::Category::gradients);
             hand_over(stream_, kMain, piece);
         }
     }
@@ -62,7 +62,7 @@ class Pipeline {
 
     Program& program_;
     GptShape shape_;
-    StreamId stream_;
+    memory::StreamId stream_;
     std::size_t done_ = 0;
     Piece ids_, targets_, x_, gradient_;
     std::vector<std::vector<Piece>> kept_;
@@ -78,7 +78,7 @@ void step(Program& program, const GptShape& shape, std::size_t number) {
         if (tick % kStagger == 0 && pipelines.size() < kPipelines) {
             GptShape own = shape;
             own.time = kTimes[(pipelines.size() + number) % kPipelines];
-            pipelines.emplace_back(program, own, static_cast<StreamId>(pipelines.size()));
+            pipelines.emplace_back(program, own, static_cast<memory::StreamId>(pipelines.size()));
         }
         all_done = pipelines.size() == kPipelines;
         for (Pipeline& pipeline : pipelines) {

@@ -43,14 +43,15 @@ std::vector<std::size_t> block_parameters(const GptShape& shape);
 std::string block_path(std::size_t layer);
 
 /// Takes what block `layer` asks for on `stream`, replaces x by the block's output, and returns what backward needs.
-std::vector<Piece> forward_block(Program& program, const GptShape& shape, StreamId stream, std::size_t layer, Piece& x);
+std::vector<Piece> forward_block(Program& program, const GptShape& shape, memory::StreamId stream, std::size_t layer,
+                                 Piece& x);
 /// Bytes of each of the pieces that `forward_block` returns.
 std::vector<std::size_t> kept_bytes(const GptShape& shape);
 /// Replaces the gradient of the block's output by that of its input, and gives `kept` back, piece by piece.
-void backward_block(Program& program, const GptShape& shape, StreamId stream, std::size_t layer,
+void backward_block(Program& program, const GptShape& shape, memory::StreamId stream, std::size_t layer,
                     std::vector<Piece>& kept, Piece& gradient);
 
 /// Logits, loss and the gradient of the last block's output, which is returned; x goes.
-Piece head(Program& program, const GptShape& shape, StreamId stream, Piece x);
+Piece head(Program& program, const GptShape& shape, memory::StreamId stream, Piece x);
 
 }  // namespace headroom::traces

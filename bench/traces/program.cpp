@@ -8,7 +8,7 @@ void Piece::reset() {
     if (Program* program = std::exchange(program_, nullptr)) program->give_back(id_);
 }
 
-Piece Program::take(std::size_t bytes, StreamId stream, std::string_view path, Category category) {
+Piece Program::take(std::size_t bytes, memory::StreamId stream, std::string_view path, memory::Category category) {
     if (unused_.empty()) unused_.push_back(ids_++);
     const std::uint32_t id = unused_.back();
     unused_.pop_back();
@@ -21,11 +21,11 @@ Piece Program::take(std::size_t bytes, StreamId stream, std::string_view path, C
     return {this, id};
 }
 
-void Program::use(const Piece& piece, StreamId stream) {
+void Program::use(const Piece& piece, memory::StreamId stream) {
     trace_.operations.push_back({.kind = Operation::Kind::record_use, .stream = stream, .id = piece.id_});
 }
 
-void Program::wait(StreamId stream, StreamId awaited) {
+void Program::wait(memory::StreamId stream, memory::StreamId awaited) {
     trace_.operations.push_back({.kind = Operation::Kind::wait, .stream = stream, .awaited = awaited});
 }
 
@@ -34,10 +34,10 @@ void Program::give_back(std::uint32_t id) {
     unused_.push_back(id);
 }
 
-PathId Program::path(std::string_view name) {
+memory::PathId Program::path(std::string_view name) {
     const auto found = std::ranges::find(trace_.paths, name);
     if (found == trace_.paths.end()) return trace_.paths.emplace_back(name), trace_.paths.size() - 1;
-    return static_cast<PathId>(found - trace_.paths.begin());
+    return static_cast<memory::PathId>(found - trace_.paths.begin());
 }
 
 }  // namespace headroom::traces

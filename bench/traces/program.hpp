@@ -49,18 +49,19 @@ class Program {
     Program& operator=(const Program&) = delete;
 
     void step() { trace_.operations.push_back({.kind = Operation::Kind::step}); }
-    Piece take(std::size_t bytes, StreamId stream, std::string_view path, Category category = Category::activations);
+    Piece take(std::size_t bytes, memory::StreamId stream, std::string_view path,
+               memory::Category category = memory::Category::activations);
     /// Work queued on `stream` uses the piece.
-    void use(const Piece& piece, StreamId stream);
+    void use(const Piece& piece, memory::StreamId stream);
     /// `stream` waits for what was queued on `awaited`.
-    void wait(StreamId stream, StreamId awaited);
+    void wait(memory::StreamId stream, memory::StreamId awaited);
     /// As it stands.
     Trace trace() const { return trace_; }
 
   private:
     friend class Piece;
     void give_back(std::uint32_t id);
-    PathId path(std::string_view name);
+    memory::PathId path(std::string_view name);
 
     Trace trace_;
     std::vector<std::uint32_t> unused_;

@@ -31,6 +31,8 @@
 namespace {
 
 using namespace headroom;
+using namespace headroom::nn;
+using namespace headroom::optim;
 using namespace headroom::traces;
 
 constexpr std::size_t kEvents = 1'000'000;

@@ -19,7 +19,7 @@ class Replay {
         for (const std::string& path : trace.paths) paths_.push_back(memory_.intern(path));
     }
     ~Replay() {
-        for (Block* block : blocks_) {
+        for (memory::Block* block : blocks_) {
             if (block) memory_.deallocate(block);
         }
     }
@@ -30,7 +30,7 @@ class Replay {
         const std::size_t all_steps = steps(trace_);
         const std::size_t first_steady = all_steps / 2;
         std::size_t step = 0;
-        MemoryStatistics before;
+        memory::MemoryStatistics before;
         for (const Operation& operation : trace_.operations) {
             if (operation.kind == Operation::Kind::step && step++ == first_steady) {
                 before = memory_.statistics();
@@ -39,7 +39,7 @@ class Replay {
             }
             play(operation);
         }
-        const MemoryStatistics statistics = memory_.statistics();
+        const memory::MemoryStatistics statistics = memory_.statistics();
         result_.operations = trace_.operations.size();
         result_.steady_steps = all_steps - first_steady;
         result_.steady_allocations = statistics.allocations - before.allocations;
@@ -52,18 +52,18 @@ class Replay {
     }
 
   private:
-    std::unique_ptr<Driver> make_driver(const ReplayOptions& options) {
-        SimulatedOptions simulated;
+    std::unique_ptr<memory::Driver> make_driver(const ReplayOptions& options) {
+        memory::SimulatedOptions simulated;
         simulated.properties = gpu_properties(options.device_bytes);
         simulated.event_latency = options.event_latency;
-        return std::make_unique<CountingDriver>(make_simulated_driver(simulated), log_);
+        return std::make_unique<CountingDriver>(memory::make_simulated_driver(simulated), log_);
     }
 
     /// A block is written when it is allocated, and read where another stream uses it.
     void play(const Operation& operation) {
         switch (operation.kind) {
             case Operation::Kind::allocate: {
-                const Tag tag{operation.category, paths_[operation.path]};
+                const memory::Tag tag{operation.category, paths_[operation.path]};
                 blocks_[operation.id] = memory_.allocate(operation.bytes, operation.stream, tag).handle;
                 bytes_[operation.id] = static_cast<double>(operation.bytes);
                 log_.times.work(operation.stream, bytes_[operation.id]);
@@ -102,16 +102,16 @@ class Replay {
 
     const Trace& trace_;
     DriverLog log_;
-    DeviceMemory memory_;
-    std::vector<PathId> paths_;
-    std::vector<Block*> blocks_;
+    memory::DeviceMemory memory_;
+    std::vector<memory::PathId> paths_;
+    std::vector<memory::Block*> blocks_;
     std::vector<double> bytes_;
     ReplayResult result_;
 };
 
 }  // namespace
 
-DriverProperties gpu_properties(std::size_t bytes) {
+memory::DriverProperties gpu_properties(std::size_t bytes) {
     return {.name = "simulated GPU",
             .granularity = std::size_t{2} << 20,
             .alignment = 512,

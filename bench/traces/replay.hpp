@@ -42,7 +42,7 @@ struct ReplayResult {
 };
 
 /// A GPU as the allocator sees it: pages of 2 MiB, blocks of 512 bytes, asynchronous.
-DriverProperties gpu_properties(std::size_t bytes);
+memory::DriverProperties gpu_properties(std::size_t bytes);
 
 /// Errors: as DeviceMemory's; OutOfMemory too.
 ReplayResult replay(const Trace& trace, const ReplayOptions& options = {});

@@ -10,18 +10,18 @@
 #include <algorithm>
 #include <vector>
 
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 
 namespace headroom::traces {
 
 class StreamTimes {
   public:
     /// Queues work that takes `duration`.
-    void work(StreamId stream, double duration) { of(stream) = std::max(of(stream), host_) + duration; }
+    void work(memory::StreamId stream, double duration) { of(stream) = std::max(of(stream), host_) + duration; }
     /// When all that is queued on the stream will be done.
-    double now(StreamId stream) { return of(stream); }
+    double now(memory::StreamId stream) { return of(stream); }
     /// What is queued on the stream from now on begins at that time at the earliest.
-    void wait(StreamId stream, double time) { of(stream) = std::max(of(stream), time); }
+    void wait(memory::StreamId stream, double time) { of(stream) = std::max(of(stream), time); }
     /// The host queues nothing before that time.
     void wait_on_host(double time) { host_ = std::max(host_, time); }
     /// When all is done.
@@ -30,7 +30,7 @@ class StreamTimes {
     }
 
   private:
-    double& of(StreamId stream) {
+    double& of(memory::StreamId stream) {
         if (stream >= times_.size()) times_.resize(stream + 1);
         return times_[stream];
     }

@@ -20,7 +20,8 @@ std::string mistake(const Trace& trace, const Operation& operation, const std::v
         case Kind::allocate:
             if (live[operation.id]) return fmt::format("block {} is live already", operation.id);
             if (operation.path >= trace.paths.size()) return fmt::format("there is no path {}", operation.path);
-            if (static_cast<std::size_t>(operation.category) >= kCategoryCount) return "there is no such category";
+            if (static_cast<std::size_t>(operation.category) >= memory::kCategoryCount)
+                return "there is no such category";
             return {};
         case Kind::free:
         case Kind::record_use:
@@ -66,8 +67,8 @@ std::size_t id_count(const Trace& trace) {
     return count;
 }
 
-StreamId stream_count(const Trace& trace) {
-    StreamId last = 0;
+memory::StreamId stream_count(const Trace& trace) {
+    memory::StreamId last = 0;
     for (const Operation& operation : trace.operations) last = std::max({last, operation.stream, operation.awaited});
     return last + 1;
 }
@@ -86,7 +87,7 @@ std::size_t peak_live(const Trace& trace, std::size_t from_step) {
     return peak;
 }
 
-Trace trace_of(const MemorySnapshot& snapshot, std::string name, std::string origin) {
+Trace trace_of(const memory::MemorySnapshot& snapshot, std::string name, std::string origin) {
     if (snapshot.events_dropped > 0) {
         throw Error(fmt::format("trace {}: the history lost its first {} events; let it keep more", name,
                                 snapshot.events_dropped));
@@ -97,9 +98,9 @@ Trace trace_of(const MemorySnapshot& snapshot, std::string name, std::string ori
     std::vector<std::uint32_t> unused;
     std::uint32_t ids = 0;
     std::uint32_t step = 0;
-    for (const MemoryEvent& event : snapshot.events) {
+    for (const memory::MemoryEvent& event : snapshot.events) {
         for (; step < event.step; ++step) trace.operations.push_back({.kind = Kind::step});
-        if (event.kind == MemoryEvent::Kind::allocate) {
+        if (event.kind == memory::MemoryEvent::Kind::allocate) {
             if (unused.empty()) unused.push_back(ids++);
             live[event.address] = unused.back();
             trace.operations.push_back({.kind = Kind::allocate,
@@ -109,7 +110,7 @@ Trace trace_of(const MemorySnapshot& snapshot, std::string name, std::string ori
                                         .path = event.path,
                                         .bytes = event.requested});
             unused.pop_back();
-        } else if (event.kind == MemoryEvent::Kind::free) {
+        } else if (event.kind == memory::MemoryEvent::Kind::free) {
             const auto found = live.find(event.address);
             if (found == live.end()) {
                 throw Error(

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include <headroom/memory/history.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 #include <headroom/memory/tag.hpp>
 
 namespace headroom::traces {
@@ -29,12 +29,12 @@ struct Operation {
     };
 
     Kind kind = Kind::step;
-    Category category = Category::activations;  ///< of allocate
-    StreamId stream = 0;                        ///< of allocate, record_use, wait
-    StreamId awaited = 0;                       ///< of wait
-    std::uint32_t id = 0;                       ///< of allocate, free, record_use; free to be used again after the free
-    PathId path = 0;                            ///< of allocate: its place in `Trace::paths`
-    std::size_t bytes = 0;                      ///< of allocate, as requested
+    memory::Category category = memory::Category::activations;  ///< of allocate
+    memory::StreamId stream = 0;                                ///< of allocate, record_use, wait
+    memory::StreamId awaited = 0;                               ///< of wait
+    std::uint32_t id = 0;     ///< of allocate, free, record_use; free to be used again after the free
+    memory::PathId path = 0;  ///< of allocate: its place in `Trace::paths`
+    std::size_t bytes = 0;    ///< of allocate, as requested
 
     bool operator==(const Operation&) const = default;
 };
@@ -57,14 +57,14 @@ std::size_t steps(const Trace& trace);
 /// One more than the largest id, 0 without allocations.
 std::size_t id_count(const Trace& trace);
 /// One more than the largest stream.
-StreamId stream_count(const Trace& trace);
+memory::StreamId stream_count(const Trace& trace);
 /// The most bytes that were live at a time, as requested, counted from the begin of step `from_step` on (0 being the
 /// preparation), what is live then included.
 std::size_t peak_live(const Trace& trace, std::size_t from_step = 0);
 
 /// The trace of a run whose history is complete. Errors: Error if events were dropped, or a block is freed whose
 /// allocation the history doesn't know.
-Trace trace_of(const MemorySnapshot& snapshot, std::string name, std::string origin);
+Trace trace_of(const memory::MemorySnapshot& snapshot, std::string name, std::string origin);
 
 /// Text, one operation per line; format.md says how. Errors: FileError with the file's name and line; what `check`
 /// finds is a FileError, too.

@@ -53,8 +53,8 @@ std::optional<Operation> parse(std::string_view text) {
         operation.kind = Kind::allocate;
         unsigned category = 0;
         good = line.number(operation.id) && line.number(operation.bytes) && line.number(operation.stream) &&
-               line.number(category) && line.number(operation.path) && category < kCategoryCount;
-        operation.category = static_cast<Category>(category);
+               line.number(category) && line.number(operation.path) && category < memory::kCategoryCount;
+        operation.category = static_cast<memory::Category>(category);
     } else if (letter == "f") {
         operation.kind = Kind::free;
         good = line.number(operation.id);

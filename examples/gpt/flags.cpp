@@ -13,7 +13,7 @@ std::optional<Dtype> GptFlags::autocast() const {
     return std::nullopt;
 }
 
-GptOptions GptFlags::model(std::int64_t vocabulary) const {
+nn::GptOptions GptFlags::model(std::int64_t vocabulary) const {
     return {
         .vocabulary = vocabulary, .block = block, .layers = layers, .heads = heads, .width = width, .dropout = dropout};
 }

@@ -53,7 +53,7 @@ struct GptFlags {
     std::string recomputed() const { return checkpoint ? "blocks" : recompute; }
     /// None for f32.
     std::optional<Dtype> autocast() const;
-    GptOptions model(std::int64_t vocabulary) const;
+    nn::GptOptions model(std::int64_t vocabulary) const;
 };
 
 /// Ranges are checked by the parser: out of range is wrong usage.

@@ -16,15 +16,15 @@ namespace {
 constexpr std::size_t kEvents = 2'000'000;  // 112 MB, taken when they are needed
 
 void write(const Context& context, const std::string& file, const std::string& title) {
-    const MemorySnapshot snapshot = context.shared_memory()->snapshot();
+    const memory::MemorySnapshot snapshot = context.shared_memory()->snapshot();
     const std::string suffix = std::filesystem::path(file).extension().string();
     if (suffix == ".html") {
-        const NamedSnapshot named{title, &snapshot};
-        write_html_report({&named, 1}, file);
+        const memory::NamedSnapshot named{title, &snapshot};
+        memory::write_html_report({&named, 1}, file);
     } else if (suffix == ".json") {
-        write_chrome_trace(snapshot, file);
+        memory::write_chrome_trace(snapshot, file);
     } else {
-        write_torch_snapshot(snapshot, file);
+        memory::write_torch_snapshot(snapshot, file);
     }
     fmt::print("memory history written to {}\n", file);
 }

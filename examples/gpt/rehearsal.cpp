@@ -23,7 +23,7 @@ Profile profile_of(const GptFlags& flags) {
 }
 
 /// Writes the history to `history`, if that is not empty.
-Forecast run_dry(GptFlags flags, const Profile& profile, const TextCorpus& corpus, const std::string& history) {
+Forecast run_dry(GptFlags flags, const Profile& profile, const data::TextCorpus& corpus, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
     // The second step finds the first one's free blocks, as all later ones do.
@@ -43,7 +43,7 @@ Forecast run_dry(GptFlags flags, const Profile& profile, const TextCorpus& corpu
 }
 
 /// The first change of flags that makes it fit, in words; empty if none does. The tokens of a step stay as many.
-std::string advice(const GptFlags& flags, const Profile& profile, const TextCorpus& corpus) {
+std::string advice(const GptFlags& flags, const Profile& profile, const data::TextCorpus& corpus) {
     GptFlags other = flags;
     for (other.batch = flags.batch; other.batch >= 1; --other.batch) {
         if (flags.batch % other.batch != 0) continue;
@@ -62,7 +62,7 @@ std::string advice(const GptFlags& flags, const Profile& profile, const TextCorp
 }
 
 /// The history up to the request that does not fit: what the run would have come to.
-void write_refused(const GptFlags& flags, const Profile& profile, const TextCorpus& corpus) {
+void write_refused(const GptFlags& flags, const Profile& profile, const data::TextCorpus& corpus) {
     try {
         run_dry(flags, profile, corpus, flags.memory_history);
     } catch (const OutOfMemory&) {
@@ -76,13 +76,13 @@ Context make_context(const GptFlags& flags) {
     return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
 }
 
-Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus) {
+Forecast rehearse(const GptFlags& flags, const data::TextCorpus& corpus) {
     const Profile profile = profile_of(flags);
     try {
         return run_dry(flags, profile, corpus, flags.device == "dry" ? flags.memory_history : "");
     } catch (const OutOfMemory& error) {
         if (flags.device != "dry" && !flags.memory_history.empty()) write_refused(flags, profile, corpus);
-        MemoryReport report = error.report();
+        memory::MemoryReport report = error.report();
         report.advice = advice(flags, profile, corpus);
         throw OutOfMemory(std::move(report));
     }

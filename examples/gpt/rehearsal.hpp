@@ -25,6 +25,6 @@ Context make_context(const GptFlags& flags);
 
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if
 /// --memory-limit is too small; its message says which flags would fit. As `make_context`.
-Forecast rehearse(const GptFlags& flags, const TextCorpus& corpus);
+Forecast rehearse(const GptFlags& flags, const data::TextCorpus& corpus);
 
 }  // namespace headroom::gpt

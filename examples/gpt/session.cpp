@@ -11,26 +11,26 @@
 
 namespace headroom::gpt {
 
-Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corpus)
+Session::Session(Context& context, const GptFlags& flags, const data::TextCorpus& corpus)
     : context_(context),
       flags_(flags),
       corpus_(corpus),
       parameters_(context),
-      model_(At(parameters_), flags.model(corpus.vocabulary().size())),
+      model_(nn::At(parameters_), flags.model(corpus.vocabulary().size())),
       optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
       accumulator_(parameters_, optimizer_,
                    {.clip = flags.clip,
-                    .scale = flags.dtype == "f16" ? LossScale::dynamic() : LossScale(),
+                    .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale(),
                     .stop_when_diverged = true,
                     .kept_results = kKeptResults}),
-      schedule_{.decay = Decay::cosine,
+      schedule_{.decay = optim::Decay::cosine,
                 .peak = flags.lr,
                 .floor = flags.floor(),
                 .warmup_steps = flags.warmup,
                 .decay_steps = flags.steps},
-      training_(corpus.split().train, flags.block, WindowStart::every_token),
-      validation_(corpus.split().validation, flags.block, WindowStart::every_block),
-      loader_(training_, Sampler::with_replacement(training_.size(), flags.batch, flags.seed)),
+      training_(corpus.split().train, flags.block, data::WindowStart::every_token),
+      validation_(corpus.split().validation, flags.block, data::WindowStart::every_block),
+      loader_(training_, data::Sampler::with_replacement(training_.size(), flags.batch, flags.seed)),
       feed_(context) {
     const std::string recomputed = flags.recomputed();
     if (recomputed == "blocks") context.policy("blocks.*", recompute_all());
@@ -38,7 +38,7 @@ Session::Session(Context& context, const GptFlags& flags, const TextCorpus& corp
     if (recomputed == "mlp") context.policy("blocks.*.mlp", recompute_all());
 }
 
-Loss Session::loss(const TokenBatch& batch) {
+Loss Session::loss(const data::TokenBatch& batch) {
     const Shape shape{batch.rows, batch.length};
     const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
     Autocast autocast(context_, flags_.autocast());
@@ -49,16 +49,16 @@ void Session::step() {
     unread_.push_back({loader_.state(), context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
     for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
-        const TokenBatch& batch = *loader_.next();
+        const data::TokenBatch& batch = *loader_.next();
         accumulator_.accumulate([&] { return loss(batch); });
     }
     accumulator_.step(schedule_(steps_done_));
     ++steps_done_;
 }
 
-std::vector<StepResult> Session::results(std::int64_t leave) {
+std::vector<optim::StepResult> Session::results(std::int64_t leave) {
     const std::int64_t first = steps_done_ - accumulator_.unread() + 1;
-    std::vector<StepResult> results = accumulator_.results(leave);
+    std::vector<optim::StepResult> results = accumulator_.results(leave);
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
     }
@@ -67,10 +67,10 @@ std::vector<StepResult> Session::results(std::int64_t leave) {
 }
 
 /// Runs the step's batches once more with every module's output checked; nothing was updated in between.
-void Session::explain_not_finite(std::int64_t step, const StepResult& result, const Start& start) {
+void Session::explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start) {
     const std::string what =
         fmt::format("step {}: the {} not finite", step, std::isfinite(result.loss) ? "gradient is" : "loss is");
-    Loader<TextWindows> again(training_, loader_.sampler());
+    data::Loader<data::TextWindows> again(training_, loader_.sampler());
     again.restore(start.order);
     context_.set_random_counter(start.random_counter);
     context_.find_non_finite(true);
@@ -86,10 +86,10 @@ void Session::explain_not_finite(std::int64_t step, const StepResult& result, co
 double Session::evaluate() {
     NoGrad no_grad(context_);
     parameters_.train(false);
-    Loader<TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
+    data::Loader<data::TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
     double total = 0;
     double terms = 0;
-    while (const TokenBatch* batch = loader.next()) {
+    while (const data::TokenBatch* batch = loader.next()) {
         const Loss loss = this->loss(*batch);
         total += loss.sum().item();
         terms += loss.terms();
@@ -99,12 +99,12 @@ double Session::evaluate() {
 }
 
 std::string Session::sample(std::int64_t tokens) {
-    const TokenView text = corpus_.split().validation;
+    const data::TokenView text = corpus_.split().validation;
     std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(text.size(), flags_.block / 2 + 1)));
     text.copy(0, prompt);
     Autocast autocast(context_, flags_.autocast());
-    const auto all = generate(model_, prompt, tokens, {.temperature = flags_.temperature, .top_k = flags_.top_k});
-    return printable(corpus_.vocabulary().decode(std::span(all).subspan(prompt.size())));
+    const auto all = nn::generate(model_, prompt, tokens, {.temperature = flags_.temperature, .top_k = flags_.top_k});
+    return data::printable(corpus_.vocabulary().decode(std::span(all).subspan(prompt.size())));
 }
 
 std::size_t Session::resident_bytes() const {

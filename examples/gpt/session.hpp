@@ -26,7 +26,7 @@ namespace headroom::gpt {
 class Session {
   public:
     /// `corpus` outlives the session.
-    Session(Context& context, const GptFlags& flags, const TextCorpus& corpus);
+    Session(Context& context, const GptFlags& flags, const data::TextCorpus& corpus);
 
     /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
@@ -38,7 +38,7 @@ class Session {
     /// Of the steps since the last call but the last `leave` ones; they are `kKeptResults` at most. Waits for the
     /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
     /// the first module whose output was not; nothing was updated from that step on.
-    std::vector<StepResult> results(std::int64_t leave = 0);
+    std::vector<optim::StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_.unread(); }
     std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
@@ -63,26 +63,26 @@ class Session {
     class Description;
     /// Where a step found the data and the random numbers.
     struct Start {
-        LoaderState order;
+        data::LoaderState order;
         std::uint64_t random_counter = 0;
     };
 
     /// Copies the batch to the device.
-    Loss loss(const TokenBatch& batch);
-    [[noreturn]] void explain_not_finite(std::int64_t step, const StepResult& result, const Start& start);
+    Loss loss(const data::TokenBatch& batch);
+    [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
     GptFlags flags_;
-    const TextCorpus& corpus_;
+    const data::TextCorpus& corpus_;
     Parameters parameters_;
-    Gpt model_;
-    AdamW optimizer_;
-    GradientAccumulator accumulator_;
-    Schedule schedule_;
-    TextWindows training_;
-    TextWindows validation_;
-    Loader<TextWindows> loader_;
-    Feed feed_;
+    nn::Gpt model_;
+    optim::AdamW optimizer_;
+    optim::GradientAccumulator accumulator_;
+    optim::Schedule schedule_;
+    data::TextWindows training_;
+    data::TextWindows validation_;
+    data::Loader<data::TextWindows> loader_;
+    data::Feed feed_;
     std::int64_t steps_done_ = 0;
     std::deque<Start> unread_;  ///< of the steps that `results` would tell of
 };

@@ -16,13 +16,13 @@ using Json = nlohmann::json;
 constexpr const char* kDescription = "train_gpt";
 constexpr const char* kSteps = "steps";
 
-Json describe(const GptOptions& model) {
+Json describe(const nn::GptOptions& model) {
     return {{"vocabulary", model.vocabulary}, {"block", model.block}, {"layers", model.layers},
             {"heads", model.heads},           {"width", model.width}, {"dropout", model.dropout}};
 }
 
-Json describe(const Vocabulary& vocabulary) {
-    return {{"kind", vocabulary_kind_name(vocabulary.kind())}, {"code_points", vocabulary.code_points()}};
+Json describe(const data::Vocabulary& vocabulary) {
+    return {{"kind", data::vocabulary_kind_name(vocabulary.kind())}, {"code_points", vocabulary.code_points()}};
 }
 
 Json describe(const GptFlags& flags) {
@@ -71,18 +71,18 @@ class Session::Description {
 
 void Session::save(const std::string& path) {
     Description description(*this);
-    save_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
+    nn::save_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
 }
 
 void Session::resume(const std::string& path) {
     Description description(*this);
     try {
-        load_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
+        nn::load_checkpoint(path, context_, {description, parameters_, optimizer_, accumulator_, loader_});
     } catch (const Error& error) {
         throw Error(fmt::format("--resume {}", error.what()));
     }
 }
 
-std::string Session::state_sha256() { return headroom::state_sha256(context_, {parameters_, optimizer_}); }
+std::string Session::state_sha256() { return nn::state_sha256(context_, {parameters_, optimizer_}); }
 
 }  // namespace headroom::gpt

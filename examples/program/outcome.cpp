@@ -24,7 +24,7 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
     try {
         body();
         return 0;
-    } catch (const OutOfMemory& error) {
+    } catch (const memory::OutOfMemory& error) {
         fmt::print(stderr, "{}: {}\n{}", app.get_name(), error.what(), error.report().text());
         return 3;
     } catch (const std::bad_alloc&) {

@@ -35,8 +35,8 @@ std::string Progress::line(const Status& status) const {
     const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
     const double left = elapsed / done * static_cast<double>(steps_ - status.step);
     return fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  memory {} peak {}  left {}", status.step, steps_,
-                       status.loss, status.rate, unit_, format_bytes(status.live_bytes),
-                       format_bytes(status.peak_bytes), duration(left));
+                       status.loss, status.rate, unit_, memory::format_bytes(status.live_bytes),
+                       memory::format_bytes(status.peak_bytes), duration(left));
 }
 
 bool Progress::draws(std::int64_t step) const {

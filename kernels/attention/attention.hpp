@@ -2,14 +2,14 @@
 // Scaled dot-product attention in blocks, after FlashAttention: softmax(scale * q k^T) v without ever storing the
 // matrix of scores. Memory is linear in the sequence. Not for additive masks or dropout on the probabilities.
 //
-//     Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(64.0)};
-//     std::size_t bytes = attention_scratch(stream, attention);
-//     launch(stream, [&](auto& s) { kernels::attention(s, attention, scratch); });
+//     nn::Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 /
+//     std::sqrt(64.0)}; std::size_t bytes = attention_scratch(stream, attention); launch(stream, [&](auto& s) {
+//     kernels::attention(s, attention, scratch); });
 #include <cstddef>
 #include <string>
 
+#include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
 
 namespace headroom::kernels {
 

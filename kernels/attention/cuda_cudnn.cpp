@@ -45,7 +45,7 @@ std::string text_of(std::size_t version) {
 /// The frontend keeps functions in static variables, so that a process has one cuDNN.
 std::size_t open_once(const std::vector<std::string>& libraries) {
     static const std::size_t version = [&] {
-        const SharedLibrary library(
+        const memory::SharedLibrary library(
             "attention: cuDNN", libraries,
             fmt::format("install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and put its folder into "
                         "LD_LIBRARY_PATH",

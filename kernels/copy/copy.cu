@@ -17,7 +17,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = 256;
 constexpr int kAtOnce = 4;          // accesses that a thread has under way

@@ -5,7 +5,7 @@
 //     kernels::copy(stream, x, y);                    // y = x, converted as `convert.hpp` says
 //     kernels::accumulate(stream, dy, dx, 1.0f, 1.0f);  // dx += dy
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -12,7 +12,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr int kLanes = static_cast<int>(kWarp);
 constexpr unsigned kThreads = 256;

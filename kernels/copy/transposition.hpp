@@ -5,7 +5,7 @@
 //
 //     if (copy_transposed(stream, x, y)) return;      // else y is untouched: do it another way
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

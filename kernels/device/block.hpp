@@ -32,7 +32,7 @@
 #include <headroom/kernels/device/emulated_backend.hpp>
 #endif
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 inline constexpr std::uint32_t kFullWarp = 0xffffffffu;
 
@@ -295,4 +295,4 @@ class Block {
     Native native_;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

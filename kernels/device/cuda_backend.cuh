@@ -9,7 +9,7 @@
 #include <headroom/kernels/device/shape.hpp>
 #include <headroom/kernels/device/values.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 enum class Operand { a, b };
 enum class Layout { row, column };
@@ -195,4 +195,4 @@ class Native {
     unsigned used_ = 0;  // of the arena, in bytes: a constant after inlining where the counts are
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

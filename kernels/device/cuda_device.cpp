@@ -11,7 +11,7 @@
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 namespace {
 
@@ -51,8 +51,8 @@ class RuntimeDevice final : public CudaDevice {
         cudaFreeHost(index_error_);
     }
 
-    std::unique_ptr<Driver> make_driver() override {
-        return make_cuda_driver({.device = properties_.index, .streams = {queue(CudaQueue::compute)}});
+    std::unique_ptr<memory::Driver> make_driver() override {
+        return memory::make_cuda_driver({.device = properties_.index, .streams = {queue(CudaQueue::compute)}});
     }
 
     std::unique_ptr<CudaEvent> make_event() override {
@@ -172,4 +172,4 @@ std::unique_ptr<CudaDevice> open_cuda_device(int index) {
     return std::make_unique<RuntimeDevice>(index);
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

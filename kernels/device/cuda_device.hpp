@@ -5,7 +5,7 @@
 // and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. In builds for tests
 // (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
-//     std::unique_ptr<CudaDevice> device = open_cuda_device(0);
+//     std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
 //     kernels::softmax(stream, x, y);                      // returns at once
 //     device->copy_to_host(y.data, result.data(), bytes);  // waits
@@ -15,10 +15,10 @@
 #include <optional>
 #include <string>
 
+#include <headroom/kernels/stream.hpp>
 #include <headroom/memory/driver.hpp>
-#include <headroom/memory/stream.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 struct CudaProperties {
     int index = 0;
@@ -57,7 +57,7 @@ class CudaDevice {
     IndexError* index_error() const { return index_error_; }
 
     /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. To be used no longer than this.
-    virtual std::unique_ptr<Driver> make_driver() = 0;
+    virtual std::unique_ptr<memory::Driver> make_driver() = 0;
 
     // Errors of all these: DeviceError, with what CUDA says.
     virtual std::unique_ptr<CudaEvent> make_event() = 0;
@@ -127,4 +127,4 @@ int cuda_device_count();
 /// True in builds with HEADROOM_CUDA=EMULATED: the "GPUs" are this processor, slow and strict.
 bool cuda_is_emulated();
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -3,7 +3,7 @@
 // there is its twin for other compilers.
 #include <headroom/kernels/device/site.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// 1 / x within one unit in the last place (PTX ISA, rcp.approx.ftz.f32); 0 where |x| > 2^126. One instruction, where a
 /// division rounded to nearest takes 15.
@@ -13,4 +13,4 @@ HEADROOM_DEVICE float approximate_reciprocal(float x) {
     return y;
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace headroom {
+namespace headroom::kernels {
 
 CudaStaging::~CudaStaging() {
     for (const Chunk& chunk : chunks_) {
@@ -55,4 +55,4 @@ cudaError_t CudaStaging::copy(const void* host, void* device, std::size_t bytes,
     return cudaSuccess;
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

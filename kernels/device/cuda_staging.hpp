@@ -3,14 +3,14 @@
 // wait for the stream when it is given pageable memory ("API synchronization behavior" in its reference). The host
 // waits only when it is a whole round ahead of the GPU. Internal to kernels/device; part of builds with nvcc.
 //
-//     CudaStaging staging;
+//     kernels::CudaStaging staging;
 //     staging.copy(host, device, bytes, stream);      // `host` is free again
 #include <array>
 #include <cstddef>
 
 #include <cuda_runtime_api.h>
 
-namespace headroom {
+namespace headroom::kernels {
 
 class CudaStaging {
   public:
@@ -39,4 +39,4 @@ class CudaStaging {
     std::size_t used_ = 0;  ///< bytes of the current chunk, by copies that may be under way
 };
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -4,7 +4,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after) {
     check_usable();
@@ -29,4 +29,4 @@ void CudaDevice::refuse() const {
     throw DeviceError(fmt::format("cuda {}: refused, since earlier work failed: {}", properties_.index, fault_));
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

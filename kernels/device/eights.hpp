@@ -21,7 +21,7 @@
 #include <headroom/kernels/view.hpp>
 #include <headroom/kernels/walk.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// Elements p[offset] to p[offset + 7].
 HEADROOM_DEVICE Floats<8> load_eight(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
@@ -120,4 +120,4 @@ class Eights {
     bool possible_ = false;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -12,7 +12,7 @@
 #include <headroom/kernels/dtype.hpp>
 #include <headroom/kernels/element_conversion.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// A float, rounded already to what can be told from its neighbours in f16 and bf16 (see `to_float_odd`).
 template <class T>
@@ -115,4 +115,4 @@ HEADROOM_DEVICE void accumulate_as(void* p, Dtype dtype, std::int64_t index, flo
     store_as<T>(p, dtype, index, value);
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -12,7 +12,7 @@
 #include <headroom/kernels/device/emulated_thread.hpp>
 #include <headroom/kernels/device/values.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 enum class Operand { a, b };
 enum class Layout { row, column };
@@ -209,4 +209,4 @@ class Native {
     EmulatedThread* thread_;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -16,7 +16,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 namespace {
 
@@ -35,7 +35,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         memory_ = emulated_memory(index);
     }
 
-    std::unique_ptr<Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
+    std::unique_ptr<memory::Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
 
     std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<EmulatedEvent>(); }
     void record(CudaEvent& event, CudaQueue queue) override {
@@ -133,4 +133,4 @@ int cuda_device_count() { return kDevices; }
 
 bool cuda_is_emulated() { return true; }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -6,11 +6,11 @@
 #include <iterator>
 #include <utility>
 
-namespace headroom {
+namespace headroom::kernels {
 
 namespace {
 
-class GuardedDriver final : public Driver {
+class GuardedDriver final : public memory::Driver {
   public:
     GuardedDriver(std::shared_ptr<EmulatedMemory> memory, std::shared_ptr<EmulatedQueues> queues)
         : memory_(std::move(memory)), queues_(std::move(queues)), properties_(host_->properties()) {
@@ -18,13 +18,13 @@ class GuardedDriver final : public Driver {
         properties_.synchronous = false;
     }
 
-    const DriverProperties& properties() const override { return properties_; }
+    const memory::DriverProperties& properties() const override { return properties_; }
     std::size_t free_bytes() const override { return host_->free_bytes(); }
     std::byte* reserve(std::size_t bytes) override { return host_->reserve(bytes); }
     void release(std::byte* address, std::size_t bytes) noexcept override { host_->release(address, bytes); }
-    PageHandle create() override { return host_->create(); }
-    void destroy(PageHandle page) noexcept override { host_->destroy(page); }
-    void map(std::byte* address, std::span<const PageHandle> pages) override {
+    memory::PageHandle create() override { return host_->create(); }
+    void destroy(memory::PageHandle page) noexcept override { host_->destroy(page); }
+    void map(std::byte* address, std::span<const memory::PageHandle> pages) override {
         host_->map(address, pages);
         memory_->add(address, pages.size() * properties().granularity);
     }
@@ -34,23 +34,23 @@ class GuardedDriver final : public Driver {
     }
     std::byte* allocate_pinned(std::size_t bytes) override { return host_->allocate_pinned(bytes); }
     void free_pinned(std::byte* address, std::size_t bytes) noexcept override { host_->free_pinned(address, bytes); }
-    EventHandle record(StreamId stream) override {
+    memory::EventHandle record(memory::StreamId stream) override {
         return 1 + (stream == 0 ? queues_->end(CudaQueue::compute).count : 0);  // 0 is no event
     }
-    bool passed(EventHandle event) override { return queues_->passed(point_of(event)); }
-    void wait(StreamId stream, EventHandle event) override {
+    bool passed(memory::EventHandle event) override { return queues_->passed(point_of(event)); }
+    void wait(memory::StreamId stream, memory::EventHandle event) override {
         if (stream == 0) queues_->wait(CudaQueue::compute, point_of(event));
     }
-    void synchronize(EventHandle event) override { queues_->reach(point_of(event)); }
-    void destroy_event(EventHandle) noexcept override {}
+    void synchronize(memory::EventHandle event) override { queues_->reach(point_of(event)); }
+    void destroy_event(memory::EventHandle) noexcept override {}
 
   private:
-    static EmulatedQueues::Point point_of(EventHandle event) { return {CudaQueue::compute, event - 1}; }
+    static EmulatedQueues::Point point_of(memory::EventHandle event) { return {CudaQueue::compute, event - 1}; }
 
-    std::unique_ptr<Driver> host_ = make_host_driver();
+    std::unique_ptr<memory::Driver> host_ = memory::make_host_driver();
     std::shared_ptr<EmulatedMemory> memory_;
     std::shared_ptr<EmulatedQueues> queues_;
-    DriverProperties properties_;
+    memory::DriverProperties properties_;
 };
 
 }  // namespace
@@ -64,8 +64,8 @@ std::shared_ptr<EmulatedMemory> emulated_memory(int device) {
     return memory;
 }
 
-std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
-                                            std::shared_ptr<EmulatedQueues> queues) {
+std::unique_ptr<memory::Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
+                                                    std::shared_ptr<EmulatedQueues> queues) {
     return std::make_unique<GuardedDriver>(std::move(memory), std::move(queues));
 }
 
@@ -106,4 +106,4 @@ void EmulatedMemory::remove(std::byte* address, std::size_t bytes) noexcept {
     if (address + bytes < end) ranges_.emplace(address + bytes, end);
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -2,8 +2,8 @@
 // The host's memory in the place of a GPU's: nobody may touch it, but while the device works or copies. So a host that
 // follows a device's pointer ends with a fault here as it would there. Only in builds with HEADROOM_CUDA=EMULATED.
 //
-//     std::shared_ptr<EmulatedMemory> memory = emulated_memory(0);
-//     DeviceMemory allocator(make_guarded_driver(memory, queues));
+//     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);
+//     DeviceMemory allocator(kernels::make_guarded_driver(memory, queues));
 //     memory->open();     // before a kernel, and close() after it
 #include <cstddef>
 #include <map>
@@ -13,7 +13,7 @@
 #include <headroom/kernels/device/emulated_queues.hpp>
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 class EmulatedMemory {
   public:
@@ -39,7 +39,7 @@ std::shared_ptr<EmulatedMemory> emulated_memory(int device);
 
 /// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return; its
 /// stream 0 is the compute queue, others have no work.
-std::unique_ptr<Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
-                                            std::shared_ptr<EmulatedQueues> queues);
+std::unique_ptr<memory::Driver> make_guarded_driver(std::shared_ptr<EmulatedMemory> memory,
+                                                    std::shared_ptr<EmulatedQueues> queues);
 
-}  // namespace headroom
+}  // namespace headroom::kernels

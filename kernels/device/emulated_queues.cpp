@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace headroom {
+namespace headroom::kernels {
 
 void EmulatedQueues::add(CudaQueue queue, Entry entry) {
     of(queue).waiting.push_back(std::move(entry));
@@ -75,4 +75,4 @@ void EmulatedQueues::forget() noexcept {
     }
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -3,8 +3,8 @@
 // order; the emulator does everything when it is given, unless a test asks for one of the extremes: then a wait that is
 // missing shows as wrong data. Only in builds with HEADROOM_CUDA=EMULATED.
 //
-//     auto* emulated = dynamic_cast<EmulatedControls*>(context.gpu());    // null for a real GPU
-//     if (emulated) emulated->set_order(EmulatedOrder::copies_first);
+//     auto* emulated = dynamic_cast<kernels::EmulatedControls*>(context.gpu());    // null for a real GPU
+//     if (emulated) emulated->set_order(kernels::EmulatedOrder::copies_first);
 //     train(context);    // what it computes must be what it computes otherwise
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@
 
 #include <headroom/kernels/device/cuda_device.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
 enum class EmulatedOrder {
     at_once,       ///< everything when it is given
@@ -83,4 +83,4 @@ class EmulatedQueues {
     std::array<Queue, kCudaQueues> queues_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::kernels

@@ -11,7 +11,7 @@
 
 #include <headroom/kernels/device/emulated_thread.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// An index together with where it was written, since operator[] takes no default argument.
 struct SharedIndex {
@@ -76,4 +76,4 @@ class Shared {
     std::int64_t count_;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

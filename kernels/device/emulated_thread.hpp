@@ -12,7 +12,7 @@
 #include <headroom/kernels/device/shape.hpp>
 #include <headroom/kernels/device/site.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 class EmulatedThread {
   public:
@@ -57,4 +57,4 @@ class EmulatedDevice {
                      const std::function<void(EmulatedThread&)>& body) = 0;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

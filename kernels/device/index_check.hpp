@@ -9,7 +9,7 @@
 #include <headroom/kernels/device/block.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 struct IndexCheck {
     IndexError* error;
@@ -37,4 +37,4 @@ inline IndexCheck index_check(const CudaStream& stream, const char* what, std::i
     return {stream.device->index_error(), what, bound, stream.path};
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -20,7 +20,7 @@
 #include <typeinfo>
 #endif
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 #if defined(__CUDACC__)
 
@@ -109,4 +109,4 @@ inline std::uint32_t grid_for(const CudaStream& stream, std::int64_t count, std:
     return static_cast<std::uint32_t>(std::min((count + per_block - 1) / per_block, most));
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

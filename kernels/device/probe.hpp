@@ -2,7 +2,7 @@
 // Whether the program has code for a GPU, found out before anybody relies on it.
 //
 //     kernels::probe(stream);     // throws DeviceError: which architectures to build for
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -18,7 +18,7 @@
 #include <headroom/kernels/device/block.hpp>
 #include <headroom/kernels/device/strided.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 template <class C, int N>
 struct Numbers {
@@ -278,4 +278,4 @@ void dispatch_way(Dtype dtype, bool wide, Work&& work) {
     work(Wide<float>{});
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 inline constexpr unsigned kWarp = 32;
 /// What every GPU since compute capability 8.0 lets a block have, but for 8.6 and 8.9 (99 KiB).
@@ -41,4 +41,4 @@ constexpr const char* problem_with(const LaunchShape& shape) {
     return nullptr;
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -13,7 +13,7 @@
 #define HEADROOM_DEVICE inline
 #endif
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 #if defined(__CUDACC__)
 struct Site {
@@ -40,4 +40,4 @@ class Site {  // clang before 16 has the parts only
 };
 #endif
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -22,7 +22,7 @@
 #include <headroom/kernels/view.hpp>
 #include <headroom/kernels/walk.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// Division by a number known on the host: a multiplication and a shift (Granlund and Montgomery 1994).
 class Divisor {
@@ -230,4 +230,4 @@ class Rows {
     StridedAxes<1> leading_;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -15,7 +15,7 @@
 
 #include <headroom/kernels/device/block.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// The most warps that a row gets from kernels that keep it in registers, and what these kernels give as kMaxThreads:
 /// more than that, since it leaves 80 registers, with which 24 warps fit a multiprocessor, instead of 128 and 16.
@@ -114,4 +114,4 @@ class Team {
     bool odd_ = false;
 };
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

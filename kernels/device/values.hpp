@@ -14,7 +14,7 @@
 #include <cuda_fp16.h>
 #endif
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 
 /// N elements as they lie in memory: 2, 4, 8 or 16 bytes, aligned to their size. Moved by one instruction.
 template <class T, int N>
@@ -80,4 +80,4 @@ HEADROOM_DEVICE bf16 rounded<bf16>(float x) {
 #endif
 }
 
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

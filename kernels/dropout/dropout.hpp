@@ -8,7 +8,7 @@
 //     kernels::dropout_add(stream, key, 0.1f, branch, x, x);     // x += dropout(branch)
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -13,7 +13,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = 256;
 constexpr std::int64_t kUnit = 16;  // bytes of one access

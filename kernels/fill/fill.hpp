@@ -4,7 +4,7 @@
 //     kernels::fill(stream, 0.0, y);
 //     kernels::arange(stream, 0.0, 1.0, positions);
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

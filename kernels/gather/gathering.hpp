@@ -10,7 +10,7 @@
 
 #include <headroom/kernels/device/index_check.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -9,7 +9,7 @@
 
 #include <headroom/kernels/gather/sort_plan.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

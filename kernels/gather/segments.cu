@@ -10,7 +10,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = 128;
 

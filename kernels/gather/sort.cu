@@ -8,7 +8,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = SortPlan::kDigits;  // one thread per digit, where digits are the work
 constexpr unsigned kWarps = kThreads / kWarp;

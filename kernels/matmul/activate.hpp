@@ -5,7 +5,7 @@
 //     activate(stream, Activation::gelu_tanh, inner, c);
 //     activate_backward(stream, Activation::gelu_tanh, inner, c, outer);
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -16,7 +16,7 @@ std::vector<std::string> blas_libraries() {
 }
 
 BlasApi load_blas(const std::vector<std::string>& libraries) {
-    const SharedLibrary library(
+    const memory::SharedLibrary library(
         "matmul: cuBLASLt", libraries,
         fmt::format("install NVIDIA's cuBLAS {} (Python package nvidia-cublas) and put its folder into "
                     "LD_LIBRARY_PATH, or set CudaMatmulSettings::own_kernels, which is slow",

@@ -7,7 +7,7 @@ namespace headroom::kernels {
 
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr int kTile = 64;                    // rows and columns of c for a block
 constexpr std::int64_t kMostBatches = 1024;  // at once; then blocks go on to further ones

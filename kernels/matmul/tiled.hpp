@@ -4,7 +4,7 @@
 //
 //     tiled_matmul(stream, reduce(matmul), matmul);
 #include <headroom/kernels/matmul/problem.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

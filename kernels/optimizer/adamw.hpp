@@ -16,7 +16,7 @@
 // whether a step takes place can be decided on the device, without the host: a kernel before this one sets the
 // multiplier to 0 if the gradient's norm is not finite, a kernel after it adds 1 to `steps` if it is not 0.
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -18,7 +18,7 @@
 #include <headroom/kernels/pointwise/functions.hpp>
 #include <headroom/kernels/pointwise/unary_functions.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

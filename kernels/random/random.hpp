@@ -11,7 +11,7 @@
 
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

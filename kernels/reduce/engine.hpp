@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

@@ -11,7 +11,7 @@
 // first, so that finite inputs never overflow. A row of -infinity, or one with NaN or +infinity, gives NaN as in
 // PyTorch. Outputs may be one of the inputs with the same geometry and dtype (beta 0).
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

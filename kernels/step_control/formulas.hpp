@@ -3,7 +3,7 @@
 // itself. Compiled without fused multiply-add where devices must agree.
 //
 //     const StepOutcome outcome = conclude(rule, terms, state);
-//     double factor = clip_factor(outcome.gradient_norm, 1.0);
+//     double factor = optim::clip_factor(outcome.gradient_norm, 1.0);
 #include <bit>
 #include <cmath>
 #include <concepts>

@@ -10,7 +10,7 @@
 //     adamw(stream, step, multiplier, steps, gradient, ...);   // does nothing if the multiplier is 0
 //     count_step(stream, multiplier, steps);
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 

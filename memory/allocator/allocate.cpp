@@ -5,7 +5,7 @@
 #include <headroom/memory/allocator/impl.hpp>
 #include <headroom/memory/allocator/poison.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 Allocation DeviceMemory::Impl::allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {
     const std::size_t size = rounded(bytes);
@@ -275,4 +275,4 @@ void DeviceMemory::Impl::note(MemoryEvent::Kind kind, const Block& block) noexce
                    .category = block.category});
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,7 +4,7 @@
 
 #include <headroom/memory/allocator/poison.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 Arena::Arena(PageSupply& supply, BlockPool& blocks, std::uint32_t pool)
     : supply_(supply),
@@ -127,4 +127,4 @@ std::size_t Arena::largest_free() const noexcept {
     return largest;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,7 +4,7 @@
 // that takes the fewest, and can be taken out of free blocks again. Knows nothing of other streams' progress: who takes
 // a block waits for what is pending there. Internal to memory/; not thread-safe.
 //
-//     Arena arena(supply, blocks);
+//     memory::Arena arena(supply, blocks);
 //     Block* block = arena.find(4096, 0);
 //     if (block) arena.take(block, 4096, 0);
 //     arena.give_back(block);
@@ -20,7 +20,7 @@
 #include <headroom/memory/allocator/page_supply.hpp>
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class Arena {
   public:
@@ -116,4 +116,4 @@ class Arena {
     std::array<std::unique_ptr<FreeIndex>, kMaxStreams + 2> indices_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,7 +4,7 @@
 #include <headroom/memory/allocator/arena.hpp>
 #include <headroom/memory/allocator/poison.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::size_t Arena::largest_obtainable(std::size_t pages, bool may_move) noexcept
     return most;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <new>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -46,4 +46,4 @@ void BlockPool::add(std::size_t count) {
     made_ += count;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,7 +2,7 @@
 // The allocator's record of a piece of its address range. Records lie beside the memory that they describe, never in
 // it, since a device's memory can't be read by the host. Internal to memory/.
 //
-//     BlockPool pool;
+//     memory::BlockPool pool;
 //     pool.prepare(1);                // may throw std::bad_alloc
 //     Block* block = pool.make();     // can't
 //     pool.recycle(block);
@@ -14,7 +14,7 @@
 #include <headroom/memory/storage.hpp>
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class Arena;
 
@@ -106,4 +106,4 @@ class BlockPool {
     std::size_t unused_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-namespace headroom {
+namespace headroom::memory {
 
 FreeIndex::FreeIndex(std::size_t alignment) : shift_(static_cast<unsigned>(std::countr_zero(alignment))) {}
 
@@ -81,4 +81,4 @@ Block* FreeIndex::largest() const noexcept {
     return best;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

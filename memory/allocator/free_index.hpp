@@ -5,7 +5,7 @@
 // first, because training asks for the same sizes again and again, and plain TLSF would split a larger block instead.
 // Internal to memory/.
 //
-//     FreeIndex index(64);
+//     memory::FreeIndex index(64);
 //     index.insert(block);
 //     if (Block* fit = index.find(4096)) index.remove(fit);
 #include <array>
@@ -14,7 +14,7 @@
 
 #include <headroom/memory/allocator/block.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class FreeIndex {
   public:
@@ -68,4 +68,4 @@ class FreeIndex {
     std::array<std::array<Block*, kColumns>, kRows> heads_{};
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -6,7 +6,7 @@
 
 #include <headroom/memory/allocator/impl.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 bool DeviceMemory::Impl::grow(Arena& arena, std::size_t size, const Shard* locked) {
     if (grow_range(arena, size, locked)) return true;
@@ -138,4 +138,4 @@ void DeviceMemory::Impl::end_pool(std::map<PoolId, Pool>::iterator pool, const S
     pools_.erase(pool);
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -18,7 +18,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/history/ring.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class DeviceMemory::Impl {
   public:
@@ -170,4 +170,4 @@ class DeviceMemory::Impl::AllShards {
     const Shard* except_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -6,7 +6,7 @@
 
 #include <headroom/memory/allocator/impl.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -235,4 +235,4 @@ MemorySnapshot DeviceMemory::Impl::snapshot() const {
     return snapshot;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -3,7 +3,7 @@
 // allocation, since a figure is put aside when it first changes after a peak, not at the peak. Internal to memory/;
 // guarded by its stream's lock.
 //
-//     Ledger ledger;
+//     memory::Ledger ledger;
 //     ledger.allocated({Category::inputs, 0}, 100, 128);
 //     ledger.mark_peak();
 //     ledger.freed({Category::inputs, 0}, 100, 128);   // at the peak, 128 bytes of inputs were live
@@ -14,7 +14,7 @@
 
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class Ledger {
   public:
@@ -76,4 +76,4 @@ class Ledger {
     std::vector<Gauge> paths_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace headroom {
+namespace headroom::memory {
 
 bool PageSupply::provide(std::size_t count) {
     if (spare_.size() >= count) return true;
@@ -59,4 +59,4 @@ void PageSupply::destroy(PageHandle page) noexcept {
     reserved_ -= granularity_;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

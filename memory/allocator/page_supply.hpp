@@ -2,7 +2,7 @@
 // Physical pages within a budget, counted. All arenas of one device draw from one supply, and what one gives up is kept
 // here, behind no address, until it is mapped elsewhere or destroyed. Internal to memory/.
 //
-//     PageSupply supply(driver, budget);
+//     memory::PageSupply supply(driver, budget);
 //     if (supply.provide(3)) supply.map(address, 3);
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class PageSupply {
   public:
@@ -69,4 +69,4 @@ class PageSupply {
     Observer observer_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -1,6 +1,6 @@
 #include <headroom/memory/allocator/path_table.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 PathId PathTable::intern(std::string_view path) {
     const auto id = static_cast<PathId>(names_.size());
@@ -15,4 +15,4 @@ PathId PathTable::intern(std::string_view path) {
     return id;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

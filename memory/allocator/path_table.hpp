@@ -1,7 +1,7 @@
 #pragma once
 // Module paths and their numbers. Internal to memory/; not thread-safe.
 //
-//     PathTable paths;
+//     memory::PathTable paths;
 //     PathId id = paths.intern("blocks.0.mlp");
 #include <cstddef>
 #include <string>
@@ -11,7 +11,7 @@
 
 #include <headroom/memory/tag.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class PathTable {
   public:
@@ -28,4 +28,4 @@ class PathTable {
     std::vector<const std::string*> names_;  ///< keys of `ids_`, which don't move
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,7 +2,7 @@
 // The highest sums of live bytes since several moments: since the last reset, and since each `MemoryScope` began.
 // Internal to memory/; guarded by the allocator's lock.
 //
-//     Peaks peaks;
+//     memory::Peaks peaks;
 //     std::uint32_t scope = peaks.open(live);
 //     bool highest = peaks.reach(live);   // of all time, since the last reset
 //     std::size_t most = peaks.close(scope);
@@ -12,7 +12,7 @@
 #include <limits>
 #include <vector>
 
-namespace headroom {
+namespace headroom::memory {
 
 class Peaks {
   public:
@@ -48,4 +48,4 @@ class Peaks {
     std::vector<std::size_t> marks_{0};  ///< the first is the one since the last reset
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

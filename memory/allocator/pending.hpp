@@ -4,7 +4,7 @@
 // whoever waits for those waits for their newest event. A context has one stream, so that only tests and replayed
 // traces have more so far; offload to the host's memory and several processes will. Internal to memory/.
 //
-//     PendingSet pending;
+//     memory::PendingSet pending;
 //     pending.add(0, ticket);
 //     pending.merge(neighbour);
 #include <algorithm>
@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/memory/stream.hpp>
+#include <headroom/memory/stream_id.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// An event of a stream, counted from 1; perhaps the next one, which is not recorded yet. 0, in a live block: the
 /// stream uses it.
@@ -74,4 +74,4 @@ class PendingSet {
     std::uint64_t rest_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,8 +2,8 @@
 // Tells AddressSanitizer which bytes of the allocator's pages belong to nobody: pooling would hide such accesses from
 // it. Nothing happens in other builds. Only for addresses that the host can touch. Internal to memory/.
 //
-//     poison(block, size);            // any access is now reported
-//     unpoison(block, requested);     // but for these
+//     memory::poison(block, size);            // any access is now reported
+//     memory::unpoison(block, requested);     // but for these
 #include <cstddef>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -18,7 +18,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-namespace headroom {
+namespace headroom::memory {
 
 #ifdef HEADROOM_POISONS
 inline void poison(const void* data, std::size_t bytes) noexcept { __asan_poison_memory_region(data, bytes); }
@@ -28,4 +28,4 @@ inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
 #endif
 
-}  // namespace headroom
+}  // namespace headroom::memory

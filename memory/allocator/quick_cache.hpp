@@ -3,7 +3,7 @@
 // without looking further, and without touching what lies beside it. Few, so that emptying it is cheap. Internal to
 // memory/; guarded by its stream's lock.
 //
-//     QuickCache cache;
+//     memory::QuickCache cache;
 //     if (cache.has_room(block->size)) cache.push(block);
 //     Block* block = cache.pop(4096);     // null if there is none
 #include <array>
@@ -12,7 +12,7 @@
 
 #include <headroom/memory/allocator/block.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class QuickCache {
   public:
@@ -65,4 +65,4 @@ class QuickCache {
     std::size_t count_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

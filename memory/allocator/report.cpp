@@ -6,7 +6,7 @@
 
 #include <headroom/memory/allocator/impl.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -103,4 +103,4 @@ void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
     report.cached = report.statistics.reserved - report.statistics.allocated - report.pending - report.held_for_graphs;
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

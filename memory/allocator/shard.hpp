@@ -11,7 +11,7 @@
 #include <headroom/memory/allocator/spin_lock.hpp>
 #include <headroom/memory/allocator/stream_log.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct alignas(64) Shard {
     Shard(Driver& driver, StreamId id) : stream(id), log(driver, id) {}
@@ -25,4 +25,4 @@ struct alignas(64) Shard {
     std::array<Ticket, 64> seen{};  ///< by other stream: the last ticket that this one waited for
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

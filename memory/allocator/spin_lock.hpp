@@ -2,12 +2,12 @@
 // A lock for sections of some ten nanoseconds: half the price of std::mutex when nobody else wants it, since giving it
 // up is a plain store. Who waits long lets other threads run. Internal to memory/.
 //
-//     SpinLock lock;
+//     memory::SpinLock lock;
 //     const std::lock_guard guard(lock);
 #include <atomic>
 #include <thread>
 
-namespace headroom {
+namespace headroom::memory {
 
 class SpinLock {
   public:
@@ -40,4 +40,4 @@ class SpinLock {
     std::atomic<bool> taken_{false};
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace headroom {
+namespace headroom::memory {
 
 StreamLog::~StreamLog() {
     for (std::size_t i = 0; i < count_; ++i) driver_.destroy_event(entries_[i].event);
@@ -46,4 +46,4 @@ void StreamLog::thin() noexcept {
     for (std::size_t i = 0; i < count_; ++i) entries_[i] = entries_[2 * i + 1];
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

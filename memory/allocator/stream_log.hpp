@@ -2,16 +2,16 @@
 // The events recorded on one stream, by ticket. At most so many are kept: when there are too many, every second one is
 // dropped, and who wants a dropped one waits for the next. Internal to memory/; guarded by its stream's lock.
 //
-//     StreamLog log(driver, stream);
-//     Ticket ticket = log.record();           // at a free
-//     const StreamLog::Entry* entry = log.find(ticket);   // what to wait for
+//     memory::StreamLog log(driver, stream);
+//     memory::Ticket ticket = log.record();           // at a free
+//     const memory::StreamLog::Entry* entry = log.find(ticket);   // what to wait for
 #include <array>
 #include <cstddef>
 
 #include <headroom/memory/allocator/pending.hpp>
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class StreamLog {
   public:
@@ -51,4 +51,4 @@ class StreamLog {
     bool promised_ = false;  ///< somebody has the ticket of the next event
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -5,7 +5,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/shared_library.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -80,4 +80,4 @@ std::string describe(const CudaApi& api, CUresult code) {
                        meaning ? meaning : "unknown to this driver");
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,13 +2,13 @@
 // CUDA's driver functions that memory needs, found in libcuda at run time. Members are spelled as in cuda.h, whose
 // macros give those of several versions their suffix. Internal to memory/.
 //
-//     const CudaApi api = load_cuda("libcuda.so.1");
+//     const memory::CudaApi api = memory::load_cuda("libcuda.so.1");
 //     if (api.cuInit(0) == CUDA_ERROR_NO_DEVICE) ...
 #include <cuda.h>
 
 #include <string>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct CudaApi {
     decltype(&::cuGetErrorName) cuGetErrorName = nullptr;
@@ -54,4 +54,4 @@ CudaApi load_cuda(const std::string& library);
 /// "CUDA_ERROR_INVALID_VALUE (invalid argument)".
 std::string describe(const CudaApi& api, CUresult code);
 
-}  // namespace headroom
+}  // namespace headroom::memory

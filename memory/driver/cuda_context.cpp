@@ -4,7 +4,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 CudaContext::CudaContext(const std::string& library, int device) : api_(load_cuda(library)) {
     initialize();
@@ -81,4 +81,4 @@ CudaContext::Current::~Current() {
     if (pushed_) api.cuCtxPopCurrent(&popped);
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

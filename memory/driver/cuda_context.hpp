@@ -1,8 +1,8 @@
 #pragma once
 // One CUDA device, its primary context kept alive, and how a failed call is told. Internal to memory/.
 //
-//     CudaContext context("libcuda.so.1", 0);
-//     const CudaContext::Current current(context);
+//     memory::CudaContext context("libcuda.so.1", 0);
+//     const memory::CudaContext::Current current(context);
 //     context.check(context.api().cuMemGetInfo(&free, &total), "cuMemGetInfo");
 #include <headroom/memory/driver/cuda_api.hpp>
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::memory {
 
 class CudaContext {
   public:
@@ -62,4 +62,4 @@ class CudaContext {
     std::atomic<CUresult> noted_code_ = CUDA_SUCCESS;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -8,7 +8,7 @@
 #include <headroom/memory/driver/cuda_events.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -166,4 +166,4 @@ std::unique_ptr<Driver> make_cuda_driver(CudaDriverOptions options) {
     return std::make_unique<CudaDriver>(std::move(options));
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

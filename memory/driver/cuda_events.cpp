@@ -1,6 +1,6 @@
 #include <headroom/memory/driver/cuda_events.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -59,4 +59,4 @@ void CudaEvents::put_back(EventHandle event) noexcept {
     idle_.push_back(event_of(event));
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,8 +2,8 @@
 // CUDA's events, used again and again: making one costs more than recording it. Any thread may call. Internal to
 // memory/.
 //
-//     CudaEvents events(context);
-//     const EventHandle event = events.record(stream);
+//     memory::CudaEvents events(context);
+//     const memory::EventHandle event = events.record(stream);
 //     events.put_back(event);
 #include <headroom/memory/driver/cuda_context.hpp>
 
@@ -12,7 +12,7 @@
 
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class CudaEvents {
   public:
@@ -39,4 +39,4 @@ class CudaEvents {
     std::size_t made_ = 0;  ///< idle and in use
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -14,7 +14,7 @@
 #include <headroom/memory/driver/host_properties.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -129,4 +129,4 @@ DriverProperties host_properties() {
 
 std::unique_ptr<Driver> make_host_driver() { return std::make_unique<HostDriver>(); }
 
-}  // namespace headroom
+}  // namespace headroom::memory

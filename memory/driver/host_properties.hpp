@@ -1,11 +1,11 @@
 #pragma once
 // The figures of this machine's memory, shared by the host driver and by its simulation. Internal to memory/.
 //
-//     DriverProperties properties = host_properties();
+//     memory::DriverProperties properties = memory::host_properties();
 #include <headroom/memory/driver.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 DriverProperties host_properties();
 
-}  // namespace headroom
+}  // namespace headroom::memory

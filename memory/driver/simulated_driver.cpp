@@ -9,7 +9,7 @@
 #include <headroom/memory/driver/host_properties.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -100,4 +100,4 @@ std::unique_ptr<Driver> make_simulated_host_driver() {
     return make_simulated_driver(std::move(options));
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -12,7 +12,7 @@
 #include <headroom/memory/history/file_writer.hpp>
 #include <headroom/memory/history/timeline.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -143,4 +143,4 @@ void write_chrome_trace(const MemorySnapshot& snapshot, const std::filesystem::p
     TraceWriter(snapshot, path).write();
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,12 +2,12 @@
 // The history as Trace Event JSON, for Perfetto (ui.perfetto.dev, which runs in the browser and uploads nothing) and
 // chrome://tracing. Not for a quick look: `write_html_report` needs no viewer.
 //
-//     write_chrome_trace(memory.snapshot(), "memory.json");
+//     memory::write_chrome_trace(memory.snapshot(), "memory.json");
 #include <filesystem>
 
 #include <headroom/memory/history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// Counters: "live bytes" with one series per category that occurs (stacked by chrome://tracing), "reserved bytes",
 /// "budget bytes". Instant events: "out of memory" with the request, "step N" where a step begins. Times are
@@ -15,4 +15,4 @@ namespace headroom {
 /// Errors: FileError.
 void write_chrome_trace(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 
-}  // namespace headroom
+}  // namespace headroom::memory

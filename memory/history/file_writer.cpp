@@ -9,7 +9,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -101,4 +101,4 @@ void append_base64(std::string& out, std::string_view bytes) {
     }
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,9 +2,9 @@
 // A file that is written from beginning to end through a buffer, and text made fit for it: what the writers of
 // histories share. Not for files that must survive a crash of the machine.
 //
-//     FileWriter file("trace.json");
+//     memory::FileWriter file("trace.json");
 //     file.text += "{\"name\":";
-//     append_json(file.text, "a \"quoted\" name");
+//     memory::append_json(file.text, "a \"quoted\" name");
 //     file.flush_if_full();
 //     file.finish();
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::memory {
 
 class FileWriter {
   public:
@@ -53,4 +53,4 @@ void append_json(std::string& out, std::string_view text);
 /// `bytes` in base64, without line breaks.
 void append_base64(std::string& out, std::string_view bytes);
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -14,7 +14,7 @@
 #include <headroom/memory/history/report_page.hpp>
 #include <headroom/memory/history/timeline.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -225,4 +225,4 @@ void write_html_report(std::span<const NamedSnapshot> snapshots, const std::file
     file.finish();
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

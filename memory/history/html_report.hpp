@@ -4,16 +4,16 @@
 // that is clicked; and, with several histories, all of them to one scale. For scripts, see `write_chrome_trace` and
 // `write_torch_snapshot`.
 //
-//     const MemorySnapshot all = train(keep_all), less = train(checkpointed);
-//     const NamedSnapshot both[] = {{"keep all", &all}, {"--checkpoint", &less}};
-//     write_html_report(both, "memory.html");
+//     const memory::MemorySnapshot all = train(keep_all), less = train(checkpointed);
+//     const memory::NamedSnapshot both[] = {{"keep all", &all}, {"--checkpoint", &less}};
+//     memory::write_html_report(both, "memory.html");
 #include <filesystem>
 #include <span>
 #include <string>
 
 #include <headroom/memory/history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 struct NamedSnapshot {
     std::string title;
@@ -26,4 +26,4 @@ struct NamedSnapshot {
 /// Errors: Error for a title without a snapshot; FileError.
 void write_html_report(std::span<const NamedSnapshot> snapshots, const std::filesystem::path& path);
 
-}  // namespace headroom
+}  // namespace headroom::memory

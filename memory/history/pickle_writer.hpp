@@ -2,7 +2,7 @@
 // Python objects as a pickle stream of protocol 4, restricted to the opcodes that PyTorch's viewer understands besides
 // Python itself. Every string is written once and then referred to. Not for objects of classes.
 //
-//     PickleWriter pickle(file.text);
+//     memory::PickleWriter pickle(file.text);
 //     pickle.begin();
 //     pickle.dict([&] {
 //         pickle.string("answer");
@@ -18,7 +18,7 @@
 
 #include <headroom/memory/history/file_writer.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class PickleWriter {
   public:
@@ -109,4 +109,4 @@ class PickleWriter {
     Memo memos_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// What stands at the place of the data.
 inline constexpr std::string_view kReportData = "@data@";
@@ -12,4 +12,4 @@ inline constexpr std::string_view kReportData = "@data@";
 /// The parts of the page in their order; one of them is `kReportData`.
 std::span<const std::string_view> report_page();
 
-}  // namespace headroom
+}  // namespace headroom::memory

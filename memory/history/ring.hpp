@@ -2,9 +2,9 @@
 // The last so many events, in memory that is allocated once. Any thread may add and read at any time: a lock orders the
 // events, since one that begins anew may meet one that has not been written yet. Internal to memory/.
 //
-//     HistoryRing ring(1'000);
+//     memory::HistoryRing ring(1'000);
 //     ring.add({.bytes = 4096});
-//     std::vector<MemoryEvent> events = ring.events();
+//     std::vector<memory::MemoryEvent> events = ring.events();
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include <headroom/memory/allocator/spin_lock.hpp>
 #include <headroom/memory/history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 class HistoryRing {
   public:
@@ -55,4 +55,4 @@ class HistoryRing {
     std::uint64_t count_ = 0;
 };
 
-}  // namespace headroom
+}  // namespace headroom::memory

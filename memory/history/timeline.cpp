@@ -4,7 +4,7 @@
 #include <numeric>
 #include <unordered_map>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::string_view path_of(const MemorySnapshot& snapshot, PathId path) {
     return path < snapshot.paths.size() ? std::string_view(snapshot.paths[path]) : std::string_view();
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

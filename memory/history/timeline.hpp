@@ -4,9 +4,9 @@
 // the one that the snapshot states. What the writers of files share; not for figures of the present, which are in
 // `MemorySnapshot` itself.
 //
-//     const Timeline timeline = make_timeline(snapshot);
-//     MemoryLevel level = timeline.start;
-//     for (const MemoryEvent& event : snapshot.events) level.apply(event);
+//     const memory::Timeline timeline = memory::make_timeline(snapshot);
+//     memory::MemoryLevel level = timeline.start;
+//     for (const memory::MemoryEvent& event : snapshot.events) level.apply(event);
 //     fmt::print("{} bytes are live\n", level.allocated());
 #include <array>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 #include <headroom/memory/history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// Bytes at one moment.
 struct MemoryLevel {
@@ -55,4 +55,4 @@ Timeline make_timeline(const MemorySnapshot& snapshot);
 /// The module path; "" for a number that the snapshot has no path for.
 std::string_view path_of(const MemorySnapshot& snapshot, PathId path);
 
-}  // namespace headroom
+}  // namespace headroom::memory

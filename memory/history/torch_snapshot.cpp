@@ -11,7 +11,7 @@
 #include <headroom/memory/history/pickle_writer.hpp>
 #include <headroom/memory/history/timeline.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 namespace {
 
@@ -241,4 +241,4 @@ void write_torch_snapshot(const MemorySnapshot& snapshot, const std::filesystem:
     SnapshotWriter(snapshot, path).write();
 }
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -2,13 +2,13 @@
 // The history as a memory snapshot of PyTorch: a pickle for the viewer at pytorch.org/memory_viz (which runs in the
 // browser and uploads nothing) and for `python -m torch.cuda._memory_viz`. Not for reading back into Headroom.
 //
-//     write_torch_snapshot(memory.snapshot(), "snapshot.pickle");
+//     memory::write_torch_snapshot(memory.snapshot(), "snapshot.pickle");
 //     // python -m torch.cuda._memory_viz trace_plot snapshot.pickle -o snapshot.html
 #include <filesystem>
 
 #include <headroom/memory/history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 
 /// What PyTorch would show as a stack of calls is the module path with its parents, the category and the step; colours
 /// follow the categories. Blocks older than the events kept are written as allocations before the first event. An
@@ -17,4 +17,4 @@ namespace headroom {
 /// Errors: FileError.
 void write_torch_snapshot(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -1,7 +1,7 @@
 #pragma once
 // One function per direction and kind of stream. Arrays are row-major f32.
 #include <headroom/kernels/view.hpp>
-#include <headroom/memory/stream.hpp>
+#include <headroom/kernels/stream.hpp>
 
 // y = x / (1 + |x|)
 void softsign_forward(headroom::CpuStream& stream, const headroom::View& x, const headroom::View& y);

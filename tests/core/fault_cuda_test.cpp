@@ -36,7 +36,7 @@ struct Faulty {
 class FaultCuda : public testing::Test {
   protected:
     void SetUp() override {
-        if (!cuda_is_emulated()) GTEST_SKIP() << "a fault on a GPU is the whole process's";
+        if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a fault on a GPU is the whole process's";
     }
     std::string error_of(Context& context) {
         const Tensor x = context.from_host(std::vector<float>(6), {2, 3});

@@ -6,13 +6,15 @@ namespace {
 
 /// Half of the threads wait for the other half, which has returned.
 struct Divergent {
-    HEADROOM_DEVICE void operator()(device::Block& block) const {
-        if (block.thread() < device::kWarp) block.sync();
+    HEADROOM_DEVICE void operator()(kernels::device::Block& block) const {
+        if (block.thread() < kernels::device::kWarp) block.sync();
     }
 };
 
 }  // namespace
 
-void diverge(CudaStream& stream) { device::launch(stream, {.x = 1, .threads = 2 * device::kWarp}, Divergent{}); }
+void diverge(kernels::CudaStream& stream) {
+    kernels::device::launch(stream, {.x = 1, .threads = 2 * kernels::device::kWarp}, Divergent{});
+}
 
 }  // namespace headroom::test

@@ -32,7 +32,7 @@ Loss evaluate(Context& context, const OpEntry& op, const ErasedSample& sample, c
     long double value = 0.0L;
     Loss loss;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        if (!headroom::is_floating(outputs[i].dtype())) continue;
+        if (!kernels::is_floating(outputs[i].dtype())) continue;
         const auto y = outputs[i].to_vector<double>();
         const auto r = draw_projection(outputs[i].elements(), i, seed);
         for (std::size_t k = 0; k < y.size(); ++k) {

@@ -11,7 +11,7 @@ namespace {
 class OpsCuda : public testing::TestWithParam<std::size_t> {
   protected:
     void SetUp() override {
-        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     }
     const OpEntry& op() const { return all_ops()[GetParam()]; }
 

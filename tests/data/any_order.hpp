@@ -27,28 +27,31 @@ inline constexpr bool kFreedWhileQueued = true;
 inline constexpr bool kFreedWhileQueued = true;
 #endif
 
-class AnyOrder : public testing::TestWithParam<EmulatedOrder> {
+class AnyOrder : public testing::TestWithParam<kernels::EmulatedOrder> {
   protected:
     void SetUp() override {
-        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
-        if (GetParam() == EmulatedOrder::at_once) return;
-        if (!cuda_is_emulated()) GTEST_SKIP() << "a GPU has its own order";
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (GetParam() == kernels::EmulatedOrder::at_once) return;
+        if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a GPU has its own order";
         if (!kFreedWhileQueued) GTEST_SKIP() << "AddressSanitizer does not know of queues";
     }
     /// Null on a GPU.
-    static EmulatedControls* emulated(Context& context) { return dynamic_cast<EmulatedControls*>(context.gpu()); }
+    static kernels::EmulatedControls* emulated(Context& context) {
+        return dynamic_cast<kernels::EmulatedControls*>(context.gpu());
+    }
     void set_order(Context& context) const {
-        if (EmulatedControls* controls = emulated(context)) controls->set_order(GetParam());
+        if (kernels::EmulatedControls* controls = emulated(context)) controls->set_order(GetParam());
     }
 };
 
 inline auto any_order() {
-    return testing::Values(EmulatedOrder::at_once, EmulatedOrder::copies_first, EmulatedOrder::kernels_first);
+    return testing::Values(kernels::EmulatedOrder::at_once, kernels::EmulatedOrder::copies_first,
+                           kernels::EmulatedOrder::kernels_first);
 }
 
-inline std::string order_name(const testing::TestParamInfo<EmulatedOrder>& info) {
-    if (info.param == EmulatedOrder::at_once) return "AtOnce";
-    return info.param == EmulatedOrder::copies_first ? "CopiesFirst" : "KernelsFirst";
+inline std::string order_name(const testing::TestParamInfo<kernels::EmulatedOrder>& info) {
+    if (info.param == kernels::EmulatedOrder::at_once) return "AtOnce";
+    return info.param == kernels::EmulatedOrder::copies_first ? "CopiesFirst" : "KernelsFirst";
 }
 
 }  // namespace headroom::test

@@ -7,7 +7,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -102,4 +102,4 @@ TEST(MemoryDataset, RefusesScalesThatMakeNoNumbers) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -13,7 +13,7 @@
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using Floats = std::vector<float>;
@@ -23,8 +23,8 @@ using FeedCuda = test::AnyOrder;
 
 INSTANTIATE_TEST_SUITE_P(Orders, FeedCuda, test::any_order(), test::order_name);
 
-using test::kRaces;
-using test::seeded;
+using kernels::test::kRaces;
+using kernels::test::seeded;
 
 /// Of random length, whole numbers below 2^20.
 Floats random_floats(std::mt19937_64& random, std::size_t most) {
@@ -71,7 +71,7 @@ TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept
         while (kept.size() > random() % 4) kept.pop_front();
         values.assign(values.size(), -1.0f);
     }
-    if (cuda_is_emulated()) {
+    if (kernels::cuda_is_emulated()) {
         EXPECT_EQ(context.gpu()->host_waits(), waits);
     }
     expect_all(results);
@@ -155,4 +155,4 @@ TEST_P(FeedCuda, IsRefusedAfterAFault) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -5,7 +5,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using Floats = std::vector<float>;
@@ -60,4 +60,4 @@ TEST(Feed, ARehearsalOfAGpuKnowsItsMemory) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -7,7 +7,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::ScratchFolder;
@@ -107,4 +107,4 @@ TEST(MappedFile, CantBeAPipe) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -5,7 +5,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::data_file;
@@ -176,4 +176,4 @@ TEST(LabelledImages, OfMnistAreReadAsTheyCome) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -10,7 +10,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -263,4 +263,4 @@ TEST(Loader, RefusesOptionsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -94,4 +94,4 @@ TEST(Prefetcher, RefusesImpossibleNumbers) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -190,4 +190,4 @@ TEST(Sampler, RefusesWhatMakesNoBatches) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

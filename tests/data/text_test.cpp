@@ -2,7 +2,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::data_file;
@@ -105,4 +105,4 @@ TEST(TextCorpus, OfTinyShakespeareIsWhatNanoGptSees) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -5,7 +5,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -103,4 +103,4 @@ TEST(TextWindows, RefuseIndicesOutsideOfThem) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -5,7 +5,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::ScratchFolder;
@@ -129,4 +129,4 @@ TEST(TokenFile, RefusesBrokenFiles) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -2,7 +2,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -72,4 +72,4 @@ TEST(Utf8, PrintableKeepsTextAndReplacesTheRest) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

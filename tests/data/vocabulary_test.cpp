@@ -4,7 +4,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::data {
 namespace {
 
 using testing::throws;
@@ -76,4 +76,4 @@ TEST(Vocabulary, NeedsACharacter) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::data

@@ -16,7 +16,7 @@
 namespace headroom {
 namespace {
 
-using Points = MemoryDataset<std::int32_t>;
+using Points = data::MemoryDataset<std::int32_t>;
 
 TEST(Guide, FirstProgram) {
     Context context = Context::cpu({.threads = 2, .seed = 1});
@@ -32,7 +32,7 @@ TEST(Guide, FirstProgram) {
 TEST(Guide, Parameters) {
     Context context = Context::cpu({.threads = 1});
     Parameters parameters(context);
-    Classifier model{At(parameters)};
+    Classifier model{nn::At(parameters)};
     for (const Parameter& parameter : parameters.all()) {
         fmt::print("{} {}\n", parameter.path, parameter.tensor.shape().text());
     }
@@ -55,7 +55,7 @@ double accuracy(const Classifier& model, const Points& points) {
     const NoGrad no_grad(context);
     model.parameters().train(false);
     double right = 0;
-    Loader<Points> loader(points, Sampler::sequential(points.size(), 64), {.epochs = 1});
+    data::Loader<Points> loader(points, data::Sampler::sequential(points.size(), 64), {.epochs = 1});
     while (const Points::Batch* batch = loader.next()) {
         const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
         right += sum(eq(argmax(logits), context.from_host(batch->targets, {batch->rows}))).item();
@@ -67,12 +67,12 @@ double accuracy(const Classifier& model, const Points& points) {
 TEST(Guide, Training) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{At(parameters)};
+    Classifier model{nn::At(parameters)};
     const Points points = circle_points(24);
-    Loader loader(points, Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
-    AdamW optimizer(parameters, {.weight_decay = 0.01});
-    GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
-    const Schedule rate{.decay = Decay::cosine, .peak = 2e-2, .warmup_steps = 20, .decay_steps = 400};
+    data::Loader loader(points, data::Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
+    optim::AdamW optimizer(parameters, {.weight_decay = 0.01});
+    optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
+    const optim::Schedule rate{.decay = optim::Decay::cosine, .peak = 2e-2, .warmup_steps = 20, .decay_steps = 400};
     for (int step = 0; step < 400;) {
         const Points::Batch* batch = loader.next();
         if (!batch) continue;  // an epoch has ended
@@ -84,7 +84,7 @@ TEST(Guide, Training) {
     EXPECT_GT(accuracy(model, points), 0.9);
 }
 
-Loss fed_loss_of(Feed& feed, const Classifier& model, const Points::Batch& batch) {
+Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch& batch) {
     const auto [x, classes] = feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}});
     return cross_entropy(model(x), classes);
 }
@@ -92,28 +92,28 @@ Loss fed_loss_of(Feed& feed, const Classifier& model, const Points::Batch& batch
 TEST(Guide, Feed) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{At(parameters)};
+    Classifier model{nn::At(parameters)};
     parameters.train(false);
     const Points points = circle_points(8);
     Points::Batch batch;
     points.read(std::vector<std::int64_t>{3, 1, 4}, batch);
-    Feed feed(context);
+    data::Feed feed(context);
     EXPECT_EQ(fed_loss_of(feed, model, batch).sum().item(), loss_of(model, batch).sum().item());
 }
 
 TEST(Guide, Accumulation) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{At(parameters)};
+    Classifier model{nn::At(parameters)};
     const Points points = circle_points(8);
-    Loader loader(points, Sampler::sequential(points.size(), 10), {.epochs = 1});
-    AdamW optimizer(parameters);
-    GradientAccumulator accumulator(parameters, optimizer);
+    data::Loader loader(points, data::Sampler::sequential(points.size(), 10), {.epochs = 1});
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer);
     while (const Points::Batch* batch = loader.next()) {
         accumulator.accumulate([&] { return loss_of(model, *batch); });  // six batches of 10, one of 4
     }
     accumulator.step(1e-3);
-    const StepResult result = accumulator.result();
+    const optim::StepResult result = accumulator.result();
 
     EXPECT_EQ(result.terms, 64);
     EXPECT_EQ(optimizer.steps(), 1);
@@ -122,18 +122,18 @@ TEST(Guide, Accumulation) {
 TEST(Guide, MixedPrecision) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{At(parameters)};
+    Classifier model{nn::At(parameters)};
     const Points points = circle_points(8);
-    Loader loader(points, Sampler::shuffled(points.size(), 32, 1));
+    data::Loader loader(points, data::Sampler::shuffled(points.size(), 32, 1));
     const Points::Batch& batch = *loader.next();
-    AdamW optimizer(parameters);
-    GradientAccumulator accumulator(parameters, optimizer, {.scale = LossScale::dynamic()});
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer, {.scale = optim::LossScale::dynamic()});
     accumulator.accumulate([&] {
         const Autocast autocast(context, Dtype::f16);
         return loss_of(model, batch);
     });
     accumulator.step(1e-3);
-    const StepResult result = accumulator.result();
+    const optim::StepResult result = accumulator.result();
 
     EXPECT_TRUE(result.finite);
     EXPECT_EQ(accumulator.loss_scale().value(), 65536);

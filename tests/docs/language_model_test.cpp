@@ -19,20 +19,20 @@ namespace fs = std::filesystem;
 TEST(Guide, LanguageModel) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     const fs::path file = HEADROOM_SOURCE_DIR "/LICENSE";
-    const TextCorpus corpus = TextCorpus::characters(file, {.block = 32});
-    const TextWindows windows(corpus.split().train, 32, WindowStart::every_token);
-    Loader loader(windows, Sampler::with_replacement(windows.size(), /*batch=*/4, /*seed=*/1));
+    const data::TextCorpus corpus = data::TextCorpus::characters(file, {.block = 32});
+    const data::TextWindows windows(corpus.split().train, 32, data::WindowStart::every_token);
+    data::Loader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/4, /*seed=*/1));
 
     const std::int64_t vocabulary = corpus.vocabulary().size();
     Parameters parameters(context);
-    Gpt model(At(parameters), {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
+    nn::Gpt model(nn::At(parameters), {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
 
-    const TokenBatch& batch = *loader.next();
+    const data::TokenBatch& batch = *loader.next();
     const Shape shape{batch.rows, batch.length};
     const Loss loss = model.loss(context.from_host(batch.inputs, shape), context.from_host(batch.targets, shape));
 
     const std::vector<std::int32_t> prompt = corpus.vocabulary().encode("the ");
-    const auto text = generate(model, prompt, /*count=*/40, {.temperature = 0.8, .top_k = 20});
+    const auto text = nn::generate(model, prompt, /*count=*/40, {.temperature = 0.8, .top_k = 20});
     fmt::print("{}\n", corpus.vocabulary().decode(text));
 
     const double mean = loss.sum().item() / static_cast<double>(shape.elements());
@@ -40,8 +40,8 @@ TEST(Guide, LanguageModel) {
     EXPECT_EQ(text.size(), prompt.size() + 40);
 
     const fs::path path = fs::path(testing::TempDir()) / "headroom_guide_gpt2.safetensors";
-    save_gpt2(path, model);
-    load_gpt2(path, model);
+    nn::save_gpt2(path, model);
+    nn::load_gpt2(path, model);
     fs::remove(path);
 }
 

@@ -18,9 +18,9 @@ namespace {
 /// Two steps of `accumulate` micro-batches with `batch` sequences each.
 void train(Context& context, std::int64_t batch, int accumulate = 1) {
     Parameters parameters(context);
-    Gpt model(At(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
-    AdamW optimizer(parameters);
-    GradientAccumulator accumulator(parameters, optimizer);
+    nn::Gpt model(nn::At(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer);
     const Shape shape{batch, 32};
     const std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.elements()), 1);
     for (int step = 0; step < 2; ++step) {
@@ -101,8 +101,8 @@ TEST(MemoryPage, Reports) {
     Context context = Context::cpu({.threads = 1});
     train(context, 4);
     const MemoryStatistics statistics = context.memory().statistics();
-    for (std::size_t i = 0; i < kCategoryCount; ++i) {
-        fmt::print("{}: {} bytes at the peak\n", kCategoryNames[i], statistics.at_peak_by_category[i]);
+    for (std::size_t i = 0; i < memory::kCategoryCount; ++i) {
+        fmt::print("{}: {} bytes at the peak\n", memory::kCategoryNames[i], statistics.at_peak_by_category[i]);
     }
     for (const auto& [path, bytes] : context.memory().largest_paths(5)) fmt::print("{}: {} bytes now\n", path, bytes);
 
@@ -113,7 +113,7 @@ TEST(MemoryPage, Reports) {
 
 TEST(MemoryPage, Scopes) {
     Context context = Context::cpu({.threads = 1});
-    MemoryScope scope(context.memory());
+    memory::MemoryScope scope(context.memory());
     train(context, 4);
     fmt::print("it took {} bytes at most, and {} are still there\n", scope.peak(), scope.live());
 
@@ -127,11 +127,11 @@ TEST(MemoryPage, Histories) {
     Context context = Context::cpu({.threads = 1});
     context.memory().start_history(100'000);  // events that are kept, 56 bytes each
     train(context, 4);
-    const MemorySnapshot snapshot = context.memory().snapshot();
-    const NamedSnapshot named[] = {{"two steps", &snapshot}};
-    write_html_report(named, folder / "memory.html");
-    write_torch_snapshot(snapshot, folder / "memory.pickle");
-    write_chrome_trace(snapshot, folder / "memory.json");
+    const memory::MemorySnapshot snapshot = context.memory().snapshot();
+    const memory::NamedSnapshot named[] = {{"two steps", &snapshot}};
+    memory::write_html_report(named, folder / "memory.html");
+    memory::write_torch_snapshot(snapshot, folder / "memory.pickle");
+    memory::write_chrome_trace(snapshot, folder / "memory.json");
 
     EXPECT_EQ(snapshot.events_dropped, 0u);
     for (const char* name : {"memory.html", "memory.pickle", "memory.json"}) {
@@ -141,7 +141,7 @@ TEST(MemoryPage, Histories) {
 }
 
 TEST(MemoryPage, Streams) {
-    DeviceMemory memory(make_simulated_host_driver());
+    DeviceMemory memory(memory::make_simulated_host_driver());
     const Buffer buffer = Buffer::allocate(memory, 1000, 0, {Category::inputs, 0});
     buffer.record_use(1);  // whoever gets the memory next waits for what stream 1 does now
 

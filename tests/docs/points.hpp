@@ -1,8 +1,8 @@
 #pragma once
 // The small problem and the model that docs/guide.md trains: is a point of the plane inside of the circle?
 //
-//     const MemoryDataset<std::int32_t> points = circle_points(512);
-//     Classifier model{At(parameters)};
+//     const data::MemoryDataset<std::int32_t> points = circle_points(512);
+//     Classifier model{nn::At(parameters)};
 #include <cstdint>
 #include <vector>
 
@@ -13,12 +13,12 @@
 
 namespace headroom {
 
-struct Classifier : Module<Classifier> {
-    Linear hidden;
-    Dropout drop;
-    Linear out;
+struct Classifier : nn::Module<Classifier> {
+    nn::Linear hidden;
+    nn::Dropout drop;
+    nn::Linear out;
 
-    explicit Classifier(const At& at)
+    explicit Classifier(const nn::At& at)
         : Module(at), hidden(at / "hidden", 2, 32), drop(at / "drop", 0.1), out(at / "out", 32, 2) {}
 
     /// [batch, 2] -> [batch, 2]
@@ -26,7 +26,7 @@ struct Classifier : Module<Classifier> {
 };
 
 /// Points of a lattice over [-1, 1] x [-1, 1]; class 1 lies inside of the circle with radius 0.8.
-inline MemoryDataset<std::int32_t> circle_points(int per_side) {
+inline data::MemoryDataset<std::int32_t> circle_points(int per_side) {
     std::vector<float> features;
     std::vector<std::int32_t> classes;
     for (int i = 0; i < per_side * per_side; ++i) {

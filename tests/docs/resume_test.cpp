@@ -17,16 +17,16 @@
 namespace headroom {
 namespace {
 
-using Points = MemoryDataset<std::int32_t>;
+using Points = data::MemoryDataset<std::int32_t>;
 
 struct Training {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters{context};
-    Classifier model{At(parameters)};
-    AdamW optimizer{parameters};
-    GradientAccumulator accumulator{parameters, optimizer};
+    Classifier model{nn::At(parameters)};
+    optim::AdamW optimizer{parameters};
+    optim::GradientAccumulator accumulator{parameters, optimizer};
     Points points = circle_points(10);
-    Loader<Points> loader{points, Sampler::shuffled(points.size(), 32, 1)};
+    data::Loader<Points> loader{points, data::Sampler::shuffled(points.size(), 32, 1)};
 
     void run(int steps) {
         while (steps > 0) {
@@ -42,14 +42,14 @@ struct Training {
     }
 
     void save(const std::filesystem::path& path) {
-        save_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
+        nn::save_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
     void resume(const std::filesystem::path& path) {
-        load_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
+        nn::load_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
-    std::string hash() { return state_sha256(context, {parameters, optimizer}); }
+    std::string hash() { return nn::state_sha256(context, {parameters, optimizer}); }
 };
 
 TEST(Guide, ResumedTrainingIsBitEqual) {

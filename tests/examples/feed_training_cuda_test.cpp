@@ -27,7 +27,7 @@ struct Training {
           upload(upload_),
           random(seed),
           parameters(context),
-          model(At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
+          model(nn::At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
           optimizer(parameters),
           accumulator(parameters, optimizer, {.clip = 1.0, .kept_results = kKept}),
           feed(context) {}
@@ -55,10 +55,10 @@ struct Training {
     Upload upload;
     std::mt19937_64 random;
     Parameters parameters;
-    Gpt model;
-    AdamW optimizer;
-    GradientAccumulator accumulator;
-    Feed feed;
+    nn::Gpt model;
+    optim::AdamW optimizer;
+    optim::GradientAccumulator accumulator;
+    data::Feed feed;
 };
 
 Context cuda() { return Context::cuda(0, {.seed = 3}); }
@@ -83,7 +83,7 @@ TEST_P(FeedTrainingCuda, HasTheBitsOfOneWithoutAFeedAndNeverWaits) {
         fed.step(1 + i % 3);
     }
     EXPECT_EQ(fed.context.gpu()->host_waits(), waits);
-    const std::vector<StepResult> want = plain.accumulator.results(), got = fed.accumulator.results();
+    const std::vector<optim::StepResult> want = plain.accumulator.results(), got = fed.accumulator.results();
     ASSERT_EQ(got.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) {
         EXPECT_EQ(got[i].loss, want[i].loss) << "step " << i;
@@ -109,11 +109,11 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
     const unsigned seed = seeded();
     Training all(cuda, Upload::fed, seed), early(cuda, Upload::fed, seed);
     set_order(early.context);
-    const EmulatedControls* const controls = emulated(early.context);
-    std::vector<StepResult> results;
+    const kernels::EmulatedControls* const controls = emulated(early.context);
+    std::vector<optim::StepResult> results;
     const auto read = [&](std::int64_t leave) {
         const std::int64_t waits = early.context.gpu()->host_waits();
-        const std::vector<StepResult> part = early.accumulator.results(leave);
+        const std::vector<optim::StepResult> part = early.accumulator.results(leave);
         EXPECT_EQ(early.context.gpu()->host_waits(), waits + (part.empty() ? 0 : 1));
         results.insert(results.end(), part.begin(), part.end());
     };
@@ -123,7 +123,7 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
         read(1);
         EXPECT_EQ(static_cast<std::int64_t>(results.size()), i);
         EXPECT_EQ(early.accumulator.unread(), 1);
-        if (controls && GetParam() == EmulatedOrder::copies_first) {
+        if (controls && GetParam() == kernels::EmulatedOrder::copies_first) {
             EXPECT_FALSE(controls->idle());
         }
     }
@@ -131,7 +131,7 @@ TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
     if (controls) {
         EXPECT_TRUE(controls->idle());
     }
-    const std::vector<StepResult> want = all.accumulator.results();
+    const std::vector<optim::StepResult> want = all.accumulator.results();
     ASSERT_EQ(results.size(), want.size());
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_EQ(results[i].loss, want[i].loss) << "step " << i;
     EXPECT_THROW(early.accumulator.results(-1), Error);

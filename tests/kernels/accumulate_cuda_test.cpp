@@ -122,7 +122,7 @@ TEST_F(AccumulateCuda, AddsTranspositions) {
 
 TEST_F(AccumulateCuda, ReachesElementsFarApart) {
     constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
-    const Buffer memory = Buffer::allocate(gpu->memory, apart + 3, 0, {Category::workspace, 0});
+    const memory::Buffer memory = memory::Buffer::allocate(gpu->memory, apart + 3, 0, {memory::Category::workspace, 0});
     const View far{memory.data(), Dtype::u8, {2, 3}, {apart, 1}};
     TestArray x(Dtype::f32, {2, 3}), y(Dtype::f32, {2, 3});
     for (std::int64_t i = 0; i < 6; ++i) x.set(i, static_cast<double>(10 + i));

@@ -6,7 +6,7 @@
 #include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 /// A trial's arrays on the device.
 struct OnDevice {
@@ -46,4 +46,4 @@ inline void run(Gpu& gpu, AttentionTrial& t, float beta = 0) {
     device.get(gpu, t);
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -17,7 +17,7 @@
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 struct AttentionCase {
     std::int64_t batch, queries, keys, heads, key_heads, width;
@@ -178,4 +178,4 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
     for (const TestArray* x : {&t.o, &t.dq, &t.dk, &t.dv}) EXPECT_TRUE(x->gaps_untouched());
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -11,7 +11,7 @@
 
 #include <headroom/kernels/dtype.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 inline double element(const void* data, Dtype dtype, std::int64_t index) {
     switch (dtype) {
@@ -104,4 +104,4 @@ struct ColumnMajor {
     }
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

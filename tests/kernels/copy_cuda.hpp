@@ -7,7 +7,7 @@
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/sample.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 /// Distinct values that every dtype holds.
 inline void number(TestArray& x) {
@@ -33,4 +33,4 @@ class CopyCudaTest : public CudaTest {
     Sample sample_;
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -25,7 +25,7 @@ using ::testing::ThrowsMessage;
 class HostDevice final : public CudaDevice {
   public:
     HostDevice() { properties_.name = "host"; }
-    std::unique_ptr<Driver> make_driver() override { return make_host_driver(); }
+    std::unique_ptr<memory::Driver> make_driver() override { return memory::make_host_driver(); }
     std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<CudaEvent>(); }
     void record(CudaEvent&, CudaQueue) override {}
     void wait(CudaQueue, const CudaEvent&) override {}

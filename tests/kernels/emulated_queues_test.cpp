@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace headroom {
+namespace headroom::kernels {
 namespace {
 
 constexpr CudaQueue kernels = CudaQueue::compute, uploads = CudaQueue::uploads, downloads = CudaQueue::downloads;
@@ -95,4 +95,4 @@ TEST(EmulatedQueues, ForgetTheRestWhenWorkFails) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::kernels

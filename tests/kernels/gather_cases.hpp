@@ -5,7 +5,7 @@
 #include <headroom/kernels/shape.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 constexpr Dtype kAllDtypes[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64,
                                 Dtype::i32, Dtype::i64, Dtype::u8,   Dtype::boolean};
@@ -38,4 +38,4 @@ inline std::int64_t position(const Shape& shape, const Shape& walked, std::int64
     return result;
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

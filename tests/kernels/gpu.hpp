@@ -22,7 +22,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 class Gpu {
   public:
@@ -47,7 +47,7 @@ class Gpu {
     /// Device memory, filled with NaN; lives as long as this. Null for 0 bytes.
     std::byte* scratch(std::size_t bytes) {
         if (bytes == 0) return nullptr;
-        buffers_.push_back(Buffer::allocate(memory, bytes, 0, {Category::workspace, 0}));
+        buffers_.push_back(memory::Buffer::allocate(memory, bytes, 0, {memory::Category::workspace, 0}));
         const std::vector<std::byte> nan(bytes, std::byte{0xff});
         device->copy_to_device(nan.data(), buffers_.back().data(), bytes);
         return buffers_.back().data();
@@ -56,10 +56,10 @@ class Gpu {
     StreamState state;
     std::unique_ptr<CudaDevice> device;
     CudaStream stream{.threads = 1, .state = &state};
-    DeviceMemory memory;
+    memory::DeviceMemory memory;
 
   private:
-    std::deque<Buffer> buffers_;
+    std::deque<memory::Buffer> buffers_;
 };
 
 /// A generator with a new seed, which it prints.
@@ -79,4 +79,4 @@ class CudaTest : public ::testing::Test {
     std::unique_ptr<Gpu> gpu;
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

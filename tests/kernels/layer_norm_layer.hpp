@@ -11,7 +11,7 @@
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 constexpr double kLayerNormEpsilon = 1e-5;
 
@@ -116,4 +116,4 @@ inline void expect_layer_norm_gradients(const LayerNormLayer& wide, Dtype dtype,
     check(results.beta, dbeta, 0);
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -15,7 +15,7 @@
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 /// Position of the element of `x` (a row-major index) that broadcasts to batch `index` of `shape`, times its matrix
 /// size.
@@ -130,4 +130,4 @@ inline const MatmulCase kMatmulCases[] = {
     {{70, 1}, {1, 1000}, {70, 1000}},
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -14,7 +14,7 @@
 
 #include <headroom/tests/kernels/matmul_cases.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 inline constexpr kernels::Activation kActivations[] = {kernels::Activation::none, kernels::Activation::relu,
                                                        kernels::Activation::gelu_tanh, kernels::Activation::gelu_erf};
@@ -181,4 +181,4 @@ class TrainingMatmul {
     std::vector<double> inner_before_, c_before_, sums_before_;
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

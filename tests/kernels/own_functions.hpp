@@ -4,7 +4,7 @@
 
 #include <headroom/kernels/pointwise/functions.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 /// factor x^3
 struct Cube {
@@ -40,4 +40,4 @@ struct Hypotenuse {
     }
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -9,7 +9,7 @@
 
 #include <headroom/kernels/attention/attention.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 struct PackedAttention {
     Dtype dtype = Dtype::bf16;
@@ -38,4 +38,4 @@ struct PackedAttention {
     View lse() const { return contiguous_view(nullptr, Dtype::f32, {batch, heads, queries}); }
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -9,7 +9,7 @@
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 class PointwiseCudaTest : public CudaTest {
   protected:
@@ -44,4 +44,4 @@ inline void expect_near(const TestArray& y, const TestArray& expected, Dtype com
     }
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -5,7 +5,7 @@
 //     if (test::left_out(dtype, layout)) continue;
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kRaces = true;
@@ -25,4 +25,4 @@ inline bool left_out(Dtype dtype, Layout layout) {
            !(dtype == Dtype::f64 && layout == Layout::gaps);
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

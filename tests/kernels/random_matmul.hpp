@@ -18,7 +18,7 @@
 #include <headroom/tests/kernels/matmul_cases.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 class RandomMatmul {
   public:
@@ -204,4 +204,4 @@ class RandomMatmul {
     std::vector<Output> outputs_;
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

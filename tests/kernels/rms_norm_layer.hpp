@@ -10,7 +10,7 @@
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 constexpr double kRmsNormEpsilon = 1e-5;
 
@@ -89,4 +89,4 @@ inline void expect_rms_norm_gradients(const RmsNormLayer& wide, Dtype dtype, con
     }
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

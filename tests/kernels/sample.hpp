@@ -7,7 +7,7 @@
 //     for (...) for (...) if (sample.takes_next()) expect_same(...);
 #include <headroom/tests/kernels/race_cases.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 class Sample {
   public:
@@ -18,4 +18,4 @@ class Sample {
     int number_ = 0;
 };
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -14,7 +14,7 @@
 #include <headroom/kernels/device/elements.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
-namespace headroom::device {
+namespace headroom::kernels::device {
 namespace {
 
 using kernels::Walk;
@@ -212,4 +212,4 @@ TEST(Rows, KnowWhetherVectorsFit) {
 }
 
 }  // namespace
-}  // namespace headroom::device
+}  // namespace headroom::kernels::device

@@ -17,7 +17,7 @@
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/view.hpp>
 
-namespace headroom::test {
+namespace headroom::kernels::test {
 
 enum class Layout {
     contiguous,
@@ -149,4 +149,4 @@ inline std::string describe(const View& view) {
     return std::string(name(view.dtype)) + " " + view.shape.text() + " strides " + view.strides.text();
 }
 
-}  // namespace headroom::test
+}  // namespace headroom::kernels::test

@@ -5,7 +5,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 std::size_t of(const std::array<std::size_t, kCategoryCount>& figures, Category category) {
@@ -129,4 +129,4 @@ TEST_P(AccountingTest, CountsHowOftenTheHostWaited) {
 INSTANTIATE_TEST_SUITE_P(Drivers, AccountingTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

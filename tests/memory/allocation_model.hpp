@@ -15,7 +15,7 @@
 
 #include <headroom/memory/device_memory.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 struct LiveBlock {
     Allocation allocation;
@@ -129,4 +129,4 @@ class AllocationModel {
     std::map<int, Scope> scopes_;
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -7,7 +7,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 constexpr Tag kTag{Category::inputs, 0};
@@ -128,4 +128,4 @@ TEST_F(BufferTest, LeavesTheAllocatorAloneWhenRefused) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

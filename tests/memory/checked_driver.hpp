@@ -3,7 +3,7 @@
 // demand. Its log outlives it, so that what was given back at the end can be looked at.
 //
 //     DriverLog log;
-//     DeviceMemory memory(std::make_unique<CheckedDriver>(make_host_driver(), log));
+//     DeviceMemory memory(std::make_unique<CheckedDriver>(memory::make_host_driver(), log));
 //     log.fail(DriverCall::map, 2);     // the third call from now on throws
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 /// The calls that may fail; `any` stands for all of them.
 enum class DriverCall { reserve, create, map, pinned, record, wait, synchronize, any };
@@ -215,4 +215,4 @@ class CheckedDriver final : public Driver {
     std::mutex mutex_;
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

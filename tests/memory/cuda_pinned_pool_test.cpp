@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 class PinnedPoolOnCuda : public FakeCudaTest {
@@ -129,4 +129,4 @@ TEST_F(PinnedPoolOnCuda, GivingBackNeitherWaitsNorUnlocks) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -6,7 +6,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/fuzz_player.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -79,4 +79,4 @@ TEST(SimulatedHost, DecidesAsTheHostDoes) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

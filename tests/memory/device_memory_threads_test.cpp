@@ -13,7 +13,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -217,4 +217,4 @@ TEST_P(DeviceMemoryThreads, KeepTheOrderOfStreams) {
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryThreads, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

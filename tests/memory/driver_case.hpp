@@ -18,7 +18,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 #endif
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 struct DriverCase {
     std::string name;
@@ -79,4 +79,4 @@ class DriverTest : public ::testing::TestWithParam<DriverCase> {
     const DriverProperties properties_ = GetParam().make()->properties();
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 constexpr Tag kTag{Category::activations, 0};
@@ -170,4 +170,4 @@ TEST_P(DriverFailureTest, MovesPagesWhenTheDeviceIsFullerThanTheLimit) {
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverFailureTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

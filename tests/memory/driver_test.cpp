@@ -7,7 +7,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 class DriverContract : public DriverTest {};
@@ -161,4 +161,4 @@ TEST(SimulatedDriver, RefusesWrongProperties) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

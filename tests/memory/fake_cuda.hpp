@@ -1,7 +1,7 @@
 #pragma once
 // The CUDA driver as it stands in memory/, over a library that acts as libcuda on host memory.
 //
-//     std::unique_ptr<Driver> driver = make_fake_cuda();     // 1 GB, 2 MiB pages, work done 100 calls later
+//     std::unique_ptr<memory::Driver> driver = make_fake_cuda();     // 1 GB, 2 MiB pages, work done 100 calls later
 //     fake_cuda::fail("cuMemSetAccess", CUDA_ERROR_INVALID_VALUE);
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/tests/memory/fake_cuda/control.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 /// A driver over the fake library as `fake_cuda::reset` left it, with `streams` streams.
 inline std::unique_ptr<Driver> open_fake_cuda(int device = 0, int streams = 64) {
@@ -51,4 +51,4 @@ class FakeCudaTest : public ::testing::Test {
     }
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -8,7 +8,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 std::string json(std::string_view text) {
@@ -84,4 +84,4 @@ TEST(FileWriter, SaysWhichFileCantBeWritten) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 constexpr std::size_t kUnit = 64;
@@ -123,4 +123,4 @@ TEST(FreeIndex, AgreesWithASearchThroughAllBlocks) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

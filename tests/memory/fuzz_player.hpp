@@ -22,7 +22,7 @@
 #include <headroom/tests/memory/checked_driver.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 struct FuzzOptions {
     std::uint64_t seed = 0;
@@ -317,4 +317,4 @@ class FuzzPlayer {
     std::uint64_t failures_ = 0;
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -22,7 +22,7 @@
 
 #include <headroom/memory/driver.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 /// Calls may come from several threads.
 class HappensBefore {
@@ -195,4 +195,4 @@ class OrderedDriver final : public Driver {
     HappensBefore& order_;
 };
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

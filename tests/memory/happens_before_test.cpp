@@ -6,7 +6,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(HappensBefore, NoticesAnAllocatorThatDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -27,7 +27,7 @@ std::int64_t fail_in = -1;  // allocations that still succeed before one fails; 
 [[gnu::noinline]] void operator delete(void* address) noexcept { std::free(address); }
 [[gnu::noinline]] void operator delete(void* address, std::size_t) noexcept { std::free(address); }
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 constexpr std::size_t kGranule = std::size_t{2} << 20;
@@ -145,4 +145,4 @@ TEST(HeapFailure, LeavesLiveFiguresAsTheyWereAtEveryPosition) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

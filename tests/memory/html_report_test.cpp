@@ -12,7 +12,7 @@
 #include <headroom/memory/history/report_page.hpp>
 #include <headroom/tests/support/training_history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 std::string page_of(std::span<const NamedSnapshot> snapshots) {
@@ -93,4 +93,4 @@ TEST(HtmlReport, AFolderThatIsNotThereIsAFileError) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -6,7 +6,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 constexpr Tag kTag{Category::activations, 0};
@@ -105,4 +105,4 @@ TEST_P(MemoryScopeTest, SeesWhatAllThreadsAllocate) {
 INSTANTIATE_TEST_SUITE_P(Drivers, MemoryScopeTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

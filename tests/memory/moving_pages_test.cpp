@@ -7,7 +7,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 constexpr Tag kTag{Category::activations, 0};
@@ -198,4 +198,4 @@ TEST(AddressesThatRunOut, AreAddedTo) {
 INSTANTIATE_TEST_SUITE_P(Drivers, MovingPagesTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

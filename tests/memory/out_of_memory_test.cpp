@@ -13,7 +13,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/fuzz_player.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 constexpr Tag kTag{Category::activations, 0};
@@ -295,4 +295,4 @@ TEST(FormatBytes, IsExactBelowTenThousandAndRoundsAbove) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

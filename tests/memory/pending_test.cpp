@@ -9,7 +9,7 @@
 #include <headroom/memory/allocator/stream_log.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 std::map<StreamId, Ticket> contents(const PendingSet& pending) {
@@ -146,4 +146,4 @@ TEST_F(StreamLogTest, FindsALaterEventForOneThatWasDropped) {
 }
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

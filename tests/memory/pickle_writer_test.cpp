@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 template <class Write>
@@ -79,4 +79,4 @@ TEST(PickleWriter, DictsAndPairs) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -5,7 +5,7 @@
 
 #include <headroom/memory/device_memory.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 constexpr Tag kTag{Category::workspace, 0};
@@ -63,4 +63,4 @@ TEST_F(PoisonTest, LeavesAddressesCleanThatItGivesBack) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

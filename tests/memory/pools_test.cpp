@@ -3,7 +3,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 namespace {
 
 constexpr Tag kTag{Category::activations, 0};
@@ -127,4 +127,4 @@ TEST_P(PoolsTest, ShareNoBlockWithTheCommonCache) {
 INSTANTIATE_TEST_SUITE_P(Drivers, PoolsTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

@@ -7,7 +7,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 using ::testing::AllOf;
@@ -41,4 +41,4 @@ TEST(SharedLibrary, NamesTheFunctionThatIsMissing) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

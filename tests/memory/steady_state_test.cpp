@@ -20,7 +20,7 @@ std::size_t heap_allocations = 0;  // this test program has one thread
 [[gnu::noinline]] void operator delete(void* address) noexcept { std::free(address); }
 [[gnu::noinline]] void operator delete(void* address, std::size_t) noexcept { std::free(address); }
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 /// Steps that are all alike need neither heap nor driver once a few have been made.
@@ -59,4 +59,4 @@ TEST(SteadyState, NeedsThemNoMoreWithManyStreams) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

@@ -1,7 +1,7 @@
 #pragma once
 // A timeline looked at from outside: which of its blocks are live at a moment, and when the most bytes are.
 //
-//     const Timeline timeline = make_timeline(snapshot);
+//     const memory::Timeline timeline = memory::make_timeline(snapshot);
 //     const TimelinePeak peak = peak_of(snapshot, timeline);
 //     const std::vector<bool> live = live_after(snapshot, timeline, peak.events);   // by block
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 #include <headroom/memory/history/timeline.hpp>
 
-namespace headroom::testing {
+namespace headroom::memory::testing {
 
 struct TimelinePeak {
     MemoryLevel level;
@@ -39,4 +39,4 @@ inline std::vector<bool> live_after(const MemorySnapshot& snapshot, const Timeli
     return live;
 }
 
-}  // namespace headroom::testing
+}  // namespace headroom::memory::testing

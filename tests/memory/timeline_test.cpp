@@ -10,7 +10,7 @@
 #include <headroom/tests/memory/timeline_peak.hpp>
 #include <headroom/tests/support/training_history.hpp>
 
-namespace headroom {
+namespace headroom::memory {
 namespace {
 
 using Kind = MemoryEvent::Kind;
@@ -180,4 +180,4 @@ TEST(PathOf, IsEmptyForANumberWithoutAPath) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::memory

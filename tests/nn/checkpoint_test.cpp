@@ -11,7 +11,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -136,4 +136,4 @@ TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -10,7 +10,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -135,4 +135,4 @@ TEST_F(Gpt2Names, FilesOfAnotherModelAreRefusedAndChangeNothing) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -10,7 +10,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/support/parameters.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 constexpr std::int64_t kBlock = 16;
@@ -64,8 +64,8 @@ struct Training {
     Setting setting;
     Parameters parameters;
     Gpt model;
-    AdamW optimizer{parameters};
-    GradientAccumulator accumulator{parameters, optimizer, {.clip = 1.0, .keep_gradients = true}};
+    optim::AdamW optimizer{parameters};
+    optim::GradientAccumulator accumulator{parameters, optimizer, {.clip = 1.0, .keep_gradients = true}};
 };
 
 const Policies kBlocks{{"blocks.*", recompute_all()}};
@@ -157,4 +157,4 @@ TEST(GptMemoryOfManyBlocks, OneMoreRecomputedBlockCostsItsBorderAlone) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -10,7 +10,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/support/reference.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 test::Reference read(const std::string& name) {
@@ -36,8 +36,8 @@ class GptReference : public ::testing::Test {
         Context context;
         Parameters parameters;
         Gpt model;
-        AdamW optimizer;
-        GradientAccumulator accumulator;
+        optim::AdamW optimizer;
+        optim::GradientAccumulator accumulator;
 
         explicit Training(Dtype dtype)
             : context(Context::cpu({.threads = 2})),
@@ -63,7 +63,7 @@ class GptReference : public ::testing::Test {
                                      {2, 8});
         }
 
-        StepResult step(int i) {
+        optim::StepResult step(int i) {
             accumulator.accumulate([&] { return model.loss(batch("ids", i), batch("targets", i)); });
             accumulator.step(1e-3);
             return accumulator.result();
@@ -75,7 +75,7 @@ class GptReference : public ::testing::Test {
 
     static void expect_first_step(Training& training, double epsilon) {
         const test::Reference batches = read("batches"), gradients = read("gradients");
-        const StepResult result = training.step(0);
+        const optim::StepResult result = training.step(0);
         const double loss = batches.at("losses").values[0], norm = batches.at("norms").values[0];
         EXPECT_NEAR(result.loss, loss, kErrors * epsilon * loss);
         EXPECT_NEAR(result.gradient_norm, norm, kErrors * epsilon * norm);
@@ -116,4 +116,4 @@ TEST_F(GptReference, ParametersAgreeAfterThreeStepsInF64) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

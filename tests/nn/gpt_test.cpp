@@ -11,7 +11,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::throws;
@@ -171,8 +171,8 @@ TEST(Gpt, FrozenPartsStayAsTheyAreAndTheRestTrains) {
     Trained gpt(3);
     EXPECT_EQ(gpt.parameters.freeze("blocks.0.**"), 12u);
     gpt.parameters.freeze("tokens.**");
-    AdamW optimizer(gpt.parameters);
-    GradientAccumulator accumulator(gpt.parameters, optimizer);
+    optim::AdamW optimizer(gpt.parameters);
+    optim::GradientAccumulator accumulator(gpt.parameters, optimizer);
     std::vector<std::vector<float>> before;
     for (const Parameter& parameter : gpt.parameters.all()) before.push_back(parameter.tensor.to_vector<float>());
     accumulator.accumulate([&] { return gpt.loss(); });
@@ -201,4 +201,4 @@ TEST(Gpt, SizesThatCannotBeAreRefused) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -12,7 +12,7 @@
 #include <headroom/nn/safetensors.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -199,4 +199,4 @@ TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -19,7 +19,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -53,7 +53,7 @@ class Safetensors : public ::testing::Test {
 };
 
 TEST_F(Safetensors, EveryDtypeComesBackBitForBit) {
-    for (int i = 0; i < kDtypeCount; ++i) {
+    for (int i = 0; i < kernels::kDtypeCount; ++i) {
         const auto dtype = static_cast<Dtype>(i);
         const Array array = counting({3, 5}, dtype);
         write_safetensors(path, context, {{"x", array}});
@@ -210,4 +210,4 @@ TEST_F(Safetensors, AFullDiskLeavesTheOldFileAndNothingBeside) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -6,7 +6,7 @@
 #include <headroom/nn/initializers.hpp>
 #include <headroom/nn/state_hash.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 class StateHash : public ::testing::Test {
@@ -56,4 +56,4 @@ TEST_F(StateHash, EveryPartCounts) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -19,13 +19,13 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using headroom::testing::ScratchFolder;
 using headroom::testing::throws;
 using test::Regression;
-using Rows = MemoryDataset<std::int32_t>;
+using Rows = data::MemoryDataset<std::int32_t>;
 
 Rows numbers() {
     std::vector<float> features;
@@ -38,7 +38,7 @@ Rows numbers() {
 struct Training {
     explicit Training(std::uint64_t seed, std::uint64_t order = 3)
         : context(Context::cpu({.threads = 1, .seed = seed})) {
-        loader.emplace(rows, Sampler::shuffled(rows.size(), 8, order));
+        loader.emplace(rows, data::Sampler::shuffled(rows.size(), 8, order));
     }
     void run(int steps) {
         for (; steps > 0; --steps) {
@@ -68,12 +68,13 @@ struct Training {
 
     Context context;
     Regression generator{context, Dtype::f32, "generator"}, critic{context, Dtype::f32, "critic"};
-    AdamW adamw{generator.parameters};
-    Sgd sgd{critic.parameters, {.momentum = 0.9}};
-    GradientAccumulator generator_steps{generator.parameters, adamw, {.scale = LossScale::dynamic({.interval = 3})}};
-    GradientAccumulator critic_steps{critic.parameters, sgd};
+    optim::AdamW adamw{generator.parameters};
+    optim::Sgd sgd{critic.parameters, {.momentum = 0.9}};
+    optim::GradientAccumulator generator_steps{
+        generator.parameters, adamw, {.scale = optim::LossScale::dynamic({.interval = 3})}};
+    optim::GradientAccumulator critic_steps{critic.parameters, sgd};
     Rows rows = numbers();
-    std::optional<Loader<Rows>> loader;
+    std::optional<data::Loader<Rows>> loader;
     std::int64_t done = 0;
 };
 
@@ -131,7 +132,7 @@ TEST_F(TrainingCheckpoint, ChangesNothingWhereOnePartDoesNotFit) {
 
 TEST_F(TrainingCheckpoint, ASecondPartOfAKindNeedsAName) {
     Training training(1);
-    Loader validation(training.rows, Sampler::sequential(training.rows.size(), 4));
+    data::Loader validation(training.rows, data::Sampler::sequential(training.rows.size(), 4));
     EXPECT_THAT(
         [&] {
             save_checkpoint(path, training.context, {*training.loader, validation});
@@ -139,7 +140,7 @@ TEST_F(TrainingCheckpoint, ASecondPartOfAKindNeedsAName) {
         throws<Error>("loader.batch"));
     validation.next();
     save_checkpoint(path, training.context, {*training.loader, {"validation", validation}});
-    Loader again(training.rows, Sampler::sequential(training.rows.size(), 4));
+    data::Loader again(training.rows, data::Sampler::sequential(training.rows.size(), 4));
     load_checkpoint(path, training.context, {*training.loader, {"validation", again}});
     EXPECT_EQ(again.state(), validation.state());
 }
@@ -180,4 +181,4 @@ TEST_F(TrainingCheckpoint, ParametersOfOneNameAreRefused) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

@@ -15,7 +15,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/support/parameters.hpp>
 
-namespace headroom {
+namespace headroom::nn {
 namespace {
 
 using MakeContext = std::function<Context()>;
@@ -68,12 +68,13 @@ struct Training {
     Setting setting;
     Parameters parameters;
     Gpt model;
-    AdamW optimizer{parameters};
-    GradientAccumulator accumulator{parameters,
-                                    optimizer,
-                                    {.clip = 1.0,
-                                     .scale = setting.autocast == Dtype::f16 ? LossScale::dynamic() : LossScale(),
-                                     .keep_gradients = true}};
+    optim::AdamW optimizer{parameters};
+    optim::GradientAccumulator accumulator{
+        parameters,
+        optimizer,
+        {.clip = 1.0,
+         .scale = setting.autocast == Dtype::f16 ? optim::LossScale::dynamic() : optim::LossScale(),
+         .keep_gradients = true}};
 };
 
 Context cpu() { return Context::cpu({.threads = 2, .seed = 7}); }
@@ -99,7 +100,7 @@ double steps() {
 class TrainingCuda : public testing::TestWithParam<Setting> {
   protected:
     void SetUp() override {
-        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     }
 };
 
@@ -164,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(Settings, TrainingCuda,
 class ContextCuda : public testing::Test {
   protected:
     void SetUp() override {
-        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     }
 };
 
@@ -183,7 +184,7 @@ TEST_F(ContextCuda, TellsABadIndexWithTheModuleWhereTheHostWaitsNext) {
 
 TEST_F(ContextCuda, RefusesADeviceThatIsNotThere) {
     EXPECT_THROW(Context::cuda(-1), DeviceError);
-    EXPECT_THROW(Context::cuda(cuda_device_count()), DeviceError);
+    EXPECT_THROW(Context::cuda(kernels::cuda_device_count()), DeviceError);
 }
 
 TEST_F(ContextCuda, RunsOutOfMemoryWithTheReport) {
@@ -193,4 +194,4 @@ TEST_F(ContextCuda, RunsOutOfMemoryWithTheReport) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::nn

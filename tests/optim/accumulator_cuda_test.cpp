@@ -12,7 +12,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -72,7 +72,7 @@ void expect_near(double a, double b) {
 class AccumulatorCuda : public ::testing::TestWithParam<Case> {
   protected:
     void SetUp() override {
-        if (cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     }
 };
 
@@ -136,4 +136,4 @@ TEST_P(AccumulatorCuda, TakesOverTheStateOfATrainingOnTheHost) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -6,7 +6,7 @@
 #include <headroom/tests/optim/regression.hpp>
 #include <headroom/tests/support/toy_ops.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -112,4 +112,4 @@ TEST_F(AccumulatorExceptions, DoesNotNest) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

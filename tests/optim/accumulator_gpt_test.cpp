@@ -9,7 +9,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 constexpr std::int64_t kBlock = 16;
@@ -17,7 +17,7 @@ constexpr AdamWOptions kAdamW{.beta2 = 0.99, .weight_decay = 0.1};
 
 using MakeContext = std::function<Context()>;
 
-GptOptions options(std::int64_t vocabulary, double dropout) {
+nn::GptOptions options(std::int64_t vocabulary, double dropout) {
     return {.vocabulary = vocabulary, .block = kBlock, .layers = 3, .heads = 2, .width = 32, .dropout = dropout};
 }
 
@@ -26,7 +26,7 @@ struct Training {
     Training(const MakeContext& make, Dtype dtype, std::int64_t vocabulary_, double dropout = 0.0)
         : context(make()),
           parameters(context, {.dtype = dtype}),
-          model(At(parameters), options(vocabulary_, dropout)),
+          model(nn::At(parameters), options(vocabulary_, dropout)),
           vocabulary(vocabulary_) {}
 
     /// Sequences `first` to `first + count` of an endless, fixed supply.
@@ -57,7 +57,7 @@ struct Training {
 
     Context context;
     Parameters parameters;
-    Gpt model;
+    nn::Gpt model;
     std::int64_t vocabulary;
     std::int64_t next = 0;
     AdamW optimizer{parameters, kAdamW};
@@ -149,4 +149,4 @@ TEST(AccumulatorOfGptRecomputed, GivesTheSameBitsAsKeptActivations) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -7,7 +7,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -90,4 +90,4 @@ TEST_F(AccumulatorInHalf, DivergesWhereNoScaleHelps) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

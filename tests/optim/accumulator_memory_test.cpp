@@ -4,7 +4,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -102,4 +102,4 @@ TEST(AccumulatorMemory, ADryStepReportsZeros) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

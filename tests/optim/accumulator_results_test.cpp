@@ -9,7 +9,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 
 bool operator==(const StepResult& a, const StepResult& b) {
     const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
@@ -139,4 +139,4 @@ TEST(AccumulatorResults, OfADryContextAreZeros) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

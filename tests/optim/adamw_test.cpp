@@ -8,7 +8,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::read;
@@ -121,4 +121,4 @@ TEST(AdamWErrors, RefusesHyperParametersOutOfRange) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

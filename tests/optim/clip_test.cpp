@@ -8,7 +8,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -96,4 +96,4 @@ TEST(AccumulatorClip, BoundsTheStepAndLeavesItsDirection) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

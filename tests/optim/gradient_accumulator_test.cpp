@@ -11,7 +11,7 @@
 #include <headroom/tests/optim/regression.hpp>
 #include <headroom/tests/support/toy_ops.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -216,4 +216,4 @@ TEST_F(AccumulatorTest, RefusesWhatItCanNotUse) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -6,7 +6,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 TEST(LossScale, IsOffByDefault) {
@@ -75,4 +75,4 @@ TEST(LossScale, RefusesWhatCanNotWork) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -10,7 +10,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::read;
@@ -230,4 +230,4 @@ TEST(OptimizerStep, DoesNothingWhereEverythingIsFrozen) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 /// nanoGPT's `get_lr`, line by line.
@@ -54,4 +54,4 @@ TEST(Schedule, StaysFiniteWhereWarmUpFillsTheDecay) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

@@ -5,7 +5,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
-namespace headroom {
+namespace headroom::optim {
 namespace {
 
 using test::Regression;
@@ -82,4 +82,4 @@ TEST(Sgd, RefusesHyperParametersOutOfRange) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::optim

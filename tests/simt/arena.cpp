@@ -20,7 +20,7 @@ Arena::Answer Arena::region(unsigned number, std::size_t bytes) {
     if (number >= kMostRegions)
         return {nullptr, "more than 64 regions of shared memory; is shared() called in a loop?"};
     if (number == count_) {
-        const std::size_t end = used_ + device::shared_size<std::byte>(bytes);
+        const std::size_t end = used_ + kernels::device::shared_size<std::byte>(bytes);
         if (end > bytes_) return {nullptr, "shared() asks for more than the launch's shared_bytes has left"};
         regions_[count_++] = {used_, bytes};
         sanitizers::unpoison(memory_.get() + used_, bytes);
@@ -33,11 +33,11 @@ Arena::Answer Arena::region(unsigned number, std::size_t bytes) {
 
 // Volatile, so that no compiler makes these loops library calls, which ThreadSanitizer would take for the CUDA
 // thread's.
-bool Arena::access(const void* address, std::size_t bytes, device::EmulatedThread::Access access) {
+bool Arena::access(const void* address, std::size_t bytes, kernels::device::EmulatedThread::Access access) {
     volatile bool* written = written_.get() + (static_cast<const std::byte*>(address) - memory_.get());
     bool all = true;
     for (std::size_t i = 0; i < bytes; ++i) all = all && written[i];
-    if (access != device::EmulatedThread::Access::write && !all) return false;
+    if (access != kernels::device::EmulatedThread::Access::write && !all) return false;
     for (std::size_t i = 0; i < bytes; ++i) written[i] = true;
     return true;
 }

@@ -2,8 +2,8 @@
 // A block's shared memory: regions handed out one after the other, and for each byte whether somebody has written it.
 // CUDA threads call it, so it neither allocates nor frees while a block runs.
 //
-//     Arena arena(shape.shared_bytes);
-//     Arena::Answer answer = arena.region(0, 512);      // address, or what is wrong
+//     memory::Arena arena(shape.shared_bytes);
+//     memory::Arena::Answer answer = arena.region(0, 512);      // address, or what is wrong
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -29,7 +29,7 @@ class Arena {
     Answer region(unsigned number, std::size_t bytes);
 
     /// Notes a write. False for a read of bytes of which one was never written.
-    bool access(const void* address, std::size_t bytes, device::EmulatedThread::Access access);
+    bool access(const void* address, std::size_t bytes, kernels::device::EmulatedThread::Access access);
 
   private:
     struct Region {

@@ -15,7 +15,7 @@
 namespace headroom::simt {
 namespace {
 
-using namespace device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = 96;
 constexpr LaunchShape kShape{.threads = kThreads, .shared_bytes = 4096};
@@ -161,9 +161,9 @@ void expect_rounded_once(Emulator& gpu) {
             EXPECT_EQ(back[k], as_float(rounded<T>(values[k])));
             EXPECT_NEAR(back[k], values[k],
                         values[k] *
-                            epsilon(sizeof(T) == 4           ? Dtype::f32
-                                    : std::is_same_v<T, f16> ? Dtype::f16
-                                                             : Dtype::bf16) /
+                            epsilon(sizeof(T) == 4           ? kernels::Dtype::f32
+                                    : std::is_same_v<T, f16> ? kernels::Dtype::f16
+                                                             : kernels::Dtype::bf16) /
                             2);
         }
     });
@@ -197,8 +197,8 @@ TEST_F(BlockTest, AtomicsLoseNothing) {
 TEST_F(BlockTest, TilesMultiplyInAllLayouts) {
     Array<f16> a(16 * 24), b(16 * 16);
     Array<float> c(16 * 20, 1.0f);
-    for (int i = 0; i < 16 * 24; ++i) a[i] = f16_from_float(static_cast<float>(i % 7 - 3));
-    for (int i = 0; i < 16 * 16; ++i) b[i] = f16_from_float(static_cast<float>(i % 5 - 2));
+    for (int i = 0; i < 16 * 24; ++i) a[i] = kernels::f16_from_float(static_cast<float>(i % 7 - 3));
+    for (int i = 0; i < 16 * 16; ++i) b[i] = kernels::f16_from_float(static_cast<float>(i % 5 - 2));
     const auto multiply = [&](Block& block, auto tile_b) {
         Tile<Operand::a, f16> tile_a;
         Accumulator sum;
@@ -241,7 +241,7 @@ TEST_F(BlockTest, SelfCheckThatGpusCanRunPasses) {
         Array<int> wrong(5, -1);
         Array<float> global(5 * 384);
         Array<f16> halves(5 * 768);
-        kernels::self_check(gpu, wrong.data(), global.data(), halves.data(), 5);
+        test_kernels::self_check(gpu, wrong.data(), global.data(), halves.data(), 5);
         EXPECT_THAT(wrong, testing::Each(0));
     }
 }

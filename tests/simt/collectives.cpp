@@ -26,14 +26,14 @@ void multiply(CudaThread* warp) {
 CudaThread* complete(CudaThread* warp, std::uint32_t mask) {
     CudaThread& first = warp[std::countr_zero(mask)];
     std::uint32_t votes = 0;
-    for (unsigned lane = 0; lane < device::kWarp; ++lane)
+    for (unsigned lane = 0; lane < kernels::device::kWarp; ++lane)
         if (mask >> lane & 1u && warp[lane].given[0]) votes |= 1u << lane;
-    for (unsigned lane = 0; lane < device::kWarp; ++lane) {
+    for (unsigned lane = 0; lane < kernels::device::kWarp; ++lane) {
         if (!(mask >> lane & 1u)) continue;
         CudaThread& thread = warp[lane];
         if (first.collective == CudaThread::Collective::ballot) thread.result = votes;
         if (first.collective == CudaThread::Collective::shuffle) {
-            if (thread.given[1] >= device::kWarp || !(mask >> thread.given[1] & 1u)) {
+            if (thread.given[1] >= kernels::device::kWarp || !(mask >> thread.given[1] & 1u)) {
                 thread.failure =
                     "a shuffle reads lane " + std::to_string(thread.given[1]) + ", which is not in its mask";
                 return &thread;

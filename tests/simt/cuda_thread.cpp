@@ -12,7 +12,7 @@ namespace {
 // Unwinds the CUDA thread's stack, down to body().
 struct Fault {
     std::string what;
-    device::Site site;
+    kernels::device::Site site;
 };
 
 }  // namespace
@@ -42,7 +42,7 @@ void CudaThread::body() {
     sanitizers::release(block->launch().end_token);
 }
 
-void CudaThread::sync(device::Site where) {
+void CudaThread::sync(kernels::device::Site where) {
     void* token = block->memory().sync_token(block->sync_phase());
     sanitizers::release(token);
     site = where;
@@ -51,7 +51,7 @@ void CudaThread::sync(device::Site where) {
     sanitizers::acquire(token);
 }
 
-void CudaThread::meet(Collective what, std::uint32_t lanes, device::Site where) {
+void CudaThread::meet(Collective what, std::uint32_t lanes, kernels::device::Site where) {
     if (!(lanes >> lane() & 1u)) fail("the mask of a warp's collective leaves out the lane that calls it", where);
     collective = what;
     mask = lanes;
@@ -60,55 +60,56 @@ void CudaThread::meet(Collective what, std::uint32_t lanes, device::Site where) 
     fiber->suspend();
 }
 
-void CudaThread::warp_sync(std::uint32_t lanes, device::Site where) {
-    const unsigned warp = thread / device::kWarp,
-                   first = static_cast<unsigned>(std::countr_zero(lanes)) % device::kWarp;
+void CudaThread::warp_sync(std::uint32_t lanes, kernels::device::Site where) {
+    const unsigned warp = thread / kernels::device::kWarp,
+                   first = static_cast<unsigned>(std::countr_zero(lanes)) % kernels::device::kWarp;
     void* token = block->memory().warp_token(warp, first, block->warp_phase(warp, first));
     sanitizers::release(token);
     meet(Collective::warp_sync, lanes, where);
     sanitizers::acquire(token);
 }
 
-std::uint32_t CudaThread::ballot(std::uint32_t lanes, bool vote, device::Site where) {
+std::uint32_t CudaThread::ballot(std::uint32_t lanes, bool vote, kernels::device::Site where) {
     given[0] = vote;
     meet(Collective::ballot, lanes, where);
     return static_cast<std::uint32_t>(result);
 }
 
-std::uint64_t CudaThread::shuffle(std::uint32_t lanes, std::uint64_t bits, unsigned source_lane, device::Site where) {
+std::uint64_t CudaThread::shuffle(std::uint32_t lanes, std::uint64_t bits, unsigned source_lane,
+                                  kernels::device::Site where) {
     given[0] = bits;
     given[1] = source_lane;
     meet(Collective::shuffle, lanes, where);
     return result;
 }
 
-void CudaThread::agree(std::uint64_t first, std::uint64_t second, device::Site where) {
+void CudaThread::agree(std::uint64_t first, std::uint64_t second, kernels::device::Site where) {
     given[0] = first;
     given[1] = second;
     meet(Collective::agree, ~0u, where);
 }
 
-void CudaThread::multiply_add(const float* left, const float* right, float* sum, device::Site where) {
+void CudaThread::multiply_add(const float* left, const float* right, float* sum, kernels::device::Site where) {
     a = left;
     b = right;
     c = sum;
     meet(Collective::multiply_add, ~0u, where);
 }
 
-void* CudaThread::shared(std::size_t bytes, device::Site where) {
+void* CudaThread::shared(std::size_t bytes, kernels::device::Site where) {
     const Arena::Answer answer = block->memory().arena.region(regions++, bytes);
     if (answer.problem) fail(answer.problem, where);
     return answer.address;
 }
 
-void CudaThread::shared_access(const void* address, std::size_t bytes, Access access, device::Site where) {
+void CudaThread::shared_access(const void* address, std::size_t bytes, Access access, kernels::device::Site where) {
     if (!block->memory().arena.access(address, bytes, access))
         fail("reads shared memory that nobody has written", where);
 }
 
 void CudaThread::yield() { fiber->suspend(); }
 
-void CudaThread::fail(const std::string& what, device::Site where) { throw Fault{what, where}; }
+void CudaThread::fail(const std::string& what, kernels::device::Site where) { throw Fault{what, where}; }
 
 bool CudaThread::waits_like(const CudaThread& other) const {
     return state == State::at_collective && collective == other.collective && mask == other.mask &&

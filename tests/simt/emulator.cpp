@@ -76,8 +76,8 @@ std::vector<Fiber*> Emulator::fibers_for_block(unsigned threads) {
     return fibers;
 }
 
-void Emulator::run(const device::LaunchShape& shape, const char* kernel,
-                   const std::function<void(device::EmulatedThread&)>& body) {
+void Emulator::run(const kernels::device::LaunchShape& shape, const char* kernel,
+                   const std::function<void(kernels::device::EmulatedThread&)>& body) {
     const Launch launch{shape, demangled(kernel), seed_, body, &begin_token_, &end_token_};
     random_.seed(seed_ ^ (++launches_ * 0x9e3779b97f4a7c15u));
     std::vector<std::uint64_t> order(std::uint64_t{shape.x} * shape.y * shape.z);

@@ -6,7 +6,7 @@
 //
 //     simt::Emulator gpu;                                     // a new seed each time, unless HEADROOM_SIMT_SEED is set
 //     simt::Array<float> x(1025, 1.0f);                       // aligned as CUDA aligns, its end is watched
-//     device::launch(gpu, {.x = 5, .threads = 256}, Scale{}, x.data(), 2.0f, x.size());
+//     kernels::device::launch(gpu, {.x = 5, .threads = 256}, Scale{}, x.data(), 2.0f, x.size());
 //     EXPECT_EQ(x[0], 2.0f);
 //
 // Blocks run one after the other, in an order drawn from the seed; within a block, whichever thread is drawn next runs
@@ -18,9 +18,13 @@
 #include <vector>
 
 #include <headroom/kernels/device/emulated_thread.hpp>
+#include <headroom/kernels/dtype.hpp>
 #include <headroom/tests/simt/fiber.hpp>
 
 namespace headroom::simt {
+
+using kernels::bf16;
+using kernels::f16;
 
 /// A kernel broke a rule. The text names kernel, block, thread, place in the source, and the seed.
 class KernelError : public std::runtime_error {
@@ -28,15 +32,15 @@ class KernelError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-class Emulator final : public device::EmulatedDevice {
+class Emulator final : public kernels::device::EmulatedDevice {
   public:
     Emulator();
     explicit Emulator(std::uint64_t seed);
     ~Emulator() override;
 
     /// Throws KernelError. What the kernel had written by then stays.
-    void run(const device::LaunchShape& shape, const char* kernel,
-             const std::function<void(device::EmulatedThread&)>& body) override;
+    void run(const kernels::device::LaunchShape& shape, const char* kernel,
+             const std::function<void(kernels::device::EmulatedThread&)>& body) override;
 
     std::uint64_t seed() const { return seed_; }
     /// As if newly constructed with this seed; the fibers stay.

@@ -45,14 +45,14 @@ template <class T>
 void check_row_sum(Emulator& gpu, std::int64_t columns, auto draw) {
     const std::int64_t rows = 3;
     Array<T> x(rows * columns);
-    for (T& value : x) value = device::rounded<T>(draw());
+    for (T& value : x) value = kernels::device::rounded<T>(draw());
     Array<float> y(rows, NAN);
-    kernels::row_sum(gpu, x.data(), y.data(), rows, columns);
+    test_kernels::row_sum(gpu, x.data(), y.data(), rows, columns);
     for (std::int64_t row = 0; row < rows; ++row) {
         double sum = 0, magnitude = 0;
         for (std::int64_t i = 0; i < columns; ++i) {
-            sum += device::as_float(x[row * columns + i]);
-            magnitude += std::abs(device::as_float(x[row * columns + i]));
+            sum += kernels::device::as_float(x[row * columns + i]);
+            magnitude += std::abs(kernels::device::as_float(x[row * columns + i]));
         }
         // At most columns / 64 + 8 additions one after the other in a thread, then ten in the tree.
         const double depth = static_cast<double>(columns) / 64 + 18;
@@ -76,7 +76,7 @@ TEST_P(Examples, TransposeIsExact) {
         Array<float> x(rows * columns);
         for (float& value : x) value = draw();
         Array<float> y(rows * columns, NAN);
-        kernels::transpose(gpu, x.data(), y.data(), rows, columns);
+        test_kernels::transpose(gpu, x.data(), y.data(), rows, columns);
         for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < columns; ++j) ASSERT_EQ(y[j * rows + i], x[i * columns + j]);
     });
@@ -88,7 +88,7 @@ TEST_P(Examples, PrefixSumIsExact) {
         Array<int> x(rows * columns);
         for (int& value : x) value = static_cast<int>(random() % 100);
         Array<int> y(rows * columns, -1);
-        kernels::prefix_sum(gpu, x.data(), y.data(), rows, columns);
+        test_kernels::prefix_sum(gpu, x.data(), y.data(), rows, columns);
         for (std::int64_t row = 0; row < rows; ++row) {
             int sum = 0;
             for (std::int64_t i = 0; i < columns; ++i)
@@ -101,14 +101,15 @@ template <class T>
 void check_matmul(Emulator& gpu, std::int64_t m, std::int64_t n, std::int64_t k, auto draw) {
     Array<T> a(m * k), b(n * k);
     Array<float> c(m * n, NAN);
-    for (T& value : a) value = device::rounded<T>(draw());
-    for (T& value : b) value = device::rounded<T>(draw());
-    kernels::matmul(gpu, a.data(), b.data(), c.data(), m, n, k);
+    for (T& value : a) value = kernels::device::rounded<T>(draw());
+    for (T& value : b) value = kernels::device::rounded<T>(draw());
+    test_kernels::matmul(gpu, a.data(), b.data(), c.data(), m, n, k);
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
             double sum = 0, magnitude = 0;
             for (std::int64_t l = 0; l < k; ++l) {
-                const double term = double{device::as_float(a[i * k + l])} * device::as_float(b[j * k + l]);
+                const double term =
+                    double{kernels::device::as_float(a[i * k + l])} * kernels::device::as_float(b[j * k + l]);
                 sum += term;
                 magnitude += std::abs(term);
             }
@@ -131,7 +132,7 @@ TEST_P(Examples, HistogramCountsEverything) {
         std::vector<int> expected(64);
         for (int& value : x) ++expected[value = static_cast<int>(random() % 64)];
         Array<int> bins(64, 0);
-        kernels::histogram(gpu, x.data(), bins.data(), GetParam());
+        test_kernels::histogram(gpu, x.data(), bins.data(), GetParam());
         EXPECT_TRUE(std::equal(bins.begin(), bins.end(), expected.begin()));
     });
 }

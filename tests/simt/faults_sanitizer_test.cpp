@@ -29,7 +29,7 @@ template <class Kernel>
 void expect_race(const Kernel& kernel, std::uint32_t blocks = 1) {
     Emulator gpu;
     Array<float> y(2 * faults::kThreads);
-    const auto run = [&] { device::launch(gpu, faults::faulty_shape(blocks), kernel, y.data()); };
+    const auto run = [&] { kernels::device::launch(gpu, faults::faulty_shape(blocks), kernel, y.data()); };
     if constexpr (!kRaces) return run();
     for (std::uint64_t seed = gpu.seed(), i = 0; i < 5; ++i) {
         gpu.reseed(seed + i);
@@ -55,7 +55,7 @@ int wrong_orders(const Kernel& kernel) {
     for (std::uint64_t seed = gpu.seed(), i = 0; i < 20; ++i) {
         gpu.reseed(seed + i);
         Array<float> y(faults::kThreads);
-        device::launch(gpu, faults::faulty_shape(), kernel, y.data());
+        kernels::device::launch(gpu, faults::faulty_shape(), kernel, y.data());
         wrong += std::count(y.begin(), y.end(), 1.0f) != faults::kThreads;
     }
     return wrong;
@@ -71,7 +71,7 @@ TEST(Bounds, WritePastTheEndOfGlobalMemoryIsFound) {
     if constexpr (!kBounds) GTEST_SKIP() << "needs AddressSanitizer";
     Emulator gpu;
     Array<float> y(faults::kThreads);
-    EXPECT_DEATH(device::launch(gpu, faults::faulty_shape(), faults::GlobalPastTheEnd{}, y.data()),
+    EXPECT_DEATH(kernels::device::launch(gpu, faults::faulty_shape(), faults::GlobalPastTheEnd{}, y.data()),
                  AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("while emulating"), HasSubstr("GlobalPastTheEnd")));
 }
 
@@ -79,8 +79,9 @@ TEST(Bounds, VectorLoadPastTheEndOfGlobalMemoryIsFound) {
     if constexpr (!kBounds) GTEST_SKIP() << "needs AddressSanitizer";
     Emulator gpu;
     Array<float> x(4 * faults::kThreads - 1), y(faults::kThreads);
-    EXPECT_DEATH(device::launch(gpu, faults::faulty_shape(), faults::GlobalVectorPastTheEnd{}, x.data(), y.data()),
-                 AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("HEADROOM_SIMT_SEED=")));
+    EXPECT_DEATH(
+        kernels::device::launch(gpu, faults::faulty_shape(), faults::GlobalVectorPastTheEnd{}, x.data(), y.data()),
+        AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("HEADROOM_SIMT_SEED=")));
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ std::string fault(const Kernel& kernel, Args... args) {
     for (std::uint64_t seed = gpu.seed(), i = 0; i < kSeeds; ++i) {
         gpu.reseed(seed + i);
         try {
-            device::launch(gpu, faults::faulty_shape(), kernel, args...);
+            kernels::device::launch(gpu, faults::faulty_shape(), kernel, args...);
             ADD_FAILURE() << "nothing was found with HEADROOM_SIMT_SEED=" << gpu.seed();
         } catch (const KernelError& error) {
             text = error.what();
@@ -105,12 +105,12 @@ TEST(Faults, TilesAreAlignedAndTheSameForAllLanes) {
 TEST(Faults, ShapesThatNoGpuRunsAreRefused) {
     Emulator gpu;
     const faults::DivergentSync kernel;
-    EXPECT_THROW(device::launch(gpu, {.threads = 33}, kernel), ShapeError);
-    EXPECT_THROW(device::launch(gpu, {.threads = 0}, kernel), ShapeError);
-    EXPECT_THROW(device::launch(gpu, {.threads = 1056}, kernel), ShapeError);
-    EXPECT_THROW(device::launch(gpu, {.y = 65536}, kernel), ShapeError);
-    EXPECT_THROW(device::launch(gpu, {.shared_bytes = 1 << 20}, kernel), ShapeError);
-    EXPECT_NO_THROW(device::launch(gpu, {.x = 0}, kernel));
+    EXPECT_THROW(kernels::device::launch(gpu, {.threads = 33}, kernel), ShapeError);
+    EXPECT_THROW(kernels::device::launch(gpu, {.threads = 0}, kernel), ShapeError);
+    EXPECT_THROW(kernels::device::launch(gpu, {.threads = 1056}, kernel), ShapeError);
+    EXPECT_THROW(kernels::device::launch(gpu, {.y = 65536}, kernel), ShapeError);
+    EXPECT_THROW(kernels::device::launch(gpu, {.shared_bytes = 1 << 20}, kernel), ShapeError);
+    EXPECT_NO_THROW(kernels::device::launch(gpu, {.x = 0}, kernel));
 }
 
 }  // namespace

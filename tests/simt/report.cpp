@@ -37,7 +37,7 @@ std::string ranges(const std::vector<unsigned>& numbers) {
 
 }  // namespace
 
-std::string describe(const device::Site& site) {
+std::string describe(const kernels::device::Site& site) {
     const std::string_view path = site.file_name();
     return fmt::format("{}:{}", path.substr(path.rfind('/') + 1), site.line());
 }

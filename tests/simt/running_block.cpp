@@ -6,7 +6,7 @@
 
 namespace headroom::simt {
 
-BlockMemory::BlockMemory(const device::LaunchShape& shape)
+BlockMemory::BlockMemory(const kernels::device::LaunchShape& shape)
     : arena(shape.shared_bytes), tokens(std::make_unique<std::uint64_t[]>(2 + shape.threads * 2)) {}
 
 RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t seed,
@@ -79,12 +79,12 @@ void RunningBlock::arrive_at_sync(CudaThread& thread) {
 
 void RunningBlock::arrive_at_collective(CudaThread& thread) {
     CudaThread* warp = &threads_[thread.thread - thread.lane()];
-    for (unsigned lane = 0; lane < device::kWarp; ++lane)
+    for (unsigned lane = 0; lane < kernels::device::kWarp; ++lane)
         if (thread.mask >> lane & 1u && !warp[lane].waits_like(thread)) return;
     if (const CudaThread* guilty = complete(warp, thread.mask)) throw_failure(*guilty);
     if (thread.collective == CudaThread::Collective::warp_sync)
-        warp_phase(thread.thread / device::kWarp, static_cast<unsigned>(std::countr_zero(thread.mask))) ^= 1;
-    for (unsigned lane = 0; lane < device::kWarp; ++lane) {
+        warp_phase(thread.thread / kernels::device::kWarp, static_cast<unsigned>(std::countr_zero(thread.mask))) ^= 1;
+    for (unsigned lane = 0; lane < kernels::device::kWarp; ++lane) {
         if (!(thread.mask >> lane & 1u)) continue;
         warp[lane].state = CudaThread::State::ready;  // no longer part of this meeting
         ready_.push_back(&warp[lane]);

@@ -21,42 +21,43 @@ class RunningBlock;
 
 /// What all blocks of a launch have in common.
 struct Launch {
-    device::LaunchShape shape;
+    kernels::device::LaunchShape shape;
     std::string kernel;
     std::uint64_t seed;
-    const std::function<void(device::EmulatedThread&)>& body;
+    const std::function<void(kernels::device::EmulatedThread&)>& body;
     void* begin_token;
     void* end_token;
 };
 
 /// Shared memory and ThreadSanitizer's tokens.
 struct BlockMemory {
-    explicit BlockMemory(const device::LaunchShape& shape);
+    explicit BlockMemory(const kernels::device::LaunchShape& shape);
     void* sync_token(unsigned phase) { return &tokens[phase]; }
     void* warp_token(unsigned warp, unsigned first_lane, unsigned phase) {
-        return &tokens[2 + (warp * device::kWarp + first_lane) * 2 + phase];
+        return &tokens[2 + (warp * kernels::device::kWarp + first_lane) * 2 + phase];
     }
     Arena arena;
     std::unique_ptr<std::uint64_t[]> tokens;
 };
 
-class CudaThread final : public device::EmulatedThread {
+class CudaThread final : public kernels::device::EmulatedThread {
   public:
     enum class State { ready, at_sync, at_collective, finished, failed };
     enum class Collective { none, warp_sync, ballot, shuffle, agree, multiply_add };
 
-    void sync(device::Site site) override;
-    void warp_sync(std::uint32_t mask, device::Site site) override;
-    std::uint32_t ballot(std::uint32_t mask, bool vote, device::Site site) override;
-    std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source_lane, device::Site site) override;
-    void agree(std::uint64_t first, std::uint64_t second, device::Site site) override;
-    void multiply_add(const float* a, const float* b, float* c, device::Site site) override;
-    void* shared(std::size_t bytes, device::Site site) override;
-    void shared_access(const void* address, std::size_t bytes, Access access, device::Site site) override;
+    void sync(kernels::device::Site site) override;
+    void warp_sync(std::uint32_t mask, kernels::device::Site site) override;
+    std::uint32_t ballot(std::uint32_t mask, bool vote, kernels::device::Site site) override;
+    std::uint64_t shuffle(std::uint32_t mask, std::uint64_t bits, unsigned source_lane,
+                          kernels::device::Site site) override;
+    void agree(std::uint64_t first, std::uint64_t second, kernels::device::Site site) override;
+    void multiply_add(const float* a, const float* b, float* c, kernels::device::Site site) override;
+    void* shared(std::size_t bytes, kernels::device::Site site) override;
+    void shared_access(const void* address, std::size_t bytes, Access access, kernels::device::Site site) override;
     void yield() override;
-    [[noreturn]] void fail(const std::string& what, device::Site site) override;
+    [[noreturn]] void fail(const std::string& what, kernels::device::Site site) override;
 
-    unsigned lane() const { return thread % device::kWarp; }
+    unsigned lane() const { return thread % kernels::device::kWarp; }
     bool waits_like(const CudaThread& other) const;
     void start(RunningBlock& block, Fiber& fiber);
 
@@ -64,7 +65,7 @@ class CudaThread final : public device::EmulatedThread {
     Fiber* fiber = nullptr;
     State state = State::ready;
     Collective collective = Collective::none;
-    device::Site site;  // of what it waits for, or where it failed
+    kernels::device::Site site;  // of what it waits for, or where it failed
     std::uint32_t mask = 0;
     std::uint64_t given[2] = {}, result = 0;
     const float *a = nullptr, *b = nullptr;
@@ -74,7 +75,7 @@ class CudaThread final : public device::EmulatedThread {
 
   private:
     void body();
-    void meet(Collective what, std::uint32_t mask, device::Site site);
+    void meet(Collective what, std::uint32_t mask, kernels::device::Site site);
 };
 
 class RunningBlock {
@@ -90,7 +91,9 @@ class RunningBlock {
     const Launch& launch() const { return launch_; }
     BlockMemory& memory() { return memory_; }
     unsigned sync_phase() const { return sync_phase_; }
-    unsigned& warp_phase(unsigned warp, unsigned first_lane) { return warp_phases_[warp * device::kWarp + first_lane]; }
+    unsigned& warp_phase(unsigned warp, unsigned first_lane) {
+        return warp_phases_[warp * kernels::device::kWarp + first_lane];
+    }
     /// Kernel, block, and how to run it again.
     const std::string& context() const { return context_; }
 
@@ -119,6 +122,6 @@ CudaThread* complete(CudaThread* warp, std::uint32_t mask);
 std::string describe_waiting(const std::vector<CudaThread>& threads);
 
 /// `file.cu:12`
-std::string describe(const device::Site& site);
+std::string describe(const kernels::device::Site& site);
 
 }  // namespace headroom::simt

@@ -7,7 +7,7 @@
 namespace headroom {
 namespace {
 
-using namespace device;
+using namespace headroom::kernels::device;
 
 // scale.cu
 struct Scale {
@@ -15,7 +15,7 @@ struct Scale {
         for (std::int64_t i = block.global_thread(); i < n; i += block.global_threads()) x[i] *= factor;
     }
 };
-void scale(device::Stream stream, float* x, float factor, std::int64_t n) {
+void scale(kernels::device::Stream stream, float* x, float factor, std::int64_t n) {
     launch(stream, {.x = blocks_for(n, 256), .threads = 256}, Scale{}, x, factor, n);
 }
 

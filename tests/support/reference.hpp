@@ -15,7 +15,7 @@ namespace headroom::test {
 
 struct ReferenceTensor {
     std::string dtype;  ///< "F64", "F32", "I64" or "U8"
-    Shape shape;
+    kernels::Shape shape;
     std::vector<double> values;  ///< in row-major order
 };
 

@@ -114,9 +114,9 @@ Tensor view_of(Context& context, const HostInput& input, Dtype dtype, Layout lay
         return marked(leaf(context, transposed_values(input), stored, dtype)).transpose(0, -1);
     }
     if (layout == Layout::strided && shape.rank() >= 1) {
-        const double between = headroom::is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN()
-                               : dtype == Dtype::boolean    ? 1.0
-                                                            : 1e9;
+        const double between = kernels::is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN()
+                               : dtype == Dtype::boolean   ? 1.0
+                                                           : 1e9;
         const Spread larger = spread(input, between);
         Tensor view = marked(leaf(context, larger.values, larger.shape, dtype));
         for (int axis = 0; axis < shape.rank(); ++axis) {

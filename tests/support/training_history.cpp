@@ -13,7 +13,7 @@ namespace headroom::test {
 
 namespace {
 
-using Kind = MemoryEvent::Kind;
+using Kind = memory::MemoryEvent::Kind;
 
 constexpr std::size_t kPage = 2 << 20;
 constexpr std::size_t kUnit = 64;
@@ -31,9 +31,9 @@ class Machine {
         history_.time = 5'000'000'000;
     }
 
-    std::uintptr_t allocate(std::size_t requested, Category category, const std::string& path) {
+    std::uintptr_t allocate(std::size_t requested, memory::Category category, const std::string& path) {
         const std::size_t bytes = (requested + kUnit - 1) / kUnit * kUnit;
-        const Tag tag{category, intern(path)};
+        const memory::Tag tag{category, intern(path)};
         history_.time += 300 + bytes % 977;
         std::uintptr_t address = kBase;
         for (const auto& [begin, block] : live_) {
@@ -53,11 +53,11 @@ class Machine {
     }
 
     void free(std::uintptr_t address) {
-        const BlockInfo block = live_.at(address);
+        const memory::BlockInfo block = live_.at(address);
         live_.erase(address);
         history_.time += 150;
         event(Kind::free, address, block.bytes, block.requested, block.tag);
-        MemoryStatistics& s = history_.statistics;
+        memory::MemoryStatistics& s = history_.statistics;
         s.allocated -= block.bytes;
         s.requested -= block.requested;
         s.allocated_by_category[static_cast<std::size_t>(block.tag.category)] -= block.bytes;
@@ -66,7 +66,7 @@ class Machine {
     void compute(std::uint64_t nanoseconds) { history_.time += nanoseconds; }
     void begin_step() { ++step_; }
 
-    MemorySnapshot finish(std::size_t kept) {
+    memory::MemorySnapshot finish(std::size_t kept) {
         std::uintptr_t at = kBase;
         const auto gap = [&](std::uintptr_t end) {
             if (end > at) history_.blocks.push_back({.address = at, .bytes = end - at});
@@ -89,21 +89,21 @@ class Machine {
     }
 
   private:
-    PathId intern(const std::string& path) {
-        const auto [known, added] = paths_.try_emplace(path, static_cast<PathId>(history_.paths.size()));
+    memory::PathId intern(const std::string& path) {
+        const auto [known, added] = paths_.try_emplace(path, static_cast<memory::PathId>(history_.paths.size()));
         if (added) history_.paths.push_back(path);
         return known->second;
     }
 
-    void map(std::size_t needed, Tag tag) {
+    void map(std::size_t needed, memory::Tag tag) {
         const std::size_t reserved = history_.statistics.reserved;
         event(Kind::map, kBase + reserved, needed - reserved, needed - reserved, tag);
         history_.time += 40'000;
         history_.statistics.reserved = history_.statistics.peak_reserved = needed;
     }
 
-    void count(std::size_t bytes, std::size_t requested, Category category) {
-        MemoryStatistics& s = history_.statistics;
+    void count(std::size_t bytes, std::size_t requested, memory::Category category) {
+        memory::MemoryStatistics& s = history_.statistics;
         s.allocated += bytes;
         s.requested += requested;
         s.allocated_by_category[static_cast<std::size_t>(category)] += bytes;
@@ -114,7 +114,7 @@ class Machine {
         }
     }
 
-    void event(Kind kind, std::uintptr_t address, std::size_t bytes, std::size_t requested, Tag tag) {
+    void event(Kind kind, std::uintptr_t address, std::size_t bytes, std::size_t requested, memory::Tag tag) {
         history_.events.push_back({.time = history_.time,
                                    .address = address,
                                    .bytes = bytes,
@@ -125,9 +125,9 @@ class Machine {
                                    .category = tag.category});
     }
 
-    MemorySnapshot history_;
-    std::map<std::uintptr_t, BlockInfo> live_;
-    std::map<std::string, PathId> paths_{{"", 0}};
+    memory::MemorySnapshot history_;
+    std::map<std::uintptr_t, memory::BlockInfo> live_;
+    std::map<std::string, memory::PathId> paths_{{"", 0}};
     std::uint32_t step_ = 0;
 };
 
@@ -146,12 +146,12 @@ class Training {
         : machine_(machine), options_(options), unit_(options.tokens * options.width * 4) {}
 
     void run() {
-        create(Category::parameters, 1);
+        create(memory::Category::parameters, 1);
         for (int step = 0; step < options_.steps; ++step) {
             machine_.begin_step();
-            if (step == 0) create(Category::gradients, 1);
+            if (step == 0) create(memory::Category::gradients, 1);
             one_step();
-            if (step == 0) create(Category::optimizer_state, 2);
+            if (step == 0) create(memory::Category::optimizer_state, 2);
             machine_.compute(static_cast<std::uint64_t>(options_.layers) * unit_ / 60);
         }
     }
@@ -159,7 +159,7 @@ class Training {
   private:
     using Addresses = std::vector<std::uintptr_t>;
 
-    void create(Category category, int copies) {
+    void create(memory::Category category, int copies) {
         const std::size_t weights = options_.width * options_.width * 4;
         for (int copy = 0; copy < copies; ++copy) {
             machine_.allocate(257 * options_.width * 4 + 20, category, "token_embedding");
@@ -173,8 +173,8 @@ class Training {
     }
 
     std::uintptr_t activation(double size, const std::string& path) {
-        return machine_.allocate(static_cast<std::size_t>(size * static_cast<double>(unit_)) + 4, Category::activations,
-                                 path);
+        return machine_.allocate(static_cast<std::size_t>(size * static_cast<double>(unit_)) + 4,
+                                 memory::Category::activations, path);
     }
 
     /// Its activations; the last one is its result.
@@ -183,7 +183,7 @@ class Training {
         for (const Part& part : kLayer) {
             const std::string path = fmt::format("blocks.{}.{}", layer, part.name);
             kept.push_back(activation(part.size, path));
-            const auto scratch = machine_.allocate(unit_ / 7, Category::workspace, path);
+            const auto scratch = machine_.allocate(unit_ / 7, memory::Category::workspace, path);
             machine_.compute(static_cast<std::uint64_t>(part.work * static_cast<double>(unit_) / 20));
             machine_.free(scratch);
         }
@@ -195,7 +195,7 @@ class Training {
             const Part& part = kLayer[i];
             const std::string path = fmt::format("blocks.{}.{}", layer, part.name);
             const auto gradient = activation(part.size, path);
-            const auto scratch = machine_.allocate(unit_ / 3, Category::workspace, path);
+            const auto scratch = machine_.allocate(unit_ / 3, memory::Category::workspace, path);
             machine_.compute(static_cast<std::uint64_t>(part.work * static_cast<double>(unit_) / 10));
             machine_.free(scratch);
             machine_.free(gradient);
@@ -204,14 +204,14 @@ class Training {
     }
 
     void one_step() {
-        const auto input = machine_.allocate(options_.tokens * 8, Category::inputs, "");
+        const auto input = machine_.allocate(options_.tokens * 8, memory::Category::inputs, "");
         const auto embedded = activation(1, "token_embedding");
         std::vector<Addresses> layers;
         for (int layer = 0; layer < options_.layers; ++layer) {
             layers.push_back(forward(layer));
             if (options_.checkpoint) drop_all_but_result(layers.back());
         }
-        const auto logits = machine_.allocate(options_.tokens * 257 * 4, Category::activations, "head");
+        const auto logits = machine_.allocate(options_.tokens * 257 * 4, memory::Category::activations, "head");
         machine_.compute(unit_ / 4);
         machine_.free(logits);
         for (int layer = options_.layers - 1; layer >= 0; --layer) {
@@ -237,7 +237,7 @@ class Training {
 
 }  // namespace
 
-MemorySnapshot training_history(const TrainingOptions& options) {
+memory::MemorySnapshot training_history(const TrainingOptions& options) {
     Machine machine(options.limit);
     try {
         Training(machine, options).run();

@@ -3,8 +3,8 @@
 // has what a real one has (parameters that stay, activations that pile up and go, scratch, pages that are mapped as the
 // peak grows) and equal options give equal bytes. For tests of what is made from a history, not of an allocator.
 //
-//     const MemorySnapshot history = test::training_history({.steps = 3});
-//     write_html_report(std::array{NamedSnapshot{"keep all", &history}}, "memory.html");
+//     const memory::MemorySnapshot history = test::training_history({.steps = 3});
+//     memory::write_html_report(std::array{memory::NamedSnapshot{"keep all", &history}}, "memory.html");
 #include <cstddef>
 #include <limits>
 
@@ -22,6 +22,6 @@ struct TrainingOptions {
     std::size_t kept = std::numeric_limits<std::size_t>::max();  ///< events
 };
 
-MemorySnapshot training_history(const TrainingOptions& options = {});
+memory::MemorySnapshot training_history(const TrainingOptions& options = {});
 
 }  // namespace headroom::test

@@ -33,14 +33,14 @@ std::string error_of(const std::string& lines) {
 /// Two streams, every kind of operation, an id that is used twice.
 Trace sample() {
     Program program("sample", "two pieces and a third");
-    const Piece weights = program.take(1000, 0, "mlp", Category::parameters);
+    const Piece weights = program.take(1000, 0, "mlp", memory::Category::parameters);
     program.step();
     {
         const Piece x = program.take(64, 0, "mlp.up");
         program.wait(1, 0);
         program.use(x, 1);
     }
-    const Piece y = program.take(7, 1, "mlp.up", Category::workspace);
+    const Piece y = program.take(7, 1, "mlp.up", memory::Category::workspace);
     return program.trace();
 }
 
@@ -56,10 +56,12 @@ TEST(Trace, APieceIsFreedAfterItsLastUseAndItsIdUsedAgain) {
     ASSERT_EQ(trace.operations.size(), 7u);
     EXPECT_EQ(trace.operations[4].kind, Kind::record_use);
     EXPECT_EQ(trace.operations[5], (Operation{.kind = Kind::free, .id = 1}));
-    EXPECT_EQ(
-        trace.operations[6],
-        (Operation{
-            .kind = Kind::allocate, .category = Category::workspace, .stream = 1, .id = 1, .path = 2, .bytes = 7}));
+    EXPECT_EQ(trace.operations[6], (Operation{.kind = Kind::allocate,
+                                              .category = memory::Category::workspace,
+                                              .stream = 1,
+                                              .id = 1,
+                                              .path = 2,
+                                              .bytes = 7}));
 }
 
 TEST(Trace, CountsStepsStreamsAndThePeakFromAStepOn) {
@@ -96,8 +98,9 @@ TEST(Trace, OperationsThatCantBeAreRefused) {
     EXPECT_THAT(error_of("w 1 1\n"), HasSubstr("waits for itself"));
 }
 
-MemoryEvent event(MemoryEvent::Kind kind, std::uintptr_t address, std::size_t requested, std::uint32_t step) {
-    MemoryEvent result;
+memory::MemoryEvent event(memory::MemoryEvent::Kind kind, std::uintptr_t address, std::size_t requested,
+                          std::uint32_t step) {
+    memory::MemoryEvent result;
     result.kind = kind;
     result.address = address;
     result.bytes = 512;
@@ -108,8 +111,8 @@ MemoryEvent event(MemoryEvent::Kind kind, std::uintptr_t address, std::size_t re
 }
 
 TEST(TraceOf, AHistoryBecomesTheSameRequests) {
-    using Event = MemoryEvent::Kind;
-    MemorySnapshot snapshot;
+    using Event = memory::MemoryEvent::Kind;
+    memory::MemorySnapshot snapshot;
     snapshot.paths = {"", "mlp"};
     snapshot.events = {event(Event::map, 4096, 4096, 0),   event(Event::allocate, 4096, 100, 0),
                        event(Event::allocate, 4608, 7, 1), event(Event::free, 4096, 100, 1),
@@ -127,9 +130,9 @@ TEST(TraceOf, AHistoryBecomesTheSameRequests) {
 }
 
 TEST(TraceOf, AHistoryWithGapsIsRefused) {
-    MemorySnapshot snapshot;
+    memory::MemorySnapshot snapshot;
     snapshot.paths = {"", "mlp"};
-    snapshot.events = {event(MemoryEvent::Kind::free, 4096, 100, 0)};
+    snapshot.events = {event(memory::MemoryEvent::Kind::free, 4096, 100, 0)};
     EXPECT_THROW(trace_of(snapshot, "demo", ""), Error);
     snapshot.events.clear();
     snapshot.events_dropped = 1;

@@ -13,7 +13,7 @@
 
 struct CUstream_st;
 
-namespace headroom::testing::fake_cuda {
+namespace headroom::memory::testing::fake_cuda {
 
 inline constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
@@ -69,4 +69,4 @@ struct Thread {
 };
 Thread thread();
 
-}  // namespace headroom::testing::fake_cuda
+}  // namespace headroom::memory::testing::fake_cuda

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace headroom::testing::fake_cuda {
+namespace headroom::memory::testing::fake_cuda {
 
 State& state() {
     static State state;
@@ -94,4 +94,4 @@ Thread thread() {
     return {static_cast<int>(stack.size()), stack.empty() ? -1 : stack.back()->device, capture_mode()};
 }
 
-}  // namespace headroom::testing::fake_cuda
+}  // namespace headroom::memory::testing::fake_cuda

@@ -42,7 +42,7 @@ struct CUstream_st {
     std::size_t done = 0;  ///< items that were in front of these
 };
 
-namespace headroom::testing::fake_cuda {
+namespace headroom::memory::testing::fake_cuda {
 
 struct Mapping {
     CUmemGenericAllocationHandle page = 0;
@@ -104,4 +104,4 @@ class Call {
 /// Does what can be done at the present tick; true if everything up to the place is.
 bool advance(State& state, const Place& place);
 
-}  // namespace headroom::testing::fake_cuda
+}  // namespace headroom::memory::testing::fake_cuda

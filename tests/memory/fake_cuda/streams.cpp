@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace headroom::testing::fake_cuda {
+namespace headroom::memory::testing::fake_cuda {
 
 namespace {
 
@@ -61,9 +61,9 @@ std::size_t pending(CUstream_st* stream) {
     return stream->items.size();
 }
 
-}  // namespace headroom::testing::fake_cuda
+}  // namespace headroom::memory::testing::fake_cuda
 
-using namespace headroom::testing::fake_cuda;
+using namespace headroom::memory::testing::fake_cuda;
 
 extern "C" {
 

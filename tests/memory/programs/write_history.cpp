@@ -17,6 +17,7 @@
 #include <headroom/tests/support/training_history.hpp>
 
 using namespace headroom;
+using namespace headroom::memory;
 
 namespace {
 

@@ -2,12 +2,13 @@
 // Kernels with one planted fault each. tests/simt/faults_test.cpp says what catches them, and in which build. They take
 // global memory of kThreads floats at least where they take any. Not for anything else.
 //
-//     EXPECT_THROW(device::launch(gpu, faulty_shape(), faults::DivergentSync{}), simt::KernelError);
+//     EXPECT_THROW(kernels::device::launch(gpu, faulty_shape(), faults::DivergentSync{}), simt::KernelError);
 #include <headroom/kernels/device/launch.hpp>
 
 namespace headroom::simt::faults {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
+using kernels::f16;
 
 inline constexpr unsigned kThreads = 64;
 constexpr LaunchShape faulty_shape(std::uint32_t blocks = 1) {

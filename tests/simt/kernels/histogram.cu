@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kBins = 64;
 
@@ -23,10 +23,10 @@ struct Histogram {
 
 }  // namespace
 
-void histogram(device::Stream stream, const int* x, int* bins, std::int64_t n) {
+void histogram(kernels::device::Stream stream, const int* x, int* bins, std::int64_t n) {
     const LaunchShape shape{
         .x = blocks_for(n, 256), .threads = Histogram::kMaxThreads, .shared_bytes = shared_size<int>(kBins)};
     launch(stream, shape, Histogram{}, x, bins, n);
 }
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr int kTile = 16;
 constexpr unsigned kWarps = 4;
@@ -47,7 +47,8 @@ struct Matmul {
 }  // namespace
 
 template <class T>
-void matmul(device::Stream stream, const T* a, const T* b, float* c, std::int64_t m, std::int64_t n, std::int64_t k) {
+void matmul(kernels::device::Stream stream, const T* a, const T* b, float* c, std::int64_t m, std::int64_t n,
+            std::int64_t k) {
     const int elements = kWarps * kTile * kTile;
     const LaunchShape shape{.x = blocks_for(n, kTile),
                             .y = blocks_for(m, kTile * kWarps),
@@ -56,7 +57,8 @@ void matmul(device::Stream stream, const T* a, const T* b, float* c, std::int64_
     launch(stream, shape, Matmul<T>{}, a, b, c, m, n, k);
 }
 
-template void matmul(device::Stream, const f16*, const f16*, float*, std::int64_t, std::int64_t, std::int64_t);
-template void matmul(device::Stream, const bf16*, const bf16*, float*, std::int64_t, std::int64_t, std::int64_t);
+template void matmul(kernels::device::Stream, const f16*, const f16*, float*, std::int64_t, std::int64_t, std::int64_t);
+template void matmul(kernels::device::Stream, const bf16*, const bf16*, float*, std::int64_t, std::int64_t,
+                     std::int64_t);
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

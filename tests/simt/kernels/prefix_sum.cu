@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 struct PrefixSum {
     static constexpr unsigned kMaxThreads = 64;
@@ -28,8 +28,8 @@ struct PrefixSum {
 
 }  // namespace
 
-void prefix_sum(device::Stream stream, const int* x, int* y, std::int64_t rows, std::int64_t columns) {
+void prefix_sum(kernels::device::Stream stream, const int* x, int* y, std::int64_t rows, std::int64_t columns) {
     launch(stream, {.x = blocks_for(rows, 2), .threads = PrefixSum::kMaxThreads}, PrefixSum{}, x, y, rows, columns);
 }
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

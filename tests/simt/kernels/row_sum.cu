@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 template <class T>
 struct RowSum {
@@ -30,15 +30,15 @@ struct RowSum {
 }  // namespace
 
 template <class T>
-void row_sum(device::Stream stream, const T* x, float* y, std::int64_t rows, std::int64_t columns) {
+void row_sum(kernels::device::Stream stream, const T* x, float* y, std::int64_t rows, std::int64_t columns) {
     const unsigned threads = columns > 512 ? 256 : 64;
     const LaunchShape shape{
         .x = blocks_for(rows, 1), .threads = threads, .shared_bytes = shared_size<float>(threads / kWarp)};
     launch(stream, shape, RowSum<T>{}, x, y, columns);
 }
 
-template void row_sum(device::Stream, const float*, float*, std::int64_t, std::int64_t);
-template void row_sum(device::Stream, const f16*, float*, std::int64_t, std::int64_t);
-template void row_sum(device::Stream, const bf16*, float*, std::int64_t, std::int64_t);
+template void row_sum(kernels::device::Stream, const float*, float*, std::int64_t, std::int64_t);
+template void row_sum(kernels::device::Stream, const f16*, float*, std::int64_t, std::int64_t);
+template void row_sum(kernels::device::Stream, const bf16*, float*, std::int64_t, std::int64_t);
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr unsigned kThreads = 96;
 
@@ -97,11 +97,11 @@ struct SelfCheck {
 
 }  // namespace
 
-void self_check(device::Stream stream, int* wrong, float* global, f16* halves, std::int64_t blocks) {
+void self_check(kernels::device::Stream stream, int* wrong, float* global, f16* halves, std::int64_t blocks) {
     const std::size_t shared =
         shared_size<float>(4 * kThreads) + shared_size<unsigned>(2) + 2 * shared_size<float>(kThreads / kWarp);
     launch(stream, {.x = blocks_for(blocks, 1), .threads = kThreads, .shared_bytes = shared}, SelfCheck{}, wrong,
            global, halves);
 }
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

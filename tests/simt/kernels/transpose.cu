@@ -1,9 +1,9 @@
 #include <headroom/tests/simt/kernels/examples.hpp>
 
-namespace headroom::simt::kernels {
+namespace headroom::simt::test_kernels {
 namespace {
 
-using namespace headroom::device;
+using namespace headroom::kernels::device;
 
 constexpr int kTile = 32, kRowsAtOnce = 4;
 
@@ -27,7 +27,7 @@ struct Transpose {
 
 }  // namespace
 
-void transpose(device::Stream stream, const float* x, float* y, std::int64_t rows, std::int64_t columns) {
+void transpose(kernels::device::Stream stream, const float* x, float* y, std::int64_t rows, std::int64_t columns) {
     const LaunchShape shape{.x = blocks_for(columns, kTile),
                             .y = blocks_for(rows, kTile),
                             .threads = Transpose::kMaxThreads,
@@ -35,4 +35,4 @@ void transpose(device::Stream stream, const float* x, float* y, std::int64_t row
     launch(stream, shape, Transpose{}, x, y, rows, columns);
 }
 
-}  // namespace headroom::simt::kernels
+}  // namespace headroom::simt::test_kernels

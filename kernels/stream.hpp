@@ -18,9 +18,9 @@
 
 #include <headroom/config.hpp>
 
-namespace headroom {
+namespace headroom::kernels {
 
-class CudaDevice;  // kernels/device/cuda_device.hpp
+class CudaDevice;  // device/cuda_device.hpp
 
 /// What kernels keep per stream, such as a library's compiled primitives: one object per type, made when first asked
 /// for. Lives as long as its context.
@@ -70,9 +70,6 @@ using Stream = std::variant<CpuStream, DryStream, CudaStream>;
 using Stream = std::variant<CpuStream, DryStream>;
 #endif
 
-/// The allocator's name for a stream of one device; 0 is the context's compute stream.
-using StreamId = std::uint32_t;
-
 inline StreamState& state_of(Stream& stream) {
     return std::visit([](auto& s) -> StreamState& { return *s.state; }, stream);
 }
@@ -99,4 +96,4 @@ inline void launch(Stream& stream, Work&& work) {
 #endif
 }
 
-}  // namespace headroom
+}  // namespace headroom::kernels
