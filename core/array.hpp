@@ -32,8 +32,8 @@ struct Array {
     int rank() const { return geometry.shape.rank(); }
     /// The size of an axis; negative axes count from the back. Errors: ShapeError.
     std::int64_t size(int axis) const { return geometry.shape[geometry.shape.axis(axis)]; }
-    std::int64_t elements() const { return geometry.shape.elements(); }
-    bool contiguous() const { return is_contiguous(geometry.shape, geometry.strides); }
+    std::int64_t numel() const { return geometry.shape.numel(); }
+    bool is_contiguous() const { return kernels::is_contiguous(geometry.shape, geometry.strides); }
     View view() const {
         std::byte* data = buffer.data();
         if (data) data += geometry.offset * static_cast<std::int64_t>(size_of(dtype));

@@ -101,8 +101,9 @@ Profile Profile::gpu(std::size_t memory_bytes) {
 
 template <class T>
 Tensor Context::from_host(std::span<const T> values, Shape shape, Category category) {
-    if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
-        throw ShapeError(fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.text()));
+    if (static_cast<std::int64_t>(values.size()) != shape.numel()) {
+        throw ShapeError(
+            fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.to_string()));
     }
     exec().set_path(tape_.path());
     Array array = exec().empty(shape, kernels::dtype_of<T>, category);
@@ -125,7 +126,7 @@ Tensor Context::scalar(double value, Dtype dtype) {
 }
 
 Tensor Context::from_array(Array array) {
-    if (!array.contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
+    if (!array.is_contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
     if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
     const Geometry geometry = Geometry::contiguous(array.shape());
     return Tensor(tape_.make_leaf(std::move(array)), geometry);

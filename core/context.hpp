@@ -78,7 +78,7 @@ class Context {
     Tape& tape() { return tape_; }
     Exec& exec() { return tape_.exec(); }
 
-    // Host to device. `values` has shape.elements() elements in row-major order. Errors: ShapeError.
+    // Host to device. `values` has shape.numel() elements in row-major order. Errors: ShapeError.
     template <class T>
     Tensor from_host(std::span<const T> values, Shape shape, Category category = Category::inputs);
     template <class T>
@@ -150,14 +150,14 @@ class RegionScope {
 };
 
 /// In its scope nothing is recorded: evaluation and sampling.
-class NoGrad {
+class NoGradGuard {
   public:
-    explicit NoGrad(Context& context) : tape_(context.tape()), before_(tape_.recording()) {
+    explicit NoGradGuard(Context& context) : tape_(context.tape()), before_(tape_.recording()) {
         tape_.set_recording(false);
     }
-    ~NoGrad() { tape_.set_recording(before_); }
-    NoGrad(const NoGrad&) = delete;
-    NoGrad& operator=(const NoGrad&) = delete;
+    ~NoGradGuard() { tape_.set_recording(before_); }
+    NoGradGuard(const NoGradGuard&) = delete;
+    NoGradGuard& operator=(const NoGradGuard&) = delete;
 
   private:
     Tape& tape_;

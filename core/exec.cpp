@@ -9,7 +9,7 @@ namespace headroom {
 namespace {
 
 Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, memory::Tag tag) {
-    const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
     return {Buffer::allocate(memory, bytes, 0, tag), dtype, Geometry::contiguous(shape)};
 }
 
@@ -24,7 +24,7 @@ Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) 
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {
-    const auto bytes = static_cast<std::size_t>(shape.elements()) * size_of(dtype);
+    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
     if (offered_ && offered_.bytes() == bytes) return {std::move(offered_), dtype, Geometry::contiguous(shape)};
     return empty(shape, dtype);
 }
@@ -46,7 +46,7 @@ Exec::RangeScope::~RangeScope() {
 void Exec::fail(const DeviceError& error) const {
     std::string where = op_;
     for (const Array& array : arrays_) {
-        if (array.defined()) where += fmt::format(" {} {}", name(array.dtype), array.shape().text());
+        if (array.defined()) where += fmt::format(" {} {}", name(array.dtype), array.shape().to_string());
     }
     const std::string path = path_text(path_);
     if (!path.empty()) where += fmt::format("{}in {}", where.empty() ? "" : ", ", path);

@@ -14,9 +14,9 @@ namespace headroom {
 namespace {
 
 void check_one(const char* what, const Tensor& tensor) {
-    if (tensor.defined() && tensor.elements() == 1) return;
+    if (tensor.defined() && tensor.numel() == 1) return;
     throw ShapeError(fmt::format("loss: {} must have one element, got {}; sum it over all terms", what,
-                                 tensor.defined() ? tensor.shape().text() : "an undefined tensor"));
+                                 tensor.defined() ? tensor.shape().to_string() : "an undefined tensor"));
 }
 
 }  // namespace

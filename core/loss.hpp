@@ -6,7 +6,7 @@
 //     const Loss loss = cross_entropy(logits, targets);          // targets to ignore are no terms
 //     backward(loss.mean());
 //     accumulator.accumulate([&] { return model.loss(ids, targets); });
-//     Loss mine(sum(abs(x - y)), static_cast<double>(x.elements()));
+//     Loss mine(sum(abs(x - y)), static_cast<double>(x.numel()));
 //
 // A loss with several normalisers, such as a detector's, is a sum over images of per-image means: its terms are images.
 #include <variant>

@@ -3,7 +3,7 @@
 // (an arena, say), so saving copies nothing and loading writes in place.
 //
 //     for (const NamedArray& entry : parameters.state_dict().arrays) fmt::print("{} {}\n", entry.name,
-//     entry.array.shape().text());
+//     entry.array.shape().to_string());
 #include <string>
 
 #include <headroom/core/array.hpp>

@@ -73,8 +73,8 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
 Tensor Parameters::create(std::string path, const Shape& shape, Initializer initializer) {
     Parameter& added = add(std::move(path), shape, std::move(initializer), dtype());
     const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype()));
-    added.room = (shape.elements() + unit - 1) / unit * unit;
-    added.tensor.requires_grad();
+    added.room = (shape.numel() + unit - 1) / unit * unit;
+    added.tensor.requires_grad_();
     return added.tensor;
 }
 
@@ -94,7 +94,7 @@ const Parameter* Parameters::find(std::string_view path) const {
 
 std::int64_t Parameters::count() const {
     std::int64_t elements = 0;
-    for (const Parameter& parameter : all_) elements += parameter.buffer ? 0 : parameter.tensor.elements();
+    for (const Parameter& parameter : all_) elements += parameter.buffer ? 0 : parameter.tensor.numel();
     return elements;
 }
 
@@ -108,7 +108,7 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
     for (Parameter& parameter : all_) {
         if (parameter.buffer || !path_matches(pattern, parameter.path)) continue;
         parameter.trained = !frozen;
-        parameter.tensor.requires_grad(!frozen);
+        parameter.tensor.requires_grad_(!frozen);
         ++matched;
     }
     if (matched == 0) throw Error(fmt::format("freeze: no parameter matches \"{}\"", pattern));
@@ -196,7 +196,7 @@ void Parameters::take(GradientSegment& segment) {
     Exec& exec = context_.exec();
     segment.gradients = exec.empty_for_model({segment.count}, dtype(), Category::gradients);
     for (const std::size_t i : segment.parameters) {
-        const std::int64_t elements = all_[i].tensor.elements(), padding = all_[i].room - elements;
+        const std::int64_t elements = all_[i].tensor.numel(), padding = all_[i].room - elements;
         if (padding == 0) continue;
         const Array rest = part(segment.gradients, all_[i].offset + elements - segment.offset, padding);
         exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, rest.view()); });

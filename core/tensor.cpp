@@ -44,13 +44,13 @@ Array Tensor::array() const {
 }
 
 double Tensor::item() const {
-    if (elements() != 1) throw ShapeError(fmt::format("item: the tensor has {} elements, not 1", elements()));
+    if (numel() != 1) throw ShapeError(fmt::format("item: the tensor has {} elements, not 1", numel()));
     return to_vector<double>()[0];
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
-    std::vector<T> values(static_cast<std::size_t>(elements()));
+    std::vector<T> values(static_cast<std::size_t>(numel()));
     const View out = contiguous_view(values.data(), kernels::dtype_of<T>, shape());
     download(context().exec(), array(), out);
     return values;
@@ -62,12 +62,12 @@ template std::vector<std::int32_t> Tensor::to_vector() const;
 template std::vector<std::int64_t> Tensor::to_vector() const;
 template std::vector<std::uint8_t> Tensor::to_vector() const;
 
-std::string Tensor::text() const {
+std::string Tensor::to_string() const {
     if (!defined()) return "undefined tensor";
     std::string out;
     std::size_t next = 0;
     render(to_vector<double>(), shape(), 0, next, true, out);
-    return fmt::format("{} {}{}{}", name(dtype()), shape().text(), rank() > 1 ? "\n" : " ", out);
+    return fmt::format("{} {}{}{}", name(dtype()), shape().to_string(), rank() > 1 ? "\n" : " ", out);
 }
 
 Tensor Tensor::detach() const {
@@ -75,7 +75,7 @@ Tensor Tensor::detach() const {
     return Tensor(value_->tape->make_leaf(value_->array), geometry_);
 }
 
-Tensor& Tensor::requires_grad(bool on) & {
+Tensor& Tensor::requires_grad_(bool on) & {
     if (value_->producer)
         throw Error("requires_grad: only a leaf can be marked; this tensor was computed (use detach())");
     if (on && !is_floating(dtype())) {

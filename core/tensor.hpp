@@ -4,7 +4,7 @@
 // and its context outlives it.
 //
 //     Context context = Context::cpu();
-//     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad();
+//     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
 //     Tensor loss = sum(square(x.transpose(0, 1)));
 //     backward(loss);
 //     std::vector<float> gradient = x.grad().to_vector<float>();
@@ -50,8 +50,8 @@ class Tensor {
     int rank() const { return geometry_.shape.rank(); }
     /// The size of an axis; negative axes count from the back. Errors: ShapeError.
     std::int64_t size(int axis) const { return geometry_.shape[geometry_.shape.axis(axis)]; }
-    std::int64_t elements() const { return geometry_.shape.elements(); }
-    bool contiguous() const { return is_contiguous(geometry_.shape, geometry_.strides); }
+    std::int64_t numel() const { return geometry_.shape.numel(); }
+    bool is_contiguous() const { return kernels::is_contiguous(geometry_.shape, geometry_.strides); }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
     /// The same elements in row-major order under another shape; one size may be -1. Copies (recorded) if strides
@@ -74,7 +74,9 @@ class Tensor {
     /// With a new axis of size 1 before `axis` (rank + 1 positions; negative ones count from the back).
     Tensor unsqueeze(int axis) const;
     /// Row-major; a recorded copy if it isn't already.
-    Tensor contiguous_copy() const;
+    Tensor contiguous() const;
+    /// A recorded copy, row-major.
+    Tensor clone() const;
     /// A leaf with the same storage: gradients do not pass.
     Tensor detach() const;
 
@@ -85,13 +87,13 @@ class Tensor {
     template <class T>
     std::vector<T> to_vector() const;
     /// A readable rendering, large axes shortened.
-    std::string text() const;
+    std::string to_string() const;
 
     // Gradients.
     /// Marks a leaf as something to differentiate by, or not. Errors: DtypeError unless floating; Error for a non-leaf.
-    Tensor& requires_grad(bool on = true) &;
-    Tensor requires_grad(bool on = true) && { return std::move(requires_grad(on)); }
-    bool needs_grad() const { return value_ && value_->requires_grad; }
+    Tensor& requires_grad_(bool on = true) &;
+    Tensor requires_grad_(bool on = true) && { return std::move(requires_grad_(on)); }
+    bool requires_grad() const { return value_ && value_->requires_grad; }
     /// Keeps the gradient of a value that is not a leaf, too.
     void retain_grad() const { value_->retains_grad = true; }
     /// What backward left here, of this handle's geometry; undefined if none arrived. It sums up until `zero_grad`.

@@ -12,12 +12,12 @@ namespace {
 
 /// The array itself if its elements lie as the host's do, else room for a copy that does.
 Array like_host(const Exec& exec, const Array& array, const View& host) {
-    const bool same = array.dtype == host.dtype && array.contiguous();
+    const bool same = array.dtype == host.dtype && array.is_contiguous();
     return same ? array : exec.empty(array.shape(), host.dtype, Category::workspace);
 }
 
 #if HEADROOM_CUDA_KERNELS
-std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements()) * size_of(view.dtype); }
+std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
 
 void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
     // Asked once: the kernel of a later step may note one at any moment, and be at work still.

@@ -1,7 +1,7 @@
 // Views of a tensor: arithmetic on sizes and strides.
 #include <fmt/format.h>
 
-#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -18,20 +18,20 @@ Shape resolve(Shape wanted, const Shape& from) {
             open = i;
         } else if (wanted[i] < 0) {
             throw ShapeError(
-                fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.text()));
+                fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.to_string()));
         } else {
             known *= wanted[i];
         }
     }
     if (open >= 0) {
-        if (known == 0 || from.elements() % known != 0) {
-            throw ShapeError(fmt::format("reshape: {} does not divide into {}", from.text(), wanted.text()));
+        if (known == 0 || from.numel() % known != 0) {
+            throw ShapeError(fmt::format("reshape: {} does not divide into {}", from.to_string(), wanted.to_string()));
         }
-        wanted[open] = from.elements() / known;
+        wanted[open] = from.numel() / known;
     }
-    if (wanted.elements() != from.elements()) {
-        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.text(), from.elements(),
-                                     wanted.text(), wanted.elements()));
+    if (wanted.numel() != from.numel()) {
+        throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.to_string(), from.numel(),
+                                     wanted.to_string(), wanted.numel()));
     }
     return wanted;
 }
@@ -72,10 +72,10 @@ Tensor Tensor::with(Shape shape, Strides strides, std::int64_t offset) const {
 
 Tensor Tensor::reshape(Shape shape) const {
     shape = resolve(shape, this->shape());
-    if (contiguous()) return with(shape, contiguous_strides(shape), geometry_.offset);
+    if (is_contiguous()) return with(shape, contiguous_strides(shape), geometry_.offset);
     Strides strides;
     if (reshape_strides(geometry_, shape, strides)) return with(shape, strides, geometry_.offset);
-    return contiguous_copy().reshape(shape);
+    return contiguous().reshape(shape);
 }
 
 Tensor Tensor::transpose(int a, int b) const {
@@ -110,7 +110,7 @@ Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64
     const std::int64_t last = stop < 0 ? stop + size : stop;
     if (first < 0 || last > size || first > last || step < 1) {
         throw ShapeError(fmt::format("slice: [{}, {}) with step {} is outside of axis {} of {}", start, stop, step,
-                                     axis, shape().text()));
+                                     axis, shape().to_string()));
     }
     Geometry result = geometry_;
     result.shape[axis] = (last - first + step - 1) / step;
@@ -123,7 +123,7 @@ Tensor Tensor::select(int axis, std::int64_t index) const {
     const std::int64_t size = this->size(axis);
     const std::int64_t position = index < 0 ? index + size : index;
     if (position < 0 || position >= size) {
-        throw ShapeError(fmt::format("select: {} is outside of axis {} of {}", index, axis, shape().text()));
+        throw ShapeError(fmt::format("select: {} is outside of axis {} of {}", index, axis, shape().to_string()));
     }
     return slice(axis, position, position + 1).squeeze(axis);
 }
@@ -132,8 +132,8 @@ std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int ax
     std::int64_t total = 0;
     for (const std::int64_t size : sizes) total += size;
     if (total != size(axis)) {
-        throw ShapeError(fmt::format("split: the parts add up to {}, axis {} of {} has {}", total, axis, shape().text(),
-                                     size(axis)));
+        throw ShapeError(fmt::format("split: the parts add up to {}, axis {} of {} has {}", total, axis,
+                                     shape().to_string(), size(axis)));
     }
     std::vector<Tensor> parts;
     std::int64_t start = 0;
@@ -154,7 +154,7 @@ std::vector<Tensor> Tensor::split(std::int64_t part, int axis) const {
 Tensor Tensor::squeeze(int axis) const {
     axis = shape().axis(axis);
     if (geometry_.shape[axis] != 1) {
-        throw ShapeError(fmt::format("squeeze: axis {} of {} does not have size 1", axis, shape().text()));
+        throw ShapeError(fmt::format("squeeze: axis {} of {} does not have size 1", axis, shape().to_string()));
     }
     Geometry result = geometry_;
     result.shape.erase(axis);
@@ -173,6 +173,8 @@ Tensor Tensor::unsqueeze(int axis) const {
     return Tensor(value_, result);
 }
 
-Tensor Tensor::contiguous_copy() const { return contiguous() ? *this : headroom::contiguous(*this); }
+Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+
+Tensor Tensor::clone() const { return headroom::clone(*this); }
 
 }  // namespace headroom

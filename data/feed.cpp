@@ -14,15 +14,15 @@ namespace headroom::data {
 
 namespace {
 
-std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.elements()) * size_of(view.dtype); }
+std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
 
 }  // namespace
 
 template <class T>
 HostArray::HostArray(std::span<const T> values, const Shape& shape)
     : view_(contiguous_view(const_cast<T*>(values.data()), kernels::dtype_of<T>, shape)) {
-    if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
-        throw ShapeError(fmt::format("feed: {} values do not fill the shape {}", values.size(), shape.text()));
+    if (static_cast<std::int64_t>(values.size()) != shape.numel()) {
+        throw ShapeError(fmt::format("feed: {} values do not fill the shape {}", values.size(), shape.to_string()));
     }
 }
 

@@ -25,7 +25,7 @@ namespace headroom::data {
 /// An array of a batch as the host has it: values in row-major order. Refers to them.
 class HostArray {
   public:
-    /// T is float, double, int32_t, int64_t or uint8_t. Errors: ShapeError unless there are shape.elements() values.
+    /// T is float, double, int32_t, int64_t or uint8_t. Errors: ShapeError unless there are shape.numel() values.
     template <class T>
     HostArray(std::span<const T> values, const Shape& shape);
     template <class T>

@@ -4,9 +4,9 @@
 // Not for padded documents of different lengths.
 //
 //     data::TextWindows windows(corpus.split().train, /*block=*/64, data::WindowStart::every_token);
-//     data::Loader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/12, seed));
+//     data::DataLoader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/12, seed));
 //     data::TextWindows held_out(corpus.split().validation, 64, data::WindowStart::every_block);
-//     data::Loader evaluation(held_out, held_out.in_order(/*batch=*/12), {.epochs = 1});
+//     data::DataLoader evaluation(held_out, held_out.in_order(/*batch=*/12), {.epochs = 1});
 #include <cstdint>
 #include <span>
 #include <vector>

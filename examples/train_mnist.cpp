@@ -11,10 +11,10 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/data/idx.hpp>
-#include <headroom/data/loader.hpp>
 #include <headroom/examples/program/interrupt.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
@@ -106,11 +106,12 @@ void shift(std::vector<float>& images, std::int64_t rows, std::int64_t most, con
 }
 
 /// 784 -> hidden -> hidden -> 10 with ReLU and dropout.
-auto make_model(const nn::At& at, const Flags& flags) {
+auto make_model(const nn::Path& path, const Flags& flags) {
     const auto activate = [](Tensor x) { return relu(std::move(x)); };
-    return nn::sequential(nn::Linear(at / "fc1", kSide * kSide, flags.hidden), activate,
-                          nn::Dropout(at / "drop1", flags.dropout), nn::Linear(at / "fc2", flags.hidden, flags.hidden),
-                          activate, nn::Dropout(at / "drop2", flags.dropout), nn::Linear(at / "fc3", flags.hidden, 10));
+    return nn::sequential(nn::Linear(path / "fc1", kSide * kSide, flags.hidden), activate,
+                          nn::Dropout(path / "drop1", flags.dropout),
+                          nn::Linear(path / "fc2", flags.hidden, flags.hidden), activate,
+                          nn::Dropout(path / "drop2", flags.dropout), nn::Linear(path / "fc3", flags.hidden, 10));
 }
 
 class Session {
@@ -118,7 +119,7 @@ class Session {
     Session(Context& context, const Flags& flags, const Images& images)
         : context_(context),
           parameters_(context),
-          model_(make_model(nn::At(parameters_), flags)),
+          model_(make_model(nn::Path(parameters_), flags)),
           optimizer_(parameters_, {.weight_decay = flags.weight_decay}),
           accumulator_(parameters_, optimizer_, {.stop_when_diverged = true, .kept_results = kKeptResults}),
           training_(images.slice(0, images.size() - flags.validation)),
@@ -166,9 +167,10 @@ class Session {
         double accuracy = 0;
     };
     Score evaluate() {
-        NoGrad no_grad(context_);
+        NoGradGuard no_grad(context_);
         parameters_.train(false);
-        data::Loader<Images> loader(validation_, data::Sampler::sequential(validation_.size(), batch_), {.epochs = 1});
+        data::DataLoader<Images> loader(validation_, data::Sampler::sequential(validation_.size(), batch_),
+                                        {.epochs = 1});
         Score score;
         while (const Images::Batch* batch = loader.next()) {
             const auto [images, labels] = upload(batch->features, *batch);
@@ -195,12 +197,12 @@ class Session {
 
     Context& context_;
     Parameters parameters_;
-    decltype(make_model(std::declval<nn::At>(), std::declval<Flags>())) model_;
+    decltype(make_model(std::declval<nn::Path>(), std::declval<Flags>())) model_;
     optim::AdamW optimizer_;
     optim::GradientAccumulator accumulator_;
     Images training_;
     Images validation_;
-    data::Loader<Images> loader_;
+    data::DataLoader<Images> loader_;
     data::Feed feed_;
     std::int64_t batch_;
     std::int64_t shift_;

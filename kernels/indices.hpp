@@ -15,7 +15,7 @@ namespace headroom::kernels {
 
 class Indices {
   public:
-    explicit Indices(const View& view) : view_(view), count_(view.elements()), contiguous_(view.contiguous()) {}
+    explicit Indices(const View& view) : view_(view), count_(view.numel()), contiguous_(view.is_contiguous()) {}
 
     std::int64_t count() const { return count_; }
 

@@ -4,7 +4,7 @@
 // has. Not for kernels that only map elements: those merge axes first.
 //
 //     const Rows in(x), out(y);
-//     parallel_for(stream, in.count(), x.elements(), [&](std::int64_t row) {
+//     parallel_for(stream, in.count(), x.numel(), [&](std::int64_t row) {
 //         float buffer[kChunk];
 //         const float* values = in.read(row, 0, n, buffer);   // no copy if contiguous f32
 //         ...

@@ -2,10 +2,10 @@
 // Sizes and strides of up to six axes, in elements, without a heap allocation.
 //
 //     Shape shape{8, 64, 128};
-//     shape.elements();            // 65536
+//     shape.numel();            // 65536
 //     shape.axis(-1);              // 2
 //     contiguous_strides(shape);   // {8192, 128, 1}
-//     fmt::print("{}", shape.text());  // [8, 64, 128]
+//     fmt::print("{}", shape.to_string());  // [8, 64, 128]
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -50,7 +50,7 @@ class Extents {
     }
 
     /// "[8, 64, 128]"
-    std::string text() const;
+    std::string to_string() const;
 
   private:
     constexpr void assign(std::span<const std::int64_t> values) {
@@ -67,7 +67,7 @@ class Shape : public Extents {
     using Extents::Extents;
 
     /// The product of all sizes; 1 for rank 0.
-    constexpr std::int64_t elements() const {
+    constexpr std::int64_t numel() const {
         std::int64_t product = 1;
         for (const std::int64_t size : *this) product *= size;
         return product;
@@ -99,7 +99,7 @@ constexpr Strides contiguous_strides(const Shape& shape) {
 constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
     std::int64_t step = 1;
     for (int i = shape.rank() - 1; i >= 0; --i) {
-        if (shape[i] != 1 && strides[i] != step) return shape.elements() == 0;
+        if (shape[i] != 1 && strides[i] != step) return shape.numel() == 0;
         step *= shape[i];
     }
     return true;

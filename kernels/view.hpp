@@ -22,8 +22,8 @@ struct View {
     int rank() const { return shape.rank(); }
     std::int64_t size(int axis) const { return shape[axis]; }
     std::int64_t stride(int axis) const { return strides[axis]; }
-    std::int64_t elements() const { return shape.elements(); }
-    bool contiguous() const { return is_contiguous(shape, strides); }
+    std::int64_t numel() const { return shape.numel(); }
+    bool is_contiguous() const { return kernels::is_contiguous(shape, strides); }
     template <class T>
     T* as() const {
         return static_cast<T*>(data);

@@ -28,7 +28,7 @@ Walk::Walk(const View* const* views, int count, Order order) : operands_(count) 
     }
     if (order == Order::memory) sort_axes(axis);
     first_ = merge_axes(axis);
-    rows_ = shape.elements() == 0 ? 0 : 1;
+    rows_ = shape.numel() == 0 ? 0 : 1;
     for (int i = first_; i < kMaxRank - 1; ++i) rows_ *= size_[index(i)];
 }
 

@@ -43,7 +43,7 @@ std::string format_bytes(std::size_t bytes) {
     return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string MemoryReport::text() const {
+std::string MemoryReport::to_string() const {
     const MemoryStatistics& s = statistics;
     std::string text = fmt::format("Out of memory on {}: {} bytes for {}.\n", device, requested, purpose(*this));
     line(text, 0, "Request, rounded", rounded);

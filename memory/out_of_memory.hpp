@@ -3,7 +3,7 @@
 // it, make the batch smaller and go on: nothing was allocated.
 //
 //     try { train(batch); } catch (const headroom::memory::OutOfMemory& error) { fmt::print("{}",
-//     error.report().text()); }
+//     error.report().to_string()); }
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -45,7 +45,7 @@ struct MemoryReport {
     /// What the device's memory is used for outside of this allocator.
     std::size_t others() const noexcept;
     /// Several lines, for a person.
-    std::string text() const;
+    std::string to_string() const;
 };
 
 /// What would help, computed from the report's figures: by how much the micro-batch is too large, and what recomputing

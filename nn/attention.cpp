@@ -25,8 +25,8 @@ std::int64_t key_heads(const SelfAttentionOptions& options) {
 
 }  // namespace
 
-Attention::Attention(const At& at, std::int64_t heads_, std::int64_t kv_heads_, bool causal_)
-    : Module(at), heads(heads_), kv_heads(kv_heads_), causal(causal_) {}
+Attention::Attention(const Path& path, std::int64_t heads_, std::int64_t kv_heads_, bool causal_)
+    : Module(path), heads(heads_), kv_heads(kv_heads_), causal(causal_) {}
 
 Tensor Attention::forward(Tensor packed) const { return attention_packed(std::move(packed), heads, kv_heads, causal); }
 
@@ -36,17 +36,17 @@ Tensor Attention::forward(Tensor packed, KeyValue* cache) const {
     const std::int64_t time = packed.size(1);
     const Tensor split = packed.reshape({batch, time, heads + 2 * kv_heads, -1});
     const std::vector<Tensor> parts = split.split({heads, kv_heads, kv_heads}, 2);
-    cache->keys = cache->keys.defined() ? cat({cache->keys, parts[1]}, 1) : parts[1].contiguous_copy();
-    cache->values = cache->values.defined() ? cat({cache->values, parts[2]}, 1) : parts[2].contiguous_copy();
+    cache->keys = cache->keys.defined() ? cat({cache->keys, parts[1]}, 1) : parts[1].contiguous();
+    cache->values = cache->values.defined() ? cat({cache->values, parts[2]}, 1) : parts[2].contiguous();
     return attention(parts[0], cache->keys, cache->values, causal).reshape({batch, time, -1});
 }
 
-SelfAttention::SelfAttention(const At& at, const SelfAttentionOptions& options)
-    : Module(at),
-      qkv(at / "qkv", checked(options).width, options.width / options.heads * (options.heads + 2 * key_heads(options)),
-          options.qkv),
-      attention(at / "attention", options.heads, key_heads(options), options.causal),
-      projection(at / "projection", options.width, options.width, options.projection) {}
+SelfAttention::SelfAttention(const Path& path, const SelfAttentionOptions& options)
+    : Module(path),
+      qkv(path / "qkv", checked(options).width,
+          options.width / options.heads * (options.heads + 2 * key_heads(options)), options.qkv),
+      attention(path / "attention", options.heads, key_heads(options), options.causal),
+      projection(path / "projection", options.width, options.width, options.projection) {}
 
 Tensor SelfAttention::forward(Tensor x, KeyValue* cache) const {
     return projection(attention(qkv(std::move(x)), cache));

@@ -31,10 +31,11 @@ struct SelfAttentionOptions {
 /// softmax(q k^T / sqrt(D)) v on packed or separate operands. Vaswani et al. 2017, arXiv:1706.03762.
 class Attention : public Module<Attention> {
   public:
-    Attention(const At& at, std::int64_t heads, std::int64_t kv_heads, bool causal);
+    Attention(const Path& path, std::int64_t heads, std::int64_t kv_heads, bool causal);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
     Tensor forward(Tensor packed) const;
-    /// The same for positions that follow those in `cache`; appends theirs. Records no gradient of its own: use NoGrad.
+    /// The same for positions that follow those in `cache`; appends theirs. Records no gradient of its own: use
+    /// NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
 
     std::int64_t heads;
@@ -45,7 +46,7 @@ class Attention : public Module<Attention> {
 class SelfAttention : public Module<SelfAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
-    SelfAttention(const At& at, const SelfAttentionOptions& options);
+    SelfAttention(const Path& path, const SelfAttentionOptions& options);
     /// [batch, time, width] -> the same. With a cache: only the new positions go in and come out.
     Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
 

@@ -24,7 +24,7 @@ void check_match(const SafetensorsFile& file, const SafetensorsEntry& entry, con
     if (entry.shape != target.shape()) {
         throw ShapeError(
             fmt::format("{}: {} has shape {} in the file, {} in the model; it belongs to a model of another size",
-                        file.path().string(), entry.name, entry.shape.text(), target.shape().text()));
+                        file.path().string(), entry.name, entry.shape.to_string(), target.shape().to_string()));
     }
     const bool converts = is_floating(entry.dtype) && is_floating(target.dtype);
     if (entry.dtype != target.dtype && !converts) {

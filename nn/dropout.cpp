@@ -7,13 +7,22 @@
 
 namespace headroom::nn {
 
-Dropout::Dropout(const At& at, double p_) : Module(at), p(p_) {
+namespace {
+
+double checked(double p) {
     if (!(p >= 0.0 && p < 1.0)) throw Error(fmt::format("dropout: the probability must be in [0, 1), got {}", p));
+    return p;
 }
+
+}  // namespace
+
+Dropout::Dropout(const Path& path, double p) : Module(path), p(checked(p)) {}
 
 Tensor Dropout::forward(Tensor x) const { return dropout(std::move(x), p, training()); }
 
-Tensor Dropout::forward(Tensor branch, Tensor x) const {
+DropoutAdd::DropoutAdd(const Path& path, double p) : Module(path), p(checked(p)) {}
+
+Tensor DropoutAdd::forward(Tensor branch, Tensor x) const {
     return dropout_add(std::move(branch), std::move(x), p, training());
 }
 

@@ -4,7 +4,8 @@
 //
 //     nn::Dropout drop(root / "drop", 0.1);
 //     x = drop(std::move(x));
-//     x = drop(std::move(branch), std::move(x));    // x + drop(branch), in one pass
+//     nn::DropoutAdd residual(root / "residual", 0.1);
+//     x = residual(std::move(branch), std::move(x));    // x + dropout(branch), in one pass
 #include <headroom/nn/module.hpp>
 
 namespace headroom::nn {
@@ -12,9 +13,18 @@ namespace headroom::nn {
 class Dropout : public Module<Dropout> {
   public:
     /// Errors: Error unless p is in [0, 1).
-    Dropout(const At& at, double p);
+    Dropout(const Path& path, double p);
     Tensor forward(Tensor x) const;
-    /// A residual connection, x + forward(branch) (see `dropout_add`).
+
+    double p;
+};
+
+/// A residual connection with dropout (see `dropout_add`).
+class DropoutAdd : public Module<DropoutAdd> {
+  public:
+    /// Errors: Error unless p is in [0, 1).
+    DropoutAdd(const Path& path, double p);
+    /// x + dropout(branch), both of one shape.
     Tensor forward(Tensor branch, Tensor x) const;
 
     double p;

@@ -5,8 +5,8 @@
 
 namespace headroom::nn {
 
-Embedding::Embedding(const At& at, std::int64_t count, std::int64_t width, Initializer initializer)
-    : Module(at), weight(at.parameter("weight", {count, width}, initializer ? initializer : init::normal())) {}
+Embedding::Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer)
+    : Module(path), weight(path.parameter("weight", {count, width}, initializer ? initializer : init::normal())) {}
 
 Tensor Embedding::forward(Tensor ids) const { return embedding(weight, std::move(ids)); }
 

@@ -12,7 +12,7 @@ namespace headroom::nn {
 class Embedding : public Module<Embedding> {
   public:
     /// Errors at the call: ShapeError for an index outside of [0, count).
-    Embedding(const At& at, std::int64_t count, std::int64_t width, Initializer initializer = nullptr);
+    Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer = nullptr);
     /// ids [...] -> [..., width].
     Tensor forward(Tensor ids) const;
 

@@ -67,7 +67,7 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
                                    const SamplingOptions& options) {
     check(prompt, count, options);
     Context& context = model.context();
-    NoGrad no_grad(context);
+    NoGradGuard no_grad(context);
     const EvaluationMode evaluation(model.parameters());
     const auto key =
         kernels::random_key(context.seed(), kernels::RandomDomain::sampling, context.take_random_counter());

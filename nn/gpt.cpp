@@ -34,41 +34,42 @@ LinearOptions linear_options(const GptOptions& options, bool residual) {
 
 }  // namespace
 
-Block::Block(const At& at, const GptOptions& options)
-    : Module(at),
-      norm1(at / "norm1", options.width, 1e-5, options.bias),
-      attention(at / "attention", {.width = options.width,
-                                   .heads = options.heads,
-                                   .qkv = linear_options(options, false),
-                                   .projection = linear_options(options, true)}),
-      drop1(at / "drop1", options.dropout),
-      norm2(at / "norm2", options.width, 1e-5, options.bias),
-      mlp(at / "mlp", {.width = options.width,
-                       .hidden = 4 * options.width,
-                       .up = linear_options(options, false),
-                       .down = linear_options(options, true)}),
-      drop2(at / "drop2", options.dropout) {}
+TransformerBlock::TransformerBlock(const Path& path, const GptOptions& options)
+    : Module(path),
+      norm1(path / "norm1", options.width, 1e-5, options.bias),
+      attention(path / "attention", {.width = options.width,
+                                     .heads = options.heads,
+                                     .qkv = linear_options(options, false),
+                                     .projection = linear_options(options, true)}),
+      drop1(path / "drop1", options.dropout),
+      norm2(path / "norm2", options.width, 1e-5, options.bias),
+      mlp(path / "mlp", {.width = options.width,
+                         .hidden = 4 * options.width,
+                         .up = linear_options(options, false),
+                         .down = linear_options(options, true)}),
+      drop2(path / "drop2", options.dropout) {}
 
-Tensor Block::forward(Tensor x, KeyValue* cache) const {
+Tensor TransformerBlock::forward(Tensor x, KeyValue* cache) const {
     Tensor branch = attention(norm1(x), cache);
     x = drop1(std::move(branch), std::move(x));
     branch = mlp(norm2(x));
     return drop2(std::move(branch), std::move(x));
 }
 
-Gpt::Gpt(const At& at, const GptOptions& options_)
-    : Module(at),
+Gpt::Gpt(const Path& path, const GptOptions& options_)
+    : Module(path),
       options(checked(options_)),
-      tokens(at / "tokens", options.vocabulary, options.width, init::normal(0.0, deviation(options))),
-      positions(at / "positions", options.block, options.width, init::normal(0.0, deviation(options))),
-      drop(at / "drop", options.dropout),
-      norm(at / "norm", options.width, 1e-5, options.bias) {
+      tokens(path / "tokens", options.vocabulary, options.width, init::normal(0.0, deviation(options))),
+      positions(path / "positions", options.block, options.width, init::normal(0.0, deviation(options))),
+      drop(path / "drop", options.dropout),
+      norm(path / "norm", options.width, 1e-5, options.bias) {
     blocks.reserve(static_cast<std::size_t>(options.layers));
-    for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(at / "blocks" / i, options);
+    for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(path / "blocks" / i, options);
 }
 
 Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
-    if (ids.rank() != 2) throw ShapeError(fmt::format("gpt: ids must be [batch, time], got {}", ids.shape().text()));
+    if (ids.rank() != 2)
+        throw ShapeError(fmt::format("gpt: ids must be [batch, time], got {}", ids.shape().to_string()));
     std::int64_t seen = 0;
     if (caches && !caches->empty() && caches->front().keys.defined()) seen = caches->front().keys.size(1);
     const std::int64_t last = seen + ids.size(1);

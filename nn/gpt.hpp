@@ -4,7 +4,7 @@
 // variants.
 //
 //     Parameters parameters(context);
-//     nn::Gpt model(nn::At(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
+//     nn::Gpt model(nn::Path(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
 //     Loss loss = model.loss(tokens, targets);   // i32 [batch, time] each; a term is a position
 //     backward(loss.mean());
 //     std::vector<std::int32_t> text = nn::generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});
@@ -31,18 +31,18 @@ struct GptOptions {
 };
 
 /// x + attention(norm(x)), then x + mlp(norm(x)).
-class Block : public Module<Block> {
+class TransformerBlock : public Module<TransformerBlock> {
   public:
-    Block(const At& at, const GptOptions& options);
+    TransformerBlock(const Path& path, const GptOptions& options);
     /// [batch, time, width] -> the same.
     Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
 
     LayerNorm norm1;
     SelfAttention attention;
-    Dropout drop1;
+    DropoutAdd drop1;
     LayerNorm norm2;
     Mlp mlp;
-    Dropout drop2;
+    DropoutAdd drop2;
 };
 
 class Gpt : public Module<Gpt> {
@@ -50,7 +50,7 @@ class Gpt : public Module<Gpt> {
     /// Weights are normal with deviation 0.02 * sqrt(768 / width) (GPT-2's at its width), those of residual
     /// projections divided by sqrt(2 * layers), biases 0.
     /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
-    Gpt(const At& at, const GptOptions& options);
+    Gpt(const Path& path, const GptOptions& options);
 
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
     /// the ids follow those seen before. Errors: ShapeError beyond `block` positions.
@@ -64,7 +64,7 @@ class Gpt : public Module<Gpt> {
     Embedding tokens;
     Embedding positions;
     Dropout drop;
-    std::vector<Block> blocks;
+    std::vector<TransformerBlock> blocks;
     LayerNorm norm;
 
   private:

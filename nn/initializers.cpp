@@ -8,7 +8,7 @@
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::init {
+namespace headroom::nn::init {
 
 namespace {
 
@@ -19,7 +19,7 @@ struct Fans {
 
 Fans fans(const Shape& shape) {
     if (shape.rank() < 2) {
-        throw ShapeError(fmt::format("initialiser: fans need a weight of rank 2 or more, got {}", shape.text()));
+        throw ShapeError(fmt::format("initialiser: fans need a weight of rank 2 or more, got {}", shape.to_string()));
     }
     double field = 1;
     for (int i = 2; i < shape.rank(); ++i) field *= static_cast<double>(shape[i]);
@@ -90,4 +90,4 @@ Initializer kaiming_normal(double slope) {
     };
 }
 
-}  // namespace headroom::init
+}  // namespace headroom::nn::init

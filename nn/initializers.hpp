@@ -3,11 +3,11 @@
 // times what follows, fan_out is out times what follows. Values depend on the context's seed and the parameter's path
 // alone.
 //
-//     Tensor weight = at.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
-//     Tensor gamma = at.parameter("weight", {128}, init::ones());
+//     Tensor weight = path.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
+//     Tensor gamma = path.parameter("weight", {128}, init::ones());
 #include <headroom/core/parameters.hpp>
 
-namespace headroom::init {
+namespace headroom::nn::init {
 
 Initializer constant(double value);
 Initializer zeros();
@@ -26,4 +26,4 @@ Initializer kaiming_uniform(double slope = 0.0);
 /// The same with a normal distribution of deviation sqrt(2 / ((1 + slope^2) * fan_in)).
 Initializer kaiming_normal(double slope = 0.0);
 
-}  // namespace headroom::init
+}  // namespace headroom::nn::init

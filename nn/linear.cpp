@@ -7,13 +7,13 @@
 
 namespace headroom::nn {
 
-Linear::Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions options)
-    : Module(at),
-      weight(
-          at.parameter("weight", {out, in}, options.weight ? options.weight : init::kaiming_uniform(std::sqrt(5.0)))) {
+Linear::Linear(const Path& path, std::int64_t in, std::int64_t out, LinearOptions options)
+    : Module(path),
+      weight(path.parameter("weight", {out, in},
+                            options.weight ? options.weight : init::kaiming_uniform(std::sqrt(5.0)))) {
     if (!options.bias) return;
     const double bound = 1.0 / std::sqrt(static_cast<double>(in));
-    bias = at.parameter("bias", {out}, options.bias_values ? options.bias_values : init::uniform(-bound, bound));
+    bias = path.parameter("bias", {out}, options.bias_values ? options.bias_values : init::uniform(-bound, bound));
 }
 
 Tensor Linear::forward(Tensor x) const { return linear(std::move(x), weight, bias); }

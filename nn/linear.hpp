@@ -19,7 +19,7 @@ struct LinearOptions {
 
 class Linear : public Module<Linear> {
   public:
-    Linear(const At& at, std::int64_t in, std::int64_t out, LinearOptions options = {});
+    Linear(const Path& path, std::int64_t in, std::int64_t out, LinearOptions options = {});
     /// x [..., in] -> [..., out].
     Tensor forward(Tensor x) const;
 

@@ -21,7 +21,7 @@ struct MlpOptions {
 
 class Mlp : public Module<Mlp> {
   public:
-    Mlp(const At& at, const MlpOptions& options);
+    Mlp(const Path& path, const MlpOptions& options);
     Tensor forward(Tensor x) const;
 
     Activation activation;

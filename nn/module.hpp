@@ -5,21 +5,22 @@
 //
 //     struct Mlp : nn::Module<nn::Mlp> {
 //         nn::Linear up, down;
-//         nn::Mlp(nn::At at, std::int64_t width)
-//             : Module(at), up(at / "up", width, 4 * width), down(at / "down", 4 * width, width) {}
+//         nn::Mlp(nn::Path path, std::int64_t width)
+//             : Module(path), up(path / "up", width, 4 * width), down(path / "down", 4 * width, width) {}
 //         Tensor forward(Tensor x) const { return down(gelu(up(std::move(x)))); }
 //     };
 #include <utility>
 
 #include <headroom/core/context.hpp>
-#include <headroom/nn/at.hpp>
+#include <headroom/nn/path.hpp>
 
 namespace headroom::nn {
 
 template <class Derived>
 class Module {
   public:
-    explicit Module(const At& at) : parameters_(&at.parameters()), path_(at.context().memory().intern(at.path())) {}
+    explicit Module(const Path& path)
+        : parameters_(&path.parameters()), path_(path.context().memory().intern(path.path())) {}
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 

@@ -13,7 +13,7 @@ namespace headroom::nn {
 /// (x - mean) / sqrt(variance + epsilon) * weight + bias. Ba, Kiros and Hinton 2016, arXiv:1607.06450.
 class LayerNorm : public Module<LayerNorm> {
   public:
-    LayerNorm(const At& at, std::int64_t width, double epsilon = 1e-5, bool with_bias = true);
+    LayerNorm(const Path& path, std::int64_t width, double epsilon = 1e-5, bool with_bias = true);
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [width], ones
@@ -24,7 +24,7 @@ class LayerNorm : public Module<LayerNorm> {
 /// x / sqrt(mean(x^2) + epsilon) * weight. Zhang and Sennrich 2019, arXiv:1910.07467.
 class RmsNorm : public Module<RmsNorm> {
   public:
-    RmsNorm(const At& at, std::int64_t width, double epsilon = 1e-5);
+    RmsNorm(const Path& path, std::int64_t width, double epsilon = 1e-5);
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [width], ones

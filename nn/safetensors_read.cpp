@@ -99,7 +99,7 @@ SafetensorsEntry read_entry(const std::filesystem::path& path, const std::string
     entry.end = number(path, name, offsets[1], "an offset");
     if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
         refuse(path, fmt::format("{}: {} {} takes {} bytes, the offsets {} to {} do not", name, kernels::name(dtype),
-                                 entry.shape.text(), bytes, entry.begin, entry.end));
+                                 entry.shape.to_string(), bytes, entry.begin, entry.end));
     }
     return entry;
 }
@@ -187,7 +187,7 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
     if (entry.shape != target.shape()) {
         throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
-                                     entry.shape.text(), target.shape().text()));
+                                     entry.shape.to_string(), target.shape().to_string()));
     }
     std::vector<char> bytes(entry.end - entry.begin);
     std::ifstream file(path_, std::ios::binary);

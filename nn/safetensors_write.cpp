@@ -73,7 +73,7 @@ std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& me
     if (!metadata.empty()) header[kMetadataName] = metadata;
     std::uint64_t place = 0;
     for (const auto& [name, array] : tensors) {
-        const std::uint64_t bytes = static_cast<std::uint64_t>(array.elements()) * size_of(array.dtype);
+        const std::uint64_t bytes = static_cast<std::uint64_t>(array.numel()) * size_of(array.dtype);
         header[name] = {{"dtype", safetensors_name(array.dtype)},
                         {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
                         {"data_offsets", {place, place + bytes}}};
@@ -109,7 +109,7 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     file.write(length, 8);
     file.write(header.data(), header.size());
     for (const auto& [name, array] : tensors) {
-        std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
+        std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
         const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
         download(context.exec(), array, out);
         file.write(bytes.data(), bytes.size());

@@ -48,8 +48,8 @@ std::string state_sha256(Context& context, const CheckpointParts& parts) {
     std::sort(arrays.begin(), arrays.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
     Sha256 hash;
     for (const auto& [label, array] : arrays) {
-        hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().text()));
-        std::vector<char> bytes(static_cast<std::size_t>(array.elements()) * size_of(array.dtype));
+        hash.add(fmt::format("{} {} {}\n", label, name(array.dtype), array.shape().to_string()));
+        std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
         const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
         download(context.exec(), array, out);
         hash.add(bytes.data(), bytes.size());

@@ -31,8 +31,8 @@ void check(const Loss& loss, const Context& context) {
     if (&loss.sum().context() != &context) {
         throw Error("accumulator: the loss belongs to another context than the parameters");
     }
-    if (!loss.sum().needs_grad()) {
-        throw Error("accumulator: the loss depends on no trained parameter (all frozen, or made under NoGrad?)");
+    if (!loss.sum().requires_grad()) {
+        throw Error("accumulator: the loss depends on no trained parameter (all frozen, or made under NoGradGuard?)");
     }
 }
 
@@ -184,7 +184,7 @@ StepResult GradientAccumulator::read(const double* outcome) const {
 
 /// All of `outcomes`, whose rows of steps after the last one may be anything.
 std::vector<double> GradientAccumulator::download_outcomes(const Array& outcomes, std::int64_t last_step) const {
-    std::vector<double> values(static_cast<std::size_t>(outcomes.elements()));
+    std::vector<double> values(static_cast<std::size_t>(outcomes.numel()));
     const WorkPoint& decided = decided_[static_cast<std::size_t>(last_step % options_.kept_results)];
     download(parameters_.context().exec(), outcomes, contiguous_view(values.data(), Dtype::f64, outcomes.shape()),
              &decided);

@@ -184,7 +184,7 @@ StateDict Optimizer::state_dict() const {
             const Parameter& parameter = parameters_.all()[i];
             const std::int64_t block = specs_[spec].block;
             Array array =
-                part((*places_[i].chunk)[spec], places_[i].offset / block, blocks(parameter.tensor.elements(), block));
+                part((*places_[i].chunk)[spec], places_[i].offset / block, blocks(parameter.tensor.numel(), block));
             if (block == 1) {
                 const std::int64_t offset = array.geometry.offset;
                 array.geometry = Geometry::contiguous(parameter.tensor.shape());

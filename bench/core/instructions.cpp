@@ -28,7 +28,7 @@ Tensor chain(const Tensor& x) {
 
 int run(std::string_view name, std::int64_t ops) {
     Context context = Context::cpu({.threads = 1, .memory_limit = 64'000'000});
-    Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad();
+    Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad_();
     for (std::int64_t i = 0; i < ops / chain_length; ++i) {
         Tensor y = chain(x);
         if (name == "train") backward(y);

@@ -26,14 +26,14 @@ void per_op(benchmark::State& state) {
 
 void RecordAndDrop(benchmark::State& state) {
     Context context = Context::cpu({.threads = 1});
-    const Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad();
+    const Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad_();
     for (auto _ : state) benchmark::DoNotOptimize(chain(x).value());
     per_op(state);
 }
 
 void Backward(benchmark::State& state) {
     Context context = Context::cpu({.threads = 1});
-    const Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad();
+    const Tensor x = context.from_host(std::vector<float>{1.0f}, {1}).requires_grad_();
     for (auto _ : state) {
         state.PauseTiming();
         {
@@ -48,7 +48,7 @@ void Backward(benchmark::State& state) {
 void Unrecorded(benchmark::State& state) {
     Context context = Context::cpu({.threads = 1});
     const Tensor x = context.from_host(std::vector<float>{1.0f}, {1});
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     for (auto _ : state) benchmark::DoNotOptimize(chain(x).value());
     per_op(state);
 }

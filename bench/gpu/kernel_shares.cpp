@@ -64,7 +64,7 @@ class Bench {
     /// Normal values; of integers, in [0, bound). Lives until `forget`.
     View array(Dtype dtype, const Shape& shape, std::int64_t bound = 0) {
         const View view =
-            contiguous_view(bytes(static_cast<std::size_t>(shape.elements()) * size_of(dtype)), dtype, shape);
+            contiguous_view(bytes(static_cast<std::size_t>(shape.numel()) * size_of(dtype)), dtype, shape);
         const auto key = kernels::op_key(1, buffers_.size());
         if (bound > 0) {
             kernels::random_integers(stream_, key, 0, bound, view);
@@ -130,9 +130,7 @@ class Bench {
     const char* separator_ = "";
 };
 
-double size(const View& view) {
-    return static_cast<double>(view.elements()) * static_cast<double>(size_of(view.dtype));
-}
+double size(const View& view) { return static_cast<double>(view.numel()) * static_cast<double>(size_of(view.dtype)); }
 
 /// What the product needs, whether it's done at once or in parts.
 struct Work {
@@ -141,7 +139,7 @@ struct Work {
 
     Work(Bench& bench, const Matmul& product)
         : bytes(size(product.a) + size(product.b) + size(product.c)),
-          operations(2 * static_cast<double>(product.c.elements()) * static_cast<double>(product.a.size(1))),
+          operations(2 * static_cast<double>(product.c.numel()) * static_cast<double>(product.a.size(1))),
           scratch(bench.bytes(kernels::matmul_scratch(bench.any(), product))) {
         if (product.has_inner()) bytes += size(product.inner);
         if (product.has_outer()) bytes += size(product.outer);
@@ -223,7 +221,7 @@ void norms(Bench& bench, Dtype dtype, const std::string& suffix) {
 void reductions(Bench& bench, Dtype dtype, const std::string& suffix) {
     const View dy = bench.array(dtype, {kRows, 4 * kWidth}), bias = bench.array(Dtype::f32, {4 * kWidth}),
                rows = bench.array(Dtype::f32, {kRows, 1}), square = bench.array(Dtype::f64, {}),
-               flat = contiguous_view(dy.data, dtype, {dy.elements()});
+               flat = contiguous_view(dy.data, dtype, {dy.numel()});
     CudaStream& stream = bench.stream();
     std::byte* scratch = bench.bytes(
         std::max({kernels::reduce_scratch(bench.any(), dy, bias), kernels::reduce_scratch(bench.any(), dy, rows),

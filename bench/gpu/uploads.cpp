@@ -31,9 +31,9 @@ double time(Context& context, int steps, Step step) {
 void run(std::int64_t megabytes, int products, int steps) {
     constexpr std::int64_t kWidth = 4096;
     const Shape shape{megabytes * (1 << 20) / (kWidth * static_cast<std::int64_t>(sizeof(float))), kWidth};
-    const std::vector<float> batch(static_cast<std::size_t>(shape.elements()), 1.0f);
+    const std::vector<float> batch(static_cast<std::size_t>(shape.numel()), 1.0f);
     Context context = Context::cuda();
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     const Tensor weight = context.from_host(std::vector<float>(kWidth * kWidth, 1e-4f), {kWidth, kWidth});
     const auto compute = [&](Tensor x) {
         for (int i = 0; i < products; ++i) x = matmul(x, weight);

@@ -24,7 +24,7 @@ struct Loss {
           targets(contiguous_view(indices.data(), kernels::Dtype::i64, {shape[0]})) {
         for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 31) % shape[1];
     }
-    void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.elements()); }
+    void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.numel()); }
 
     kernels::CpuStream stream{.threads = bench::thread_count()};
     kernels::Shape shape;

@@ -20,12 +20,12 @@ inline int thread_count() {
 
 class Floats {
   public:
-    explicit Floats(const kernels::Shape& shape) : values_(static_cast<std::size_t>(shape.elements())), shape_(shape) {
+    explicit Floats(const kernels::Shape& shape) : values_(static_cast<std::size_t>(shape.numel())), shape_(shape) {
         for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>(i * 7919 % 257) / 128 - 1;
     }
     kernels::View view() { return contiguous_view(values_.data(), kernels::Dtype::f32, shape_); }
     operator kernels::View() { return view(); }
-    std::int64_t bytes() const { return shape_.elements() * static_cast<std::int64_t>(sizeof(float)); }
+    std::int64_t bytes() const { return shape_.numel() * static_cast<std::int64_t>(sizeof(float)); }
 
   private:
     std::vector<float> values_;

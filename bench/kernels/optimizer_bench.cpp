@@ -70,8 +70,8 @@ void copy(benchmark::State& state) {
     const kernels::View from = range.gradient, to = range.parameter;
     const std::int64_t pieces = 16;
     for (auto _ : state) {
-        parallel_for(range.stream, pieces, from.elements(), [&](std::int64_t piece) {
-            const std::int64_t begin = from.elements() * piece / pieces, end = from.elements() * (piece + 1) / pieces;
+        parallel_for(range.stream, pieces, from.numel(), [&](std::int64_t piece) {
+            const std::int64_t begin = from.numel() * piece / pieces, end = from.numel() * (piece + 1) / pieces;
             std::memcpy(to.at(begin), from.at(begin), static_cast<std::size_t>(end - begin) * sizeof(float));
         });
         benchmark::ClobberMemory();

@@ -19,7 +19,7 @@ namespace {
 class Array {
   public:
     Array(kernels::Dtype dtype, const kernels::Shape& shape)
-        : memory_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {
+        : memory_(static_cast<std::size_t>(shape.numel()) * size_of(dtype)) {
         view_ = contiguous_view(memory_.data(), dtype, shape);
         kernels::CpuStream stream;
         normal(stream, op_key(1, 0), 0.0f, 1.0f, view_);

@@ -58,7 +58,7 @@ Trace record(const std::string& name, const std::string& origin, const Options& 
     prepare(context);
     context.memory().start_history(kEvents);
     Parameters parameters(context);
-    const Model model(At(parameters), options);
+    const Model model(Path(parameters), options);
     AdamW optimizer(parameters);
     GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
     context.memory().begin_step();  // the next ones begin with the end of a window's step
@@ -147,14 +147,14 @@ struct Routing {
 /// Norm, attention, norm, and a feed-forward part of which each token takes one of several. Fedus et al. 2021, "Switch
 /// Transformers", arXiv:2101.03961.
 struct ExpertBlock : Module<ExpertBlock> {
-    ExpertBlock(const At& at, const ExpertsOptions& options)
-        : Module(at),
-          norm1(at / "norm1", options.width),
-          attention(at / "attention", {.width = options.width, .heads = options.heads}),
-          norm2(at / "norm2", options.width),
-          router(at / "router", options.width, options.experts) {
+    ExpertBlock(const Path& path, const ExpertsOptions& options)
+        : Module(path),
+          norm1(path / "norm1", options.width),
+          attention(path / "attention", {.width = options.width, .heads = options.heads}),
+          norm2(path / "norm2", options.width),
+          router(path / "router", options.width, options.experts) {
         for (std::int64_t e = 0; e < options.experts; ++e) {
-            experts.emplace_back(at / "experts" / e, MlpOptions{.width = options.width, .hidden = 4 * options.width});
+            experts.emplace_back(path / "experts" / e, MlpOptions{.width = options.width, .hidden = 4 * options.width});
         }
     }
 
@@ -185,9 +185,9 @@ struct ExpertBlock : Module<ExpertBlock> {
 };
 
 struct ExpertsModel : Module<ExpertsModel> {
-    ExpertsModel(const At& at, const ExpertsOptions& options)
-        : Module(at), tokens(at / "tokens", options.vocabulary, options.width), norm(at / "norm", options.width) {
-        for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(at / "blocks" / i, options);
+    ExpertsModel(const Path& path, const ExpertsOptions& options)
+        : Module(path), tokens(path / "tokens", options.vocabulary, options.width), norm(path / "norm", options.width) {
+        for (std::int64_t i = 0; i < options.layers; ++i) blocks.emplace_back(path / "blocks" / i, options);
     }
     Loss loss(const Tensor& ids, const Tensor& targets, std::mt19937& random) const {
         Tensor x = tokens(ids);

@@ -4,8 +4,8 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
-#include <headroom/core/ops/contiguous.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/dropout.hpp>
@@ -58,7 +58,7 @@ std::vector<OpEntry> make_list() {
     add_comparisons<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>(all);
     add<ops::LogicalNot, ops::Where>(all);
     // Shape and dtype, indices
-    add<ops::Cast, ops::Contiguous, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
+    add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
     // Reductions
     add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax>(all);
     // From nothing, and random

@@ -58,7 +58,7 @@ void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
     const std::int64_t heads = attrs.heads + 2 * attrs.kv_heads;
     if (qkv.rank() != 3 || qkv.size(2) % heads != 0) {
         throw ShapeError(fmt::format("attention_packed: qkv {} must be [B, T, {} * D] for {} heads and {} key heads",
-                                     qkv.shape().text(), heads, attrs.heads, attrs.kv_heads));
+                                     qkv.shape().to_string(), heads, attrs.heads, attrs.kv_heads));
     }
 }
 
@@ -70,7 +70,7 @@ void check(const Array& q, const Array& k, const Array& v) {
         throw ShapeError(
             fmt::format("attention: q {}, k {}, v {} do not fit; they must be [B, T, H, D] and twice "
                         "[B, S, G, D], H a multiple of G",
-                        q.shape().text(), k.shape().text(), v.shape().text()));
+                        q.shape().to_string(), k.shape().to_string(), v.shape().to_string()));
     }
 }
 

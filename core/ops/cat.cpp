@@ -21,8 +21,8 @@ Shape joined(std::span<const Array> inputs, int wanted) {
         bool fits = input.rank() == shape.rank();
         for (int i = 0; fits && i < shape.rank(); ++i) fits = i == axis || input.shape()[i] == shape[i];
         if (!fits) {
-            throw ShapeError(fmt::format("cat: {} and {} differ beside axis {}", inputs[0].shape().text(),
-                                         input.shape().text(), axis));
+            throw ShapeError(fmt::format("cat: {} and {} differ beside axis {}", inputs[0].shape().to_string(),
+                                         input.shape().to_string(), axis));
         }
         if (input.dtype != inputs[0].dtype) {
             throw DtypeError(

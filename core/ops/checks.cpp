@@ -41,26 +41,26 @@ void check_index(const char* op, Argument argument) {
 
 void check_form(const char* op, Argument argument, bool fits, const char* form) {
     if (fits || !argument.shape) return;
-    throw ShapeError(fmt::format("{}: {} {} must be {}", op, argument.name, argument.shape->text(), form));
+    throw ShapeError(fmt::format("{}: {} {} must be {}", op, argument.name, argument.shape->to_string(), form));
 }
 
 void check_same_shape(const char* op, Argument argument, Argument other) {
     if (!argument.shape || !other.shape || *argument.shape == *other.shape) return;
-    throw ShapeError(fmt::format("{}: {} {} must have the shape of {}, {}", op, argument.name, argument.shape->text(),
-                                 other.name, other.shape->text()));
+    throw ShapeError(fmt::format("{}: {} {} must have the shape of {}, {}", op, argument.name,
+                                 argument.shape->to_string(), other.name, other.shape->to_string()));
 }
 
 namespace {
 
 [[noreturn]] void refuse(const char* op, const Argument& argument, const std::string& shape, const Argument& from) {
-    throw ShapeError(fmt::format("{}: {} {} must be {} to fit {} {}", op, argument.name, argument.shape->text(), shape,
-                                 from.name, from.shape->text()));
+    throw ShapeError(fmt::format("{}: {} {} must be {} to fit {} {}", op, argument.name, argument.shape->to_string(),
+                                 shape, from.name, from.shape->to_string()));
 }
 
 }  // namespace
 
 void check_shape(const char* op, Argument argument, const Shape& shape, Argument from) {
-    if (argument.shape && from.shape && *argument.shape != shape) refuse(op, argument, shape.text(), from);
+    if (argument.shape && from.shape && *argument.shape != shape) refuse(op, argument, shape.to_string(), from);
 }
 
 void check_last_axis(const char* op, Argument argument, std::int64_t size, Argument from) {
@@ -72,7 +72,7 @@ void check_last_axis(const char* op, Argument argument, std::int64_t size, Argum
 
 int check_axis(const char* op, const Shape& shape, int axis) {
     if (axis >= -shape.rank() && axis < shape.rank()) return shape.axis(axis);
-    throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, axis, shape.text()));
+    throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, axis, shape.to_string()));
 }
 
 void check_range(const char* op, const char* name, double value, double least, double most) {

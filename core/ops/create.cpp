@@ -17,7 +17,7 @@ namespace {
 
 void check_sizes(const char* op, const Shape& shape) {
     for (const std::int64_t size : shape) {
-        if (size < 0) throw ShapeError(fmt::format("{}: the shape {} has a negative size", op, shape.text()));
+        if (size < 0) throw ShapeError(fmt::format("{}: the shape {} has a negative size", op, shape.to_string()));
     }
 }
 

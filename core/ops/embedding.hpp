@@ -1,7 +1,7 @@
 #pragma once
 // Rows of a table by index: token and position embeddings. For indices along other axes see index.hpp.
 //
-//     Tensor table = context.from_host(values, {65, 128}).requires_grad();
+//     Tensor table = context.from_host(values, {65, 128}).requires_grad_();
 //     Tensor x = embedding(table, ids);                  // ids [12, 64] -> x [12, 64, 128]
 #include <headroom/core/apply.hpp>
 

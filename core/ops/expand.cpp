@@ -27,7 +27,8 @@ bool stretches(const Shape& from, const Shape& to) {
 Result<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("expand", {{"x", x}});
     if (!stretches(x.shape(), attrs.shape)) {
-        throw ShapeError(fmt::format("expand: {} does not stretch to {}", x.shape().text(), attrs.shape.text()));
+        throw ShapeError(
+            fmt::format("expand: {} does not stretch to {}", x.shape().to_string(), attrs.shape.to_string()));
     }
     Array y = exec.empty(attrs.shape, x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });

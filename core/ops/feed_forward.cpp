@@ -48,7 +48,7 @@ constexpr std::int64_t kRowStep = 16;
 std::int64_t chunk_rows(const View& wide) {
     const std::int64_t elements = std::int64_t{1} << (is_half(wide.dtype) ? 16 : 18);
     const std::int64_t most = is_half(wide.dtype) ? 6 : 4;
-    const std::int64_t chunks = std::clamp((wide.elements() + elements - 1) / elements, std::int64_t{1}, most);
+    const std::int64_t chunks = std::clamp((wide.numel() + elements - 1) / elements, std::int64_t{1}, most);
     const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
     const std::int64_t step = wide.rank() == 2 ? kRowStep : 1;  // else a position is many rows
     return std::min(wide.size(0), (rows + step - 1) / step * step);
@@ -56,7 +56,7 @@ std::int64_t chunk_rows(const View& wide) {
 
 /// `view`, whose leading axes are those of x, as a matrix where x's lie evenly.
 View rows_with(const Array& x, const View& view) {
-    if (!x.contiguous() || x.rank() < 2) return as_matrix(view);
+    if (!x.is_contiguous() || x.rank() < 2) return as_matrix(view);
     const int last = view.rank() - 1;
     std::int64_t rows = 1;
     for (int axis = 0; axis < last; ++axis) rows *= view.size(axis);
@@ -80,7 +80,7 @@ Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& 
     View hidden = rows_with(x, contiguous_view(nullptr, x.dtype, wide));
     const std::int64_t rows = x_rows.size(0), step = chunk_rows(hidden);
     hidden.shape[0] = step;
-    const Scratch memory = exec.scratch(activate ? static_cast<std::size_t>(hidden.elements()) * size_of(x.dtype) : 0);
+    const Scratch memory = exec.scratch(activate ? static_cast<std::size_t>(hidden.numel()) * size_of(x.dtype) : 0);
     hidden.data = memory.data();
     for (std::int64_t first = 0; first < rows; first += step) {
         const std::int64_t count = std::min(step, rows - first);
@@ -116,7 +116,7 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
     const std::int64_t rows = x.size(0), step = chunk_rows(inner);
     View memory = inner;
     memory.shape[0] = step;
-    const Scratch scratch = exec.scratch(static_cast<std::size_t>(memory.elements()) * size_of(inner.dtype));
+    const Scratch scratch = exec.scratch(static_cast<std::size_t>(memory.numel()) * size_of(inner.dtype));
     memory.data = scratch.data();
     std::int64_t first = 0;
     const auto after = [&](JointTarget target) {  // later chunks are added

@@ -28,7 +28,7 @@ void check_along(const char* op, const Array& x, int axis, const Array& index) {
     for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.shape()[i] <= x.shape()[i];
     if (fits) return;
     throw ShapeError(fmt::format("{}: index {} must have as many axes as {} and may be larger along axis {} only", op,
-                                 index.shape().text(), x.shape().text(), axis));
+                                 index.shape().to_string(), x.shape().to_string(), axis));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ const std::byte* end_of(const View& view) {
 }
 
 bool overlap(const View& a, const View& b) {
-    if (a.elements() == 0 || b.elements() == 0) return false;
+    if (a.numel() == 0 || b.numel() == 0) return false;
     const std::less<const std::byte*> before;
     return before(a.at(0), end_of(b)) && before(b.at(0), end_of(a));
 }

@@ -2,7 +2,7 @@
 // The affine map of the last axis: what a linear layer computes. Its gradients go straight where they belong: the
 // weight's into the parameter's gradient. For general products of matrices see matmul.hpp.
 //
-//     Tensor weight = context.from_host(values, {512, 128}).requires_grad();   // [out, in]
+//     Tensor weight = context.from_host(values, {512, 128}).requires_grad_();   // [out, in]
 //     Tensor y = linear(x, weight, bias);     // x [12, 64, 128] -> y [12, 64, 512]
 //     Tensor z = linear(x, weight);           // no bias
 #include <headroom/core/apply.hpp>

@@ -130,8 +130,8 @@ Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyO
         Shape rows = x.shape();
         rows.erase(rows.rank() - 1);
         check_shape("linear_cross_entropy", {"targets", targets}, rows, {"x", x});
-        x = x.reshape({rows.elements(), x.size(-1)});
-        targets = targets.reshape({rows.elements()});
+        x = x.reshape({rows.numel(), x.size(-1)});
+        targets = targets.reshape({rows.numel()});
     }
     auto [sum, terms] = apply<ops::LinearCrossEntropy>(options, std::move(x), std::move(weight), std::move(targets));
     return {std::move(sum), std::move(terms)};

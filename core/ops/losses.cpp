@@ -62,15 +62,13 @@ namespace {
 
 template <class Op>
 Loss of_elements(Tensor x, Tensor target) {
-    const auto terms = static_cast<double>(x.elements());
+    const auto terms = static_cast<double>(x.numel());
     return {apply<Op>({}, std::move(x), std::move(target)), terms};
 }
 
 }  // namespace
 
-Loss mse_loss(Tensor x, Tensor target) {
-    return of_elements<ops::MeanSquaredError>(std::move(x), std::move(target));
-}
+Loss mse_loss(Tensor x, Tensor target) { return of_elements<ops::MeanSquaredError>(std::move(x), std::move(target)); }
 
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target) {
     return of_elements<ops::BinaryCrossEntropy>(std::move(x), std::move(target));

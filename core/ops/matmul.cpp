@@ -19,7 +19,7 @@ Shape shape_of_product(const Array& a, const Array& b) {
     check_one_dtype("matmul", {{"a", a}, {"b", b}});
     if (a.rank() < 2 || b.rank() < 2 || a.size(-1) != b.size(-2)) {
         throw ShapeError(fmt::format("matmul: {} x {} do not fit; they must be [..., m, k] x [..., k, n]",
-                                     a.shape().text(), b.shape().text()));
+                                     a.shape().to_string(), b.shape().to_string()));
     }
     Shape shape = broadcast_shapes("matmul", batch_of(a.shape()), batch_of(b.shape()));
     shape.push_back(a.size(-2));

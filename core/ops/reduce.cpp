@@ -51,7 +51,8 @@ Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) 
 /// The same where there must be something to choose from.
 Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
     const Reduced result = reduced(op, x, axes, keepdim);
-    if (result.count == 0) throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", op, x.text()));
+    if (result.count == 0)
+        throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", op, x.to_string()));
     return result;
 }
 

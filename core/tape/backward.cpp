@@ -34,9 +34,9 @@ struct BackwardScope {
 void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) { differentiate(losses, seeds); }
 
 void Tape::backward(const Tensor& loss, const Array& seed) {
-    if (seed.elements() != 1 || !is_floating(seed.dtype)) {
+    if (seed.numel() != 1 || !is_floating(seed.dtype)) {
         throw ShapeError(fmt::format("backward: a seed must be one floating element, got {} {}", name(seed.dtype),
-                                     seed.shape().text()));
+                                     seed.shape().to_string()));
     }
     differentiate(std::span(&loss, 1), std::span(&seed, 1));
 }
@@ -49,10 +49,11 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         throw Error(fmt::format("backward: {} losses but {} seeds; give one for each", losses.size(), seeds.size()));
     }
     for (const Tensor& loss : losses) {
-        if (!loss.defined() || loss.elements() != 1) throw ShapeError("backward: a loss must have exactly one element");
-        if (!loss.needs_grad()) {
+        if (!loss.defined() || loss.numel() != 1) throw ShapeError("backward: a loss must have exactly one element");
+        if (!loss.requires_grad()) {
             throw Error(
-                "backward: the loss does not depend on anything that requires a gradient (or was made under NoGrad)");
+                "backward: the loss does not depend on anything that requires a gradient (or was made under "
+                "NoGradGuard)");
         }
     }
     BackwardScope scope(*this, in_backward_);
@@ -161,7 +162,7 @@ Value* Tape::receiver(const Slot& slot) {
         const Slot& source = value->producer->inputs[0];
         const bool widens = is_half(value->array.dtype) && source.value->array.dtype == Dtype::f32;  // as kernels can
         const bool same =
-            source.value->requires_grad && source.value->dense(source.geometry) && value->array.contiguous();
+            source.value->requires_grad && source.value->dense(source.geometry) && value->array.is_contiguous();
         if (!widens || !same) break;
         value = source.value;
     }
@@ -170,14 +171,14 @@ Value* Tape::receiver(const Slot& slot) {
 
 GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
     Array& grad = value.grad;
-    const bool whole = geometry.shape.elements() == value.array.elements();
+    const bool whole = geometry.shape.numel() == value.array.numel();
     const bool first = !grad.defined();
     if (first && value.storage) {
         grad = value.storage->gradient_of(value);
     } else if (first) {
         const bool reuse = spent && spent->buffer.unique() && spent->dtype == value.array.dtype &&
-                           spent->contiguous() && spent->geometry.offset == 0 && value.dense(geometry) &&
-                           spent->elements() == value.array.elements();
+                           spent->is_contiguous() && spent->geometry.offset == 0 && value.dense(geometry) &&
+                           spent->numel() == value.array.numel();
         if (reuse) {
             grad = {spent->buffer, spent->dtype, Geometry::contiguous(value.array.shape())};
         } else {
@@ -223,10 +224,10 @@ void GradSink::give(int i, Array gradient) {
     Value& value = *Tape::receiver(slot);
     if (gradient.shape() != slot.geometry.shape) {
         throw ShapeError(fmt::format("{}: the gradient of input {} has shape {}, the input {}", record_->op->info.name,
-                                     i, gradient.shape().text(), slot.geometry.shape.text()));
+                                     i, gradient.shape().to_string(), slot.geometry.shape.to_string()));
     }
     const bool adopt = !value.grad.defined() && !value.storage && gradient.dtype == value.array.dtype &&
-                       value.dense(slot.geometry) && gradient.contiguous() && gradient.geometry.offset == 0;
+                       value.dense(slot.geometry) && gradient.is_contiguous() && gradient.geometry.offset == 0;
     if (adopt) {
         value.grad = {std::move(gradient.buffer), gradient.dtype, Geometry::contiguous(value.array.shape())};
         return;

@@ -119,7 +119,7 @@ namespace {
 Candidate candidate_of(const Record& record) {
     Candidate candidate{record.op->info, 0, true};
     for (const Value* value : record.values()) {
-        candidate.bytes += static_cast<std::size_t>(value->array.elements()) * size_of(value->array.dtype);
+        candidate.bytes += static_cast<std::size_t>(value->array.numel()) * size_of(value->array.dtype);
     }
     for (const Slot& input : record.input_slots()) {
         if (!input.value || !input.value->producer) continue;

@@ -31,13 +31,13 @@ struct Value {
     Array array;  ///< geometry and dtype stay; the buffer is empty while evicted
     Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
-    Record* producer = nullptr;  ///< null for leaves
-    Region* home = nullptr;      ///< the region whose policy said recompute; null = keep
+    Record* producer = nullptr;           ///< null for leaves
+    Region* home = nullptr;               ///< the region whose policy said recompute; null = keep
     ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
-    std::uint32_t users = 0;  ///< handles of the user
-    std::uint32_t refs = 0;   ///< records that mention it, its producer included
-    std::uint32_t pins = 0;   ///< uses by backward, and as input of planned replays
-    std::uint32_t holds = 0;  ///< uses by the replay that is going on
+    std::uint32_t users = 0;              ///< handles of the user
+    std::uint32_t refs = 0;               ///< records that mention it, its producer included
+    std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
+    std::uint32_t holds = 0;              ///< uses by the replay that is going on
     bool requires_grad = false;
     bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and where the user asked
     bool reached = false;       ///< during backward: a gradient will arrive
@@ -49,7 +49,7 @@ struct Value {
     }
     /// True if a handle or slot sees all elements in the order of memory, under whatever shape.
     bool dense(const Geometry& geometry) const {
-        return geometry.offset == 0 && geometry.shape.elements() == array.elements() && array.contiguous() &&
+        return geometry.offset == 0 && geometry.shape.numel() == array.numel() && array.is_contiguous() &&
                is_contiguous(geometry.shape, geometry.strides);
     }
 };

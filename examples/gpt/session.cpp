@@ -16,7 +16,7 @@ Session::Session(Context& context, const GptFlags& flags, const data::TextCorpus
       flags_(flags),
       corpus_(corpus),
       parameters_(context),
-      model_(nn::At(parameters_), flags.model(corpus.vocabulary().size())),
+      model_(nn::Path(parameters_), flags.model(corpus.vocabulary().size())),
       optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
       accumulator_(parameters_, optimizer_,
                    {.clip = flags.clip,
@@ -70,7 +70,7 @@ std::vector<optim::StepResult> Session::results(std::int64_t leave) {
 void Session::explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start) {
     const std::string what =
         fmt::format("step {}: the {} not finite", step, std::isfinite(result.loss) ? "gradient is" : "loss is");
-    data::Loader<data::TextWindows> again(training_, loader_.sampler());
+    data::DataLoader<data::TextWindows> again(training_, loader_.sampler());
     again.restore(start.order);
     context_.set_random_counter(start.random_counter);
     context_.find_non_finite(true);
@@ -84,9 +84,9 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
 }
 
 double Session::evaluate() {
-    NoGrad no_grad(context_);
+    NoGradGuard no_grad(context_);
     parameters_.train(false);
-    data::Loader<data::TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
+    data::DataLoader<data::TextWindows> loader(validation_, validation_.in_order(flags_.batch), {.epochs = 1});
     double total = 0;
     double terms = 0;
     while (const data::TokenBatch* batch = loader.next()) {

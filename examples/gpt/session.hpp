@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
-#include <headroom/data/loader.hpp>
 #include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
 #include <headroom/examples/gpt/flags.hpp>
@@ -63,7 +63,7 @@ class Session {
     class Description;
     /// Where a step found the data and the random numbers.
     struct Start {
-        data::LoaderState order;
+        data::DataLoaderState order;
         std::uint64_t random_counter = 0;
     };
 
@@ -81,7 +81,7 @@ class Session {
     optim::Schedule schedule_;
     data::TextWindows training_;
     data::TextWindows validation_;
-    data::Loader<data::TextWindows> loader_;
+    data::DataLoader<data::TextWindows> loader_;
     data::Feed feed_;
     std::int64_t steps_done_ = 0;
     std::deque<Start> unread_;  ///< of the steps that `results` would tell of

@@ -25,7 +25,7 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         body();
         return 0;
     } catch (const memory::OutOfMemory& error) {
-        fmt::print(stderr, "{}: {}\n{}", app.get_name(), error.what(), error.report().text());
+        fmt::print(stderr, "{}: {}\n{}", app.get_name(), error.what(), error.report().to_string());
         return 3;
     } catch (const std::bad_alloc&) {
         fmt::print(stderr, "{}: the host's memory does not suffice; use a smaller batch or less data\n",

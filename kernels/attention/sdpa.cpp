@@ -72,7 +72,7 @@ std::optional<Sdpa> plan(const A& a) {
                  .o = strides_of(a.o)};
     const bool sizes = x.batch > 0 && x.key_heads > 0 && x.heads > 0 && x.queries >= kFewest && x.keys >= kFewest &&
                        x.width > 0 && x.width <= kWidest && x.width % kVector == 0;
-    const bool lse = a.lse.rank() == 0 || (a.lse.dtype == Dtype::f32 && a.lse.contiguous());
+    const bool lse = a.lse.rank() == 0 || (a.lse.dtype == Dtype::f32 && a.lse.is_contiguous());
     if (!sizes || !lse || (x.causal && x.keys < x.queries) || !(x.scale > 0)) return std::nullopt;
     return x;
 }

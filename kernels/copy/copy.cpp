@@ -58,9 +58,9 @@ void copy_transposed(const CpuStream& stream, const Walk& walk, std::int64_t ele
 template <class Element>
 void copy_bits(const CpuStream& stream, const View& x, const View& y) {
     const Walk walk({&y, &x});
-    if (is_transposed(walk)) return copy_transposed<Element>(stream, walk, y.elements());
+    if (is_transposed(walk)) return copy_transposed<Element>(stream, walk, y.numel());
     const Tile run{1, 0, 0, walk.stride(1), 0, walk.stride(0)};
-    for_each_run(stream, walk, kShare, y.elements(), [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
+    for_each_run(stream, walk, kShare, y.numel(), [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
         const auto* from = reinterpret_cast<const Element*>(cursor.at(1, first));
         auto* to = reinterpret_cast<Element*>(cursor.at(0, first));
         if (run.from_element == 1 && run.to_element == 1) {
@@ -79,7 +79,7 @@ void copy_bits(const CpuStream& stream, const View& x, const View& y) {
 template <class T>
 void convert(const CpuStream& stream, const View& x, const View& y) {
     const Walk walk({&y, &x});
-    for_each_run(stream, walk, kChunk, 2 * y.elements(),
+    for_each_run(stream, walk, kChunk, 2 * y.numel(),
                  [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
                      T buffer[kChunk];
                      std::byte* target = cursor.at(0, first);
@@ -126,7 +126,7 @@ void accumulate_as(const CpuStream& stream, const View& x, const View& y, float 
 }  // namespace
 
 void copy(CpuStream& stream, const View& x, const View& y) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     if (x.dtype == y.dtype) {
         switch (size_of(x.dtype)) {
             case 1:

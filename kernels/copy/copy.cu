@@ -42,19 +42,19 @@ struct CopyUnits {
     HEADROOM_DEVICE void operator()(Block& block, const std::byte* x, std::byte* y, const StridedAxes<2> at) const {
         using Element = typename Unit::Element;
         const std::int64_t step = block.global_threads();
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += kAtOnce * step) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += kAtOnce * step) {
             Vector<Element, Unit::kElements> values[kAtOnce];
             std::int64_t target[kAtOnce];
 #pragma unroll
             for (int k = 0; k < kAtOnce; ++k) {
-                if (i + k * step >= at.elements()) continue;
+                if (i + k * step >= at.numel()) continue;
                 const Offsets<2> offsets = at.offsets(i + k * step);
                 target[k] = offsets[0] * size;
                 values[k] = block.load<Unit::kElements>(reinterpret_cast<const Element*>(x + offsets[1] * size));
             }
 #pragma unroll
             for (int k = 0; k < kAtOnce; ++k)
-                if (i + k * step < at.elements()) block.store(reinterpret_cast<Element*>(y + target[k]), values[k]);
+                if (i + k * step < at.numel()) block.store(reinterpret_cast<Element*>(y + target[k]), values[k]);
         }
     }
 };
@@ -90,7 +90,7 @@ struct Repeat {
     static constexpr unsigned kMaxThreads = kThreads;
 
     HEADROOM_DEVICE void operator()(Block& block, const Element* x, Element* y, const StridedAxes<2> at) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const Offsets<2> offsets = at.offsets(i);
             Vector<Element, kWide<Element>> values;
             const Element value = x[offsets[1]];
@@ -109,7 +109,7 @@ struct Combine {
     bool reads;  // y; not the same as beta != 0 where beta is truncated
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const Offsets<2> offsets = at.offsets(i);
             T value = alpha * at.load<T>(1, offsets);
             if (reads) value = value + beta * at.load<T>(0, offsets);
@@ -150,19 +150,19 @@ void combine(CudaStream& stream, const View& x, const View& y, float alpha, floa
     if constexpr (std::is_same_v<T, float>) {
         const Eights<2> eights({&y, &x});
         if (eights.possible()) {
-            const LaunchShape shape{.x = grid_for(stream, y.elements(), 8 * kThreads), .threads = kThreads};
+            const LaunchShape shape{.x = grid_for(stream, y.numel(), 8 * kThreads), .threads = kThreads};
             return launch(stream, shape, CombineEights{alpha, beta}, eights);
         }
         if (combine_transposed(stream, x, y, alpha, beta)) return;
     }
-    launch(stream, {.x = grid_for(stream, y.elements(), kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads},
            Combine<T>{static_cast<T>(alpha), static_cast<T>(beta), beta != 0.0f}, Strided<2>({&y, &x}));
 }
 
 template <class Unit>
 void copy_units(CudaStream& stream, const Walk& walk, std::int64_t width, const View& x, const View& y) {
     const auto at = grouped<2>(walk, width);
-    launch(stream, {.x = grid_for(stream, at.elements(), kAtOnce * kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, at.numel(), kAtOnce * kThreads), .threads = kThreads},
            CopyUnits<Unit>{static_cast<std::int64_t>(size_of(y.dtype))}, x.as<const std::byte>(), y.as<std::byte>(),
            at);
 }
@@ -172,7 +172,7 @@ bool copy_run(CudaStream& stream, const Walk& walk, const View& x, const View& y
     const auto from = static_cast<std::int64_t>(std::bit_cast<std::uintptr_t>(x.data) % kUnit);
     const auto to = static_cast<std::int64_t>(std::bit_cast<std::uintptr_t>(y.data) % kUnit);
     if (walk.axes() != 1 || walk.stride(0) != 1 || walk.stride(1) != 1 || from != to) return false;
-    const std::int64_t bytes = y.elements() * static_cast<std::int64_t>(size_of(y.dtype));
+    const std::int64_t bytes = y.numel() * static_cast<std::int64_t>(size_of(y.dtype));
     const std::int64_t before = std::min(bytes, (kUnit - to) % kUnit), units = (bytes - before) / kUnit;
     launch(stream, {.x = grid_for(stream, std::max<std::int64_t>(units, 1), kAtOnce * kThreads), .threads = kThreads},
            CopyRun{before, units}, x.as<const std::uint8_t>(), y.as<std::uint8_t>(), bytes);
@@ -182,7 +182,7 @@ bool copy_run(CudaStream& stream, const Walk& walk, const View& x, const View& y
 template <class Element>
 void repeat(CudaStream& stream, const Walk& walk, const View& x, const View& y) {
     const auto at = grouped<2>(walk, kWide<Element>);
-    launch(stream, {.x = grid_for(stream, at.elements(), kThreads), .threads = kThreads}, Repeat<Element>{},
+    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .threads = kThreads}, Repeat<Element>{},
            x.as<const Element>(), y.as<Element>(), at);
 }
 
@@ -217,7 +217,7 @@ void copy_bits(CudaStream& stream, const View& x, const View& y) {
 }  // namespace
 
 void copy(CudaStream& stream, const View& x, const View& y) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     if (x.dtype != y.dtype) {
         if (x.dtype == Dtype::f64) return combine<double>(stream, x, y, 1.0f, 0.0f);
         if (is_floating(x.dtype)) return combine<float>(stream, x, y, 1.0f, 0.0f);
@@ -237,7 +237,7 @@ void copy(CudaStream& stream, const View& x, const View& y) {
 }
 
 void accumulate(CudaStream& stream, const View& x, const View& y, float alpha, float beta) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     switch (compute_dtype({&x, &y})) {
         case Dtype::f64:
             return combine<double>(stream, x, y, alpha, beta);

@@ -27,7 +27,7 @@ struct Transposition {
     Divisor tiles_y, tiles_x;       // how many tiles along the axes
     StridedAxes<2> rest;            // y, x
 
-    std::int64_t tiles() const { return tiles_y.value() * tiles_x.value() * rest.elements(); }
+    std::int64_t tiles() const { return tiles_y.value() * tiles_x.value() * rest.numel(); }
 };
 
 HEADROOM_DEVICE std::int64_t minimum(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
@@ -211,7 +211,7 @@ void copy_tiles(CudaStream& stream, const View& x, const View& y, const Transpos
 /// Pairs of elements of 2 bytes are never parted.
 bool pairs_fit(const View& x, const View& y, const Transposition& at) {
     bool even = at.along_y % 2 == 0 && at.along_x % 2 == 0 && at.x_stride % 2 == 0 && at.y_stride % 2 == 0;
-    for (int i = 0; i < at.rest.axes() && at.rest.elements() > 1; ++i) {
+    for (int i = 0; i < at.rest.axes() && at.rest.numel() > 1; ++i) {
         even = even && at.rest.stride(0, i) % 2 == 0 && at.rest.stride(1, i) % 2 == 0;
     }
     return even && std::bit_cast<std::uintptr_t>(x.data) % 4 == 0 && std::bit_cast<std::uintptr_t>(y.data) % 4 == 0;

@@ -65,7 +65,7 @@ void cross_entropy(CpuStream& stream, const View& logits, const View& targets, c
     double sums[kMaxParts] = {};
     std::int64_t counts[kMaxParts] = {};
     dispatch_compute(logits.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, parts, kExpCost * logits.elements(), [&](std::int64_t part) {
+        parallel_for(stream, parts, kExpCost * logits.numel(), [&](std::int64_t part) {
             for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
                 RowReader<T> row(rows, i);
                 const auto [largest, sum] = sum_exp(row, rows.length());
@@ -89,7 +89,7 @@ void cross_entropy(CpuStream& stream, const View& logits, const View& targets, c
 }
 
 std::size_t cross_entropy_scratch(Stream& stream, const View& targets) {
-    return on_cuda(stream) ? static_cast<std::size_t>(targets.elements()) * sizeof(double) : 0;
+    return on_cuda(stream) ? static_cast<std::size_t>(targets.numel()) * sizeof(double) : 0;
 }
 
 void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,
@@ -100,7 +100,7 @@ void cross_entropy_backward(CpuStream& stream, const View& logits, const View& t
     classes.check("cross_entropy: target", rows.length(), options.ignore_index);
     dispatch_compute(logits.dtype, [&]<class T>(TypeTag<T>) {
         const T scale = load_one<T>(dloss.data, dloss.dtype);
-        parallel_for(stream, classes.count(), kExpCost * logits.elements(), [&](std::int64_t i) {
+        parallel_for(stream, classes.count(), kExpCost * logits.numel(), [&](std::int64_t i) {
             if (classes[i] == options.ignore_index) {
                 zero_gradient<T>(out, beta, i);
                 return;

@@ -185,9 +185,9 @@ struct CrossEntropyGradient {
 
 void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
                    const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch) {
-    const std::int64_t rows = targets.elements(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
+    const std::int64_t rows = targets.numel(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
     double* losses = reinterpret_cast<double*>(scratch);
-    const bool empty = logits.elements() == 0;
+    const bool empty = logits.numel() == 0;
     if (!empty) {
         dispatch_way(logits.dtype, has_wide_rows(logits), [&]<class Way>(Way) {
             using C = typename Way::Compute;
@@ -205,8 +205,8 @@ void cross_entropy(CudaStream& stream, const View& logits, const View& targets, 
 void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,
                             const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
                             float beta) {
-    if (logits.elements() == 0) return;
-    const std::int64_t rows = targets.elements(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
+    if (logits.numel() == 0) return;
+    const std::int64_t rows = targets.numel(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
     dispatch_way(logits.dtype, is_wide_target(logits, dlogits), [&]<class Way>(Way) {
         using C = typename Way::Compute;
         const unsigned warps = team_warps(vectors_of<Way>(classes), kBatch, kMostWarps);

@@ -85,8 +85,8 @@ class Eights {
     }
 
     bool possible() const { return possible_; }
-    HEADROOM_DEVICE std::int64_t elements() const { return elements_; }
-    HEADROOM_DEVICE std::int64_t groups() const { return axes_.elements(); }
+    HEADROOM_DEVICE std::int64_t numel() const { return elements_; }
+    HEADROOM_DEVICE std::int64_t groups() const { return axes_.numel(); }
     HEADROOM_DEVICE Offsets<N> offsets(std::int64_t group) const { return axes_.offsets(group); }
 
     HEADROOM_DEVICE Floats<8> load(Block& block, int operand, const Offsets<N>& offsets) const {

@@ -5,7 +5,7 @@
 //
 //     const Strided<2> at({&y, &x});                              // host; the output first
 //     launch(stream, ..., Neg{}, at);
-//     ... for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+//     ... for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
 //         const auto offsets = at.offsets(i);                     // kernel
 //         at.store<float>(0, offsets, -at.load<float>(1, offsets));
 //     }
@@ -90,12 +90,12 @@ class StridedAxes {
     }
 
     constexpr int axes() const { return axes_; }
-    constexpr std::int64_t elements() const { return elements_; }
+    constexpr std::int64_t numel() const { return elements_; }
     /// Of the innermost axis.
     constexpr std::int64_t row_size() const { return size_[0].value(); }
     constexpr std::int64_t stride(int operand, int axis = 0) const { return stride_[operand][axis]; }
 
-    /// For element i, 0 <= i < elements(), the last axis varying fastest. Divides once per axis but the outermost, in
+    /// For element i, 0 <= i < numel(), the last axis varying fastest. Divides once per axis but the outermost, in
     /// 32 bits where all numbers allow it.
     HEADROOM_DEVICE Offsets<N> offsets(std::int64_t i) const {
         return narrow_ ? offsets_by<std::uint32_t, std::int32_t>(static_cast<std::uint32_t>(i))
@@ -184,7 +184,7 @@ class Rows {
         leading_ = StridedAxes<1>(kernels::Walk({&first}, kernels::Walk::Order::shape), 1);
     }
 
-    constexpr std::int64_t count() const { return leading_.elements(); }
+    constexpr std::int64_t count() const { return leading_.numel(); }
     constexpr std::int64_t length() const { return length_; }
     /// From one element of a row to the next, in elements.
     constexpr std::int64_t stride() const { return stride_; }

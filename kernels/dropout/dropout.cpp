@@ -36,7 +36,7 @@ void drop(const CpuStream& stream, const RandomKey& key, float p, const View& x,
     const std::uint32_t threshold = drop_threshold(p);
     const T scale = kept_scale<T>(p);
     const Walk walk({&y, &x, &onto}, Walk::Order::shape);
-    for_each_run(stream, walk, kChunk, 4 * y.elements(),
+    for_each_run(stream, walk, kChunk, 4 * y.numel(),
                  [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
                      alignas(64) T in_buffer[kChunk];
                      alignas(64) T onto_buffer[kChunk];

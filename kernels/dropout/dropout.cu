@@ -71,10 +71,10 @@ struct DropEights : Drop<float> {
 template <class T>
 struct DropAnywhere : Drop<T> {
     HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at) const {
-        for (std::int64_t b = block.global_thread(); 4 * b < at.elements(); b += block.global_threads()) {
+        for (std::int64_t b = block.global_thread(); 4 * b < at.numel(); b += block.global_threads()) {
             const PhiloxBlock four = this->words(b);
             std::uint32_t next[4] = {four[0], four[1], four[2], four[3]};
-            for (std::int64_t i = 4 * b; i < 4 * b + 4 && i < at.elements(); ++i) {
+            for (std::int64_t i = 4 * b; i < 4 * b + 4 && i < at.numel(); ++i) {
                 const Offsets<3> offsets = at.offsets(i);
                 T value = this->result(next[0], at.load<T>(1, offsets));
                 if (this->beta != T(0)) value = this->beta * at.load<T>(2, offsets) + value;
@@ -87,14 +87,14 @@ struct DropAnywhere : Drop<T> {
 
 template <class T>
 void drop_anywhere(CudaStream& stream, const Drop<T>& drop, const View& x, const View& onto, const View& y) {
-    launch(stream, {.x = grid_for(stream, y.elements(), 4 * kThreads), .threads = kThreads}, DropAnywhere<T>{drop},
+    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .threads = kThreads}, DropAnywhere<T>{drop},
            Strided<3>({&y, &x, &onto}, Walk::Order::shape));
 }
 
 /// y = beta onto + dropout(x)
 void drop(CudaStream& stream, const RandomKey& key, float p, const View& x, float beta, const View& onto,
           const View& y) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     const std::uint32_t threshold = drop_threshold(p);
     if (x.dtype == Dtype::f64 || onto.dtype == Dtype::f64 || y.dtype == Dtype::f64) {
         return drop_anywhere<double>(stream, {key, threshold, kept_scale<double>(p), beta}, x, onto, y);
@@ -102,7 +102,7 @@ void drop(CudaStream& stream, const RandomKey& key, float p, const View& x, floa
     const Drop<float> drop{key, threshold, kept_scale<float>(p), beta};
     const Eights<3> eights({&y, &x, &onto}, Walk::Order::shape);
     if (!eights.possible()) return drop_anywhere(stream, drop, x, onto, y);
-    launch(stream, {.x = grid_for(stream, y.elements(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
+    launch(stream, {.x = grid_for(stream, y.numel(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
 }
 
 }  // namespace

@@ -73,9 +73,9 @@ void embedding(CpuStream& stream, const View& table, const View& ids, const View
     const Rows in(table), out(y);
     const Indices indices(ids);
     indices.check("embedding: index", in.count());
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     dispatch_compute(table.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, indices.count(), y.elements(), [&](std::int64_t i) {
+        parallel_for(stream, indices.count(), y.numel(), [&](std::int64_t i) {
             T buffer[kChunk];
             for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
                 T* target = out.target(i, begin, count, buffer);
@@ -89,7 +89,7 @@ void embedding(CpuStream& stream, const View& table, const View& ids, const View
 
 std::size_t embedding_backward_scratch(Stream& stream, const View& ids, const View& dtable) {
     if (on_cuda(stream)) return SelectPlan(0, ids, dtable).bytes();
-    return static_cast<std::size_t>(dtable.shape[0] + 2 + ids.elements()) * sizeof(std::int32_t);
+    return static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t);
 }
 
 void embedding_backward(CpuStream& stream, const View& ids, const View& dy, const View& dtable, float beta,
@@ -97,10 +97,10 @@ void embedding_backward(CpuStream& stream, const View& ids, const View& dy, cons
     const Rows gradient(dy), out(dtable);
     const Indices indices(ids);
     indices.check("embedding: index", out.count());
-    if (dtable.elements() == 0) return;
+    if (dtable.numel() == 0) return;
     const Sorted sorted = sort_positions(indices, out.count(), scratch);
     dispatch_compute(dtable.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, kTasks, dy.elements() + dtable.elements(), [&](std::int64_t task) {
+        parallel_for(stream, kTasks, dy.numel() + dtable.numel(), [&](std::int64_t task) {
             const std::int64_t end = first_row(sorted, out.count(), task + 1);
             for (std::int64_t v = first_row(sorted, out.count(), task); v < end; ++v) {
                 row_gradient<T>(sorted, v, gradient, out, beta);

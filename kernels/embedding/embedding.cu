@@ -31,7 +31,7 @@ View row_of(const View& view) {
 
 void embedding(CudaStream& stream, const View& table, const View& ids, const View& y) {
     const device::IndexCheck check = device::index_check(stream, "embedding: index", table.shape[0]);
-    if (y.elements() == 0) return check_indices(stream, ids, check);
+    if (y.numel() == 0) return check_indices(stream, ids, check);
     const std::int64_t columns = table.shape[1];
     const View counting = contiguous_view(nullptr, Dtype::i64, ids.shape);
     Gathering gathering{.y = y,
@@ -48,7 +48,7 @@ void embedding(CudaStream& stream, const View& table, const View& ids, const Vie
 void embedding_backward(CudaStream& stream, const View& ids, const View& dy, const View& dtable, float beta,
                         std::byte* scratch) {
     const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable.shape[0]);
-    if (dtable.elements() == 0) return check_indices(stream, ids, check);
+    if (dtable.numel() == 0) return check_indices(stream, ids, check);
     const SelectPlan plan(0, ids, dtable);
     const RowSums rows(without_columns(dy), row_of(dy), without_columns(dtable), row_of(dtable));
     const Sorted sorted = sort_indices(stream, ids, check, plan.sort, scratch);

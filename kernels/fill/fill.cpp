@@ -14,7 +14,7 @@ void fill(CpuStream& stream, double value, const View& y) {
         store_one(value, &element, y.dtype);
         const Walk walk({&y});
         const std::int64_t stride = walk.stride(0);
-        for_each_run(stream, walk, kShare, y.elements(),
+        for_each_run(stream, walk, kShare, y.numel(),
                      [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
                          auto* target = reinterpret_cast<Element*>(cursor.at(0, first));
                          if (stride == 1) {
@@ -27,7 +27,7 @@ void fill(CpuStream& stream, double value, const View& y) {
 }
 
 void arange(CpuStream& stream, double start, double step, const View& y) {
-    const std::int64_t n = y.elements();
+    const std::int64_t n = y.numel();
     parallel_for(stream, (n + kChunk - 1) / kChunk, n, [&](std::int64_t chunk) {
         const std::int64_t first = chunk * kChunk;
         const std::int64_t count = std::min(kChunk, n - first);
@@ -44,7 +44,7 @@ void causal_mask(CpuStream& stream, const View& y) {
         Element no, yes;
         store_one(0.0, &no, y.dtype);
         store_one(1.0, &yes, y.dtype);
-        parallel_for(stream, queries, y.elements(), [&](std::int64_t t) {
+        parallel_for(stream, queries, y.numel(), [&](std::int64_t t) {
             auto* row = reinterpret_cast<Element*>(y.at(t * y.stride(0)));
             for (std::int64_t s = 0; s < keys; ++s) row[s * y.stride(1)] = s <= t + keys - queries ? yes : no;
         });

@@ -66,7 +66,7 @@ struct FillStrided {
     bool units;
 
     HEADROOM_DEVICE void operator()(Block& block, std::byte* y, const StridedAxes<1> at) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             std::byte* p = y + at.offsets(i)[0] * size;
             if (units) {
                 block.store(reinterpret_cast<std::uint32_t*>(p), pattern);
@@ -83,7 +83,7 @@ struct Arange {
     double step;
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<1> y) const {
-        for (std::int64_t i = block.global_thread(); i < y.elements(); i += block.global_threads())
+        for (std::int64_t i = block.global_thread(); i < y.numel(); i += block.global_threads())
             y.store(0, y.offsets(i), start + static_cast<double>(i) * step);
     }
 };
@@ -136,7 +136,7 @@ void mask_of(CudaStream& stream, const View& y) {
 }  // namespace
 
 void fill(CudaStream& stream, double value, const View& y) {
-    const std::int64_t n = y.elements();
+    const std::int64_t n = y.numel();
     if (n == 0) return;
     const auto size = static_cast<std::int64_t>(size_of(y.dtype));
     const Pattern pattern = pattern_of(value, y.dtype);
@@ -154,18 +154,18 @@ void fill(CudaStream& stream, double value, const View& y) {
     const std::int64_t width = kUnit / size;
     const bool units = walk.row_size() % width == 0 && rows_aligned(walk, views, 1, kUnit);
     const auto at = grouped<1>(walk, units ? width : 1);
-    launch(stream, {.x = grid_for(stream, at.elements(), kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .threads = kThreads},
            FillStrided{pattern, size, units}, data, at);
 }
 
 void arange(CudaStream& stream, double start, double step, const View& y) {
-    if (y.elements() == 0) return;
-    launch(stream, {.x = grid_for(stream, y.elements(), kThreads), .threads = kThreads}, Arange{start, step},
+    if (y.numel() == 0) return;
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads}, Arange{start, step},
            Strided<1>({&y}, Walk::Order::shape));
 }
 
 void causal_mask(CudaStream& stream, const View& y) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     switch (size_of(y.dtype)) {
         case 1:
             return mask_of<std::uint8_t>(stream, y);

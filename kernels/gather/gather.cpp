@@ -56,7 +56,7 @@ void scale(CpuStream& stream, const View& y, float beta) {
     if (beta == 1) return;
     const Rows rows(y);
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, rows.count(), y.elements(), [&](std::int64_t row) {
+        parallel_for(stream, rows.count(), y.numel(), [&](std::int64_t row) {
             T values[kChunk];
             for_each_chunk(rows.length(), [&](std::int64_t begin, std::int64_t count) {
                 std::fill_n(values, count, T{0});
@@ -75,11 +75,11 @@ View spread(const View& index, int axis, const Shape& shape) {
 }
 
 void gather_checked(CpuStream& stream, const View& x, int axis, const View& index, const View& y) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     const Indices indices(index);
     const GatherLines lines(x, axis, index, y);
     dispatch_size(x.dtype, [&]<class Element>(TypeTag<Element>) {
-        parallel_for(stream, lines.count(), y.elements(), [&](std::int64_t line) {
+        parallel_for(stream, lines.count(), y.numel(), [&](std::int64_t line) {
             for (std::int64_t i = 0; i < lines.positions(); ++i) {
                 gather_run(x.as<const Element>(), indices, lines.run(line, i), y.as<Element>());
             }
@@ -90,7 +90,7 @@ void gather_checked(CpuStream& stream, const View& x, int axis, const View& inde
 /// to = from, of the same shape: both have to and from which a row can be converted.
 void convert(CpuStream& stream, const View& from, const View& to) {
     const Rows in(from), out(to);
-    parallel_for(stream, out.count(), to.elements(), [&](std::int64_t row) {
+    parallel_for(stream, out.count(), to.numel(), [&](std::int64_t row) {
         float values[kChunk];
         for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
             const float* source = in.read(row, begin, count, values);
@@ -103,14 +103,14 @@ void convert(CpuStream& stream, const View& from, const View& to) {
 bool sums_apart(const View& y, std::int64_t indices) { return is_half(y.dtype) && indices > 1; }
 
 std::size_t scratch_apart(const View& y, std::int64_t indices) {
-    return sums_apart(y, indices) ? static_cast<std::size_t>(y.elements()) * sizeof(float) : 0;
+    return sums_apart(y, indices) ? static_cast<std::size_t>(y.numel()) * sizeof(float) : 0;
 }
 
 void add_along_lines(CpuStream& stream, int axis, const View& index, const View& source, const View& y) {
     const Indices indices(index);
     const GatherLines lines(y, axis, index, source);
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, lines.count(), index.elements(), [&](std::int64_t line) {
+        parallel_for(stream, lines.count(), index.numel(), [&](std::int64_t line) {
             T buffer[GatherLines::kBlock];
             for (std::int64_t i = 0; i < lines.positions(); ++i) {
                 const GatherRun run = lines.run(line, i);
@@ -130,9 +130,9 @@ void add_along_lines(CpuStream& stream, int axis, const View& index, const View&
 
 void scatter_checked(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
                      std::byte* scratch) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     scale(stream, y, beta);
-    if (index.elements() == 0) return;
+    if (index.numel() == 0) return;
     if (!sums_apart(y, index.shape[axis])) return add_along_lines(stream, axis, index, source, y);
     const View sums = contiguous_view(scratch, Dtype::f32, y.shape);
     convert(stream, y, sums);
@@ -169,7 +169,7 @@ void index_select_backward(CpuStream& stream, int axis, const View& index, const
 }
 
 std::size_t index_select_backward_scratch(Stream& stream, int axis, const View& index, const View& dx) {
-    return on_cuda(stream) ? SelectPlan(axis, index, dx).bytes() : scratch_apart(dx, index.elements());
+    return on_cuda(stream) ? SelectPlan(axis, index, dx).bytes() : scratch_apart(dx, index.numel());
 }
 
 }  // namespace headroom::kernels

@@ -36,7 +36,7 @@ struct GatherElements {
     static constexpr unsigned kMaxThreads = kThreads;
 
     HEADROOM_DEVICE void operator()(Block& block, const Elements e, const IndexCheck check) const {
-        for (std::int64_t i = block.global_thread(); i < e.axes.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < e.axes.numel(); i += block.global_threads()) {
             const Offsets<4> at = e.axes.offsets(i);
             const std::int64_t from = e.source(block, at, check);
             if (check.bound == 0) continue;  // there is nothing to read
@@ -109,7 +109,7 @@ struct CheckIndices {
 
     HEADROOM_DEVICE void operator()(Block& block, const StridedAxes<1> axes, const IndexReader index,
                                     const IndexCheck check) const {
-        for (std::int64_t i = block.global_thread(); i < axes.elements(); i += block.global_threads())
+        for (std::int64_t i = block.global_thread(); i < axes.numel(); i += block.global_threads())
             check(block, index(axes.offsets(i)[0]), i);
     }
 };
@@ -123,7 +123,7 @@ bool in_units(const View& view, const StridedAxes<4>& axes, int operand) {
 }
 
 void gather_rows(CudaStream& stream, const Elements& elements, const IndexCheck& check) {
-    const std::int64_t rows = elements.axes.elements() / elements.axes.row_size();
+    const std::int64_t rows = elements.axes.numel() / elements.axes.row_size();
     const std::int64_t units = elements.axes.row_size() * elements.size / 16;
     const auto lanes =
         static_cast<unsigned>(std::min<std::uint64_t>(kThreads, std::bit_ceil(static_cast<std::uint64_t>(units))));
@@ -138,20 +138,20 @@ void gather_rows(CudaStream& stream, const Elements& elements, const IndexCheck&
 
 void gather_elements(CudaStream& stream, const Gathering& g, const IndexCheck& check) {
     const StridedAxes<4> axes(Walk({&g.y, &g.x, &g.index, &g.position}, Walk::Order::shape), 4);
-    if (axes.elements() == 0) return;
+    if (axes.numel() == 0) return;
     const auto size = static_cast<std::int64_t>(size_of(g.x.dtype));
     const Elements elements{axes, g.y.data, g.x.data, g.y.dtype, g.x.dtype, IndexReader(g.index), g.x_axis, size};
     if (g.x.dtype == g.y.dtype && axes.stride(2) == 0 && g.x_axis * size % 16 == 0 && in_units(g.x, axes, 1) &&
         in_units(g.y, axes, 0)) {
         return gather_rows(stream, elements, check);
     }
-    launch(stream, {.x = grid_for(stream, axes.elements(), kThreads), .threads = kThreads}, GatherElements{}, elements,
+    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .threads = kThreads}, GatherElements{}, elements,
            check);
 }
 
 void check_indices(CudaStream& stream, const View& index, const IndexCheck& check) {
     const StridedAxes<1> axes(Walk({&index}, Walk::Order::shape), 1);
-    launch(stream, {.x = grid_for(stream, axes.elements(), kThreads), .threads = kThreads}, CheckIndices{}, axes,
+    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .threads = kThreads}, CheckIndices{}, axes,
            IndexReader(index), check);
 }
 
@@ -168,7 +168,7 @@ void gather(CudaStream& stream, const View& x, int axis, const View& index, cons
 
 void index_select(CudaStream& stream, const View& x, int axis, const View& index, const View& y) {
     const IndexCheck check = index_check(stream, "index_select: index", x.shape[axis]);
-    if (y.elements() == 0) return check_indices(stream, index, check);
+    if (y.numel() == 0) return check_indices(stream, index, check);
     const View counting{nullptr, Dtype::i64, index.shape, {1}};
     Gathering gathering{y,
                         {x.data, x.dtype, y.shape, x.strides},

@@ -58,7 +58,7 @@ struct AddOnLines {
 
     /// Neighbouring threads take neighbours on a line, or the same element of neighbouring lines.
     HEADROOM_DEVICE void operator()(Block& block, bool along_lines, const Divisor inner, float beta) const {
-        for (std::int64_t i = block.global_thread(); i < lines.elements() * length; i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < lines.numel() * length; i += block.global_threads()) {
             const auto outer = static_cast<std::int64_t>(inner.divide(static_cast<std::uint64_t>(i)));
             const std::int64_t rest = i - outer * inner.value();
             add(block, along_lines ? outer : rest, along_lines ? rest : outer, beta);
@@ -101,8 +101,8 @@ void add_on_lines(CudaStream& stream, const Scatter& scatter, int axis, const In
                             .index = IndexReader(index),
                             .check = check};
     const bool along_lines = axis == scatter.index.rank() - 1;
-    const Divisor inner(along_lines ? add.length : add.lines.elements());
-    launch(stream, {.x = grid_for(stream, scatter.index.elements(), kThreads), .threads = kThreads}, add, along_lines,
+    const Divisor inner(along_lines ? add.length : add.lines.numel());
+    launch(stream, {.x = grid_for(stream, scatter.index.numel(), kThreads), .threads = kThreads}, add, along_lines,
            inner, beta);
 }
 
@@ -127,9 +127,9 @@ void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const V
 void scatter_add(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
                  std::byte* scratch) {
     const IndexCheck check = index_check(stream, "scatter_add: index", y.shape[axis]);
-    if (y.elements() == 0) return check_indices(stream, index, check);
+    if (y.numel() == 0) return check_indices(stream, index, check);
     scale(stream, y, beta);
-    if (index.elements() == 0) return;
+    if (index.numel() == 0) return;
     const ScatterPlan plan(axis, index, y);
     const float kept = beta == 0 ? 0.0f : 1.0f;
     if (plan.sorts()) {
@@ -144,7 +144,7 @@ void scatter_add(CudaStream& stream, int axis, const View& index, const View& so
 void index_select_backward(CudaStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
                            std::byte* scratch) {
     const IndexCheck check = index_check(stream, "index_select: index", dx.shape[axis]);
-    if (dx.elements() == 0) return check_indices(stream, index, check);
+    if (dx.numel() == 0) return check_indices(stream, index, check);
     scale(stream, dx, beta);
     const SelectPlan plan(axis, index, dx);
     const RowSums rows(along(dy, axis), without(dy, axis), along(dx, axis), without(dx, axis));

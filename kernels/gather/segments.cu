@@ -216,7 +216,7 @@ struct ScaleOtherRows {
     float beta;
 
     HEADROOM_DEVICE void operator()(Block& block, const Divisor columns) const {
-        const std::int64_t work = rows.rows.rows.elements() * columns.value();
+        const std::int64_t work = rows.rows.rows.numel() * columns.value();
         for (std::int64_t i = block.global_thread(); i < work; i += block.global_threads()) {
             const auto row = static_cast<std::int64_t>(columns.divide(static_cast<std::uint64_t>(i)));
             const std::int64_t first = lower_bound(sorted, 0, static_cast<std::uint32_t>(row));
@@ -230,7 +230,7 @@ struct ScaleElements {
     static constexpr unsigned kMaxThreads = kThreads;
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<1> y, float beta) const {
-        for (std::int64_t i = block.global_thread(); i < y.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < y.numel(); i += block.global_threads()) {
             if (y.dtype(0) == Dtype::f64) {
                 y.accumulate<double>(0, y.offsets(i), beta, 0.0);
             } else {
@@ -318,7 +318,7 @@ void sum_segments(CudaStream& stream, const Sorted& sorted, const RowSums& rows,
 }
 
 void scale_other_rows(CudaStream& stream, const Sorted& sorted, const RowSums& rows, float beta) {
-    const std::int64_t work = rows.rows.elements() * rows.columns();
+    const std::int64_t work = rows.rows.numel() * rows.columns();
     if (work == 0 || beta == 1) return;
     const LaunchShape shape{.x = grid_for(stream, work, kThreads), .threads = kThreads};
     if (rows.target_dtype == Dtype::f64) {
@@ -329,15 +329,15 @@ void scale_other_rows(CudaStream& stream, const Sorted& sorted, const RowSums& r
 }
 
 void scale(CudaStream& stream, const View& y, float beta) {
-    if (beta == 1 || y.elements() == 0) return;
-    const auto bytes = y.elements() * static_cast<std::int64_t>(size_of(y.dtype));
-    if (beta == 0 && y.contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0) {
+    if (beta == 1 || y.numel() == 0) return;
+    const auto bytes = y.numel() * static_cast<std::int64_t>(size_of(y.dtype));
+    if (beta == 0 && y.is_contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0) {
         launch(stream, {.x = grid_for(stream, bytes / 16 + 1, kThreads), .threads = kThreads}, ZeroBytes{},
                y.as<unsigned char>(), bytes);
         return;
     }
-    launch(stream, {.x = grid_for(stream, y.elements(), kThreads), .threads = kThreads}, ScaleElements{},
-           Strided<1>({&y}), beta);
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads}, ScaleElements{}, Strided<1>({&y}),
+           beta);
 }
 
 }  // namespace headroom::kernels

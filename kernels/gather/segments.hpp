@@ -51,7 +51,7 @@ struct RowSums {
 
     /// `positions` and `rows` are walked in row-major order; `source_row` and `target_row` are their first rows.
     RowSums(const View& positions, const View& source_row, const View& rows, const View& target_row);
-    std::int64_t columns() const { return columns_at.elements(); }
+    std::int64_t columns() const { return columns_at.numel(); }
 };
 
 /// target row = beta * target row + sum of the source's rows at the positions of its key, summed in f32 (f64 for an f64

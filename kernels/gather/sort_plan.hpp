@@ -4,8 +4,8 @@
 // shapes alone: lengths, and the places in scratch. Plain C++, since a build without CUDA rehearses it. Internal to
 // gather/ and embedding/.
 //
-//     const SortPlan sort{.count = ids.elements(), .keys = rows};
-//     const SegmentPlan sums{.count = ids.elements(), .columns = width, .element = sizeof(float)};
+//     const SortPlan sort{.count = ids.numel(), .keys = rows};
+//     const SegmentPlan sums{.count = ids.numel(), .columns = width, .element = sizeof(float)};
 //     sort.bytes() + sums.bytes();                        // of scratch
 #include <bit>
 #include <cstddef>
@@ -72,8 +72,8 @@ struct SelectPlan {
     SegmentPlan sums;
 
     SelectPlan(int axis, const View& index, const View& dx)
-        : sort{index.elements(), dx.shape[axis]},
-          sums{index.elements(), 1, dx.dtype == Dtype::f64 ? std::size_t{8} : std::size_t{4}} {
+        : sort{index.numel(), dx.shape[axis]},
+          sums{index.numel(), 1, dx.dtype == Dtype::f64 ? std::size_t{8} : std::size_t{4}} {
         for (int i = 0; i < dx.rank(); ++i) sums.columns *= i == axis ? 1 : dx.shape[i];
     }
     std::size_t bytes() const { return sort.bytes() + sums.bytes(); }

@@ -97,10 +97,10 @@ std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows 
 
 void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                 const View& mean, const View& rstd) {
-    if (x.elements() == 0) return;
+    if (x.numel() == 0) return;
     const Rows in(x), out(y);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), 3 * x.elements(), [&](std::int64_t row) {
+        parallel_for(stream, in.count(), 3 * x.numel(), [&](std::int64_t row) {
             RowReader<T> reader(in, row);
             normalize_row(reader, gamma, beta, static_cast<T>(epsilon), out, row, mean.as<T>()[row], rstd.as<T>()[row]);
         });
@@ -121,7 +121,7 @@ void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const
     const std::int64_t rows = in.count(), length = in.length(), parts = parts_of(rows);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         T* sums = reinterpret_cast<T*>(scratch);  // per part: dgamma, then dbeta
-        parallel_for(stream, parts, 6 * x.elements(), [&](std::int64_t part) {
+        parallel_for(stream, parts, 6 * x.numel(), [&](std::int64_t part) {
             T* dgamma = sums + part * 2 * length;
             std::fill_n(dgamma, 2 * length, T{0});
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {

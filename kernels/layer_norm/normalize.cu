@@ -108,8 +108,8 @@ struct Normalize {
 
 void normalize(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                const View* mean, const View& rstd) {
-    if (x.elements() == 0) return;
-    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = x.elements() / length;
+    if (x.numel() == 0) return;
+    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = x.numel() / length;
     const bool wide =
         has_aligned_rows(x) && is_wide_target(x, y) && is_wide_weight(x, gamma) && is_wide_weight(x, beta);
     dispatch_way(x.dtype, wide, [&]<class Way>(Way) {

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
@@ -37,8 +37,7 @@ inline NormChunks norm_chunks(Dtype dtype, std::int64_t rows, std::int64_t lengt
 
 /// Bytes of scratch for `sums` (1 or 2) parameters' gradients.
 inline std::size_t norm_scratch(const View& x, int sums) {
-    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1),
-                       rows = length == 0 ? 0 : x.elements() / length;
+    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = length == 0 ? 0 : x.numel() / length;
     const NormChunks chunks = norm_chunks(x.dtype, rows, length);
     const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
     return static_cast<std::size_t>(sums * chunks.parts * chunks.columns) * size;

@@ -260,7 +260,7 @@ void normalize_backward(CudaStream& stream, const View& x, const View& dy, const
                         const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta, std::byte* scratch) {
     const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1);
     if (length == 0) return;
-    const std::int64_t rows = x.elements() / length;
+    const std::int64_t rows = x.numel() / length;
     const NormChunks chunks = norm_chunks(x.dtype, rows, length);
     const bool wants_sums = dgamma.view != nullptr || dbeta.view != nullptr;
     const bool wide = chunks.fits && has_aligned_rows(x) && same_cuts(x, dy) && is_wide_weight(x, gamma) &&

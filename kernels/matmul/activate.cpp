@@ -27,7 +27,7 @@ template <class T, class F>
 void pass(CpuStream& stream, F f, const View& x, const View& dy, const View& y) {
     const Walk walk({&dy, &x, &y});
     constexpr std::int64_t kCost = 16;
-    for_each_share(stream, walk, kChunk, kCost * dy.elements(), [&](auto&& each) {
+    for_each_share(stream, walk, kChunk, kCost * dy.numel(), [&](auto&& each) {
         alignas(64) T xs[kChunk], dys[kChunk], ys[kChunk];
         each([&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
             std::byte *dy_at = cursor.at(0, first), *y_at = cursor.at(2, first);

@@ -52,7 +52,7 @@ struct BackwardAnywhere {
     }
     template <class T>
     HEADROOM_DEVICE void run(Block& block, const Strided<3>& at) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const auto offsets = at.offsets(i);
             const auto result = value_and_slope(f, at.load<T>(1, offsets));
             at.store<T>(0, offsets, at.load<T>(0, offsets) * result.slope);
@@ -89,7 +89,7 @@ struct AddBiasAnywhere {
     }
     template <class T>
     HEADROOM_DEVICE void run(Block& block, const Strided<2>& at) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const auto offsets = at.offsets(i);
             at.store<T>(0, offsets, activated(activation, at.load<T>(0, offsets) + at.load<T>(1, offsets)));
         }
@@ -99,7 +99,7 @@ struct AddBiasAnywhere {
 /// `eight` where the arrays allow it, else `anywhere`.
 template <int N, class Eight, class Anywhere>
 void pass(CudaStream& stream, const Eight& eight, const Anywhere& anywhere, const View* const (&views)[N]) {
-    const std::int64_t elements = views[0]->elements();
+    const std::int64_t elements = views[0]->numel();
     if (const Eights<N> eights(views); eights.possible()) {
         const std::int64_t count = elements / 8 + 7;  // groups, and elements behind them
         launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, eight, eights);
@@ -118,7 +118,7 @@ void activate(CudaStream& stream, Activation activation, const View& x, const Vi
 }
 
 void activate_backward(CudaStream& stream, Activation activation, const View& x, const View& dy, const View& y) {
-    if (dy.elements() == 0) return;
+    if (dy.numel() == 0) return;
     with_function(activation, [&](auto f) {
         using F = decltype(f);
         if (y.rank() != 0) {
@@ -130,7 +130,7 @@ void activate_backward(CudaStream& stream, Activation activation, const View& x,
 }
 
 void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c) {
-    if (c.elements() == 0) return;
+    if (c.numel() == 0) return;
     const View rows = broadcast_to(bias, c.shape);
     pass<2>(stream, AddBiasEights{activation}, AddBiasAnywhere{activation}, {&c, &rows});
 }

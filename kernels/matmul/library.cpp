@@ -216,7 +216,8 @@ class Product final : public LibraryMatmul {
         });
         if (failure == dnnl_success) return;
         throw DeviceError(fmt::format("matmul: oneDNN failed with status {} on {} x {}",
-                                      static_cast<int>(failure.load()), matmul.a.shape.text(), matmul.b.shape.text()));
+                                      static_cast<int>(failure.load()), matmul.a.shape.to_string(),
+                                      matmul.b.shape.to_string()));
     }
 
   private:

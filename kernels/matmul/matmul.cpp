@@ -27,8 +27,8 @@ void check_beside(const char* what, const View& view, const View& c) {
     if (view.dtype != c.dtype)
         throw DtypeError(fmt::format("matmul: {} must be {} as c, got {}", what, name(c.dtype), name(view.dtype)));
     if (view.shape != c.shape)
-        throw ShapeError(
-            fmt::format("matmul: {} must have c's shape {}, got {}", what, c.shape.text(), view.shape.text()));
+        throw ShapeError(fmt::format("matmul: {} must have c's shape {}, got {}", what, c.shape.to_string(),
+                                     view.shape.to_string()));
 }
 
 void check_activation(const Matmul& matmul) {
@@ -46,7 +46,7 @@ void check_sums(const Matmul& matmul) {
         throw DtypeError(fmt::format("matmul: sums must be {} or f32, got {}", name(a.dtype), name(sums.dtype)));
     if (a.rank() != 2 || matmul.c.rank() != 2 || sums.size(0) != a.size(0)) {
         throw ShapeError(fmt::format("matmul: sums must be [m] beside matrices, got {} for a {} and c {}",
-                                     sums.shape.text(), a.shape.text(), matmul.c.shape.text()));
+                                     sums.shape.to_string(), a.shape.to_string(), matmul.c.shape.to_string()));
     }
 }
 
@@ -96,7 +96,7 @@ std::size_t cuda_scratch(Stream& stream, const Matmul& matmul) {
     }
     if (state_of(stream).get<CudaMatmulSettings>().own_kernels) return bytes;
     if (plan_fused(reduce(matmul), matmul)) {
-        const std::int64_t sums = matmul.has_sums() ? matmul.sums.elements() : 0;
+        const std::int64_t sums = matmul.has_sums() ? matmul.sums.numel() : 0;
         return std::max(bytes, kGemmWorkspace + static_cast<std::size_t>(sums) * size_of(matmul.sums.dtype));
     }
     const Matmul product = product_part(matmul);

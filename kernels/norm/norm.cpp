@@ -47,14 +47,14 @@ bool finite_run(const T* x, std::int64_t count) {
 }  // namespace
 
 std::size_t sum_of_squares_scratch(Stream& stream, const View& x) {
-    const std::int64_t parts = norm_parts(x.elements());
+    const std::int64_t parts = norm_parts(x.numel());
     return on_cuda(stream) && parts > 1 ? static_cast<std::size_t>(parts) * sizeof(double) : 0;
 }
 
 std::size_t all_finite_scratch(Stream& stream) { return on_cuda(stream) ? sizeof(unsigned) : 0; }
 
 void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta, std::byte*) {
-    const std::int64_t count = x.elements();
+    const std::int64_t count = x.numel();
     const std::int64_t parts = std::clamp<std::int64_t>(count / kPartElements, 1, kMaxParts);
     double sums[kMaxParts] = {};
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
@@ -72,18 +72,18 @@ void sum_of_squares(CpuStream& stream, const View& x, const View& result, float 
 }
 
 bool all_finite(CpuStream& stream, const View& x, std::byte*) {
-    if (x.elements() == 0) return true;
+    if (x.numel() == 0) return true;
     // A contiguous view is cut anew: its own rows may be single elements or one huge run.
-    const bool flat = x.contiguous();
+    const bool flat = x.is_contiguous();
     const std::int64_t length = flat ? kPartElements : x.rank() == 0 ? 1 : x.shape[x.rank() - 1];
     const Rows rows(x);
     std::atomic<bool> finite{true};
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        const std::int64_t tasks = (x.elements() + length - 1) / length;
-        parallel_for(stream, tasks, x.elements(), [&](std::int64_t task) {
+        const std::int64_t tasks = (x.numel() + length - 1) / length;
+        parallel_for(stream, tasks, x.numel(), [&](std::int64_t task) {
             T buffer[kChunk];
             bool fine = true;
-            for_each_chunk(std::min(length, x.elements() - task * length), [&](std::int64_t begin, std::int64_t count) {
+            for_each_chunk(std::min(length, x.numel() - task * length), [&](std::int64_t begin, std::int64_t count) {
                 const T* values = flat ? borrow(x.at(task * length + begin), x.dtype, 1, count, buffer)
                                        : rows.read(task, begin, count, buffer);
                 fine = fine && finite_run(values, count);

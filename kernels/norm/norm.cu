@@ -109,7 +109,7 @@ struct FindNotFinite {
             const std::int64_t rest = x.rest(block.global_thread());
             if (rest >= 0) sum += x.load_one(0, rest) * 0.0f;
         } else {
-            for (std::int64_t i = block.global_thread(); i < x.elements(); i += block.global_threads()) {
+            for (std::int64_t i = block.global_thread(); i < x.numel(); i += block.global_threads()) {
                 sum += x.template load<T>(0, x.offsets(i)) * T(0);
             }
         }
@@ -127,7 +127,7 @@ void find_not_finite(CudaStream& stream, const Elements& x, std::int64_t steps, 
 }  // namespace
 
 void sum_of_squares(CudaStream& stream, const View& x, const View& result, float beta, std::byte* scratch) {
-    const std::int64_t count = x.elements(), parts = norm_parts(count);
+    const std::int64_t count = x.numel(), parts = norm_parts(count);
     double* partials = parts > 1 ? reinterpret_cast<double*>(scratch) : nullptr;
     const Target target{result.as<double>(), beta};
     const std::size_t shared = shared_size<double>(kThreads / kWarp);
@@ -152,17 +152,17 @@ void sum_of_squares(CudaStream& stream, const View& x, const View& result, float
 }
 
 bool all_finite(CudaStream& stream, const View& x, std::byte* scratch) {
-    if (x.elements() == 0) return true;
+    if (x.numel() == 0) return true;
     auto* found = reinterpret_cast<unsigned*>(scratch);
     device::launch(stream, {.threads = kWarp}, ClearFlag{}, found);
     const Eights<1> eights({&x});
     const Strided<1> strided({&x});
     if (eights.possible()) {
-        find_not_finite<float>(stream, eights, x.elements() / 8 + 7, found);
+        find_not_finite<float>(stream, eights, x.numel() / 8 + 7, found);
     } else if (x.dtype == Dtype::f64) {
-        find_not_finite<double>(stream, strided, strided.elements(), found);
+        find_not_finite<double>(stream, strided, strided.numel(), found);
     } else {
-        find_not_finite<float>(stream, strided, strided.elements(), found);
+        find_not_finite<float>(stream, strided, strided.numel(), found);
     }
     unsigned answer = 0;
     stream.device->copy_to_host(found, &answer, sizeof answer);

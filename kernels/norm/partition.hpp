@@ -2,7 +2,7 @@
 // Into how many parts a GPU cuts the sum of squares of so many elements: one block each, whose result waits in scratch.
 // Internal to norm/.
 //
-//     const std::int64_t parts = norm_parts(x.elements());
+//     const std::int64_t parts = norm_parts(x.numel());
 #include <algorithm>
 #include <cstdint>
 

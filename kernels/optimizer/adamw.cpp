@@ -22,7 +22,7 @@ void update(const AdamWFactors<T> factors, std::int64_t count, const T* gradient
 
 void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
            const View& parameter, const View& first_moment, const View& second_moment) {
-    const std::int64_t count = parameter.elements();
+    const std::int64_t count = parameter.numel();
     const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {

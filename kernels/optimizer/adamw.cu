@@ -62,7 +62,7 @@ void run(CudaStream& stream, const AdamWStep& step, const double* multiplier, co
 void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
            const View& parameter, const View& first_moment, const View& second_moment) {
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        run(stream, step, multiplier.as<const double>(), steps.as<const double>(), parameter.elements(),
+        run(stream, step, multiplier.as<const double>(), steps.as<const double>(), parameter.numel(),
             gradient.as<const T>(), parameter.as<T>(), first_moment.as<T>(), second_moment.as<T>());
     });
 }

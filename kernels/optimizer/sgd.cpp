@@ -31,7 +31,7 @@ void update_with_momentum(const SgdFactors<T> factors, std::int64_t count, const
 
 void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity) {
-    const std::int64_t count = parameter.elements();
+    const std::int64_t count = parameter.numel();
     const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {

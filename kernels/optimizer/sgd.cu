@@ -67,7 +67,7 @@ void run(CudaStream& stream, const SgdStep& step, const double* multiplier, std:
 void sgd(CudaStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
          const View* velocity) {
     const auto* factor = multiplier.as<const double>();
-    const std::int64_t count = parameter.elements();
+    const std::int64_t count = parameter.numel();
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
         const T* g = gradient.as<const T>();
         T* p = parameter.as<T>();

@@ -108,12 +108,12 @@ inline bool alike(const View& view, const View& output) {
 template <class T>
 void run_elementwise(const CpuStream& stream, const ElementLoop<T>& loop, std::initializer_list<const View*> inputs,
                      const View& output, float beta) {
-    const std::int64_t elements = output.elements();
+    const std::int64_t elements = output.numel();
     if (elements == 0) return;
     const int count = static_cast<int>(inputs.size());
     const std::int64_t cost = elements * loop.cost;
     if (beta == 0.0f && output.dtype == dtype_of<T> && elements <= kShare && cost < kParallelThreshold &&
-        output.contiguous() &&
+        output.is_contiguous() &&
         std::all_of(inputs.begin(), inputs.end(), [&](const View* view) { return alike(*view, output); })) {
         std::array<const T*, kMaxInputs> in{};
         for (int i = 0; i < count; ++i) in[static_cast<std::size_t>(i)] = inputs.begin()[i]->as<const T>();

@@ -105,7 +105,7 @@ struct PointwiseGeneral {
     E function;
 
     HEADROOM_DEVICE void operator()(Block& block, Strided<E::kInputs + 1> at, float beta) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const auto offsets = at.offsets(i);
             Inputs<T, E::kInputs> in;
 #pragma unroll
@@ -125,12 +125,12 @@ struct PointwiseFast {
     E function;
 
     HEADROOM_DEVICE void operator()(Block& block, Strided<E::kInputs + 1> at, float beta) const {
-        const std::int64_t whole = at.elements() / kTogether;
+        const std::int64_t whole = at.numel() / kTogether;
         for (std::int64_t i = block.global_thread(); i < whole; i += block.global_threads()) {
             compute_together(block, at, at.offsets(i * kTogether), beta);
         }
         const std::int64_t last = whole * kTogether + block.global_thread();  // fewer than the threads of a block
-        if (last < at.elements()) compute_last(at, last, beta);
+        if (last < at.numel()) compute_last(at, last, beta);
     }
 
     HEADROOM_DEVICE void compute_together(Block& block, const Strided<E::kInputs + 1>& at,
@@ -194,7 +194,7 @@ template <class T, class E>
 void run_pointwise(CudaStream& stream, const E& function, const View* const (&views)[E::kInputs + 1], float beta) {
     const Strided<E::kInputs + 1> at(views);
     const auto start = [&](const auto& kernel, std::int64_t together) {
-        const std::uint32_t blocks = device::grid_for(stream, at.elements(), kPointwiseThreads * together);
+        const std::uint32_t blocks = device::grid_for(stream, at.numel(), kPointwiseThreads * together);
         device::launch(stream, {.x = blocks, .threads = kPointwiseThreads}, kernel, at, beta);
     };
     if constexpr (std::is_same_v<T, float>) {

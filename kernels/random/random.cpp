@@ -16,7 +16,7 @@ namespace {
 template <class T, class Make>
 void generate(const CpuStream& stream, const View& y, std::int64_t cost, Make&& make) {
     const Walk walk({&y}, Walk::Order::shape);
-    for_each_run(stream, walk, kChunk, cost * y.elements(),
+    for_each_run(stream, walk, kChunk, cost * y.numel(),
                  [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
                      alignas(64) T buffer[kChunk];
                      std::byte* target = cursor.at(0, first);

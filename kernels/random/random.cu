@@ -112,9 +112,9 @@ struct GenerateAnywhere {
     Make make;
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<1> y) const {
-        for (std::int64_t i = block.global_thread(); 4 * i < y.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); 4 * i < y.numel(); i += block.global_threads()) {
             const auto four = make(philox(key, static_cast<std::uint64_t>(i)));
-            for (int k = 0; k < 4 && 4 * i + k < y.elements(); ++k) y.store(0, y.offsets(4 * i + k), pick(four, k));
+            for (int k = 0; k < 4 && 4 * i + k < y.numel(); ++k) y.store(0, y.offsets(4 * i + k), pick(four, k));
         }
     }
 };
@@ -122,15 +122,15 @@ struct GenerateAnywhere {
 template <class T, class Make>
 void generate_wide(CudaStream& stream, const RandomKey& key, const Make& make, const View& y) {
     using Kernel = GenerateWide<T, Make>;
-    const std::int64_t n = y.elements();
+    const std::int64_t n = y.numel();
     launch(stream, {.x = grid_for(stream, n, kThreads * Kernel::kEach), .threads = kThreads}, Kernel{key, make},
            y.as<T>(), n);
 }
 
 template <class Make>
 void generate(CudaStream& stream, const RandomKey& key, const Make& make, const View& y) {
-    if (y.elements() == 0) return;
-    if (y.contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0) {
+    if (y.numel() == 0) return;
+    if (y.is_contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0) {
         if constexpr (std::is_same_v<Make, Integers>) {
             if (y.dtype == Dtype::i64) return generate_wide<std::int64_t>(stream, key, make, y);
             if (y.dtype == Dtype::i32) return generate_wide<std::int32_t>(stream, key, make, y);
@@ -140,7 +140,7 @@ void generate(CudaStream& stream, const RandomKey& key, const Make& make, const 
             if (y.dtype == Dtype::bf16) return generate_wide<bf16>(stream, key, make, y);
         }
     }
-    launch(stream, {.x = grid_for(stream, y.elements(), 4 * kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .threads = kThreads},
            GenerateAnywhere<Make>{key, make}, Strided<1>({&y}, Walk::Order::shape));
 }
 

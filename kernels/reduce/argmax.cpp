@@ -31,7 +31,7 @@ std::int64_t extreme_position(const std::byte* line, Dtype dtype, std::int64_t s
 }
 
 void extreme_positions(CpuStream& stream, const View& x, int axis, const View& y, int sign) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     View lines = x;  // the axis, made the last, is a line; y's elements follow the order of the lines
     View positions = y;
     lines.shape.erase(axis), lines.strides.erase(axis);
@@ -40,7 +40,7 @@ void extreme_positions(CpuStream& stream, const View& x, int axis, const View& y
     positions.shape.push_back(1), positions.strides.push_back(0);
     const Rows in(lines), out(positions);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), x.elements(), [&](std::int64_t row) {
+        parallel_for(stream, in.count(), x.numel(), [&](std::int64_t row) {
             const std::int64_t position =
                 extreme_position(in.at(row), x.dtype, x.strides[axis], x.shape[axis], static_cast<T>(sign));
             *reinterpret_cast<std::int64_t*>(out.at(row)) = position;

@@ -44,7 +44,7 @@ struct ExtremePosition {
     HEADROOM_DEVICE void operator()(Block& block) const {
         const std::int64_t line = block.global_thread() / team;
         const unsigned rank = block.thread() % team;
-        const bool mine = line < lines.elements();
+        const bool mine = line < lines.numel();
         Offsets<2> at{};
         Candidate<T> best;
         if (mine) {
@@ -80,7 +80,7 @@ struct ExtremePosition {
 };
 
 void extreme_positions(CudaStream& stream, const View& x, int axis, const View& y, int sign) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     View firsts = x;
     firsts.shape[axis] = 1;
     firsts.strides[axis] = 0;
@@ -92,9 +92,9 @@ void extreme_positions(CudaStream& stream, const View& x, int axis, const View& 
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         constexpr unsigned warps = kThreads / kWarp;
         const std::size_t shared = team > kWarp ? shared_size<T>(warps) + shared_size<std::int64_t>(warps) : 0;
-        device::launch(
-            stream, {.x = blocks_for(lines.elements(), kThreads / team), .threads = kThreads, .shared_bytes = shared},
-            ExtremePosition<T>{lines, length, stride, static_cast<T>(sign), team});
+        device::launch(stream,
+                       {.x = blocks_for(lines.numel(), kThreads / team), .threads = kThreads, .shared_bytes = shared},
+                       ExtremePosition<T>{lines, length, stride, static_cast<T>(sign), team});
     });
 }
 

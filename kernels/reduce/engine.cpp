@@ -120,8 +120,8 @@ template <class Op, class T>
 void reduce_rows(CpuStream& stream, const ReducePlan& plan, const View& x, const View* center, const Result& result) {
     ReduceAxes reduced = plan.reduced;
     reduced.push_back(plan.inner);
-    const std::int64_t outputs = plan.kept.elements();
-    const std::int64_t elements = reduced.elements();
+    const std::int64_t outputs = plan.kept.numel();
+    const std::int64_t elements = reduced.numel();
     const std::int64_t room = kMaxPartials * kBlock / outputs;
     const std::int64_t parts = outputs < 64 ? parts_of(reduced, elements, std::min<std::int64_t>(room, 64)) : 1;
     const auto reduce_part = [&](std::int64_t output, std::int64_t part) {
@@ -155,9 +155,9 @@ void reduce_columns(CpuStream& stream, const ReducePlan& plan, const View& x, co
                     const Result& result) {
     const ReduceAxis& inner = plan.inner;
     const std::int64_t blocks = (inner.size + kBlock - 1) / kBlock;
-    const std::int64_t outputs = plan.kept.elements() * blocks;
-    const std::int64_t elements = plan.reduced.elements() * inner.size;
-    const std::int64_t cost = plan.kept.elements() * elements;
+    const std::int64_t outputs = plan.kept.numel() * blocks;
+    const std::int64_t elements = plan.reduced.numel() * inner.size;
+    const std::int64_t cost = plan.kept.numel() * elements;
     const std::int64_t parts = parts_of(plan.reduced, elements / blocks, kMaxPartials / outputs);
     const auto columns_of = [&](std::int64_t output) {
         return std::min(kBlock, inner.size - output % blocks * kBlock);
@@ -219,7 +219,7 @@ void reduce_with(CpuStream& stream, const View& x, const View* center, const Res
 
 void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
             float beta) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     const Result result{y, scale, beta};
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         switch (reduction) {

@@ -69,11 +69,11 @@ void run_columns(CudaStream& stream, const Problem& problem, const Op& op, const
                                            kept_axes(problem.plan.kept),
                                            reduced_axes(problem.plan.reduced),
                                            problem.plan.inner,
-                                           problem.plan.reduced.elements(),
+                                           problem.plan.reduced.numel(),
                                            share.tiles,
                                            share.team};
     device::launch(stream,
-                   {.x = blocks_for(problem.plan.kept.elements() * share.tiles, 1),
+                   {.x = blocks_for(problem.plan.kept.numel() * share.tiles, 1),
                     .y = static_cast<std::uint32_t>(share.parts),
                     .threads = Partition::kThreads,
                     .shared_bytes = shared_size<double>(Partition::kThreads * Source::kWidth)},
@@ -126,7 +126,7 @@ void run(CudaStream& stream, const Problem& problem, const View& x, const Op& op
 
 void reduce(CudaStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
             float beta, std::byte* scratch) {
-    if (y.elements() == 0) return;
+    if (y.numel() == 0) return;
     const ReducePlan plan(x, center, y);
     const Partition partition(plan, x.dtype);
     const double sign = reduction == Reduction::smallest ? -1 : 1;

@@ -35,7 +35,7 @@ bool steps_by_groups(const ReduceAxes& axes) {
 Partition::Partition(const ReducePlan& plan, Dtype dtype) {
     const bool narrow = dtype == Dtype::f32 || is_half(dtype);
     wide = narrow && plan.inner.x == 1 && steps_by_groups(plan.kept) && steps_by_groups(plan.reduced);
-    outputs = plan.kept.elements() * (plan.columns ? plan.inner.size : 1);
+    outputs = plan.kept.numel() * (plan.columns ? plan.inner.size : 1);
     if (outputs == 0) return;
     if (plan.columns) {
         share_columns(plan);
@@ -45,7 +45,7 @@ Partition::Partition(const ReducePlan& plan, Dtype dtype) {
 }
 
 void Partition::share_rows(const ReducePlan& plan) {
-    const std::int64_t runs = plan.reduced.elements();
+    const std::int64_t runs = plan.reduced.numel();
     wide = wide && (runs == 1 || plan.inner.size % kWidth == 0);
     groups = runs * (plan.inner.size / (wide ? kWidth : 1));
     rest = wide ? plan.inner.size % kWidth : 0;
@@ -60,8 +60,8 @@ void Partition::share_columns(const ReducePlan& plan) {
     groups = quotient_up(plan.inner.size, wide ? kWidth : 1);
     team = power_of_two(groups);
     tiles = quotient_up(groups, team);
-    const std::int64_t most = quotient_up(kMostColumnTasks, plan.kept.elements() * tiles);
-    parts = std::clamp<std::int64_t>(plan.reduced.elements() / (kRowsPerThread * (kThreads / team)), 1, most);
+    const std::int64_t most = quotient_up(kMostColumnTasks, plan.kept.numel() * tiles);
+    parts = std::clamp<std::int64_t>(plan.reduced.numel() / (kRowsPerThread * (kThreads / team)), 1, most);
 }
 
 std::size_t reduce_scratch(const View& x, const View* center, const View& y) {

@@ -32,12 +32,12 @@ class ReduceAxes {
     const ReduceAxis& back() const { return axes_[count_ - 1]; }
     void push_back(const ReduceAxis& axis) { axes_[count_++] = axis; }
     ReduceAxis pop_back() { return axes_[--count_]; }
-    std::int64_t elements() const {
+    std::int64_t numel() const {
         std::int64_t product = 1;
         for (const ReduceAxis& axis : axes()) product *= axis.size;
         return product;
     }
-    /// Where the loops stand at step `index` of `elements()`.
+    /// Where the loops stand at step `index` of `numel()`.
     ReduceOffsets offsets(std::int64_t index) const {
         ReduceOffsets result;
         for (std::size_t i = count_; i-- > 0;) {
@@ -59,7 +59,7 @@ class ReduceAxes {
     template <class Work>
     void for_each(Work&& work) const {
         std::array<std::int64_t, kMaxRank> position{};
-        if (elements() == 0) return;
+        if (numel() == 0) return;
         for (std::int64_t offset = 0;;) {
             work(offset);
             std::size_t i = count_;

@@ -53,7 +53,7 @@ void moments(CpuStream& stream, const View& x, double correction, const View& me
 }
 
 void sum_backward(CpuStream& stream, const View& dy, double scale, const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const Rows in(broadcast_to(dy, dx.shape)), out(dx);
     dispatch_compute(dx.dtype, [&]<class T>(TypeTag<T>) {
         const T factor = static_cast<T>(scale);
@@ -67,7 +67,7 @@ void sum_backward(CpuStream& stream, const View& dy, double scale, const View& d
 
 void variance_backward(CpuStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
                        const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const double count_all = elements_per_output(x, mean);
     const Rows values(x), means(broadcast_to(mean, x.shape)), gradients(broadcast_to(dvariance, x.shape)), out(dx);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
@@ -89,7 +89,7 @@ std::size_t extremum_backward_scratch(Stream& stream, const View& x, const View&
 
 void extremum_backward(CpuStream& stream, const View& x, const View& y, const View& dy, const View& dx, float beta,
                        std::byte* scratch) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         const View ties = ExtremumScratch(x, y, scratch).ties;
         reduce(stream, Reduction::count_equal, x, &y, 1, ties, 0);

@@ -81,7 +81,7 @@ struct AddAnywhere {
     Strided<N> at;
 
     HEADROOM_DEVICE void operator()(Block& block) const {
-        for (std::int64_t i = block.global_thread(); i < at.elements(); i += block.global_threads()) {
+        for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const Offsets<N> offsets = at.offsets(i);
             T numbers[N - 1];
 #pragma unroll
@@ -99,14 +99,14 @@ void add(CudaStream& stream, Dtype compute, const View* const (&views)[N], float
         if constexpr (std::is_same_v<T, float>) {
             const Eights<N> eights(views);
             if (eights.possible()) {
-                const std::int64_t count = views[0]->elements() / 8 + 7;  // groups, and elements behind them
+                const std::int64_t count = views[0]->numel() / 8 + 7;  // groups, and elements behind them
                 device::launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads},
                                AddEights<decltype(f), N>{f, beta, eights});
                 return;
             }
         }
         const Strided<N> strided(views);
-        device::launch(stream, {.x = grid_for(stream, strided.elements(), kThreads), .threads = kThreads},
+        device::launch(stream, {.x = grid_for(stream, strided.numel(), kThreads), .threads = kThreads},
                        AddAnywhere<T, decltype(f), N>{f, beta, strided});
     });
 }
@@ -137,13 +137,13 @@ void moments(CudaStream& stream, const View& x, double correction, const View& m
 }
 
 void sum_backward(CudaStream& stream, const View& dy, double scale, const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     add<2>(stream, dx.dtype, {&dx, &dy}, beta, [&]<class T>(TypeTag<T>) { return Scale<T>{static_cast<T>(scale)}; });
 }
 
 void variance_backward(CudaStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
                        const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const double factor = 2 / (elements_per_output(x, mean) - correction);
     add<4>(stream, x.dtype, {&dx, &x, &mean, &dvariance}, beta,
            [&]<class T>(TypeTag<T>) { return TowardsMean<T>{static_cast<T>(factor)}; });
@@ -151,7 +151,7 @@ void variance_backward(CudaStream& stream, const View& x, const View& mean, cons
 
 void extremum_backward(CudaStream& stream, const View& x, const View& y, const View& dy, const View& dx, float beta,
                        std::byte* scratch) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const ExtremumScratch parts(x, y, scratch);
     reduce(stream, Reduction::count_equal, x, &y, 1, parts.ties, 0, scratch + parts.cuda_begin);
     add<5>(stream, x.dtype, {&dx, &x, &y, &dy, &parts.ties}, beta, [&]<class T>(TypeTag<T>) { return ToTies<T>{}; });

@@ -8,7 +8,7 @@
 namespace headroom::kernels {
 
 inline double elements_per_output(const View& x, const View& y) {
-    return static_cast<double>(x.elements()) / static_cast<double>(y.elements());
+    return static_cast<double>(x.numel()) / static_cast<double>(y.numel());
 }
 
 /// The scratch of `extremum_backward`: how often each extreme value occurs, in the type in which x is computed, and
@@ -16,7 +16,7 @@ inline double elements_per_output(const View& x, const View& y) {
 struct ExtremumScratch {
     ExtremumScratch(const View& x, const View& y, std::byte* scratch)
         : ties(contiguous_view(scratch, x.dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32, y.shape)),
-          bytes(static_cast<std::size_t>(y.elements()) * size_of(ties.dtype)),
+          bytes(static_cast<std::size_t>(y.numel()) * size_of(ties.dtype)),
           cuda_begin((bytes + 7) / 8 * 8) {}
 
     std::size_t cuda_bytes(const View& x, const View& y) const { return cuda_begin + reduce_scratch(x, &y, ties); }

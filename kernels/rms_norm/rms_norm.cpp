@@ -75,10 +75,10 @@ std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows 
 }  // namespace
 
 void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd) {
-    if (x.elements() == 0) return;
+    if (x.numel() == 0) return;
     const Rows in(x), out(y);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), 2 * x.elements(), [&](std::int64_t row) {
+        parallel_for(stream, in.count(), 2 * x.numel(), [&](std::int64_t row) {
             RowReader<T> reader(in, row);
             rstd.as<T>()[row] = normalize_row(reader, gamma, static_cast<T>(epsilon), out, row);
         });
@@ -99,7 +99,7 @@ void rms_norm_backward(CpuStream& stream, const View& x, const View& dy, const V
     const std::int64_t rows = in.count(), length = in.length(), parts = parts_of(rows);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         T* dgamma = reinterpret_cast<T*>(scratch);
-        parallel_for(stream, parts, 5 * x.elements(), [&](std::int64_t part) {
+        parallel_for(stream, parts, 5 * x.numel(), [&](std::int64_t part) {
             std::fill_n(dgamma + part * length, length, T{0});
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);

@@ -52,10 +52,10 @@ void map_gradient(RowReader<T>& in, RowReader<T>& gradient, const Rows& out, flo
 }  // namespace
 
 void softmax(CpuStream& stream, const View& x, const View& y) {
-    if (x.elements() == 0) return;
+    if (x.numel() == 0) return;
     const Rows in(x), out(y);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), kExpCost * x.elements(), [&](std::int64_t i) {
+        parallel_for(stream, in.count(), kExpCost * x.numel(), [&](std::int64_t i) {
             RowReader<T> row(in, i);
             if (in.length() <= kChunk) {
                 map_row(row, out, i, softmax_short<T>);
@@ -71,10 +71,10 @@ void softmax(CpuStream& stream, const View& x, const View& y) {
 }
 
 void log_softmax(CpuStream& stream, const View& x, const View& y) {
-    if (x.elements() == 0) return;
+    if (x.numel() == 0) return;
     const Rows in(x), out(y);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), kExpCost * x.elements(), [&](std::int64_t i) {
+        parallel_for(stream, in.count(), kExpCost * x.numel(), [&](std::int64_t i) {
             RowReader<T> row(in, i);
             const auto [largest, sum] = sum_exp(row, in.length());
             map_row(row, out, i, [shift = largest, rest = math::log(sum)](const T* v, std::int64_t count, T* target) {
@@ -86,10 +86,10 @@ void log_softmax(CpuStream& stream, const View& x, const View& y) {
 }
 
 void softmax_backward(CpuStream& stream, const View& y, const View& dy, const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const Rows in(y), gradients(dy), out(dx);
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), 2 * dx.elements(), [&](std::int64_t i) {
+        parallel_for(stream, in.count(), 2 * dx.numel(), [&](std::int64_t i) {
             RowReader<T> row(in, i), gradient(gradients, i);
             T sum = 0;
             for_each_chunk(in.length(), [&](std::int64_t begin, std::int64_t count) {
@@ -106,10 +106,10 @@ void softmax_backward(CpuStream& stream, const View& y, const View& dy, const Vi
 }
 
 void log_softmax_backward(CpuStream& stream, const View& y, const View& dy, const View& dx, float beta) {
-    if (dx.elements() == 0) return;
+    if (dx.numel() == 0) return;
     const Rows in(y), gradients(dy), out(dx);
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, in.count(), kExpCost * dx.elements(), [&](std::int64_t i) {
+        parallel_for(stream, in.count(), kExpCost * dx.numel(), [&](std::int64_t i) {
             RowReader<T> row(in, i), gradient(gradients, i);
             T sum = 0;
             for_each_chunk(in.length(), [&](std::int64_t begin, std::int64_t count) {

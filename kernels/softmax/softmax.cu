@@ -137,8 +137,8 @@ struct SoftmaxGradient {
 };
 
 void start(CudaStream& stream, const View& x, const View& y, bool logarithm) {
-    if (x.elements() == 0) return;
-    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = x.elements() / length;
+    if (x.numel() == 0) return;
+    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = x.numel() / length;
     dispatch_way(x.dtype, is_wide_target(x, y) && has_wide_rows(x), [&]<class Way>(Way) {
         const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKept, kRowWarps);
         launch(stream, team_launch<typename Way::Compute>(rows, warps), Softmax<Way>{}, typename Way::Rows(x),
@@ -147,8 +147,8 @@ void start(CudaStream& stream, const View& x, const View& y, bool logarithm) {
 }
 
 void start_gradient(CudaStream& stream, const View& y, const View& dy, const View& dx, bool logarithm, float beta) {
-    if (dx.elements() == 0) return;
-    const std::int64_t length = y.rank() == 0 ? 1 : y.size(y.rank() - 1), rows = y.elements() / length;
+    if (dx.numel() == 0) return;
+    const std::int64_t length = y.rank() == 0 ? 1 : y.size(y.rank() - 1), rows = y.numel() / length;
     dispatch_way(y.dtype, same_cuts(y, dy) && is_wide_target(y, dx), [&]<class Way>(Way) {
         const unsigned warps = team_warps(vectors_of<Way>(length), Way::kKeptOfTwo, kRowWarps);
         launch(stream, team_launch<typename Way::Compute>(rows, warps), SoftmaxGradient<Way>{}, typename Way::Rows(y),

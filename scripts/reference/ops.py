@@ -43,7 +43,7 @@ def boolean(*shape):
 
 def stored(x):
     x = x.detach()
-    return (x.to(torch.uint8) if x.dtype == torch.bool else x).clone().contiguous()
+    return (x.to(torch.uint8) if x.dtype == torch.bool else x).clone().is_contiguous()
 
 
 def case(name, function, *inputs):
@@ -98,7 +98,7 @@ def pointwise():
 
 def shapes():
     case("cast", lambda x: x.float(), normal(4, 5))
-    case("contiguous", lambda x: x.transpose(0, 1).contiguous(), normal(4, 5))
+    case("contiguous", lambda x: x.transpose(0, 1).is_contiguous(), normal(4, 5))
     case("expand", lambda x: x.expand(2, 3, 4), normal(3, 1))
     case("cat", lambda a, b, c: torch.cat([a, b, c], 1), normal(3, 2), normal(3, 1), normal(3, 4))
     case("stack", lambda a, b: torch.stack([a, b], 1), normal(3, 2), normal(3, 2))

@@ -29,7 +29,7 @@ struct Run {
 /// The gradient of the sum of squares of softsign(x), by an op that stands in a region of its own.
 Run differentiate(Context& context) {
     const Shape shape{static_cast<std::int64_t>(values.size())};
-    Tensor x = context.from_host(values, shape).requires_grad();
+    Tensor x = context.from_host(values, shape).requires_grad_();
     Tensor y;
     {
         RegionScope region(context, context.memory().intern("softsign"));

@@ -16,7 +16,7 @@ using namespace headroom;
 void softsign_forward(CpuStream& stream, const View& x, const View& y) {
     const float* in = x.as<const float>();
     float* out = y.as<float>();
-    kernels::parallel_for(stream, x.elements(), x.elements(),
+    kernels::parallel_for(stream, x.numel(), x.numel(),
                           [=](std::int64_t i) { out[i] = in[i] / (1.0f + std::abs(in[i])); });
 }
 
@@ -24,7 +24,7 @@ void softsign_backward(CpuStream& stream, const View& y, const View& dy, float b
     const float* out = y.as<const float>();
     const float* above = dy.as<const float>();
     float* target = dx.as<float>();
-    kernels::parallel_for(stream, y.elements(), y.elements(), [=](std::int64_t i) {
+    kernels::parallel_for(stream, y.numel(), y.numel(), [=](std::int64_t i) {
         const float slope = 1.0f - std::abs(out[i]);
         const float gradient = above[i] * slope * slope;
         target[i] = beta == 0.0f ? gradient : beta * target[i] + gradient;
@@ -42,7 +42,7 @@ struct Softsign {
 
     static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         if (x.dtype != Dtype::f32) throw DtypeError("softsign: takes f32 only; cast its input");
-        if (!x.contiguous()) throw ShapeError("softsign: takes row-major inputs only; call contiguous_copy() on it");
+        if (!x.is_contiguous()) throw ShapeError("softsign: takes row-major inputs only; call contiguous() on it");
         Array y = exec.empty(x.shape(), x.dtype);
         exec.launch([&](auto& stream) { softsign_forward(stream, x.view(), y.view()); });
         return {{y}, y};

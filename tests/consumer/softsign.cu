@@ -29,11 +29,11 @@ struct SoftsignBackward {
 }  // namespace
 
 void softsign_forward(CudaStream& stream, const View& x, const View& y) {
-    device::launch(stream, {.x = device::grid_for(stream, x.elements(), 256), .threads = 256}, SoftsignForward{},
-                   x.as<const float>(), y.as<float>(), x.elements());
+    device::launch(stream, {.x = device::grid_for(stream, x.numel(), 256), .threads = 256}, SoftsignForward{},
+                   x.as<const float>(), y.as<float>(), x.numel());
 }
 
 void softsign_backward(CudaStream& stream, const View& y, const View& dy, float beta, const View& dx) {
-    device::launch(stream, {.x = device::grid_for(stream, y.elements(), 256), .threads = 256}, SoftsignBackward{},
-                   y.as<const float>(), dy.as<const float>(), beta, dx.as<float>(), y.elements());
+    device::launch(stream, {.x = device::grid_for(stream, y.numel(), 256), .threads = 256}, SoftsignBackward{},
+                   y.as<const float>(), dy.as<const float>(), beta, dx.as<float>(), y.numel());
 }

@@ -73,8 +73,8 @@ TEST_F(Arithmetic, OfMixedDtypesTakesTheWider) {
 }
 
 TEST_F(Arithmetic, OfMixedDtypesCastsGradientsBack) {
-    Tensor x = floats({1, 2}).requires_grad();
-    Tensor h = cast(floats({3, 4}), Dtype::bf16).detach().requires_grad();
+    Tensor x = floats({1, 2}).requires_grad_();
+    Tensor h = cast(floats({3, 4}), Dtype::bf16).detach().requires_grad_();
     Tensor i = integers({5, 6});
     backward(sum(x * h * i));
     EXPECT_EQ(x.grad().dtype(), Dtype::f32);
@@ -84,7 +84,7 @@ TEST_F(Arithmetic, OfMixedDtypesCastsGradientsBack) {
 }
 
 TEST_F(Arithmetic, TakesOverWhatNobodyNeeds) {
-    Tensor x = floats({1, 2, 3}).requires_grad();
+    Tensor x = floats({1, 2, 3}).requires_grad_();
     Tensor y = x * 2.0;
     const std::byte* before = storage(y);
     y = relu(std::move(y));
@@ -130,7 +130,7 @@ TEST_F(Arithmetic, ComparesWithNumbersInTheDtypeOfTheTensor) {
 }
 
 TEST_F(Arithmetic, ChoosingKeepsNanOutOfGradients) {
-    Tensor x = floats({4, 0}).requires_grad();
+    Tensor x = floats({4, 0}).requires_grad_();
     const Tensor positive = gt(x, 0.0);
     const Tensor safe = where(positive, x, floats({1, 1}));
     backward(sum(where(positive, log(safe), context.scalar(0.0))));

@@ -20,7 +20,7 @@ using Doubles = std::vector<double>;
 
 class Arrangement : public ::testing::Test {
   protected:
-    Tensor sequence(const Shape& shape) { return arange(context, 0, shape.elements(), 1, Dtype::f32).reshape(shape); }
+    Tensor sequence(const Shape& shape) { return arange(context, 0, shape.numel(), 1, Dtype::f32).reshape(shape); }
     Doubles values(const Tensor& x) { return x.to_vector<double>(); }
     Context context = Context::cpu({.threads = 1, .seed = 5});
 };
@@ -28,7 +28,7 @@ class Arrangement : public ::testing::Test {
 TEST_F(Arrangement, ArangeStopsBeforeTheEnd) {
     EXPECT_EQ(values(arange(context, 0, 3)), (Doubles{0, 1, 2}));
     EXPECT_EQ(values(arange(context, 1, 0, -0.4, Dtype::f64)).size(), 3u);
-    EXPECT_EQ(arange(context, 3, 0).elements(), 0);
+    EXPECT_EQ(arange(context, 3, 0).numel(), 0);
     EXPECT_EQ(arange(context, 0, 3).dtype(), Dtype::i64);
     EXPECT_THROW(arange(context, 0, 3, 0.0), Error);
 }
@@ -84,7 +84,7 @@ TEST_F(Arrangement, DropoutAddHasTheBitsOfDropoutAndAdd) {
 
 TEST_F(Arrangement, DropoutAddTakesTheStorageOfEither) {
     const Tensor kept = randn(context, {4, 8});
-    const NoGrad none(context);
+    const NoGradGuard none(context);
     for (const bool branch_moved : {true, false}) {
         Tensor moved = randn(context, {4, 8});
         const void* storage = moved.array().view().data;

@@ -34,8 +34,8 @@ Tensor activated(Activation activation, Tensor x) {
 struct Layers {
     Layers(Context& context, std::int64_t in, std::int64_t hidden, std::int64_t out, Dtype dtype = Dtype::f64) {
         const auto leaf = [&](const Shape& shape, double phase) {
-            Tensor x = context.from_host(waves(shape.elements(), phase), shape);
-            return (dtype == Dtype::f64 ? x : context.from_host(x.to_vector<float>(), shape)).requires_grad();
+            Tensor x = context.from_host(waves(shape.numel(), phase), shape);
+            return (dtype == Dtype::f64 ? x : context.from_host(x.to_vector<float>(), shape)).requires_grad_();
         };
         up = leaf({hidden, in}, 1);
         up_bias = leaf({hidden}, 2);
@@ -76,13 +76,13 @@ TEST(FeedForward, IsTheCompositionInAnyLayout) {
         for (const Layout& layout : kLayouts) {
             SCOPED_TRACE(layout.name);
             const Layers fused(context, 5, 768, 3), composed(context, 5, 768, 3);
-            const std::vector<double> values = waves(layout.shape.elements(), 0);
-            const Tensor x = context.from_host(values, layout.shape).requires_grad();
-            const Tensor x2 = context.from_host(values, layout.shape).requires_grad();
+            const std::vector<double> values = waves(layout.shape.numel(), 0);
+            const Tensor x = context.from_host(values, layout.shape).requires_grad_();
+            const Tensor x2 = context.from_host(values, layout.shape).requires_grad_();
             const Tensor y = fused.fused(layout.view(x), activation);
             const Tensor y2 = composed.composed(layout.view(x2), activation);
             expect_near(y, y2, 1e-11);
-            const Tensor dy = context.from_host(waves(y.elements(), 5), y.shape());
+            const Tensor dy = context.from_host(waves(y.numel(), 5), y.shape());
             backward({sum(y * dy), sum(y2 * dy)}, {1.0, 1.0});
             expect_near(x.grad(), x2.grad(), 1e-10);
             for (std::size_t i = 0; i < 4; ++i) expect_near(fused.all()[i].grad(), composed.all()[i].grad(), 1e-10);
@@ -115,7 +115,7 @@ TEST_F(FeedForwardMemory, OneHiddenArrayIsKeptAndNoneWithoutBackward) {
         EXPECT_GE(allocated() - before, kHiddenBytes);
         EXPECT_LT(allocated() - before, kHiddenBytes + kHiddenBytes / 8);
     }
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     context.memory().reset_peak();
     layers.fused(x);
     EXPECT_LT(peak_above(before), kHiddenBytes / 2);

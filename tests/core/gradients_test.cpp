@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/all_ops.hpp>
-#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/tests/support/sample_calls.hpp>
 
 namespace headroom::test {
@@ -27,14 +27,14 @@ struct Loss {
 
 Loss evaluate(Context& context, const OpEntry& op, const ErasedSample& sample, const std::vector<HostInput>& inputs,
               const Seed& seed) {
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     const auto outputs = call(context, op, sample, place_all(context, inputs, Dtype::f64, Layout::contiguous, false));
     long double value = 0.0L;
     Loss loss;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (!kernels::is_floating(outputs[i].dtype())) continue;
         const auto y = outputs[i].to_vector<double>();
-        const auto r = draw_projection(outputs[i].elements(), i, seed);
+        const auto r = draw_projection(outputs[i].numel(), i, seed);
         for (std::size_t k = 0; k < y.size(); ++k) {
             value += static_cast<long double>(r[k]) * y[k];
             loss.magnitude += std::abs(r[k] * y[k]);
@@ -148,7 +148,7 @@ TEST_P(Gradients, AreTheSameWhereStorageIsTakenOver) {
             if (leaf.defined()) leaf.zero_grad();
         }
         std::vector<Tensor> inputs;
-        for (const Tensor& leaf : leaves) inputs.push_back(leaf.defined() ? contiguous(leaf) : Tensor());
+        for (const Tensor& leaf : leaves) inputs.push_back(leaf.defined() ? clone(leaf) : Tensor());
         Tensor loss = projected(context, call(context, op(), sample, std::move(inputs)), seed);
         if (loss.defined()) backward(loss);
         for (std::size_t i = 0; i < leaves.size(); ++i) {

@@ -22,15 +22,15 @@ class JointTargetsTest : public ::testing::Test {
   protected:
     Tensor leaf(const Shape& shape, double phase) {
         std::vector<double> values;
-        for (std::int64_t i = 0; i < shape.elements(); ++i)
+        for (std::int64_t i = 0; i < shape.numel(); ++i)
             values.push_back(std::sin(phase + 1.7 * static_cast<double>(i)));
-        return context.from_host(values, shape).requires_grad();
+        return context.from_host(values, shape).requires_grad_();
     }
 
     /// The gradient of a weighted sum of `function`'s result.
     void differentiate(const Function& function, const std::vector<Tensor>& inputs) {
         const Tensor y = function(inputs);
-        Tensor weights = leaf(y.shape(), 0.3).requires_grad(false);
+        Tensor weights = leaf(y.shape(), 0.3).requires_grad_(false);
         backward(sum(y * weights));
     }
 
@@ -38,7 +38,7 @@ class JointTargetsTest : public ::testing::Test {
     void expect_sum(const Function& function, const Tensor& x, const std::vector<Tensor>& views) {
         std::vector<Tensor> copies;
         for (const Tensor& view : views)
-            copies.push_back(context.from_host(view.to_vector<double>(), view.shape()).requires_grad());
+            copies.push_back(context.from_host(view.to_vector<double>(), view.shape()).requires_grad_());
         differentiate(function, copies);
         // What arrives through a view is put where the view looks: a linear function of x with that gradient does it.
         Tensor expected;
@@ -93,7 +93,7 @@ TEST_F(JointTargetsTest, SlicesOfOneTensorAsQueriesKeysAndValues) {
 }
 
 TEST_F(JointTargetsTest, KeysThatAreAlsoValues) {
-    Tensor q = leaf({1, 4, 2, 3}, 0).requires_grad(false);
+    Tensor q = leaf({1, 4, 2, 3}, 0).requires_grad_(false);
     Tensor memory = leaf({1, 6, 1, 3}, 1);
     expect_sum([&](const std::vector<Tensor>& p) { return attention(q, p[0], p[1], false); }, memory, {memory, memory});
 }

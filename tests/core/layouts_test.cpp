@@ -43,7 +43,7 @@ TEST_P(Layouts, LeaveGradientsOfOtherElementsZero) {
         const auto placed = place_all(context, draw(sample, seed), Dtype::f64, Layout::strided);
         gradients(context, op(), sample, placed, seed);
         for (const Tensor& view : placed) {
-            if (!view.defined() || !view.grad().defined() || view.elements() == 0) continue;
+            if (!view.defined() || !view.grad().defined() || view.numel() == 0) continue;
             const Array& whole = view.value()->array;
             const Tensor gradient = Tensor(view.value(), whole.geometry).grad();
             double outside = 0.0;

@@ -18,9 +18,9 @@ class LinearCrossEntropyTest : public ::testing::Test {
     LinearCrossEntropyTest() {
         std::vector<double> values;
         for (std::int64_t i = 0; i < kClasses * kWidth; ++i) values.push_back(std::sin(2.1 * static_cast<double>(i)));
-        weight = context.from_host(values, {kClasses, kWidth}).requires_grad();
+        weight = context.from_host(values, {kClasses, kWidth}).requires_grad_();
         values.resize(kRows * kWidth);
-        x = context.from_host(values, {kRows, kWidth}).requires_grad();
+        x = context.from_host(values, {kRows, kWidth}).requires_grad_();
         std::vector<std::int32_t> classes;
         for (std::int64_t i = 0; i < kRows; ++i)
             classes.push_back(i % 9 == 0 ? -100 : static_cast<std::int32_t>(i * 7 % kClasses));

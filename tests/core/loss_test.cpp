@@ -24,7 +24,7 @@ static_assert(HasBackward<Tensor> && !HasBackward<Loss>);
 class LossTest : public ::testing::Test {
   protected:
     Context context = Context::cpu({.threads = 1});
-    Tensor logits = context.from_host(std::vector<float>{1, 2, 3, -1, 0, 5, 2, 2, 2}, {3, 3}).requires_grad();
+    Tensor logits = context.from_host(std::vector<float>{1, 2, 3, -1, 0, 5, 2, 2, 2}, {3, 3}).requires_grad_();
     Tensor targets = context.from_host(std::vector<std::int32_t>{2, -100, 0}, {3});
     // -log softmax of the two rows that count.
     const double first = std::log(std::exp(-2) + std::exp(-1) + 1), last = std::log(3.0);
@@ -81,7 +81,7 @@ TEST_F(LossTest, RefusesWhatIsNoSumOrNoCount) {
 
 TEST_F(LossTest, OfARehearsalIsZero) {
     Context dry = Context::dry({.threads = 1});
-    const Tensor x = dry.from_host(std::vector<float>(9), {3, 3}).requires_grad();
+    const Tensor x = dry.from_host(std::vector<float>(9), {3, 3}).requires_grad_();
     const Loss loss = cross_entropy(x, dry.from_host(std::vector<std::int32_t>(3), {3}));
     EXPECT_EQ(loss.terms(), 0);
     EXPECT_EQ(loss.mean().item(), 0);

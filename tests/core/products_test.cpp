@@ -32,9 +32,9 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 class ProductsTest : public ::testing::Test {
   protected:
     Tensor leaf(const Shape& shape, double phase) {
-        return context.from_host(waves(shape.elements(), phase), shape).requires_grad();
+        return context.from_host(waves(shape.numel(), phase), shape).requires_grad_();
     }
-    Tensor copy_of(const Tensor& x) { return context.from_host(x.to_vector<double>(), x.shape()).requires_grad(); }
+    Tensor copy_of(const Tensor& x) { return context.from_host(x.to_vector<double>(), x.shape()).requires_grad_(); }
     std::size_t allocated() { return context.memory().statistics().allocated; }
 
     Context context = Context::cpu({.threads = 2});
@@ -72,7 +72,7 @@ TEST_F(ProductsTest, LinearTakesAnyLayout) {
         Tensor dense = copy_of(x), weight2 = copy_of(weight), bias2 = copy_of(bias);
         const Tensor y = linear(x, weight, bias), expected = linear(dense, weight2, bias2);
         expect_near(y.to_vector<double>(), expected.to_vector<double>(), 1e-14);
-        const Tensor dy = leaf(y.shape(), 3).requires_grad(false);
+        const Tensor dy = leaf(y.shape(), 3).requires_grad_(false);
         backward({sum(y * dy), sum(expected * dy)}, {1.0, 1.0});
         expect_near(layout.view(base.grad()).to_vector<double>(), dense.grad().to_vector<double>(), 1e-14);
         expect_near(weight.grad().to_vector<double>(), weight2.grad().to_vector<double>(), 1e-13);
@@ -108,7 +108,7 @@ TEST_F(ProductsTest, ABroadcastOperandOfNoBatchesGetsAGradientOfZero) {
 TEST_F(ProductsTest, WeightGradientsLandInTheirSegmentWithoutATemporary) {
     Parameters parameters(context);
     const auto ones = [](Exec& exec, const Array& array, const kernels::RandomKey&) {
-        exec.launch([&](auto&) { std::fill_n(array.view().as<float>(), array.elements(), 1.0f); });
+        exec.launch([&](auto&) { std::fill_n(array.view().as<float>(), array.numel(), 1.0f); });
     };
     const Tensor weight = parameters.create("weight", {64, 32}, ones);
     const Tensor bias = parameters.create("bias", {64}, ones);
@@ -132,8 +132,8 @@ TEST_F(ProductsTest, WeightGradientsLandInTheirSegmentWithoutATemporary) {
 
 TEST_F(ProductsTest, AnInputsGradientTakesOverItsStorageUnlessSomebodyHoldsIt) {
     const std::size_t bytes = std::size_t{4096} * 64 * sizeof(float);
-    Tensor x = context.from_host(std::vector<float>(4096 * 64, 0.5f), {4096, 64}).requires_grad();
-    Tensor weight = context.from_host(std::vector<float>(2 * 64, 3.0f), {2, 64}).requires_grad();
+    Tensor x = context.from_host(std::vector<float>(4096 * 64, 0.5f), {4096, 64}).requires_grad_();
+    Tensor weight = context.from_host(std::vector<float>(2 * 64, 3.0f), {2, 64}).requires_grad_();
     for (const bool held : {false, true}) {
         Tensor hidden = x * 2.0;
         const Tensor loss = sum(linear(hidden, weight));
@@ -156,7 +156,7 @@ TEST_F(ProductsTest, AnInputsGradientTakesOverItsStorageUnlessSomebodyHoldsIt) {
 TEST_F(ProductsTest, HalfOperandsWriteStraightIntoAnF32Gradient) {
     std::vector<float> values(64, 0.0f);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8) - 3.0f;
-    Tensor weight = context.from_host(values, {8, 8}).requires_grad();
+    Tensor weight = context.from_host(values, {8, 8}).requires_grad_();
     Tensor x = context.from_host(values, {8, 8});
     Tensor loss;
     {
@@ -175,7 +175,7 @@ TEST_F(ProductsTest, HalfOperandsWriteStraightIntoAnF32Gradient) {
 }
 
 TEST_F(ProductsTest, MixedF32AndF64GiveGradientsOfTheirOwnDtypes) {
-    Tensor weight = context.from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}).requires_grad();
+    Tensor weight = context.from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}).requires_grad_();
     Tensor x = leaf({3, 2}, 0);
     const Tensor y = linear(x, weight);
     EXPECT_EQ(y.dtype(), Dtype::f64);

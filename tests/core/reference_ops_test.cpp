@@ -12,8 +12,8 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
-#include <headroom/core/ops/contiguous.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
@@ -95,7 +95,7 @@ const Case kCases[] = {
     {"logical_or", 1, [](const In& x) { return logical_or(x[0], x[1]); }},
     {"logical_not", 1, [](const In& x) { return logical_not(x[0]); }},
     {"cast", 1, [](const In& x) { return cast(x[0], x.dtype == Dtype::f64 ? Dtype::f32 : Dtype::f64); }},
-    {"contiguous", 1, [](const In& x) { return contiguous(x[0].transpose(0, 1)); }},
+    {"contiguous", 1, [](const In& x) { return clone(x[0].transpose(0, 1)); }},
     {"expand", 8, [](const In& x) { return expand(x[0], {2, 3, 4}); }},
     {"cat", 1, [](const In& x) { return cat({x[0], x[1], x[2]}, 1); }},
     {"stack", 1, [](const In& x) { return stack({x[0], x[1]}, 1); }},
@@ -181,7 +181,7 @@ class ReferenceOps : public ::testing::TestWithParam<Case> {
         In in{context, dtype, {}};
         for (int i = 0; reference().has(key("in", i)); ++i) {
             Tensor x = upload(context, reference().at(key("in", i)), dtype);
-            if (reference().has(key("grad", i))) x.requires_grad();
+            if (reference().has(key("grad", i))) x.requires_grad_();
             in.x.push_back(x);
         }
         const Tensor y = GetParam().call(in);
@@ -203,7 +203,7 @@ class ReferenceOps : public ::testing::TestWithParam<Case> {
     static void expect_close(const Tensor& got, const std::string& name, Dtype dtype) {
         ASSERT_TRUE(got.defined()) << name;
         const test::ReferenceTensor& want = reference().at(name);
-        EXPECT_EQ(got.shape(), want.shape) << name << ": " << got.shape().text() << " " << want.shape.text();
+        EXPECT_EQ(got.shape(), want.shape) << name << ": " << got.shape().to_string() << " " << want.shape.to_string();
         const double errors = test::error_in_epsilons(got.to_vector<double>(), want.values, epsilon(dtype));
         EXPECT_LE(errors, 8.0 * (GetParam().length + 8)) << name;
     }

@@ -4,7 +4,7 @@
 #include <headroom/core/ops/all_ops.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
-#include <headroom/core/ops/contiguous.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/tests/support/sample_calls.hpp>
 
@@ -28,12 +28,12 @@ class Replay : public testing::TestWithParam<std::size_t> {
         {
             const RegionScope region(context, context.memory().intern("region"));
             std::vector<Tensor> taken;  // held by the call alone, so that it may write over them
-            for (const Tensor& input : inputs) taken.push_back(input.defined() ? contiguous(input) : Tensor());
+            for (const Tensor& input : inputs) taken.push_back(input.defined() ? clone(input) : Tensor());
             std::vector<Tensor> outputs = call(context, op(), sample, taken_over ? std::move(taken) : inputs);
             taken.clear();
             for (std::size_t i = 0; i < outputs.size(); ++i) {
                 Tensor y = is_floating(outputs[i].dtype()) ? outputs[i] : cast(outputs[i], Dtype::f32);
-                const HostInput weight{SampleInput::normal(y.shape()), draw_projection(y.elements(), i, seed)};
+                const HostInput weight{SampleInput::normal(y.shape()), draw_projection(y.numel(), i, seed)};
                 weights.push_back(place(context, weight, y.dtype(), Layout::contiguous));
                 Tensor part = sum(mul(y, weights.back()));
                 loss = loss.defined() ? loss + cast(part, loss.dtype()) : part;

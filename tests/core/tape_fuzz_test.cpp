@@ -1,5 +1,5 @@
 // Random programs of toy ops: nested regions with random policies, dropped and moved handles, views, several outputs,
-// randomness, NoGrad, exceptions. Each runs without policies as the reference, with them, and dry.
+// randomness, NoGradGuard, exceptions. Each runs without policies as the reference, with them, and dry.
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -80,7 +80,7 @@ class Machine {
         for (int i = 0; i < kLeaves; ++i) {
             std::vector<float> values;
             for (int j = 0; j < kSize; ++j) values.push_back(0.1f * static_cast<float>(j - 5 * i) + 0.25f);
-            leaves.push_back(context.from_host(values, {kSize}).requires_grad());
+            leaves.push_back(context.from_host(values, {kSize}).requires_grad_());
         }
     }
 
@@ -90,7 +90,7 @@ class Machine {
             variables[static_cast<std::size_t>(i)] = leaves[static_cast<std::size_t>(i % kLeaves)];
         faults.forward = program.forward_fault;
         std::vector<std::unique_ptr<RegionScope>> regions;
-        std::optional<NoGrad> no_grad;
+        std::optional<NoGradGuard> no_grad;
         for (const Instruction& next : program.instructions) {
             switch (next.action) {
                 case Action::open:
@@ -121,7 +121,7 @@ class Machine {
         std::vector<double> seeds;
         for (const int i : program.losses) {
             Tensor loss = toy::total(variables[static_cast<std::size_t>(i)]);
-            if (!loss.needs_grad()) continue;
+            if (!loss.requires_grad()) continue;
             losses.push_back(loss);
             seeds.push_back(1.0 + 0.5 * static_cast<double>(losses.size()));
         }
@@ -168,7 +168,7 @@ class Machine {
             return;
         }
         Tensor b = variables[static_cast<std::size_t>(next.b)];
-        const std::int64_t size = std::min(a.elements(), b.elements());
+        const std::int64_t size = std::min(a.numel(), b.numel());
         b = seen(std::move(b), size, next);
         Tensor x = next.move ? std::move(a) : a;
         if (next.move) a = leaves[0];
@@ -184,7 +184,7 @@ class Machine {
     }
 
     static Tensor seen(Tensor x, std::int64_t size, const Instruction& next) {
-        if (x.elements() > size) x = x.slice(0, next.target, next.target + size);
+        if (x.numel() > size) x = x.slice(0, next.target, next.target + size);
         return next.strided ? x.reshape({3, -1}).transpose(0, 1) : x;
     }
 

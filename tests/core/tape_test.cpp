@@ -14,7 +14,7 @@ class TapeTest : public ::testing::Test {
   protected:
     Tensor leaf(std::vector<float> values) {
         const auto count = static_cast<std::int64_t>(values.size());
-        return context.from_host(values, {count}).requires_grad();
+        return context.from_host(values, {count}).requires_grad_();
     }
     PathId path(const char* text) { return context.memory().intern(text); }
     std::size_t allocated() { return context.memory().statistics().allocated; }
@@ -136,10 +136,10 @@ TEST_F(TapeTest, FreesAForwardThatIsDropped) {
 
 TEST_F(TapeTest, RecordsNothingUnderNoGrad) {
     Tensor x = leaf({1, 2});
-    NoGrad no_grad(context);
+    NoGradGuard no_grad(context);
     Tensor y = toy::mul(x, x);
     EXPECT_EQ(context.tape().size(), 0u);
-    EXPECT_FALSE(y.needs_grad());
+    EXPECT_FALSE(y.requires_grad());
     EXPECT_THROW(backward(toy::total(y)), Error);
 }
 
@@ -170,8 +170,8 @@ TEST_F(TapeTest, SurvivorsAreLeaves) {
     Tensor y = toy::mul(x, x);
     Tensor loss = toy::total(y);
     backward(loss);
-    EXPECT_FALSE(y.needs_grad());
-    y.requires_grad();
+    EXPECT_FALSE(y.requires_grad());
+    y.requires_grad_();
     backward(toy::total(toy::mul(y, y)));
     EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 8}));
     EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
@@ -237,7 +237,7 @@ TEST_F(TapeTest, AReplayThatWantsWhatAnOpSavedComputesNoOutput) {
 
 TEST_F(TapeTest, NothingIsSavedThatNoBackwardWillWant) {
     std::int64_t outputs = 0;
-    const Tensor x = leaf({1, 2}), constant = leaf({1, 2}).requires_grad(false);
+    const Tensor x = leaf({1, 2}), constant = leaf({1, 2}).requires_grad_(false);
     const auto kept = [&](const Tensor& input) {
         const std::size_t before = allocated();
         const Tensor y = toy::sine(input, outputs);
@@ -245,7 +245,7 @@ TEST_F(TapeTest, NothingIsSavedThatNoBackwardWillWant) {
     };
     const std::size_t one = kept(constant);
     EXPECT_EQ(kept(x), 2 * one);
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     EXPECT_EQ(kept(x), one);
 }
 

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include <headroom/data/loader.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/text_windows.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -39,7 +39,7 @@ TEST(TextWindows, InOrderMakeEveryTokenButTheFirstATargetOnce) {
             for (const int64_t rows : {1, 2, 5}) {
                 const Tokens tokens = counted(count);
                 const TextWindows windows(TokenView(tokens, count), block, WindowStart::every_block);
-                Loader loader(windows, windows.in_order(rows), {.epochs = 1});
+                DataLoader loader(windows, windows.in_order(rows), {.epochs = 1});
                 Tokens inputs, targets;
                 while (const TokenBatch* batch = loader.next()) {
                     inputs.insert(inputs.end(), batch->inputs.begin(), batch->inputs.end());

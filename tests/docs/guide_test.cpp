@@ -5,8 +5,8 @@
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
-#include <headroom/data/loader.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/schedule.hpp>
@@ -20,10 +20,10 @@ using Points = data::MemoryDataset<std::int32_t>;
 
 TEST(Guide, FirstProgram) {
     Context context = Context::cpu({.threads = 2, .seed = 1});
-    Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad();
+    Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
     Tensor loss = sum(square(x.transpose(0, 1)));
     backward(loss);
-    fmt::print("{}\n{}\n", loss.item(), x.grad().text());
+    fmt::print("{}\n{}\n", loss.item(), x.grad().to_string());
 
     EXPECT_EQ(loss.item(), 91);
     EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4, 6, 8, 10, 12}));
@@ -32,9 +32,9 @@ TEST(Guide, FirstProgram) {
 TEST(Guide, Parameters) {
     Context context = Context::cpu({.threads = 1});
     Parameters parameters(context);
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     for (const Parameter& parameter : parameters.all()) {
-        fmt::print("{} {}\n", parameter.path, parameter.tensor.shape().text());
+        fmt::print("{} {}\n", parameter.path, parameter.tensor.shape().to_string());
     }
     parameters.freeze("hidden.**");
 
@@ -52,10 +52,10 @@ Loss loss_of(const Classifier& model, const Points::Batch& batch) {
 
 double accuracy(const Classifier& model, const Points& points) {
     Context& context = model.context();
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     model.parameters().train(false);
     double right = 0;
-    data::Loader<Points> loader(points, data::Sampler::sequential(points.size(), 64), {.epochs = 1});
+    data::DataLoader<Points> loader(points, data::Sampler::sequential(points.size(), 64), {.epochs = 1});
     while (const Points::Batch* batch = loader.next()) {
         const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
         right += sum(eq(argmax(logits), context.from_host(batch->targets, {batch->rows}))).item();
@@ -67,9 +67,9 @@ double accuracy(const Classifier& model, const Points& points) {
 TEST(Guide, Training) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     const Points points = circle_points(24);
-    data::Loader loader(points, data::Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
+    data::DataLoader loader(points, data::Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
     optim::AdamW optimizer(parameters, {.weight_decay = 0.01});
     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
     const optim::Schedule rate{.decay = optim::Decay::cosine, .peak = 2e-2, .warmup_steps = 20, .decay_steps = 400};
@@ -92,7 +92,7 @@ Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch&
 TEST(Guide, Feed) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     parameters.train(false);
     const Points points = circle_points(8);
     Points::Batch batch;
@@ -104,9 +104,9 @@ TEST(Guide, Feed) {
 TEST(Guide, Accumulation) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     const Points points = circle_points(8);
-    data::Loader loader(points, data::Sampler::sequential(points.size(), 10), {.epochs = 1});
+    data::DataLoader loader(points, data::Sampler::sequential(points.size(), 10), {.epochs = 1});
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);
     while (const Points::Batch* batch = loader.next()) {
@@ -122,9 +122,9 @@ TEST(Guide, Accumulation) {
 TEST(Guide, MixedPrecision) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     const Points points = circle_points(8);
-    data::Loader loader(points, data::Sampler::shuffled(points.size(), 32, 1));
+    data::DataLoader loader(points, data::Sampler::shuffled(points.size(), 32, 1));
     const Points::Batch& batch = *loader.next();
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer, {.scale = optim::LossScale::dynamic()});

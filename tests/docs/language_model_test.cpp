@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <headroom/data/loader.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
 #include <headroom/nn/gpt.hpp>
@@ -21,11 +21,11 @@ TEST(Guide, LanguageModel) {
     const fs::path file = HEADROOM_SOURCE_DIR "/LICENSE";
     const data::TextCorpus corpus = data::TextCorpus::characters(file, {.block = 32});
     const data::TextWindows windows(corpus.split().train, 32, data::WindowStart::every_token);
-    data::Loader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/4, /*seed=*/1));
+    data::DataLoader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/4, /*seed=*/1));
 
     const std::int64_t vocabulary = corpus.vocabulary().size();
     Parameters parameters(context);
-    nn::Gpt model(nn::At(parameters), {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
+    nn::Gpt model(nn::Path(parameters), {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
 
     const data::TokenBatch& batch = *loader.next();
     const Shape shape{batch.rows, batch.length};
@@ -35,7 +35,7 @@ TEST(Guide, LanguageModel) {
     const auto text = nn::generate(model, prompt, /*count=*/40, {.temperature = 0.8, .top_k = 20});
     fmt::print("{}\n", corpus.vocabulary().decode(text));
 
-    const double mean = loss.sum().item() / static_cast<double>(shape.elements());
+    const double mean = loss.sum().item() / static_cast<double>(shape.numel());
     EXPECT_NEAR(mean, std::log(static_cast<double>(vocabulary)), 0.5) << "as likely as any other character";
     EXPECT_EQ(text.size(), prompt.size() + 40);
 

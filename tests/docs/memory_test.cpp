@@ -18,11 +18,11 @@ namespace {
 /// Two steps of `accumulate` micro-batches with `batch` sequences each.
 void train(Context& context, std::int64_t batch, int accumulate = 1) {
     Parameters parameters(context);
-    nn::Gpt model(nn::At(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
+    nn::Gpt model(nn::Path(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);
     const Shape shape{batch, 32};
-    const std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.elements()), 1);
+    const std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.numel()), 1);
     for (int step = 0; step < 2; ++step) {
         for (int i = 0; i < accumulate; ++i) {
             accumulator.accumulate([&] {
@@ -87,7 +87,7 @@ TEST(MemoryPage, Limit) {
             train(context, batch);
             break;
         } catch (const OutOfMemory& error) {
-            fmt::print("batch {}: {}\n{}", batch, error.what(), error.report().text());
+            fmt::print("batch {}: {}\n{}", batch, error.what(), error.report().to_string());
             if (batch == 1) throw;
             batch /= 2;
         }

@@ -52,7 +52,7 @@ std::string inputs_of(const OpEntry& op) {
     std::string text;
     for (const SampleInput& input : samples.at(0).inputs) {
         if (!text.empty()) text += ", ";
-        text += input.defined ? fmt::format("{}{}", name(input.fill), input.shape.text()) : "(none)";
+        text += input.defined ? fmt::format("{}{}", name(input.fill), input.shape.to_string()) : "(none)";
     }
     return text.empty() ? "-" : text;
 }

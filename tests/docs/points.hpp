@@ -2,7 +2,7 @@
 // The small problem and the model that docs/guide.md trains: is a point of the plane inside of the circle?
 //
 //     const data::MemoryDataset<std::int32_t> points = circle_points(512);
-//     Classifier model{nn::At(parameters)};
+//     Classifier model{nn::Path(parameters)};
 #include <cstdint>
 #include <vector>
 
@@ -18,8 +18,8 @@ struct Classifier : nn::Module<Classifier> {
     nn::Dropout drop;
     nn::Linear out;
 
-    explicit Classifier(const nn::At& at)
-        : Module(at), hidden(at / "hidden", 2, 32), drop(at / "drop", 0.1), out(at / "out", 32, 2) {}
+    explicit Classifier(const nn::Path& path)
+        : Module(path), hidden(path / "hidden", 2, 32), drop(path / "drop", 0.1), out(path / "out", 32, 2) {}
 
     /// [batch, 2] -> [batch, 2]
     Tensor forward(const Tensor& x) const { return out(drop(relu(hidden(x)))); }

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/data/loader.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/nn/checkpoint.hpp>
 #include <headroom/nn/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -22,11 +22,11 @@ using Points = data::MemoryDataset<std::int32_t>;
 struct Training {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters{context};
-    Classifier model{nn::At(parameters)};
+    Classifier model{nn::Path(parameters)};
     optim::AdamW optimizer{parameters};
     optim::GradientAccumulator accumulator{parameters, optimizer};
     Points points = circle_points(10);
-    data::Loader<Points> loader{points, data::Sampler::shuffled(points.size(), 32, 1)};
+    data::DataLoader<Points> loader{points, data::Sampler::shuffled(points.size(), 32, 1)};
 
     void run(int steps) {
         while (steps > 0) {

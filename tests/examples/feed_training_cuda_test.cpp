@@ -27,7 +27,8 @@ struct Training {
           upload(upload_),
           random(seed),
           parameters(context),
-          model(nn::At(parameters), {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
+          model(nn::Path(parameters),
+                {.vocabulary = kVocabulary, .block = kBlock, .layers = 1, .heads = 2, .width = 16}),
           optimizer(parameters),
           accumulator(parameters, optimizer, {.clip = 1.0, .kept_results = kKept}),
           feed(context) {}

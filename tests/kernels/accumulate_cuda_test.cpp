@@ -32,7 +32,7 @@ class AccumulateCuda : public test::CopyCudaTest {
         gpu->get(gpu_y, result);
         const bool exact = !is_floating(source) && !is_floating(target);
         const double step = exact ? 0 : epsilon(source == Dtype::f64 || target == Dtype::f64 ? Dtype::f64 : Dtype::f32);
-        for (std::int64_t i = 0; i < y.elements(); ++i) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) {
             const double truth = expected.get(i), old = beta == 0 ? 0 : std::abs(beta * y.get(i));
             const double terms = std::abs(truth) + 2 * old;  // |alpha x| <= |truth| + old
             const double rounding = is_floating(target) ? test::rounding(target, truth) : step * terms >= 0.5;
@@ -142,7 +142,7 @@ TEST_F(AccumulateCuda, SourceMayBeTheTarget) {
             const View on_gpu = gpu->put(x);
             accumulate(gpu->stream, on_gpu, on_gpu, 3.0f, 1.0f);
             gpu->get(on_gpu, x);
-            for (std::int64_t i = 0; i < x.elements(); ++i) {
+            for (std::int64_t i = 0; i < x.numel(); ++i) {
                 ASSERT_EQ(x.get(i), 4 * before[static_cast<std::size_t>(i)]);
             }
         }

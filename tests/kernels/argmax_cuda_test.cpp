@@ -26,7 +26,7 @@ class ArgmaxCuda : public CudaTest {
         std::uniform_real_distribution<double> uniform;
         TestArray x(dtype, shape, layout);
         x.fill_indices(random, 5);
-        for (std::int64_t i = 0; i < x.elements(); ++i) {
+        for (std::int64_t i = 0; i < x.numel(); ++i) {
             if (uniform(random) < 0.1) x.set(i, i % 2 == 0 ? kInfinity : -kInfinity);
             if (uniform(random) < nans) x.set(i, kNan);
         }

@@ -106,7 +106,7 @@ TEST_F(AttentionCuda, AccumulatesGradientsAlsoInF32ForHalves) {
                                  std::to_string(static_cast<int>(layout)));
                     Trial trial(c, dtype, layout, random, gradients);
                     for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
-                        for (std::int64_t i = 0; i < x->elements(); ++i) x->set(i, 0.5);
+                        for (std::int64_t i = 0; i < x->numel(); ++i) x->set(i, 0.5);
                     }
                     run(*gpu, trial, 1);
                     expect_matches(trial, 0.5, weights_of(c, dtype));
@@ -142,7 +142,7 @@ TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
             };
             const TestArray *from[] = {&trial.q, &trial.k, &trial.v}, *gradients[] = {&trial.dq, &trial.dk, &trial.dv};
             for (int i = 0; i < 3; ++i) {
-                for (std::int64_t at = 0; at < from[i]->elements(); ++at) packed.set(place(i, at), from[i]->get(at));
+                for (std::int64_t at = 0; at < from[i]->numel(); ++at) packed.set(place(i, at), from[i]->get(at));
             }
             OnDevice device(*gpu, trial, 0);
             const View on_device = gpu->put(packed), d_on_device = gpu->put(dpacked);
@@ -158,7 +158,7 @@ TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
             gpu->get(d_on_device, dpacked);
             EXPECT_EQ(o.values(), trial.o.values());
             for (int i = 0; i < 3; ++i) {
-                for (std::int64_t at = 0; at < gradients[i]->elements(); ++at) {
+                for (std::int64_t at = 0; at < gradients[i]->numel(); ++at) {
                     ASSERT_EQ(dpacked.get(place(i, at)), gradients[i]->get(at))
                         << name(dtype) << ' ' << gap << ' ' << i;
                 }
@@ -231,7 +231,7 @@ TEST_F(AttentionCuda, LargeScoresDoNotOverflow) {
     std::mt19937_64 random(8);
     for (const Dtype dtype : {Dtype::f16, Dtype::f32}) {
         Trial trial({1, 70, 90, 1, 1, 16, true}, dtype, Layout::contiguous, random, dtype);
-        for (std::int64_t i = 0; i < trial.q.elements(); ++i) trial.q.set(i, 1e3 * trial.q.get(i));
+        for (std::int64_t i = 0; i < trial.q.numel(); ++i) trial.q.set(i, 1e3 * trial.q.get(i));
         run(*gpu, trial);
         for (const auto& values : results_of(trial)) {
             for (const double value : values) ASSERT_TRUE(std::isfinite(value));

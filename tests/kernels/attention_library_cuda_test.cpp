@@ -76,7 +76,7 @@ TEST_F(AttentionLibraryCuda, ForwardAndGradientMayBeDifferentImplementations) {
 
 /// Of an array in the middle of nothing: so many elements of it, as bits.
 std::vector<std::byte> bytes_of(test::Gpu& gpu, const View& view) {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(view.elements()) * size_of(view.dtype));
+    std::vector<std::byte> bytes(static_cast<std::size_t>(view.numel()) * size_of(view.dtype));
     gpu.device->copy_to_host(view.data, bytes.data(), bytes.size());
     return bytes;
 }
@@ -89,7 +89,7 @@ TEST_F(AttentionLibraryCuda, BitsRepeatAndDoNotDependOnParts) {
     TestArray values(Dtype::bf16, shape);
     values.fill(random);
     const auto empty = [&](const Shape& s, Dtype dtype) {
-        return contiguous_view(gpu->scratch(static_cast<std::size_t>(s.elements()) * size_of(dtype)), dtype, s);
+        return contiguous_view(gpu->scratch(static_cast<std::size_t>(s.numel()) * size_of(dtype)), dtype, s);
     };
     const View q = gpu->put(values), k = gpu->put(values), v = gpu->put(values), dy = gpu->put(values),
                o = empty(shape, Dtype::bf16), lse = empty({batch, heads, length}, Dtype::f32);
@@ -122,7 +122,7 @@ TEST_F(AttentionLibraryCuda, LargeScoresDoNotOverflow) {
     std::mt19937_64 random(4);
     for (const Dtype dtype : kHalves) {
         Trial trial({1, 70, 90, 1, 1, 16, true}, dtype, Layout::contiguous, random, dtype);
-        for (std::int64_t i = 0; i < trial.q.elements(); ++i) trial.q.set(i, 1e3 * trial.q.get(i));
+        for (std::int64_t i = 0; i < trial.q.numel(); ++i) trial.q.set(i, 1e3 * trial.q.get(i));
         run(*gpu, trial);
         for (const TestArray* x : {&trial.o, &trial.lse, &trial.dq, &trial.dk, &trial.dv}) {
             for (const double value : x->values()) ASSERT_TRUE(std::isfinite(value));

@@ -71,7 +71,7 @@ TEST(Attention, AccumulatesGradientsAlsoInF32ForHalves) {
         const Case c{2, 40, 70, 4, 2, 20, true};
         Trial trial(c, dtype, Layout::gaps, random, test::compute_dtype(dtype));
         for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
-            for (std::int64_t i = 0; i < x->elements(); ++i) x->set(i, 0.5);
+            for (std::int64_t i = 0; i < x->numel(); ++i) x->set(i, 0.5);
         }
         SCOPED_TRACE(text(c, dtype));
         trial.run(2, 1);
@@ -101,7 +101,7 @@ TEST(Attention, ReadsAndWritesSlicesOfAPackedTensor) {
         const std::int64_t heads = part == 0 ? c.heads : c.key_heads;
         slices[part] = slice(packed, starts[part], heads);
         dslices[part] = slice(dpacked, starts[part], heads);
-        for (std::int64_t i = 0; i < sources[part]->elements(); ++i) {
+        for (std::int64_t i = 0; i < sources[part]->numel(); ++i) {
             packed.set(i / (heads * c.width) * row + starts[part] * c.width + i % (heads * c.width),
                        sources[part]->get(i));
         }
@@ -119,7 +119,7 @@ TEST(Attention, ReadsAndWritesSlicesOfAPackedTensor) {
     EXPECT_EQ(o.values(), trial.o.values());
     for (int part = 0; part < 3; ++part) {
         const std::int64_t width = (part == 0 ? c.heads : c.key_heads) * c.width;
-        for (std::int64_t i = 0; i < gradients[part]->elements(); ++i) {
+        for (std::int64_t i = 0; i < gradients[part]->numel(); ++i) {
             ASSERT_EQ(dpacked.get(i / width * row + starts[part] * c.width + i % width), gradients[part]->get(i)) << i;
         }
     }
@@ -175,7 +175,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
     std::mt19937_64 random(6);
     const Case c{1, 90, 90, 1, 1, 16, true};
     Trial trial(c, Dtype::f32, Layout::contiguous, random, Dtype::f32);
-    for (std::int64_t i = 0; i < trial.q.elements(); ++i) trial.q.set(i, 1e4 * trial.q.get(i));
+    for (std::int64_t i = 0; i < trial.q.numel(); ++i) trial.q.set(i, 1e4 * trial.q.get(i));
     trial.run(2);
     for (const TestArray* x : {&trial.o, &trial.lse, &trial.dq, &trial.dk, &trial.dv}) {
         for (const double value : x->values()) ASSERT_TRUE(std::isfinite(value));

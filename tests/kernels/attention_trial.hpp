@@ -138,7 +138,7 @@ inline void expect_near(const char* what, const TestArray& actual, const std::ve
                         const std::vector<double>& size, double relative, double before, double floor) {
     const double eps = epsilon(actual.view().dtype);
     if (actual.view().dtype == Dtype::f16) floor += 0x1p-24;
-    for (std::int64_t i = 0; i < actual.elements(); ++i) {
+    for (std::int64_t i = 0; i < actual.numel(); ++i) {
         const double bound = relative * size[i] + eps * (std::abs(expected[i] + before) + std::abs(before)) + floor;
         ASSERT_NEAR(actual.get(i), expected[i] + before, bound) << what << " element " << i;
     }
@@ -165,7 +165,7 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
     const double shared = relative + (shares ? epsilon(dtype) / 2 : 0);
     const std::int64_t keys = t.shape.keys, queries = t.shape.queries * t.shape.heads / t.shape.key_heads;
     expect_near("o", t.o, r.o, r.o_size, relative, 0, floor(t.v, keys));
-    for (std::int64_t i = 0; i < t.lse.elements(); ++i) {
+    for (std::int64_t i = 0; i < t.lse.numel(); ++i) {
         if (std::isinf(r.lse[i])) {
             ASSERT_EQ(t.lse.get(i), r.lse[i]);
         } else {

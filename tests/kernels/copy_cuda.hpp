@@ -11,7 +11,7 @@ namespace headroom::kernels::test {
 
 /// Distinct values that every dtype holds.
 inline void number(TestArray& x) {
-    for (std::int64_t i = 0; i < x.elements(); ++i) {
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
         x.set(i, static_cast<double>(x.view().dtype == Dtype::boolean ? i % 2 : i % 113));
     }
 }

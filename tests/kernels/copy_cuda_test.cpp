@@ -65,7 +65,7 @@ TEST_F(CopyCuda, ConvertsBetweenAllDtypesAndLayouts) {
                 for (const Layout to : kLayouts) {
                     const auto source = static_cast<Dtype>(s), target = static_cast<Dtype>(t);
                     TestArray x(source, {9, 67}, from);
-                    for (std::int64_t i = 0; i < x.elements(); ++i) {
+                    for (std::int64_t i = 0; i < x.numel(); ++i) {
                         x.set(i, is_floating(source) ? static_cast<double>(i) / 13 - 10 : static_cast<double>(i % 200));
                     }
                     expect_same_bits(x, TestArray(target, {9, 67}, to));

@@ -28,7 +28,7 @@ TEST(Copy, MovesEveryDtypeBetweenAllLayouts) {
             for (const Layout from : kLayouts) {
                 for (const Layout to : kLayouts) {
                     TestArray x(dtype, shape, from), y(dtype, shape, to);
-                    for (std::int64_t i = 0; i < x.elements(); ++i) {
+                    for (std::int64_t i = 0; i < x.numel(); ++i) {
                         x.set(i, static_cast<double>(dtype == Dtype::boolean ? i % 2 : i % 127));
                     }
                     copy(stream, x, y);
@@ -47,7 +47,7 @@ TEST(Copy, ConvertsBetweenAllDtypes) {
             for (const Layout layout : kLayouts) {
                 const auto source = static_cast<Dtype>(s), target = static_cast<Dtype>(t);
                 TestArray x(source, {3, 1111}, layout), y(target, {3, 1111}), expected(target, {3, 1111});
-                for (std::int64_t i = 0; i < x.elements(); ++i) {
+                for (std::int64_t i = 0; i < x.numel(); ++i) {
                     x.set(i, is_floating(source) ? static_cast<double>(i) / 13 : static_cast<double>(i % 200));
                     expected.set(i, x.get(i));
                 }
@@ -96,7 +96,7 @@ TEST(Copy, AccumulatesScaledArrays) {
                     if (beta != 0) y.fill(random);
                     const std::vector<double> before = y.values();
                     accumulate(stream, x, y, 3.0f, beta);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const double old = beta == 0 ? 0 : beta * before[static_cast<std::size_t>(i)];
                         const double truth = old + 3 * x.get(i);
                         const double terms = std::abs(old) + std::abs(3 * x.get(i));

@@ -108,7 +108,7 @@ void expect_forward(const Batch& batch, double loss) {
 void expect_backward(const Batch& batch, const TestArray& gradient, double scale, double before) {
     const Exact exact(batch, scale);
     const double unit = epsilon(compute_dtype(batch.logits.view().dtype));
-    for (std::int64_t i = 0; i < gradient.elements(); ++i) {
+    for (std::int64_t i = 0; i < gradient.numel(); ++i) {
         const double value = exact.gradient.get(i) + before;
         const double probability = std::exp(batch.logits.get(i) - exact.lse.get(i / batch.classes()));
         const double relative = unit * (static_cast<double>(batch.classes()) / 16.0 + 128);
@@ -274,7 +274,7 @@ TEST_F(CrossEntropyCuda, GradientIsRightForEveryDtypeLayoutAndBeta) {
                     batch.forward(*gpu);
                     TestArray gradient(to, {count, classes}, layout);
                     if (beta != 0) {
-                        for (std::int64_t i = 0; i < gradient.elements(); ++i) gradient.set(i, 2);
+                        for (std::int64_t i = 0; i < gradient.numel(); ++i) gradient.set(i, 2);
                     }
                     batch.backward(*gpu, 3, gradient, beta, dtype);
                     expect_backward(batch, gradient, 3, 2 * beta);
@@ -291,7 +291,7 @@ TEST_F(CrossEntropyCuda, GradientInF32BesideHalvesThatBeginAligned) {
         Batch batch(Dtype::f16, 3, 2048 + 8, Layout::contiguous, random);
         batch.forward(*gpu);
         TestArray gradient(Dtype::f32, {3, 2048 + 8});
-        for (std::int64_t i = 0; beta != 0 && i < gradient.elements(); ++i) gradient.set(i, 2);
+        for (std::int64_t i = 0; beta != 0 && i < gradient.numel(); ++i) gradient.set(i, 2);
         batch.backward(*gpu, 1, gradient, beta);
         expect_backward(batch, gradient, 1, 2 * beta);
     }

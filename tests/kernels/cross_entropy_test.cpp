@@ -186,7 +186,7 @@ TEST(CrossEntropyBackward, IsRightForEveryDtypeLayoutAndBeta) {
                     const double unit = epsilon(compute_dtype(dtype));
                     std::vector<double> lse;
                     for (std::int64_t i = 0; i < count; ++i) lse.push_back(rows.exact_lse(i));
-                    for (std::int64_t i = 0; i < gradient.elements(); ++i) {
+                    for (std::int64_t i = 0; i < gradient.numel(); ++i) {
                         const std::int64_t row = i / classes, column = i % classes;
                         const double probability = std::exp(rows.logits.get(i) - lse[static_cast<std::size_t>(row)]);
                         const double own = column == rows.targets.get_integer(row) ? 0.9 : 0;

@@ -142,7 +142,7 @@ TEST_F(BlasGemm, ComputesRandomProducts) {
     for (int i = 0; i < 8000; ++i) {
         const Dtype operand = test::kFloating[random() % 4];
         RandomMatmul product(random, operand, is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand, i % 2 == 1);
-        SCOPED_TRACE("seed 2, product " + std::to_string(i) + ": " + product.text());
+        SCOPED_TRACE("seed 2, product " + std::to_string(i) + ": " + product.to_string());
         const std::vector<double> expected = product.expected();
         if (!matmul_by_library(product.matmul())) continue;
         ASSERT_EQ(fake.problem, "");

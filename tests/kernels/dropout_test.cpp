@@ -32,7 +32,7 @@ TEST(Dropout, KeepsWhatTheElementsWordSays) {
                 TestArray x(dtype, {13, 701}, from), y(dtype, {13, 701}, to);
                 x.fill(random);
                 dropout(stream, kKey, 0.25f, x, y);
-                for (std::int64_t i = 0; i < x.elements(); ++i) {
+                for (std::int64_t i = 0; i < x.numel(); ++i) {
                     const double expected = kept(i, 0.25f) ? x.get(i) / 0.75 : 0.0;
                     ASSERT_NEAR(y.get(i), expected, (epsilon(dtype) + 0x1p-23) * std::abs(expected));
                 }
@@ -51,7 +51,7 @@ TEST(Dropout, GradientUsesTheSameWordsAndAccumulates) {
             dy.fill(random);
             dropout_backward(stream, kKey, 0.5f, dy, 0.0f, dx);
             dropout_backward(stream, kKey, 0.5f, dy, 1.0f, dx);
-            for (std::int64_t i = 0; i < dy.elements(); ++i) {
+            for (std::int64_t i = 0; i < dy.numel(); ++i) {
                 const double expected = kept(i, 0.5f) ? 4 * dy.get(i) : 0.0;
                 ASSERT_NEAR(dx.get(i), expected, 0x1p-22 * std::abs(expected));
             }
@@ -69,7 +69,7 @@ TEST(Dropout, SumIsExactToOneRounding) {
                 branch.fill(random);
                 x.fill(random);
                 dropout_add(stream, kKey, 0.25f, branch, x, y);
-                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                for (std::int64_t i = 0; i < y.numel(); ++i) {
                     const double part = kept(i, 0.25f) ? branch.get(i) / 0.75 : 0.0;
                     const double expected = x.get(i) + part;
                     // The scale, the product and the sum of f32 are rounded, then the sum to the dtype.

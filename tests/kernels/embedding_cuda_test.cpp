@@ -33,11 +33,11 @@ class EmbeddingCuda : public test::CudaTest {
     /// Runs the gradient and compares with the sum in f64.
     void check_backward(const TestArray& ids, const TestArray& dy, TestArray& dtable, float beta) {
         const std::int64_t width = dtable.view().shape[1];
-        const auto size = static_cast<std::size_t>(dtable.elements());
+        const auto size = static_cast<std::size_t>(dtable.numel());
         std::vector<double> expected(size), magnitude(size), count(size);
         if (beta != 0) expected = dtable.values();
         for (std::size_t i = 0; i < size; ++i) magnitude[i] = std::abs(expected[i] *= beta);
-        for (std::int64_t i = 0; i < dy.elements(); ++i) {
+        for (std::int64_t i = 0; i < dy.numel(); ++i) {
             const auto to = static_cast<std::size_t>(ids.get_integer(i / width) * width + i % width);
             expected[to] += dy.get(i), magnitude[to] += std::abs(dy.get(i)), count[to] += 1;
         }
@@ -73,7 +73,7 @@ TEST_F(EmbeddingCuda, CopiesRowsForEveryDtypeLayoutAndIndexType) {
                     const View same = gpu->put(y), f64 = gpu->put(wide), bf16 = gpu->put(narrow);
                     for (const View& to : {same, f64, bf16}) embedding(gpu->stream, from, indices, to);
                     gpu->get(same, y), gpu->get(f64, wide), gpu->get(bf16, narrow);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const double value = table.get(ids.get_integer(i / width) * width + i % width);
                         expected.set(i, value);
                         ASSERT_EQ(y.get(i), value) << describe(table);
@@ -171,7 +171,7 @@ TEST_F(EmbeddingCuda, BackwardOfHalvesRoundsOnce) {
     for (const std::int64_t width : {1, 8}) {
         TestArray ids(Dtype::i64, {1000}), dy(Dtype::bf16, {1000, width}), dtable(Dtype::bf16, {1, width});
         for (std::int64_t i = 0; i < 1000; ++i) ids.set(i, 0);
-        for (std::int64_t i = 0; i < dy.elements(); ++i) dy.set(i, 1);
+        for (std::int64_t i = 0; i < dy.numel(); ++i) dy.set(i, 1);
         const View to = gpu->put(dtable);
         backward(gpu->put(ids), gpu->put(dy), to, 0);
         gpu->get(to, dtable);

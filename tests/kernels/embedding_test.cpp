@@ -34,7 +34,7 @@ TEST(Embedding, CopiesRowsForEveryDtypeLayoutAndIndexType) {
                     ids.fill_indices(random, 7);
                     embedding(stream, table, ids, y);
                     embedding(stream, table, ids, wide);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const double expected = table.get(ids.get_integer(i / width) * width + i % width);
                         ASSERT_EQ(y.get(i), expected) << describe(table);
                         ASSERT_EQ(wide.get(i), expected);
@@ -59,12 +59,12 @@ TEST(EmbeddingBackward, SumsRowsByIndexForEveryDtypeLayoutAndBeta) {
                     dy.fill(random);
                     if (beta != 0) dtable.fill(random);
                     std::vector<double> expected = beta != 0 ? dtable.values() : std::vector<double>(9 * width);
-                    for (std::int64_t i = 0; i < dy.elements(); ++i) {
+                    for (std::int64_t i = 0; i < dy.numel(); ++i) {
                         expected[static_cast<std::size_t>(ids.get_integer(i / width) * width + i % width)] += dy.get(i);
                     }
                     backward(stream, ids, dy, dtable, beta);
                     const double unit = epsilon(test::compute_dtype(dtype));
-                    for (std::int64_t i = 0; i < dtable.elements(); ++i) {
+                    for (std::int64_t i = 0; i < dtable.numel(); ++i) {
                         const double value = expected[static_cast<std::size_t>(i)];
                         // At most 30 rows of numbers below 6.
                         ASSERT_NEAR(dtable.get(i), value, 30 * unit * 6 * 30 + test::rounding(dtype, value))

@@ -40,7 +40,7 @@ TEST_F(GatherCuda, FollowsIndicesForEveryDtypeLayoutAndAxis) {
                 const View result = gpu->put(y);
                 gather(gpu->stream, gpu->put(x), c.axis, gpu->put(index), result);
                 gpu->get(result, y);
-                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                for (std::int64_t i = 0; i < y.numel(); ++i) {
                     ASSERT_EQ(y.get(i), x.get(position(c.x, c.index, i, c.axis, index.get_integer(i)))) << describe(x);
                 }
                 ASSERT_TRUE(y.gaps_untouched());
@@ -56,7 +56,7 @@ TEST_F(GatherCuda, IndexSelectCopiesSlicesForEveryDtypeLayoutAndAxis) {
         for (int axis = 0; axis < shape.rank(); ++axis) {
             for (const Dtype dtype : kAllDtypes) {
                 for (const Layout layout : kLayouts) {
-                    if (shape.elements() > 1000 && (axis != 0 || layout == Layout::transposed)) continue;
+                    if (shape.numel() > 1000 && (axis != 0 || layout == Layout::transposed)) continue;
                     Shape selected = shape;
                     selected[axis] = 5;
                     TestArray x(dtype, shape, layout), index(Dtype::i32, {5}, layout), y(dtype, selected, layout);
@@ -66,7 +66,7 @@ TEST_F(GatherCuda, IndexSelectCopiesSlicesForEveryDtypeLayoutAndAxis) {
                     index_select(gpu->stream, gpu->put(x), axis, gpu->put(index), result);
                     gpu->get(result, y);
                     const std::int64_t inner = contiguous_strides(selected)[axis];
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const std::int64_t from = index.get_integer(i / inner % 5);
                         ASSERT_EQ(y.get(i), x.get(position(shape, selected, i, axis, from))) << describe(x) << axis;
                     }

@@ -48,7 +48,7 @@ TEST(Gather, FollowsIndicesForEveryDtypeLayoutAndAxis) {
                 x.fill_indices(random, 100);
                 index.fill_indices(random, c.x[c.axis]);
                 gather(stream, x, c.axis, index, y);
-                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                for (std::int64_t i = 0; i < y.numel(); ++i) {
                     ASSERT_EQ(y.get(i), x.get(position(c.x, c.index, i, c.axis, index.get_integer(i)))) << describe(x);
                 }
                 ASSERT_TRUE(y.gaps_untouched());
@@ -68,9 +68,9 @@ TEST(ScatterAdd, AddsWhereIndicesSayForEveryDtypeLayoutAndBeta) {
                     TestArray index(Dtype::i64, c.index, layout);
                     source.fill_indices(random, 10);  // few meet in one element: exact in bf16, too
                     index.fill_indices(random, c.x[c.axis]);
-                    for (std::int64_t i = 0; beta != 0 && i < y.elements(); ++i) y.set(i, 1);
-                    std::vector<double> expected(static_cast<std::size_t>(y.elements()), beta != 0 ? 1 : 0);
-                    for (std::int64_t i = 0; i < source.elements(); ++i) {
+                    for (std::int64_t i = 0; beta != 0 && i < y.numel(); ++i) y.set(i, 1);
+                    std::vector<double> expected(static_cast<std::size_t>(y.numel()), beta != 0 ? 1 : 0);
+                    for (std::int64_t i = 0; i < source.numel(); ++i) {
                         const auto to = position(c.x, c.index, i, c.axis, index.get_integer(i));
                         expected[static_cast<std::size_t>(to)] += source.get(i);
                     }
@@ -133,8 +133,8 @@ TEST(IndexSelect, AndItsGradientAreRightForEveryDtypeLayoutAndAxis) {
                     index.fill_indices(random, shape[axis]);
                     index_select(stream, x, axis, index, y);
                     select_backward(stream, axis, index, dy, dx, 0);
-                    std::vector<double> expected(static_cast<std::size_t>(dx.elements()));
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    std::vector<double> expected(static_cast<std::size_t>(dx.numel()));
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const auto from =
                             position(shape, selected, i, axis, index.get_integer(along(selected, i, axis)));
                         ASSERT_EQ(y.get(i), x.get(from)) << describe(x) << " axis " << axis;

@@ -64,7 +64,7 @@ void execute(const Gemm& g, const Matmul& matmul) {
 void finish(const Gemm& g, const Matmul& matmul) {
     const View& c = matmul.c;
     const View bias = matmul.has_bias() ? broadcast_to(matmul.bias, c.shape) : c;
-    for (std::int64_t i = 0; i < c.elements(); ++i) {
+    for (std::int64_t i = 0; i < c.numel(); ++i) {
         std::int64_t at = 0, at_bias = 0, rest = i;
         for (int axis = c.rank() - 1; axis >= 0; --axis) {
             at += rest % c.shape[axis] * c.strides[axis];
@@ -97,7 +97,7 @@ void execute_fused(const Gemm& g, const Matmul& matmul) {
         const double sum = test::element(sums.data(), matmul.sums.dtype, i);
         test::set_element(matmul.sums.data, matmul.sums.dtype, i, matmul.sums_beta * old + sum);
     }
-    for (std::int64_t i = 0; matmul.has_outer() && i < matmul.c.elements(); ++i) {
+    for (std::int64_t i = 0; matmul.has_outer() && i < matmul.c.numel(); ++i) {
         const double x = test::element(matmul.inner.data, matmul.inner.dtype, offset(matmul.inner, i));
         test::set_element(matmul.outer.data, matmul.outer.dtype, offset(matmul.outer, i),
                           test::activated(matmul.activation, x));
@@ -114,7 +114,7 @@ TEST(Gemm, DescribesTheProductForAnyStridesAndBatches) {
         const Dtype operand = test::kFloating[random() % 4];
         const Dtype result = is_half(operand) && random() % 2 == 0 ? Dtype::f32 : operand;
         RandomMatmul product(random, operand, result, i % 2 == 1);
-        SCOPED_TRACE("seed 1, product " + std::to_string(i) + ": " + product.text());
+        SCOPED_TRACE("seed 1, product " + std::to_string(i) + ": " + product.to_string());
         const Matmul& matmul = product.matmul();
         if (matmul.has_inner() || matmul.has_sums()) {
             const auto fused = plan_fused(reduce(matmul), matmul);
@@ -221,8 +221,8 @@ TEST(Gemm, LeavesToOwnKernelsWhatCublasltHasNoWordsFor) {
     const View gaps{nullptr, dtype, {8, 8}, {32, 2}}, repeated{nullptr, dtype, {8, 8}, {0, 1}};
     const View windows{nullptr, dtype, {8, 8}, {1, 1}};  // each row begins an element further
     for (const View& a : {gaps, repeated, windows}) {
-        EXPECT_FALSE(plan(product(dtype, a, b, {8, 8}))) << a.strides.text();
-        EXPECT_FALSE(plan(product(dtype, b, a, {8, 8}))) << a.strides.text();
+        EXPECT_FALSE(plan(product(dtype, a, b, {8, 8}))) << a.strides.to_string();
+        EXPECT_FALSE(plan(product(dtype, b, a, {8, 8}))) << a.strides.to_string();
     }
     Matmul spread = product(dtype, b, b, {8, 8});
     spread.c = gaps;

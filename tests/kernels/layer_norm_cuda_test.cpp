@@ -151,13 +151,13 @@ TEST_F(LayerNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
                 layer.forward(*gpu);
                 const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), dbeta(dtype, last, layout);
-                for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 2);
+                for (std::int64_t i = 0; i < dgamma.numel(); ++i) dgamma.set(i, 2);
                 layer.backward(*gpu, &dx, 0, &dgamma, 1, &dbeta, 0);
                 test::expect_layer_norm_gradients(wide, dtype,
                                                   {.x = &dx, .gamma = &dgamma, .beta = &dbeta, .gamma_before = 2});
                 ASSERT_TRUE(dx.gaps_untouched() && dbeta.gaps_untouched());
                 TestArray sum(Dtype::f32, shape);
-                for (std::int64_t i = 0; i < sum.elements(); ++i) sum.set(i, 3);
+                for (std::int64_t i = 0; i < sum.numel(); ++i) sum.set(i, 3);
                 layer.backward(*gpu, &sum, 1, nullptr, 0, nullptr, 0);
                 test::expect_layer_norm_gradients(wide, dtype, {.x = &sum, .x_before = 3});
             }

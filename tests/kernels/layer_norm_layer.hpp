@@ -23,8 +23,8 @@ struct LayerNormLayer {
           beta(dtype, {shape.back()}, layout),
           y(dtype, shape, layout),
           dy(dtype, shape, layout),
-          mean(compute_dtype(dtype), {shape.elements() / shape.back()}),
-          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
+          mean(compute_dtype(dtype), {shape.numel() / shape.back()}),
+          rstd(compute_dtype(dtype), {shape.numel() / shape.back()}) {
         x.fill(random, 2, 3);
         gamma.fill(random, 1, 0.5);
         beta.fill(random);
@@ -58,7 +58,7 @@ struct LayerNormLayer {
 inline void expect_layer_norm(const LayerNormLayer& layer, bool affine) {
     const std::int64_t length = layer.x.view().shape.back();
     const double unit = epsilon(compute_dtype(layer.x.view().dtype));
-    for (std::int64_t row = 0; row < layer.mean.elements(); ++row) {
+    for (std::int64_t row = 0; row < layer.mean.numel(); ++row) {
         const auto x = [&](std::int64_t i) { return layer.x.get(row * length + i); };
         long double sum = 0, squares = 0;  // of thousands of elements, also in f64
         double magnitude = 0;
@@ -97,8 +97,8 @@ inline void expect_layer_norm_gradients(const LayerNormLayer& wide, Dtype dtype,
     CpuStream cpu;
     wide.backward(cpu, {.x = &dx.view(), .gamma = &dgamma.view(), .beta = &dbeta.view()});
     const double unit = epsilon(compute_dtype(dtype));
-    const std::int64_t length = shape.back(), rows = shape.elements() / length;
-    for (std::int64_t i = 0; results.x && i < dx.elements(); ++i) {
+    const std::int64_t length = shape.back(), rows = shape.numel() / length;
+    for (std::int64_t i = 0; results.x && i < dx.numel(); ++i) {
         const double rstd = wide.rstd.get(i / length), value = dx.get(i) + results.x_before;
         // Inputs around 5 make h uncertain by 5 * rstd units; everything else is around 1.
         const double bound = 256 * unit * rstd * (1 + 5 * rstd) * (4 + std::abs(value));

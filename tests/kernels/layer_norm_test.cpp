@@ -75,7 +75,7 @@ TEST(LayerNormBackward, AgreesWithFiniteDifferences) {
         };
         const auto check = [&](TestArray& value, const TestArray& gradient) {
             const auto expected = test::finite_differences(value, loss);
-            for (std::int64_t i = 0; i < value.elements(); ++i) {
+            for (std::int64_t i = 0; i < value.numel(); ++i) {
                 EXPECT_NEAR(gradient.get(i), expected[static_cast<std::size_t>(i)], 1e-8);
             }
         };
@@ -98,7 +98,7 @@ TEST(LayerNormBackward, IsTheSameInEveryDtypeAndLayoutAndAdds) {
                 wide.forward(stream);
                 const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), dbeta(dtype, last, layout);
-                for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 2);
+                for (std::int64_t i = 0; i < dgamma.numel(); ++i) dgamma.set(i, 2);
                 layer.backward(stream,
                                {.x = &dx.view(), .gamma = &dgamma.view(), .gamma_beta = 1, .beta = &dbeta.view()});
                 test::expect_layer_norm_gradients(wide, dtype,

@@ -78,7 +78,7 @@ inline void expect_close(const TestArray& a, const TestArray& b, const TestArray
     const View &av = a, &cv = c;
     const std::int64_t m = cv.size(cv.rank() - 2), n = cv.size(cv.rank() - 1), k = av.size(av.rank() - 1);
     const double eps = epsilon(test::compute_dtype(av.dtype));
-    for (std::int64_t batch = 0; batch * m * n < c.elements(); ++batch) {
+    for (std::int64_t batch = 0; batch * m * n < c.numel(); ++batch) {
         const std::int64_t a0 = matrix_start(a, cv.shape, batch), b0 = matrix_start(b, cv.shape, batch);
         for (std::int64_t i = 0; i < m; ++i) {
             for (std::int64_t j = 0; j < n; ++j) {

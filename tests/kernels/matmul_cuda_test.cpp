@@ -210,7 +210,7 @@ TEST_F(MatmulCuda, BroadcastsByStridesOfZero) {
     TestArray row(Dtype::f32, {1, 70}), b(Dtype::f32, {70, 60}), c(Dtype::f32, {50, 60}), copy(Dtype::f32, {50, 70});
     row.fill(random);
     b.fill(random);
-    for (std::int64_t i = 0; i < copy.elements(); ++i) copy.set(i, row.get(i % 70));
+    for (std::int64_t i = 0; i < copy.numel(); ++i) copy.set(i, row.get(i % 70));
     const Matmul matmul{.a = broadcast_to(gpu->put(row), {50, 70}), .b = gpu->put(b), .c = gpu->put(c)};
     Stream any = gpu->stream;
     EXPECT_EQ(matmul_scratch(any, matmul), 0);  // not cuBLASLt's

@@ -201,7 +201,7 @@ TEST(Matmul, BroadcastsByStridesOfZero) {
     b.fill(random);
     const View a = broadcast_to(row, {50, 70});
     TestArray copy(Dtype::f32, {50, 70});
-    for (std::int64_t i = 0; i < copy.elements(); ++i) copy.set(i, row.get(i % 70));
+    for (std::int64_t i = 0; i < copy.numel(); ++i) copy.set(i, row.get(i % 70));
     const Matmul matmul{.a = a, .b = b, .c = c};
     Machine().run(matmul);
     expect_close(copy, b, c, nullptr, {}, matmul);

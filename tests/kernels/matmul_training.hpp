@@ -77,7 +77,7 @@ class TrainingMatmul {
         return matmul([](const TestArray& array) { return array.view(); });
     }
 
-    std::string text() const {
+    std::string to_string() const {
         return describe(a) + " x " + describe(b) + " -> " + describe(c) + " beside " + describe(inner) +
                " activation " + std::to_string(static_cast<int>(of_.activation)) + " pass " +
                std::to_string(static_cast<int>(of_.pass)) + (of_.biased ? " bias" : "") + " sums " + describe(sums) +
@@ -86,7 +86,7 @@ class TrainingMatmul {
 
     /// What was computed, against sums in f64.
     void check(const Leeway& leeway = {}) const {
-        SCOPED_TRACE(text());
+        SCOPED_TRACE(to_string());
         if (of_.pass == Pass::forward) check_forward(leeway);
         if (of_.pass == Pass::backward) check_backward(leeway);
         if (of_.pass == Pass::weight) check_weight();
@@ -121,7 +121,7 @@ class TrainingMatmul {
 
     /// The activation may see the rounded argument; no slope is above 1.13.
     void check_forward(const Leeway& leeway) const {
-        for (std::int64_t at = 0; at < c.elements(); ++at) {
+        for (std::int64_t at = 0; at < c.numel(); ++at) {
             const Sum s = sum(at);
             double error = s.error + 1.01 * rounding(result(), std::abs(s.value) + s.error);
             if (leeway.rounded_twice) error *= 2;  // before and after the bias, which is as large as the sum
@@ -134,11 +134,11 @@ class TrainingMatmul {
             ASSERT_NEAR(c.get(at), expected, bound) << at;
         }
     }
-    double bias_of(std::int64_t at) const { return of_.biased ? bias.get(at % bias.elements()) : 0; }
+    double bias_of(std::int64_t at) const { return of_.biased ? bias.get(at % bias.numel()) : 0; }
 
     /// The product may be rounded before it is multiplied.
     void check_backward(const Leeway& leeway) const {
-        for (std::int64_t at = 0; at < c.elements(); ++at) {
+        for (std::int64_t at = 0; at < c.numel(); ++at) {
             const Sum s = sum(at);
             const double x = inner_before_[at], derivative = slope(of_.activation, x), size = std::abs(x);
             const double expected = s.value * derivative;
@@ -158,7 +158,7 @@ class TrainingMatmul {
     void check_weight() const {
         kernels::Matmul plain{.a = a, .b = b, .c = c, .beta = of_.beta};
         ASSERT_NO_FATAL_FAILURE(expect_close(a, b, c, nullptr, c_before_, plain));
-        const std::int64_t m = sums.elements(), k = a.elements() / std::max<std::int64_t>(1, m);
+        const std::int64_t m = sums.numel(), k = a.numel() / std::max<std::int64_t>(1, m);
         for (std::int64_t i = 0; i < m; ++i) {
             double expected = 0, magnitude = 0;
             for (std::int64_t p = 0; p < k; ++p) expected += a.get(i * k + p), magnitude += std::abs(a.get(i * k + p));

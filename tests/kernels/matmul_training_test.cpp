@@ -155,7 +155,7 @@ TEST_F(MatmulTraining, NanStaysInItsRow) {
     TrainingMatmul trial(random, {.activation = Activation::gelu_tanh, .biased = true});
     trial.a.set(3, std::numeric_limits<double>::quiet_NaN());
     run(trial.matmul());
-    for (std::int64_t i = 0; i < trial.c.elements(); ++i) {
+    for (std::int64_t i = 0; i < trial.c.numel(); ++i) {
         EXPECT_EQ(std::isnan(trial.c.get(i)), i < 16);
         EXPECT_EQ(std::isnan(trial.inner.get(i)), i < 16);
     }

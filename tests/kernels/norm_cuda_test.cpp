@@ -51,7 +51,7 @@ TEST_F(NormCuda, SumOfSquaresHasTheSameBitsInAnyOrderOfBlocksAndWhereverTheArray
     for (const Dtype dtype : kFloating) {
         TestArray x(dtype, {50005}), moved(dtype, {50006}), first(Dtype::f64, {});
         x.fill(random);
-        for (std::int64_t i = 0; i < x.elements(); ++i) moved.set(i + 1, x.get(i));
+        for (std::int64_t i = 0; i < x.numel(); ++i) moved.set(i + 1, x.get(i));
         squares(gpu->put(x), first, 0);
         for (int run = 0; run < 3; ++run) {
             gpu = std::make_unique<test::Gpu>();
@@ -67,7 +67,7 @@ TEST_F(NormCuda, SumOfSquaresHasTheSameBitsInAnyOrderOfBlocksAndWhereverTheArray
 
 TEST_F(NormCuda, SumOfSquaresIsFiniteIfAndOnlyIfEveryElementIs) {
     TestArray x(Dtype::f32, {40001}), result(Dtype::f64, {});
-    for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, std::numeric_limits<float>::max());
+    for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, std::numeric_limits<float>::max());
     squares(gpu->put(x), result, 0);
     EXPECT_TRUE(std::isfinite(result.get(0)));
     for (const std::int64_t i : {0, 20000, 40000}) {
@@ -95,10 +95,10 @@ TEST_F(NormCuda, AllFiniteFindsOneBadElementAnywhere) {
         for (const Layout layout : kLayouts) {
             for (const Shape& shape : {Shape{}, Shape{7}, Shape{3, 50}, Shape{2, 5001}, Shape{9000, 1}}) {
                 TestArray x(dtype, shape, layout);
-                for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, i % 2 == 0 ? 60000 : -1e-7);
+                for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, i % 2 == 0 ? 60000 : -1e-7);
                 ASSERT_TRUE(finite(x)) << describe(x);
                 for (const double bad : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
-                    for (const std::int64_t i : {std::int64_t{0}, x.elements() / 2, x.elements() - 1}) {
+                    for (const std::int64_t i : {std::int64_t{0}, x.numel() / 2, x.numel() - 1}) {
                         const double before = x.get(i);
                         x.set(i, bad);
                         ASSERT_FALSE(finite(x)) << describe(x) << " " << i;

@@ -62,10 +62,10 @@ TEST(AllFinite, FindsOneBadElementAnywhere) {
         for (const Layout layout : kLayouts) {
             for (const Shape& shape : {Shape{}, Shape{3, 50}, Shape{2, 20000}, Shape{20000, 1}}) {
                 TestArray x(dtype, shape, layout);
-                for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, i % 2 == 0 ? 60000 : -1e-7);
+                for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, i % 2 == 0 ? 60000 : -1e-7);
                 ASSERT_TRUE(all_finite(stream, x));
                 for (const double bad : {infinity, -infinity, std::nan("")}) {
-                    for (const std::int64_t i : {std::int64_t{0}, x.elements() / 2, x.elements() - 1}) {
+                    for (const std::int64_t i : {std::int64_t{0}, x.numel() / 2, x.numel() - 1}) {
                         const double before = x.get(i);
                         x.set(i, bad);
                         ASSERT_FALSE(all_finite(stream, x)) << i;

@@ -58,7 +58,7 @@ class OptimizerCuda : public CudaTest {
 
 /// Both did the same few operations, in one order, but that one may have fused multiplications with additions.
 void expect_near(const TestArray& actual, const TestArray& expected, double scale) {
-    for (std::int64_t i = 0; i < actual.elements(); ++i) {
+    for (std::int64_t i = 0; i < actual.numel(); ++i) {
         const double bound = 8 * epsilon(actual.view().dtype) * (std::abs(expected.get(i)) + scale);
         ASSERT_NEAR(actual.get(i), expected.get(i), bound) << i;
     }
@@ -66,7 +66,7 @@ void expect_near(const TestArray& actual, const TestArray& expected, double scal
 
 /// All but the elements [begin, begin + size) are as they were.
 void expect_untouched(const TestArray& actual, const TestArray& before, std::int64_t begin, std::int64_t size) {
-    for (std::int64_t i = 0; i < actual.elements(); ++i) {
+    for (std::int64_t i = 0; i < actual.numel(); ++i) {
         if (i >= begin && i < begin + size) continue;
         ASSERT_EQ(actual.get(i), before.get(i)) << i;
     }

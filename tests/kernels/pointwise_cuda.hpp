@@ -32,7 +32,7 @@ class PointwiseCudaTest : public CudaTest {
 inline void expect_near(const TestArray& y, const TestArray& expected, Dtype computed_in, double ulps,
                         double floor = 0) {
     const double unit = epsilon(computed_in) / 2;
-    for (std::int64_t i = 0; i < y.elements(); ++i) {
+    for (std::int64_t i = 0; i < y.numel(); ++i) {
         const double truth = expected.get(i), result = y.get(i);
         if (std::isnan(truth) || std::isinf(truth)) {
             ASSERT_TRUE(std::isnan(truth) ? std::isnan(result) : result == truth) << i << " of " << describe(y);

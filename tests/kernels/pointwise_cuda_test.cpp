@@ -109,7 +109,7 @@ TEST_F(PointwiseCuda, TakesRowsThatLieApartAndBeginAnywhere) {
                     from.strides = to.strides = {apart, 1};
                     map(gpu->stream, Neg{}, from, to);
                     gpu->get(dy, y);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const std::int64_t row = (i - 8 + first) / apart, column = (i - 8 + first) % apart;
                         const bool written = i >= 8 - first && row < 6 && column < width;
                         const double expected = written ? -x.get(first + row * apart + column) : before.get(i);
@@ -225,7 +225,7 @@ TEST_F(PointwiseCuda, WhereChoosesAndItsGradientReturnsToTheChosen) {
                 on_gpu({&condition, &a, &b}, y, [](CudaStream& stream, const std::vector<View>& in, const View& to) {
                     where(stream, in[0], in[1], in[2], to);
                 });
-                for (std::int64_t i = 0; i < y.elements(); ++i) {
+                for (std::int64_t i = 0; i < y.numel(); ++i) {
                     ASSERT_TRUE(y.get(i) == truth.get(i) || (std::isnan(y.get(i)) && std::isnan(truth.get(i))));
                 }
                 if (!is_floating(dtype)) continue;

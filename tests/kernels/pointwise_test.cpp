@@ -40,7 +40,7 @@ TEST(Pointwise, MapsEveryLayoutAndDtype) {
                     TestArray x(dtype, shape, from), y(dtype, shape, to);
                     x.fill(random);
                     map(stream, Affine{3.0, -1.0}, x, y);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         expect_near(y, i, 3 * x.get(i) - 1, dtype == Dtype::f64 ? 1e-15 : 4e-6);
                     }
                     EXPECT_TRUE(y.gaps_untouched()) << describe(y);
@@ -71,7 +71,7 @@ TEST(Pointwise, BroadcastsBothInputs) {
             map(stream, Affine{}, broadcast_to(a, c.y), wide_a);
             map(stream, Affine{}, broadcast_to(b, c.y), wide_b);
             map(stream, Mul{}, a, b, y);
-            for (std::int64_t i = 0; i < y.elements(); ++i) expect_near(y, i, wide_a.get(i) * wide_b.get(i), 0);
+            for (std::int64_t i = 0; i < y.numel(); ++i) expect_near(y, i, wide_a.get(i) * wide_b.get(i), 0);
             EXPECT_TRUE(y.gaps_untouched());
         }
     }
@@ -118,7 +118,7 @@ TEST(Pointwise, AccumulatesGradientsIntoAnyDtype) {
                 if (beta != 0) dx.fill(random);
                 const std::vector<double> before = dx.values();
                 map_backward(stream, Square{}, x, dy, beta, dx);
-                for (std::int64_t i = 0; i < dx.elements(); ++i) {
+                for (std::int64_t i = 0; i < dx.numel(); ++i) {
                     const double old = beta == 0 ? 0 : beta * before[static_cast<std::size_t>(i)];
                     expect_near(dx, i, old + 2 * x.get(i) * dy.get(i), 4e-6);
                 }
@@ -196,7 +196,7 @@ TEST(Pointwise, WhereChoosesAndItsGradientReturnsToTheChosen) {
         const std::vector<double> before = db.values();
         where_backward(stream, broadcast_to(condition, {50, 61}), true, dy, 0.0f, da);
         where_backward(stream, condition, false, dy, 1.0f, db);
-        for (std::int64_t i = 0; i < y.elements(); ++i) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) {
             const bool chosen = condition.get(i % 61) != 0;
             ASSERT_EQ(std::isnan(y.get(i)), !chosen);
             if (chosen) {

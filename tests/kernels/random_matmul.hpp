@@ -62,7 +62,7 @@ class RandomMatmul {
     std::vector<double> result() const {
         std::vector<double> values;
         for (const Output& output : outputs_) {
-            for (std::int64_t i = 0; i < output.view.elements(); ++i)
+            for (std::int64_t i = 0; i < output.view.numel(); ++i)
                 values.push_back(element(output.view.data, output.view.dtype, offset(output.view, i)));
         }
         return values;
@@ -72,13 +72,13 @@ class RandomMatmul {
         std::vector<double> values;
         const View& c = matmul_.c;
         const bool forward = matmul_.has_inner() && !matmul_.derivative;
-        for (std::int64_t at = 0; at < c.elements(); ++at) {
+        for (std::int64_t at = 0; at < c.numel(); ++at) {
             const double sum = sum_of(at);
             values.push_back(rounded(matmul_.derivative ? sum * slope(matmul_.activation, inner_of(at))
                                                         : activated(matmul_.activation, sum)));
         }
-        for (std::int64_t at = 0; forward && at < c.elements(); ++at) values.push_back(rounded(sum_of(at)));
-        for (std::int64_t at = 0; matmul_.has_outer() && at < c.elements(); ++at)
+        for (std::int64_t at = 0; forward && at < c.numel(); ++at) values.push_back(rounded(sum_of(at)));
+        for (std::int64_t at = 0; matmul_.has_outer() && at < c.numel(); ++at)
             values.push_back(rounded(activated(matmul_.activation, inner_of(at))));
         for (std::int64_t i = 0; matmul_.has_sums() && i < matmul_.sums.size(0); ++i) {
             const View &a = matmul_.a, &sums = matmul_.sums;
@@ -93,7 +93,7 @@ class RandomMatmul {
         for (const Output& output : outputs_) {
             std::vector<std::byte> now = *output.memory;
             const std::size_t bytes = size_of(output.view.dtype);
-            for (std::int64_t i = 0; i < output.view.elements(); ++i) {
+            for (std::int64_t i = 0; i < output.view.numel(); ++i) {
                 const auto first =
                     static_cast<std::ptrdiff_t>(offset(output.view, i)) * static_cast<std::ptrdiff_t>(bytes);
                 std::copy_n(output.before.begin() + first, bytes, now.begin() + first);
@@ -102,7 +102,7 @@ class RandomMatmul {
         }
         return true;
     }
-    std::string text() const {
+    std::string to_string() const {
         return describe(matmul_.a) + " x " + describe(matmul_.b) + " -> " + describe(matmul_.c) + " bias " +
                describe(matmul_.bias) + " activation " + std::to_string(static_cast<int>(matmul_.activation)) +
                " beta " + std::to_string(matmul_.beta) + (matmul_.derivative ? " derivative" : "") + " inner " +

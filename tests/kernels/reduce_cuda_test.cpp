@@ -67,7 +67,7 @@ struct Sums {
         CpuStream host;
         TestArray wide = test::converted(x, Dtype::f64);
         sum_to(host, wide, sum, 0);
-        for (std::int64_t i = 0; i < wide.elements(); ++i) wide.set(i, std::abs(wide.get(i)));
+        for (std::int64_t i = 0; i < wide.numel(); ++i) wide.set(i, std::abs(wide.get(i)));
         sum_to(host, wide, magnitude, 0);
     }
     TestArray sum, magnitude;
@@ -87,7 +87,7 @@ TEST_F(ReduceCuda, SumIsRightForEveryDtypeLayoutAndSetOfAxes) {
                     SCOPED_TRACE(describe(x) + " to " + describe(y));
                     sum_on_device(x, 0.25, y, beta);
                     const Sums expected(x, c.y);
-                    for (std::int64_t i = 0; i < y.elements(); ++i) {
+                    for (std::int64_t i = 0; i < y.numel(); ++i) {
                         const double old = beta != 0 ? before[static_cast<std::size_t>(i)] : 0;
                         const double value = 0.25 * expected.sum.get(i) + old;
                         const double unit = epsilon(test::compute_dtype(dtype));
@@ -109,7 +109,7 @@ TEST_F(ReduceCuda, SumHasAnErrorThatDoesNotGrowWithTheLength) {
         x.fill(random, 1, 0.1);
         sum_on_device(x, 1, y, 0);
         const Sums expected(x, c.y);
-        for (std::int64_t i = 0; i < y.elements(); ++i) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) {
             EXPECT_NEAR(y.get(i), expected.sum.get(i), 4 * epsilon(Dtype::f32) * expected.magnitude.get(i));
         }
     }
@@ -118,7 +118,7 @@ TEST_F(ReduceCuda, SumHasAnErrorThatDoesNotGrowWithTheLength) {
 /// Beside 2^24 a one is lost in f32: the thread that meets it loses 31 at most before it goes on in f64.
 TEST_F(ReduceCuda, SumMovesOnToF64After32Elements) {
     TestArray x(Dtype::f32, {2, 16383}), y(Dtype::f64, {2, 1});  // rows of single elements
-    for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, i == 0 ? 0x1p24 : 1);
+    for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, i == 0 ? 0x1p24 : 1);
     sum_on_device(x, 1, y, 0);
     EXPECT_LE(y.get(0), 0x1p24 + 16382);
     EXPECT_GE(y.get(0), 0x1p24 + 16382 - 31);
@@ -144,10 +144,10 @@ TEST_F(ReduceCuda, SumGivesTheSameBitsWhereverTheArrayBegins) {
     std::mt19937_64 random(104);
     for (const Dtype dtype : kFloating) {
         for (const Case& c : {Case{{1030, 40}, {40}}, Case{{20005}, {1}}, Case{{7, 1024}, {7, 1}}}) {
-            TestArray room(dtype, {c.x.elements() + 1}), first(Dtype::f32, c.y);
+            TestArray room(dtype, {c.x.numel() + 1}), first(Dtype::f32, c.y);
             TestArray x(dtype, c.x);
             x.fill(random);
-            for (std::int64_t i = 0; i < x.elements(); ++i) room.set(i + 1, x.get(i));
+            for (std::int64_t i = 0; i < x.numel(); ++i) room.set(i + 1, x.get(i));
             sum_on_device(x, 1, first, 0);
             TestArray y(Dtype::f32, c.y);
             const View all = gpu->put(room), dy = gpu->put(y);
@@ -162,7 +162,7 @@ TEST_F(ReduceCuda, SumTakesPartsOfRowsBroadcastAndReversedInputs) {
     std::mt19937_64 random(105);
     TestArray x(Dtype::bf16, {700, 56}), magnitudes(Dtype::bf16, {700, 56});
     x.fill(random);
-    for (std::int64_t i = 0; i < x.elements(); ++i) magnitudes.set(i, std::abs(x.get(i)));
+    for (std::int64_t i = 0; i < x.numel(); ++i) magnitudes.set(i, std::abs(x.get(i)));
     const View dx = gpu->put(x);
     CpuStream host;
     const auto check = [&](const Shape& shape, const Strides& strides, std::int64_t begin, const Shape& to) {
@@ -173,7 +173,7 @@ TEST_F(ReduceCuda, SumTakesPartsOfRowsBroadcastAndReversedInputs) {
         gpu->get(dy, y);
         sum_to(host, same, expected, 0);
         sum_to(host, {magnitudes.view().at(begin), dx.dtype, shape, strides}, magnitude, 0);
-        for (std::int64_t i = 0; i < y.elements(); ++i) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) {
             const double bound = 4 * epsilon(Dtype::f32) * magnitude.get(i);
             EXPECT_NEAR(y.get(i), expected.get(i), bound) << describe(part) << " " << i;
         }
@@ -237,7 +237,7 @@ TEST_F(ReduceCuda, SumBackwardStretchesAndScales) {
                     dy.fill(random);
                     if (beta != 0) dx.fill(random);
                     if (beta != 0)
-                        for (std::int64_t i = 0; i < dx.elements(); ++i) expected.set(i, dx.get(i));
+                        for (std::int64_t i = 0; i < dx.numel(); ++i) expected.set(i, dx.get(i));
                     const View from = gpu->put(dy), to = gpu->put(dx);
                     sum_backward(gpu->stream, from, 0.25, to, beta);
                     gpu->get(to, dx);
@@ -309,7 +309,7 @@ TEST_F(ReduceCuda, ExtremumBackwardSharesAsTheHostDoes) {
                 extremum_backward(gpu->stream, gpu->put(x), gpu->put(y), gpu->put(dy), to, beta,
                                   gpu->scratch(extremum_backward_scratch(any, x, y)));
                 gpu->get(to, dx);
-                for (std::int64_t i = 0; i < dx.elements(); ++i) {
+                for (std::int64_t i = 0; i < dx.numel(); ++i) {
                     const double value = expected.get(i);
                     ASSERT_NEAR(dx.get(i), value, 2 * test::rounding(dtype, value)) << describe(x) << " " << i;
                 }
@@ -333,7 +333,7 @@ TEST_F(ReduceCuda, MomentsKeepTheirDigitsWhenTheMeanIsLarge) {
             moments(gpu->stream, gpu->put(x), correction, to_mean, to_variance,
                     gpu->scratch(moments_scratch(any, x, mean, variance)));
             gpu->get(to_mean, mean), gpu->get(to_variance, variance);
-            for (std::int64_t i = 0; i < mean.elements(); ++i) {
+            for (std::int64_t i = 0; i < mean.numel(); ++i) {
                 EXPECT_NEAR(mean.get(i), exact_mean.get(i), 1000 * 2 * epsilon(Dtype::f32));
                 // Rounding the mean (relative error e) adds (1000 e)^2 at most.
                 EXPECT_NEAR(variance.get(i), exact_variance.get(i), 40 * epsilon(Dtype::f32) + 1.5e-8);
@@ -355,7 +355,7 @@ TEST_F(ReduceCuda, MomentsOfF64AreTheHosts) {
         moments(gpu->stream, gpu->put(x), 1, to_mean, to_variance,
                 gpu->scratch(moments_scratch(any, x, mean, variance)));
         gpu->get(to_mean, mean), gpu->get(to_variance, variance);
-        for (std::int64_t i = 0; i < mean.elements(); ++i) {
+        for (std::int64_t i = 0; i < mean.numel(); ++i) {
             // Each of up to 1025 additions is wrong by half a unit of what has been summed by then, on both devices.
             EXPECT_NEAR(mean.get(i), exact_mean.get(i), 1025 * epsilon(Dtype::f64) * 20);
             EXPECT_NEAR(variance.get(i), exact_variance.get(i), 1025 * epsilon(Dtype::f64) * 4);
@@ -372,12 +372,12 @@ TEST_F(ReduceCuda, VarianceBackwardIsTheHostsInF64) {
             TestArray x(dtype, c.x), mean(wide, c.y), dvariance(dtype, c.y), dx(wide, c.x);
             TestArray expected(Dtype::f64, c.x);
             x.fill(random), mean.fill(random), dvariance.fill(random), dx.fill(random);
-            for (std::int64_t i = 0; i < dx.elements(); ++i) expected.set(i, dx.get(i));
+            for (std::int64_t i = 0; i < dx.numel(); ++i) expected.set(i, dx.get(i));
             variance_backward(host, test::converted(x, Dtype::f64), mean, dvariance, 1, expected, 1);
             const View to = gpu->put(dx);
             variance_backward(gpu->stream, gpu->put(x), gpu->put(mean), gpu->put(dvariance), 1, to, 1);
             gpu->get(to, dx);
-            for (std::int64_t i = 0; i < dx.elements(); ++i) {
+            for (std::int64_t i = 0; i < dx.numel(); ++i) {
                 // Four operations on numbers below 10.
                 ASSERT_NEAR(dx.get(i), expected.get(i), 4 * epsilon(wide) * (std::abs(expected.get(i)) + 10));
             }

@@ -49,7 +49,7 @@ std::vector<std::int64_t> destinations(const Case& c) {
     std::vector<std::int64_t> result;
     const int missing = c.x.rank() - c.y.rank();
     const Strides strides = contiguous_strides(c.y);
-    for (std::int64_t i = 0; i < c.x.elements(); ++i) {
+    for (std::int64_t i = 0; i < c.x.numel(); ++i) {
         std::int64_t rest = i, to = 0;
         for (int axis = c.x.rank() - 1; axis >= 0; --axis) {
             const std::int64_t position = rest % c.x[axis];
@@ -67,9 +67,9 @@ struct Sums {
 
 Sums reference_sums(const Case& c, const TestArray& x) {
     const auto to = destinations(c);
-    Sums sums{std::vector<double>(static_cast<std::size_t>(c.y.elements())),
-              std::vector<double>(static_cast<std::size_t>(c.y.elements()))};
-    for (std::int64_t i = 0; i < x.elements(); ++i) {
+    Sums sums{std::vector<double>(static_cast<std::size_t>(c.y.numel())),
+              std::vector<double>(static_cast<std::size_t>(c.y.numel()))};
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
         const auto j = static_cast<std::size_t>(to[static_cast<std::size_t>(i)]);
         sums.sum[j] += x.get(i);
         sums.magnitude[j] += std::abs(x.get(i));
@@ -112,7 +112,7 @@ TEST(Sum, HasAnErrorThatDoesNotGrowWithTheLength) {
         x.fill(random, 1, 0.1);
         const Sums expected = reference_sums(c, x);
         sum_to(stream, x, y, 0);
-        for (std::int64_t i = 0; i < y.elements(); ++i) {
+        for (std::int64_t i = 0; i < y.numel(); ++i) {
             const auto j = static_cast<std::size_t>(i);
             EXPECT_NEAR(y.get(i), expected.sum[j], 4 * epsilon(Dtype::f32) * expected.magnitude[j]) << describe(x);
         }
@@ -209,9 +209,9 @@ TEST(Amax, AndAminAreExactForEveryDtypeLayoutAndSetOfAxes) {
                 TestArray x(dtype, c.x, layout), largest(dtype, c.y, layout), smallest(dtype, c.y);
                 x.fill(random);
                 SCOPED_TRACE(describe(x) + " to " + describe(largest));
-                std::vector<double> high(static_cast<std::size_t>(c.y.elements()), -kInfinity);
+                std::vector<double> high(static_cast<std::size_t>(c.y.numel()), -kInfinity);
                 std::vector<double> low(high.size(), kInfinity);
-                for (std::int64_t i = 0; i < x.elements(); ++i) {
+                for (std::int64_t i = 0; i < x.numel(); ++i) {
                     const auto j = static_cast<std::size_t>(to[static_cast<std::size_t>(i)]);
                     high[j] = std::max(high[j], x.get(i));
                     low[j] = std::min(low[j], x.get(i));
@@ -277,9 +277,9 @@ TEST(Moments, KeepTheirDigitsWhenTheMeanIsLarge) {
             moments(stream, x, correction, mean, variance);
             const auto to = destinations(c);
             const Sums sums = reference_sums(c, x);
-            const double n = static_cast<double>(x.elements()) / static_cast<double>(mean.elements());
+            const double n = static_cast<double>(x.numel()) / static_cast<double>(mean.numel());
             std::vector<double> squares(sums.sum.size());
-            for (std::int64_t i = 0; i < x.elements(); ++i) {
+            for (std::int64_t i = 0; i < x.numel(); ++i) {
                 const auto j = static_cast<std::size_t>(to[static_cast<std::size_t>(i)]);
                 squares[j] += std::pow(x.get(i) - sums.sum[j] / n, 2);
             }
@@ -307,7 +307,7 @@ TEST(VarianceBackward, AgreesWithFiniteDifferences) {
             moments(stream, x, 1, mean, variance);
             return test::dot(variance, dvariance);
         });
-        for (std::int64_t i = 0; i < x.elements(); ++i) {
+        for (std::int64_t i = 0; i < x.numel(); ++i) {
             EXPECT_NEAR(dx.get(i), expected[static_cast<std::size_t>(i)], 1e-8);
         }
     }

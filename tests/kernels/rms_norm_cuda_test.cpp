@@ -84,8 +84,8 @@ TEST_F(RmsNormCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
                 layer.forward(*gpu);
                 const Shape last{shape.back()};
                 TestArray dx(dtype, shape, layout), dgamma(Dtype::f32, last), sum(Dtype::f32, shape);
-                for (std::int64_t i = 0; i < sum.elements(); ++i) sum.set(i, 2);
-                for (std::int64_t i = 0; i < dgamma.elements(); ++i) dgamma.set(i, 3);
+                for (std::int64_t i = 0; i < sum.numel(); ++i) sum.set(i, 2);
+                for (std::int64_t i = 0; i < dgamma.numel(); ++i) dgamma.set(i, 3);
                 layer.backward(*gpu, &dx, 0, &dgamma, 1);
                 layer.backward(*gpu, &sum, 1, nullptr, 0);
                 test::expect_rms_norm_gradients(wide, dtype, {.x = &dx, .gamma = &dgamma, .gamma_before = 3});

@@ -21,7 +21,7 @@ struct RmsNormLayer {
           gamma(dtype, {shape.back()}, layout),
           y(dtype, shape, layout),
           dy(dtype, shape, layout),
-          rstd(compute_dtype(dtype), {shape.elements() / shape.back()}) {
+          rstd(compute_dtype(dtype), {shape.numel() / shape.back()}) {
         x.fill(random, 1, 2);
         gamma.fill(random, 1, 0.5);
         dy.fill(random);
@@ -50,7 +50,7 @@ struct RmsNormLayer {
 inline void expect_rms_norm(const RmsNormLayer& layer, bool affine) {
     const std::int64_t length = layer.x.view().shape.back();
     const double unit = epsilon(compute_dtype(layer.x.view().dtype));
-    for (std::int64_t row = 0; row < layer.rstd.elements(); ++row) {
+    for (std::int64_t row = 0; row < layer.rstd.numel(); ++row) {
         double squares = 0;
         for (std::int64_t i = 0; i < length; ++i) squares += std::pow(layer.x.get(row * length + i), 2);
         const double rstd = 1 / std::sqrt(squares / static_cast<double>(length) + kRmsNormEpsilon);
@@ -77,8 +77,8 @@ inline void expect_rms_norm_gradients(const RmsNormLayer& wide, Dtype dtype, con
     CpuStream cpu;
     wide.backward(cpu, {.x = &dx.view(), .gamma = &dgamma.view()});
     const double unit = epsilon(compute_dtype(dtype));
-    const std::int64_t length = shape.back(), rows = shape.elements() / length;
-    for (std::int64_t i = 0; results.x && i < dx.elements(); ++i) {
+    const std::int64_t length = shape.back(), rows = shape.numel() / length;
+    for (std::int64_t i = 0; results.x && i < dx.numel(); ++i) {
         // g, h and mean(g * h) are around 1, at most 4; rstd is a factor of everything.
         const double value = results.x_before + dx.get(i), bound = 64 * unit * wide.rstd.get(i / length) * 16;
         ASSERT_NEAR(results.x->get(i), value, bound + rounding(results.x->view().dtype, value)) << i;

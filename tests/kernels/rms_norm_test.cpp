@@ -61,7 +61,7 @@ TEST(RmsNormBackward, AgreesWithFiniteDifferences) {
         };
         const auto check = [&](TestArray& value, const TestArray& gradient) {
             const auto expected = test::finite_differences(value, loss);
-            for (std::int64_t i = 0; i < value.elements(); ++i) {
+            for (std::int64_t i = 0; i < value.numel(); ++i) {
                 EXPECT_NEAR(gradient.get(i), expected[static_cast<std::size_t>(i)], 1e-8);
             }
         };
@@ -83,7 +83,7 @@ TEST(RmsNormBackward, IsTheSameInEveryDtypeAndLayoutAndAdds) {
                 wide.forward(stream);
                 const Shape last{shape.back()};
                 TestArray dx(Dtype::f32, shape), dgamma(dtype, last, layout);
-                for (std::int64_t i = 0; i < dx.elements(); ++i) dx.set(i, 2);
+                for (std::int64_t i = 0; i < dx.numel(); ++i) dx.set(i, 2);
                 layer.backward(stream, {.x = &dx.view(), .x_beta = 1, .gamma = &dgamma.view()});
                 test::expect_rms_norm_gradients(wide, dtype, {.x = &dx, .gamma = &dgamma, .x_before = 2});
                 ASSERT_TRUE(dgamma.gaps_untouched());

@@ -47,7 +47,7 @@ class ScatterAddCuda : public test::CudaTest {
         float beta;
 
         Expected(const TestArray& y, float beta) : dtype(y.view().dtype), beta(beta) {
-            value.assign(static_cast<std::size_t>(y.elements()), 0.0);
+            value.assign(static_cast<std::size_t>(y.numel()), 0.0);
             if (beta != 0) value = y.values();
             for (double& old : value) old *= beta;
             magnitude = value;
@@ -98,7 +98,7 @@ TEST_F(ScatterAddCuda, IsTheSumForEveryDtypeLayoutAndBeta) {
                     index.fill_indices(random, c.x[c.axis]);
                     if (beta != 0) y.fill(random);
                     Expected expected(y, beta);
-                    for (std::int64_t i = 0; i < source.elements(); ++i) {
+                    for (std::int64_t i = 0; i < source.numel(); ++i) {
                         expected.add(position(c.x, c.index, i, c.axis, index.get_integer(i)), source.get(i));
                     }
                     const View result = gpu->put(y);
@@ -181,7 +181,7 @@ TEST_F(ScatterAddCuda, IndexSelectBackwardIsTheSumForEveryDtypeLayoutAndAxis) {
                         if (beta != 0) dx.fill(random);
                         Expected expected(dx, beta);
                         const std::int64_t inner = contiguous_strides(selected)[axis];
-                        for (std::int64_t i = 0; i < dy.elements(); ++i) {
+                        for (std::int64_t i = 0; i < dy.numel(); ++i) {
                             const std::int64_t to = index.get_integer(i / inner % 75);
                             expected.add(position(shape, selected, i, axis, to), dy.get(i));
                         }

@@ -40,7 +40,7 @@ struct Forward {
     void check(const TestArray& result, bool logarithm) const {
         const std::int64_t length = wide.view().shape.back();
         const Dtype dtype = result.view().dtype;
-        for (std::int64_t i = 0; i < result.elements(); ++i) {
+        for (std::int64_t i = 0; i < result.numel(); ++i) {
             // The arguments of exponentials reach 32; a logarithm's error is that of the sum, relative to it.
             const double expected = (logarithm ? z : y).get(i), factor = logarithm ? 1 + std::abs(expected) : expected;
             const double relative = epsilon(test::compute_dtype(dtype)) * (static_cast<double>(length) / 8 + 80);
@@ -96,7 +96,7 @@ TEST_F(SoftmaxCuda, ReadsRowsThatRegistersDoNotHoldTwice) {
             CpuStream cpu;
             (logarithm ? log_softmax_backward(cpu, wide_y, wide_dy, wide_dx, 0)
                        : softmax_backward(cpu, wide_y, wide_dy, wide_dx, 0));
-            for (std::int64_t i = 0; i < x.elements(); ++i) {
+            for (std::int64_t i = 0; i < x.numel(); ++i) {
                 ASSERT_NEAR(dx.get(i), wide_dx.get(i),
                             error_of(dtype, shape.back()) + test::rounding(dtype, wide_dx.get(i)));
             }
@@ -132,7 +132,7 @@ TEST_F(SoftmaxCuda, TakesRowsThatBeginDifferentlyInInputAndOutput) {
             const Forward expected(part);
             expected.check(part_y, false);
             expected.check(part_z, false);
-            for (std::int64_t i = 0; i < y.elements(); ++i) ASSERT_TRUE(std::isnan(y.get(i))) << i;
+            for (std::int64_t i = 0; i < y.numel(); ++i) ASSERT_TRUE(std::isnan(y.get(i))) << i;
         }
     }
 }
@@ -205,7 +205,7 @@ TEST_F(SoftmaxCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
                     SCOPED_TRACE(describe(x));
                     logarithm ? log_softmax(cpu, x, y) : softmax(cpu, x, y);
                     TestArray expected(Dtype::f64, shape), dx(dtype, shape, layout), wide(Dtype::f32, shape);
-                    for (std::int64_t i = 0; i < x.elements(); ++i) wide.set(i, 2);
+                    for (std::int64_t i = 0; i < x.numel(); ++i) wide.set(i, 2);
                     const View in = gpu->put(y), upstream = gpu->put(dy), out = gpu->put(dx), sum = gpu->put(wide);
                     if (logarithm) {
                         log_softmax_backward(cpu, test::converted(y, Dtype::f64), test::converted(dy, Dtype::f64),
@@ -221,7 +221,7 @@ TEST_F(SoftmaxCuda, GradientIsThatOfTheCpuInEveryDtypeAndLayoutAndAdds) {
                     gpu->get(out, dx);
                     gpu->get(sum, wide);
                     const double bound = error_of(dtype, shape.back());
-                    for (std::int64_t i = 0; i < x.elements(); ++i) {
+                    for (std::int64_t i = 0; i < x.numel(); ++i) {
                         ASSERT_NEAR(dx.get(i), expected.get(i), bound + test::rounding(dtype, expected.get(i)));
                         ASSERT_NEAR(wide.get(i), 2 + expected.get(i), bound + epsilon(Dtype::f32) * 8);
                     }
@@ -238,16 +238,16 @@ TEST_F(SoftmaxCuda, GradientTakesABroadcastUpstreamGradientAndMayOverwriteIt) {
     TestArray y(Dtype::f32, {3, 70}), dy(Dtype::f32, {3, 70}), one(Dtype::f32, {}), dx(Dtype::f32, {3, 70});
     y.fill(random);
     one.set(0, 0.5);
-    for (std::int64_t i = 0; i < dy.elements(); ++i) dy.set(i, 0.5);
+    for (std::int64_t i = 0; i < dy.numel(); ++i) dy.set(i, 0.5);
     const View in = gpu->put(y), upstream = gpu->put(dy), out = gpu->put(dx);
     softmax_backward(gpu->stream, in, broadcast_to(gpu->put(one), {3, 70}), out, 0);
     gpu->get(out, dx);
     softmax_backward(gpu->stream, in, upstream, upstream, 0);
     gpu->get(upstream, dy);
     TestArray expected(Dtype::f64, {3, 70}), half(Dtype::f64, {3, 70});
-    for (std::int64_t i = 0; i < half.elements(); ++i) half.set(i, 0.5);
+    for (std::int64_t i = 0; i < half.numel(); ++i) half.set(i, 0.5);
     softmax_backward(cpu, test::converted(y, Dtype::f64), half, expected, 0);
-    for (std::int64_t i = 0; i < dx.elements(); ++i) {
+    for (std::int64_t i = 0; i < dx.numel(); ++i) {
         EXPECT_NEAR(dx.get(i), expected.get(i), error_of(Dtype::f32, 70));
         EXPECT_NEAR(dy.get(i), expected.get(i), error_of(Dtype::f32, 70));
     }

@@ -54,7 +54,7 @@ TEST(Softmax, AndItsLogarithmAreRightForEveryDtypeAndLayout) {
                 log_softmax(stream, x, z);
                 const std::int64_t length = shape.back();
                 RowReference row;
-                for (std::int64_t i = 0; i < x.elements(); ++i) {
+                for (std::int64_t i = 0; i < x.numel(); ++i) {
                     if (i % length == 0) row = reference(x, i / length, length);
                     const double expected = row.probability(x.get(i));
                     const double bound = relative_bound(dtype, x.get(i) - row.largest, length);
@@ -131,7 +131,7 @@ TEST(SoftmaxBackward, AgreesWithFiniteDifferences) {
         forward();
         logarithm ? log_softmax_backward(stream, y, dy, dx, 0) : softmax_backward(stream, y, dy, dx, 0);
         const auto expected = test::finite_differences(x, forward);
-        for (std::int64_t i = 0; i < x.elements(); ++i) {
+        for (std::int64_t i = 0; i < x.numel(); ++i) {
             EXPECT_NEAR(dx.get(i), expected[static_cast<std::size_t>(i)], 1e-8);
         }
     }
@@ -156,11 +156,11 @@ TEST(SoftmaxBackward, IsTheSameInEveryDtypeAndLayout) {
                     };
                     backward(wide_y, wide_dy, expected, 0);
                     backward(y, dy, dx, 0);
-                    for (std::int64_t i = 0; i < x.elements(); ++i) wide.set(i, 2);
+                    for (std::int64_t i = 0; i < x.numel(); ++i) wide.set(i, 2);
                     backward(y, dy, wide, 1);
                     const double unit = epsilon(test::compute_dtype(dtype));
                     const double bound = unit * 8 * (static_cast<double>(shape.back()) + 8);
-                    for (std::int64_t i = 0; i < x.elements(); ++i) {
+                    for (std::int64_t i = 0; i < x.numel(); ++i) {
                         ASSERT_NEAR(dx.get(i), expected.get(i), bound + test::rounding(dtype, expected.get(i)));
                         ASSERT_NEAR(wide.get(i), 2 + expected.get(i), bound + epsilon(Dtype::f32) * 8);
                     }

@@ -117,7 +117,7 @@ TEST(Divisor, DividesAsTheProcessorDoes) {
 std::vector<std::int64_t> offsets_of(const View& view, const Shape& shape) {
     const View wide = broadcast_to(view, shape);
     std::vector<std::int64_t> result;
-    for (std::int64_t i = 0; i < shape.elements(); ++i) {
+    for (std::int64_t i = 0; i < shape.numel(); ++i) {
         std::int64_t rest = i, offset = 0;
         for (int axis = shape.rank() - 1; axis >= 0; --axis) {
             offset += rest % shape[axis] * wide.strides[axis];
@@ -137,10 +137,10 @@ TEST(Strided, FindsTheElementsOfAllOperands) {
                 if (narrow.rank() > 1) narrow[0] = 1;
                 const TestArray y(Dtype::f32, shape, to), a(Dtype::f16, narrow, from), b(Dtype::f64, {});
                 const Strided<3> strided({&y.view(), &a.view(), &b.view()});
-                ASSERT_EQ(strided.elements(), shape.elements());
+                ASSERT_EQ(strided.numel(), shape.numel());
                 const auto of_y = offsets_of(y, shape), of_a = offsets_of(a, shape);
                 std::vector<std::int64_t> found(of_y.empty() ? 0 : static_cast<std::size_t>(y.memory().size()), -1);
-                for (std::int64_t i = 0; i < strided.elements(); ++i) {
+                for (std::int64_t i = 0; i < strided.numel(); ++i) {
                     const Offsets<3> offsets = strided.offsets(i);
                     ASSERT_EQ(found[static_cast<std::size_t>(offsets[0])], -1);
                     found[static_cast<std::size_t>(offsets[0])] = offsets[1];
@@ -161,7 +161,7 @@ TEST(Strided, TakesArraysBeyond32Bits) {
     const Strided<2> strided({&y, &a});
     std::mt19937_64 random(3);
     for (int i = 0; i < 1000; ++i) {
-        const auto n = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(shape.elements()));
+        const auto n = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(shape.numel()));
         const std::int64_t x = n / 150000, plane = n / 50000 % 3, z = n % 50000;
         ASSERT_EQ(strided.offsets(n)[0], x * 200000 + plane * 66000 + z);
         ASSERT_EQ(strided.offsets(n)[1], x + plane * 70000 + (z << 40));
@@ -179,10 +179,10 @@ TEST(Rows, BeginWhereTheyShould) {
             const std::int64_t length = shape.rank() == 0 ? 1 : shape.back();
             ASSERT_EQ(rows.length(), length);
             if (length > 0) {
-                ASSERT_EQ(rows.count(), shape.elements() / length);
+                ASSERT_EQ(rows.count(), shape.numel() / length);
             }
-            for (std::int64_t i = 0; i < x.elements(); ++i) x.set(i, static_cast<double>(i));
-            for (std::int64_t i = 0; i < x.elements(); ++i) {
+            for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, static_cast<double>(i));
+            for (std::int64_t i = 0; i < x.numel(); ++i) {
                 ASSERT_EQ(rows.load<std::int64_t>(rows.offset(i / length), i % length), i) << test::describe(x);
             }
         }

@@ -32,7 +32,7 @@ class TestArray {
   public:
     TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
         view_ = {nullptr, dtype, shape, contiguous_strides(shape)};
-        std::int64_t room = shape.elements();
+        std::int64_t room = shape.numel();
         if (layout == Layout::gaps) {
             room = 2;
             for (int i = shape.rank() - 1; i >= 0; --i) {
@@ -55,7 +55,7 @@ class TestArray {
 
     operator const View&() const { return view_; }
     const View& view() const { return view_; }
-    std::int64_t elements() const { return view_.elements(); }
+    std::int64_t numel() const { return view_.numel(); }
     const std::vector<std::byte>& memory() const { return memory_; }
 
     double get(std::int64_t i) const { return kernels::load_one<double>(view_.at(offset(i)), view_.dtype); }
@@ -66,26 +66,26 @@ class TestArray {
 
     std::vector<double> values() const {
         std::vector<double> result;
-        for (std::int64_t i = 0; i < elements(); ++i) result.push_back(get(i));
+        for (std::int64_t i = 0; i < numel(); ++i) result.push_back(get(i));
         return result;
     }
 
     /// Normal variates, rounded to the dtype.
     void fill(std::mt19937_64& random, double mean = 0, double deviation = 1) {
         std::normal_distribution<double> distribution(mean, deviation);
-        for (std::int64_t i = 0; i < elements(); ++i) set(i, distribution(random));
+        for (std::int64_t i = 0; i < numel(); ++i) set(i, distribution(random));
     }
     /// Integers in [0, bound).
     void fill_indices(std::mt19937_64& random, std::int64_t bound) {
         std::uniform_int_distribution<std::int64_t> distribution(0, bound - 1);
-        for (std::int64_t i = 0; i < elements(); ++i) set(i, static_cast<double>(distribution(random)));
+        for (std::int64_t i = 0; i < numel(); ++i) set(i, static_cast<double>(distribution(random)));
     }
 
     /// True if the memory between the elements is as it was.
     bool gaps_untouched() const {
         TestArray copy(*this);
         const std::size_t size = size_of(view_.dtype);
-        for (std::int64_t i = 0; i < elements(); ++i) {
+        for (std::int64_t i = 0; i < numel(); ++i) {
             const auto first = static_cast<std::size_t>(offset(i)) * size;
             for (std::size_t j = 0; j < size; ++j) copy.memory_[first + j] = std::byte{0xff};
         }
@@ -117,7 +117,7 @@ inline double rounding(Dtype dtype, double value) {
 /// The elements of `source` in another dtype, contiguous.
 inline TestArray converted(const TestArray& source, Dtype dtype) {
     TestArray result(dtype, source.view().shape);
-    for (std::int64_t i = 0; i < source.elements(); ++i) result.set(i, source.get(i));
+    for (std::int64_t i = 0; i < source.numel(); ++i) result.set(i, source.get(i));
     return result;
 }
 
@@ -127,7 +127,7 @@ template <class Loss>
 std::vector<double> finite_differences(TestArray& x, Loss&& loss) {
     constexpr double step = 0x1p-20;
     std::vector<double> result;
-    for (std::int64_t i = 0; i < x.elements(); ++i) {
+    for (std::int64_t i = 0; i < x.numel(); ++i) {
         const double value = x.get(i);
         x.set(i, value + step);
         const double high = loss();
@@ -140,13 +140,13 @@ std::vector<double> finite_differences(TestArray& x, Loss&& loss) {
 
 inline double dot(const TestArray& a, const TestArray& b) {
     double sum = 0;
-    for (std::int64_t i = 0; i < a.elements(); ++i) sum += a.get(i) * b.get(i);
+    for (std::int64_t i = 0; i < a.numel(); ++i) sum += a.get(i) * b.get(i);
     return sum;
 }
 
 /// A short text for SCOPED_TRACE.
 inline std::string describe(const View& view) {
-    return std::string(name(view.dtype)) + " " + view.shape.text() + " strides " + view.strides.text();
+    return std::string(name(view.dtype)) + " " + view.shape.to_string() + " strides " + view.strides.to_string();
 }
 
 }  // namespace headroom::kernels::test

@@ -26,7 +26,7 @@ std::vector<double> visited(const Walk& walk, int operand, Dtype dtype, std::int
 
 TestArray counted(const Shape& shape, Layout layout) {
     TestArray array(Dtype::i32, shape, layout);
-    for (std::int64_t i = 0; i < array.elements(); ++i) array.set(i, static_cast<double>(i));
+    for (std::int64_t i = 0; i < array.numel(); ++i) array.set(i, static_cast<double>(i));
     return array;
 }
 
@@ -65,7 +65,7 @@ TEST(Walk, VisitsEveryElementOnceInAllOperands) {
                     std::vector<double> order = visited(walk, 0, Dtype::i32, run_length);
                     ASSERT_EQ(order, visited(walk, 1, Dtype::i32, run_length, 3));
                     std::sort(order.begin(), order.end());
-                    ASSERT_EQ(order.size(), static_cast<std::size_t>(shape.elements()));
+                    ASSERT_EQ(order.size(), static_cast<std::size_t>(shape.numel()));
                     for (std::size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], static_cast<double>(i));
                 }
             }

@@ -42,7 +42,7 @@ std::size_t figure(const std::string& text, const std::string& label) {
 
 /// Every line of the text is the sum of those below it that it is made of.
 void check_sums(const MemoryReport& report) {
-    const std::string text = report.text();
+    const std::string text = report.to_string();
     std::size_t categories = 0;
     for (const std::string_view category : kCategoryNames) categories += figure(text, std::string(category));
     EXPECT_EQ(categories, figure(text, "live"));
@@ -170,7 +170,7 @@ TEST_P(OutOfMemoryTest, AdvisesFromTheFigures) {
     // 14 granules grow with the micro-batch, 12 are left beside the parameters.
     EXPECT_THAT(report.advice, ::testing::HasSubstr("a micro-batch of 85 % of this one"));
     EXPECT_THAT(report.advice, ::testing::HasSubstr("recompute \"blocks.*\""));
-    EXPECT_THAT(report.text(), ::testing::HasSubstr(report.advice));
+    EXPECT_THAT(report.to_string(), ::testing::HasSubstr(report.advice));
     const MemoryReport fixed = report_of(memory, 13 * granule(), {Category::optimizer_state, 0});
     EXPECT_THAT(fixed.advice, ::testing::HasSubstr("use a smaller model"));
 }

@@ -23,8 +23,8 @@ using ::testing::IsEmpty;
 struct Model {
     Model(Context& context, std::int64_t width, Dtype dtype = Dtype::f32)
         : parameters(context, {.dtype = dtype}),
-          up(At(parameters) / "up", 3, width),
-          down(At(parameters) / "down", width, 2),
+          up(Path(parameters) / "up", 3, width),
+          down(Path(parameters) / "down", width, 2),
           mean(parameters.create_buffer("mean", {3}, init::zeros())) {
         parameters.materialize();
     }
@@ -82,7 +82,7 @@ TEST_F(Checkpoint, AStrictLoadRefusesMissingAndLeftOverTensorsAndChangesNothing)
 
 TEST_F(Checkpoint, APartialLoadFillsWhatIsThereAndReportsTheRest) {
     Parameters part(first);
-    const Linear up(At(part) / "up", 3, 5), other(At(part) / "other", 2, 2);
+    const Linear up(Path(part) / "up", 3, 5), other(Path(part) / "other", 2, 2);
     save_parameters(path, part);
     Model loaded(second, 5);
     const auto down = loaded.down.weight.to_vector<float>();

@@ -39,7 +39,7 @@ Context dry() { return Context::dry({.threads = 2, .seed = 7}); }
 
 struct Training {
     Training(const MakeContext& make, const Setting& setting_, const GptOptions& options)
-        : context(make()), setting(setting_), parameters(context), model(At(parameters), options) {
+        : context(make()), setting(setting_), parameters(context), model(Path(parameters), options) {
         for (const auto& [pattern, policy] : setting.policies) context.policy(pattern, policy);
     }
     Loss loss(std::int64_t rows, std::int64_t time) {
@@ -111,7 +111,7 @@ MemoryStatistics whole_program(const MakeContext& make, const Setting& setting) 
     for (int i = 0; i < 3; ++i) training.step(3, kBlock);
     training.step(1, kBlock - 3);
     {
-        const NoGrad no_grad(training.context);
+        const NoGradGuard no_grad(training.context);
         training.parameters.train(false);
         for (const std::int64_t rows : {3, 2}) training.loss(rows, kBlock).sum().item();
         training.parameters.train();

@@ -42,7 +42,7 @@ class GptReference : public ::testing::Test {
         explicit Training(Dtype dtype)
             : context(Context::cpu({.threads = 2})),
               parameters(context, {.dtype = dtype}),
-              model(At(parameters), kOptions),
+              model(Path(parameters), kOptions),
               optimizer(parameters, {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}),
               accumulator(parameters, optimizer, {.clip = 1.0, .keep_gradients = true}) {
             load_gpt2(HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors", model);

@@ -34,7 +34,7 @@ struct Trained {
     explicit Trained(std::uint64_t seed, Dtype dtype = Dtype::f32, double dropout = 0)
         : context(Context::cpu({.threads = 2, .seed = seed})),
           parameters(context, {.dtype = dtype}),
-          model(At(parameters), options(dropout)) {}
+          model(Path(parameters), options(dropout)) {}
 
     Tensor ids(const Tokens& tokens, std::int64_t rows = 1) {
         return context.from_host(tokens, {rows, static_cast<std::int64_t>(tokens.size()) / rows});
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, GptInDtype, ::testing::Values(Dtype::f32, Dtype
 
 TEST_P(GptInDtype, ForwardWithACacheEqualsTheWholeForward) {
     Trained gpt(3, GetParam());
-    const NoGrad no_grad(gpt.context);
+    const NoGradGuard no_grad(gpt.context);
     const Tokens tokens = some_tokens(2 * kBlock);
     const Tensor ids = gpt.ids(tokens, 2);
     const std::vector<double> whole = gpt.model(ids).to_vector<double>();
@@ -64,7 +64,7 @@ TEST_P(GptInDtype, ForwardWithACacheEqualsTheWholeForward) {
     std::vector<KeyValue> caches = gpt.model.caches();
     std::int64_t seen = 0;
     for (const std::int64_t part : {5, 1, 1, 3, 2}) {
-        const Tensor fresh = ids.slice(1, seen, seen + part).contiguous_copy();
+        const Tensor fresh = ids.slice(1, seen, seen + part).contiguous();
         const std::vector<double> logits = gpt.model(fresh, &caches).to_vector<double>();
         for (std::int64_t row = 0; row < 2; ++row) {
             for (std::int64_t i = 0; i < part * kVocabulary; ++i) {
@@ -94,7 +94,7 @@ TEST(Gpt, TheLikeliestTokenIsThatOfTheWholeForward) {
     const Tokens prompt{1, 2, 3, 4};
     const Tokens greedy = generate(gpt.model, prompt, kBlock - 4, {.temperature = 0});
     EXPECT_EQ(generate(gpt.model, prompt, kBlock - 4, {.temperature = 1, .top_k = 1}), greedy);
-    const NoGrad no_grad(gpt.context);
+    const NoGradGuard no_grad(gpt.context);
     Tokens text = prompt;
     while (text.size() < kBlock) {
         const auto last = gpt.model(gpt.ids(text)).select(1, -1).to_vector<double>();
@@ -111,7 +111,7 @@ TEST(Gpt, TextsBecomeLongerThanTheBlock) {
         for (const std::int32_t token : text) EXPECT_TRUE(token >= 0 && token < kVocabulary);
     }
     Parameters parameters(gpt.context, {.name = "large"});
-    const Gpt tiny(At(parameters), {.vocabulary = 5, .block = 1, .layers = 1, .heads = 1, .width = 4});
+    const Gpt tiny(Path(parameters), {.vocabulary = 5, .block = 1, .layers = 1, .heads = 1, .width = 4});
     EXPECT_EQ(generate(tiny, {1, 2}, 9, {}).size(), 11u);
 }
 
@@ -146,7 +146,7 @@ TEST(Gpt, TheTiedTableGetsTheGradientsOfBothItsUses) {
     Trained gpt(3, Dtype::f64);
     backward(gpt.loss().sum());
     const std::vector<double> gradient = gpt.model.tokens.weight.grad().to_vector<double>();
-    const NoGrad no_grad(gpt.context);
+    const NoGradGuard no_grad(gpt.context);
     auto* weight = gpt.model.tokens.weight.array().view().as<double>();
     constexpr double step = 1e-5;
     for (const std::int64_t token :
@@ -189,7 +189,7 @@ TEST(Gpt, SizesThatCannotBeAreRefused) {
     const auto make = [&](GptOptions wrong) {
         return [&context, wrong] {
             Parameters parameters(context);
-            Gpt(At(parameters), wrong);
+            Gpt(Path(parameters), wrong);
         };
     };
     EXPECT_THAT(make({.layers = 0}), throws<ShapeError>("at least 1"));

@@ -43,7 +43,7 @@ class Safetensors : public ::testing::Test {
     }
     static std::string bytes_of(const Array& array) {
         return {reinterpret_cast<const char*>(array.buffer.data()),
-                static_cast<std::size_t>(array.elements()) * size_of(array.dtype)};
+                static_cast<std::size_t>(array.numel()) * size_of(array.dtype)};
     }
     Tensor floats(const std::vector<float>& values, const Shape& shape) { return context.from_host(values, shape); }
 

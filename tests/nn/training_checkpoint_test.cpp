@@ -10,8 +10,8 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/data/dataset.hpp>
-#include <headroom/data/loader.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -74,7 +74,7 @@ struct Training {
         generator.parameters, adamw, {.scale = optim::LossScale::dynamic({.interval = 3})}};
     optim::GradientAccumulator critic_steps{critic.parameters, sgd};
     Rows rows = numbers();
-    std::optional<data::Loader<Rows>> loader;
+    std::optional<data::DataLoader<Rows>> loader;
     std::int64_t done = 0;
 };
 
@@ -132,7 +132,7 @@ TEST_F(TrainingCheckpoint, ChangesNothingWhereOnePartDoesNotFit) {
 
 TEST_F(TrainingCheckpoint, ASecondPartOfAKindNeedsAName) {
     Training training(1);
-    data::Loader validation(training.rows, data::Sampler::sequential(training.rows.size(), 4));
+    data::DataLoader validation(training.rows, data::Sampler::sequential(training.rows.size(), 4));
     EXPECT_THAT(
         [&] {
             save_checkpoint(path, training.context, {*training.loader, validation});
@@ -140,7 +140,7 @@ TEST_F(TrainingCheckpoint, ASecondPartOfAKindNeedsAName) {
         throws<Error>("loader.batch"));
     validation.next();
     save_checkpoint(path, training.context, {*training.loader, {"validation", validation}});
-    data::Loader again(training.rows, data::Sampler::sequential(training.rows.size(), 4));
+    data::DataLoader again(training.rows, data::Sampler::sequential(training.rows.size(), 4));
     load_checkpoint(path, training.context, {*training.loader, {"validation", again}});
     EXPECT_EQ(again.state(), validation.state());
 }

@@ -36,12 +36,12 @@ struct Training {
         : context(make()),
           setting(setting_),
           parameters(context, {.dtype = dtype}),
-          model(At(parameters), {.vocabulary = kVocabulary,
-                                 .block = kBlock,
-                                 .layers = kLayers,
-                                 .heads = 2,
-                                 .width = kWidth,
-                                 .dropout = setting_.dropout}) {
+          model(Path(parameters), {.vocabulary = kVocabulary,
+                                   .block = kBlock,
+                                   .layers = kLayers,
+                                   .heads = 2,
+                                   .width = kWidth,
+                                   .dropout = setting_.dropout}) {
         for (const auto& [pattern, policy] : setting.policies) context.policy(pattern, policy);
     }
     void step() {

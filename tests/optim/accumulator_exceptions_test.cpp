@@ -67,7 +67,7 @@ TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableBecomeLeaves) {
     }),
                  std::runtime_error);
     EXPECT_EQ(context.tape().size(), 0u);
-    EXPECT_FALSE(survivor.needs_grad());
+    EXPECT_FALSE(survivor.requires_grad());
     EXPECT_GT(survivor.item(), 0.0);
 }
 
@@ -76,7 +76,7 @@ TEST_F(AccumulatorExceptions, WhatWasRecordedBeforeTheCallableStays) {
     const std::size_t records = context.tape().size();
     EXPECT_THROW(accumulator.accumulate([&] { return micro_batch(0, {.forward = 0}); }), Error);
     EXPECT_EQ(context.tape().size(), records);
-    EXPECT_TRUE(loss.needs_grad());
+    EXPECT_TRUE(loss.requires_grad());
     EXPECT_NO_THROW(backward(loss));
 }
 

@@ -26,7 +26,7 @@ struct Training {
     Training(const MakeContext& make, Dtype dtype, std::int64_t vocabulary_, double dropout = 0.0)
         : context(make()),
           parameters(context, {.dtype = dtype}),
-          model(nn::At(parameters), options(vocabulary_, dropout)),
+          model(nn::Path(parameters), options(vocabulary_, dropout)),
           vocabulary(vocabulary_) {}
 
     /// Sequences `first` to `first + count` of an endless, fixed supply.

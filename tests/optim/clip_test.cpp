@@ -28,7 +28,7 @@ std::vector<double> set_gradients(Context& context, Regression& model) {
     model.parameters.fill_unreached();
     for (const Parameter& parameter : model.parameters.all()) {
         if (!parameter.trained) continue;
-        std::vector<double> gradient(static_cast<std::size_t>(parameter.tensor.elements()));
+        std::vector<double> gradient(static_cast<std::size_t>(parameter.tensor.numel()));
         for (double& x : gradient) x = static_cast<float>(normal(random));
         write(context, gradient, parameter.tensor.value()->grad);
         all.insert(all.end(), gradient.begin(), gradient.end());

@@ -198,7 +198,7 @@ TEST_F(AccumulatorTest, RefusesWhatItCanNotUse) {
     EXPECT_THROW(accumulator.accumulate([&] { return Loss(toy::mul(model.up, model.up), 1.0); }), ShapeError);
     EXPECT_THROW(accumulator.accumulate([&] { return Loss(model.loss(0, 8).sum(), -1.0); }), Error);
     EXPECT_THROW(accumulator.accumulate([&] {
-        NoGrad no_grad(context);
+        NoGradGuard no_grad(context);
         return model.loss(0, 8);
     }),
                  Error);

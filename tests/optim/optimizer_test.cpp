@@ -86,8 +86,7 @@ TEST(OptimizerState, IsNamedByParameterAndSeesTheArena) {
     EXPECT_EQ(state[7].name, "adamw.second_moment.down.bias");
     for (std::size_t i = 0; i < 8; ++i) {
         EXPECT_EQ(state[i].array.shape(), model.parameters.all()[i % 4].tensor.shape());
-        const std::vector<double> values(static_cast<std::size_t>(state[i].array.elements()),
-                                         static_cast<double>(i + 1));
+        const std::vector<double> values(static_cast<std::size_t>(state[i].array.numel()), static_cast<double>(i + 1));
         write(context, values, state[i].array);
     }
     const std::vector<NamedArray> again = optimizer.state_dict().arrays;
@@ -130,10 +129,10 @@ class Blocks : public Optimizer {
 
   private:
     void update(const Range& range, const Array&) override {
-        EXPECT_EQ(range.gradient.elements(), range.values.elements());
-        EXPECT_EQ(range.state[0].elements(), (range.values.elements() + 31) / 32);
-        for (std::int64_t i = 0; i < range.state[0].elements(); ++i) ++range.state[0].as<std::int32_t>()[i];
-        elements.push_back(range.values.elements());
+        EXPECT_EQ(range.gradient.numel(), range.values.numel());
+        EXPECT_EQ(range.state[0].numel(), (range.values.numel() + 31) / 32);
+        for (std::int64_t i = 0; i < range.state[0].numel(); ++i) ++range.state[0].as<std::int32_t>()[i];
+        elements.push_back(range.values.numel());
     }
 };
 
@@ -146,7 +145,7 @@ TEST(OptimizerState, MayHaveADtypeAndBlocksOfItsOwn) {
     const std::vector<NamedArray> state = optimizer.state_dict().arrays;
     ASSERT_EQ(state.size(), 4u);
     for (std::size_t i = 0; i < 4; ++i) {
-        const std::int64_t elements = model.parameters.all()[i].tensor.elements();
+        const std::int64_t elements = model.parameters.all()[i].tensor.numel();
         EXPECT_EQ(state[i].array.shape(), Shape{(elements + 31) / 32});
         EXPECT_EQ(state[i].array.dtype, Dtype::i32);
         for (const double count : read(context, state[i].array)) EXPECT_EQ(count, 1.0) << state[i].name;

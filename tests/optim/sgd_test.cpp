@@ -30,7 +30,7 @@ TEST_P(SgdOf, FollowsThePublishedFormulaAndDecaysMatricesOnly) {
     };
     std::vector<Reference> references;
     for (const Parameter& p : model.parameters.all()) {
-        references.push_back({p.tensor.to_vector<double>(), std::vector<double>(p.tensor.elements(), 0.0)});
+        references.push_back({p.tensor.to_vector<double>(), std::vector<double>(p.tensor.numel(), 0.0)});
     }
     std::mt19937_64 random(3);
     std::normal_distribution<double> normal;

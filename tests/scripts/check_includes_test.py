@@ -43,7 +43,7 @@ class CheckIncludes(unittest.TestCase):
 
     def test_siblings_fail(self):
         self.fails("nn/linear.cpp", "#include <headroom/optim/adamw.hpp>")
-        self.fails("optim/window.hpp", "#include <headroom/data/loader.hpp>")
+        self.fails("optim/window.hpp", "#include <headroom/data/data_loader.hpp>")
         self.fails("data/loader.hpp", "#include <headroom/nn/module.hpp>")
 
     def test_ways_around_the_include_roots_fail(self):

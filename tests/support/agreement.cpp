@@ -61,7 +61,7 @@ void expect_close(const Arrays& actual, const Arrays& expected, double relative,
 
 double terms(const ErasedSample& sample) {
     std::int64_t count = 16;
-    for (const SampleInput& input : sample.inputs) count += input.shape.elements();
+    for (const SampleInput& input : sample.inputs) count += input.shape.numel();
     return static_cast<double>(count);
 }
 

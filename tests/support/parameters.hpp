@@ -12,7 +12,7 @@
 namespace headroom::test {
 
 inline std::vector<double> read(Context& context, const Array& array) {
-    std::vector<double> values(static_cast<std::size_t>(array.elements()));
+    std::vector<double> values(static_cast<std::size_t>(array.numel()));
     const View out = contiguous_view(values.data(), Dtype::f64, array.shape());
     download(context.exec(), array, out);
     return values;
@@ -47,7 +47,7 @@ inline std::vector<double> gradients_of(Parameters& parameters) {
 inline void set_values(Parameters& parameters, const std::vector<double>& all) {
     auto next = all.begin();
     for (const Parameter& parameter : parameters.all()) {
-        const auto end = next + parameter.tensor.elements();
+        const auto end = next + parameter.tensor.numel();
         write(parameters.context(), {next, end}, parameter.tensor.array());
         next = end;
     }
@@ -58,7 +58,7 @@ inline void set_gradients(Parameters& parameters, double number) {
     parameters.fill_unreached();
     for (const Parameter& parameter : parameters.all()) {
         if (!parameter.trained) continue;
-        const auto count = static_cast<std::size_t>(parameter.tensor.elements());
+        const auto count = static_cast<std::size_t>(parameter.tensor.numel());
         write(parameters.context(), std::vector<double>(count, number), parameter.tensor.value()->grad);
     }
 }

@@ -69,8 +69,7 @@ Reference::Reference(const std::string& path) {
         at = entry.find("\"shape\":");
         tensor.shape = kernels::Shape(std::span<const std::int64_t>(numbers(between(entry, at, '[', ']'))));
         at = entry.find("\"data_offsets\":");
-        tensor.values =
-            decode(tensor.dtype, data + numbers(between(entry, at, '[', ']')).at(0), tensor.shape.elements());
+        tensor.values = decode(tensor.dtype, data + numbers(between(entry, at, '[', ']')).at(0), tensor.shape.numel());
     }
 }
 

@@ -63,7 +63,7 @@ Spread spread(const HostInput& input, double between) {
     Spread result;
     for (int i = 0; i < inner.rank(); ++i)
         result.shape.push_back(i + 1 < inner.rank() ? inner[i] + 2 : 2 * inner[i] + 1);
-    result.values.assign(static_cast<std::size_t>(result.shape.elements()), between);
+    result.values.assign(static_cast<std::size_t>(result.shape.numel()), between);
     const Strides strides = contiguous_strides(result.shape);
     for (std::size_t i = 0; i < input.values.size(); ++i) {
         std::int64_t rest = static_cast<std::int64_t>(i);
@@ -83,7 +83,7 @@ std::vector<double> transposed_values(const HostInput& input) {
     const Shape& shape = input.what.shape;
     const std::int64_t rows = shape[0];
     const std::int64_t columns = shape.back();
-    const std::int64_t middle = rows * columns == 0 ? 0 : shape.elements() / rows / columns;
+    const std::int64_t middle = rows * columns == 0 ? 0 : shape.numel() / rows / columns;
     std::vector<double> result(input.values.size());
     for (std::int64_t i = 0; i < rows; ++i) {
         for (std::int64_t m = 0; m < middle; ++m) {
@@ -97,7 +97,7 @@ std::vector<double> transposed_values(const HostInput& input) {
 }
 
 Tensor leaf(Context& context, const std::vector<double>& values, const Shape& shape, Dtype dtype) {
-    const NoGrad no_grad(context);
+    const NoGradGuard no_grad(context);
     if (dtype == Dtype::i64 || dtype == Dtype::i32) {  // not through f64: a value between may be any
         const std::vector<std::int64_t> whole(values.begin(), values.end());
         return cast(context.from_host(whole, shape), dtype);
@@ -107,7 +107,7 @@ Tensor leaf(Context& context, const std::vector<double>& values, const Shape& sh
 
 Tensor view_of(Context& context, const HostInput& input, Dtype dtype, Layout layout, bool gradient) {
     const Shape& shape = input.what.shape;
-    const auto marked = [&](Tensor tensor) { return gradient ? std::move(tensor).requires_grad() : tensor; };
+    const auto marked = [&](Tensor tensor) { return gradient ? std::move(tensor).requires_grad_() : tensor; };
     if (layout == Layout::transposed && shape.rank() >= 2) {
         Shape stored = shape;
         std::swap(stored[0], stored[shape.rank() - 1]);
@@ -152,7 +152,7 @@ std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& 
     std::string shapes;
     for (const SampleInput& input : sample.inputs) {
         shapes += ' ';
-        shapes += input.defined ? input.shape.text() : "none";
+        shapes += input.defined ? input.shape.to_string() : "none";
     }
     return fmt::format("{}, {}: inputs{}, HEADROOM_TEST_SEED={}", op.table->info.name, sample.label, shapes,
                        seed.value);
@@ -170,7 +170,7 @@ std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed) {
         if (!what.defined) continue;
         std::seed_seq mix{seed.value, std::uint64_t{i}, std::hash<std::string>{}(sample.label)};
         std::mt19937_64 random(mix);
-        const auto count = static_cast<std::size_t>(what.shape.elements());
+        const auto count = static_cast<std::size_t>(what.shape.numel());
         if (what.fill == Fill::distinct) {
             input.values = distinct_values(count, i, random);
         } else {
@@ -216,8 +216,8 @@ Tensor projected(Context& context, const std::vector<Tensor>& outputs, const See
     Tensor total;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         const Tensor& y = outputs[i];
-        if (!y.needs_grad()) continue;
-        const Tensor r = leaf(context, draw_projection(y.elements(), i, seed), y.shape(), y.dtype());
+        if (!y.requires_grad()) continue;
+        const Tensor r = leaf(context, draw_projection(y.numel(), i, seed), y.shape(), y.dtype());
         Tensor part = sum(mul(y, r));
         total = total.defined() ? total + part : part;
     }

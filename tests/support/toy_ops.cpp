@@ -188,7 +188,7 @@ struct Count {
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs) {
         Array y = exec.empty(attrs.shape, Dtype::f32);
         exec.launch([&](auto&) {
-            for (std::int64_t i = 0; i < y.elements(); ++i) y.view().as<float>()[i] = static_cast<float>(i);
+            for (std::int64_t i = 0; i < y.numel(); ++i) y.view().as<float>()[i] = static_cast<float>(i);
         });
         return {{}, std::move(y)};
     }

@@ -2,10 +2,10 @@
 // Batches of a dataset, read ahead by threads. The same batches come in the same order whatever the number of workers,
 // and after `restore`. With 0 workers, `next` reads by itself: right for data in memory that costs little to gather.
 //
-//     data::Loader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch = 4});
-//     for (int epoch = 0; epoch < 10; ++epoch)
+//     data::DataLoader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch =
+//     4}); for (int epoch = 0; epoch < 10; ++epoch)
 //         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
-//     data::LoaderState here = loader.state();  // later loader.restore(here)
+//     data::DataLoaderState here = loader.state();  // later loader.restore(here)
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -20,7 +20,7 @@
 
 namespace headroom::data {
 
-struct LoaderOptions {
+struct DataLoaderOptions {
     /// Threads that read; 0 reads in `next`.
     int workers = 0;
     /// Batches that may be read ahead of the one in use.
@@ -31,7 +31,7 @@ struct LoaderOptions {
 
 /// Where a loader stands. The next batch is number `batch` of `epoch`; the rest says which order of data that refers
 /// to, and must be the same where it is restored.
-struct LoaderState {
+struct DataLoaderState {
     int64_t epoch = 0;
     int64_t batch = 0;
     std::string order;
@@ -40,20 +40,20 @@ struct LoaderState {
     int64_t batch_size = 0;
     int64_t batches_per_epoch = 0;
 
-    bool operator==(const LoaderState&) const = default;
+    bool operator==(const DataLoaderState&) const = default;
 };
 
 /// The position of a loader in its sampler's batches, without threads or data.
-class LoaderCursor {
+class DataLoaderCursor {
   public:
     /// Errors: Error for options out of range.
-    LoaderCursor(Sampler sampler, LoaderOptions options);
+    DataLoaderCursor(Sampler sampler, DataLoaderOptions options);
 
     /// Errors: Error if the sampler chooses from more samples than there are.
     void check_dataset(int64_t samples) const;
 
     const Sampler& sampler() const { return sampler_; }
-    const LoaderOptions& options() const { return options_; }
+    const DataLoaderOptions& options() const { return options_; }
 
     enum class Next { batch, end_of_epoch, end };
     /// What comes at this position.
@@ -68,41 +68,41 @@ class LoaderCursor {
     /// The samples of a batch, by its number. May be called by several threads.
     void indices(int64_t task, std::vector<int64_t>& out) const;
 
-    LoaderState state() const;
+    DataLoaderState state() const;
     /// Errors: Error that names what differs, if `state` belongs to another order of data or lies outside of it.
-    void restore(const LoaderState& state);
+    void restore(const DataLoaderState& state);
     StateDict state_dict() const;
     void restore(const StateValues& values);
 
   private:
     Sampler sampler_;
-    LoaderOptions options_;
+    DataLoaderOptions options_;
     int64_t epoch_ = 0;
     int64_t batch_ = 0;
 };
 
 /// Belongs to one thread; the dataset must outlive it, and its samples must not change meanwhile.
 template <Dataset D>
-class Loader {
+class DataLoader {
   public:
     using Batch = typename D::Batch;
 
     /// Threads start with the first `next`. Errors: Error for options out of range, or a sampler of more samples than
     /// the dataset has.
-    Loader(const D& dataset, Sampler sampler, LoaderOptions options = {})
+    DataLoader(const D& dataset, Sampler sampler, DataLoaderOptions options = {})
         : dataset_(&dataset), cursor_(std::move(sampler), options) {
         cursor_.check_dataset(static_cast<int64_t>(dataset.size()));
         // The consumer holds one batch. Heap, so that the threads' reference to it survives a move.
         ring_ = std::make_unique<std::vector<Slot>>(options.workers == 0 ? 1 : options.prefetch + 1);
     }
-    Loader(const D&&, Sampler, LoaderOptions = {}) = delete;
-    Loader(Loader&&) noexcept = default;
-    Loader& operator=(Loader&&) = delete;
+    DataLoader(const D&&, Sampler, DataLoaderOptions = {}) = delete;
+    DataLoader(DataLoader&&) noexcept = default;
+    DataLoader& operator=(DataLoader&&) = delete;
 
     /// The next batch, valid until the next call of a member that is not const; nullptr once at the end of each epoch.
     /// Rethrows what the dataset threw for this batch, and stays where it is: calling again tries the batch again.
     const Batch* next() {
-        if (cursor_.peek() != LoaderCursor::Next::batch) {
+        if (cursor_.peek() != DataLoaderCursor::Next::batch) {
             cursor_.advance();
             return nullptr;
         }
@@ -112,11 +112,11 @@ class Loader {
     }
 
     /// Batches that `next` has returned count as used, those read ahead do not.
-    LoaderState state() const { return cursor_.state(); }
+    DataLoaderState state() const { return cursor_.state(); }
 
     /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if it
     /// is not of the same sampler and number of samples; the loader stays as it was.
-    void restore(const LoaderState& state) {
+    void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();
     }
@@ -131,7 +131,7 @@ class Loader {
 
     /// Back to the first batch of the first epoch.
     void rewind() {
-        LoaderState start = state();
+        DataLoaderState start = state();
         start.epoch = start.batch = 0;
         restore(start);
     }
@@ -144,7 +144,7 @@ class Loader {
         std::vector<int64_t> indices;
     };
 
-    static void fill(const D& dataset, const LoaderCursor& cursor, int64_t task, Slot& slot) {
+    static void fill(const D& dataset, const DataLoaderCursor& cursor, int64_t task, Slot& slot) {
         cursor.indices(task, slot.indices);
         dataset.read(std::span<const int64_t>(slot.indices), slot.batch);
     }
@@ -175,7 +175,7 @@ class Loader {
     }
 
     const D* dataset_;
-    LoaderCursor cursor_;
+    DataLoaderCursor cursor_;
     std::unique_ptr<std::vector<Slot>> ring_;
     std::unique_ptr<Prefetcher> prefetcher_;  // last: its threads end before what they use
 };

@@ -1,4 +1,4 @@
-#include <headroom/data/loader.hpp>
+#include <headroom/data/data_loader.hpp>
 
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
@@ -20,7 +20,8 @@ void check_same(const char* what, const T& saved, const T& here) {
 
 }  // namespace
 
-LoaderCursor::LoaderCursor(Sampler sampler, LoaderOptions options) : sampler_(std::move(sampler)), options_(options) {
+DataLoaderCursor::DataLoaderCursor(Sampler sampler, DataLoaderOptions options)
+    : sampler_(std::move(sampler)), options_(options) {
     if (options.workers < 0 || options.workers > max_workers)
         throw Error(fmt::format("loader: {} workers are outside of 0 to {}", options.workers, max_workers));
     if (options.prefetch < 1 || options.prefetch > max_prefetch)
@@ -29,25 +30,25 @@ LoaderCursor::LoaderCursor(Sampler sampler, LoaderOptions options) : sampler_(st
     if (options.epochs < 1) throw Error(fmt::format("loader: {} epochs can't be; use 1 or more", options.epochs));
 }
 
-void LoaderCursor::check_dataset(int64_t samples) const {
+void DataLoaderCursor::check_dataset(int64_t samples) const {
     if (sampler_.samples() > samples)
         throw Error(fmt::format("loader: the sampler chooses from {} samples, but the dataset has {}",
                                 sampler_.samples(), samples));
 }
 
-LoaderCursor::Next LoaderCursor::peek() const {
+DataLoaderCursor::Next DataLoaderCursor::peek() const {
     if (epoch_ >= options_.epochs) return Next::end;
     return batch_ == sampler_.batches() ? Next::end_of_epoch : Next::batch;
 }
 
-int64_t LoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
+int64_t DataLoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
 
-int64_t LoaderCursor::end_task() const {
+int64_t DataLoaderCursor::end_task() const {
     int64_t end = 0;
     return __builtin_mul_overflow(options_.epochs, sampler_.batches(), &end) ? Sampler::endless : end;
 }
 
-void LoaderCursor::advance() {
+void DataLoaderCursor::advance() {
     switch (peek()) {
         case Next::batch:
             ++batch_;
@@ -61,11 +62,11 @@ void LoaderCursor::advance() {
     }
 }
 
-void LoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
+void DataLoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
     sampler_.indices(task / sampler_.batches(), task % sampler_.batches(), out);
 }
 
-LoaderState LoaderCursor::state() const {
+DataLoaderState DataLoaderCursor::state() const {
     return {epoch_,
             batch_,
             std::string(sample_order_name(sampler_.order())),
@@ -75,8 +76,8 @@ LoaderState LoaderCursor::state() const {
             sampler_.batches()};
 }
 
-void LoaderCursor::restore(const LoaderState& saved) {
-    const LoaderState here = state();
+void DataLoaderCursor::restore(const DataLoaderState& saved) {
+    const DataLoaderState here = state();
     check_same("order", saved.order, here.order);
     check_same("seed", saved.seed, here.seed);
     check_same("number of samples", saved.samples, here.samples);
@@ -96,8 +97,8 @@ void LoaderCursor::restore(const LoaderState& saved) {
     batch_ = saved.batch;
 }
 
-StateDict LoaderCursor::state_dict() const {
-    const LoaderState here = state();
+StateDict DataLoaderCursor::state_dict() const {
+    const DataLoaderState here = state();
     return {{},
             {{"loader.epoch", fmt::to_string(here.epoch)},
              {"loader.batch", fmt::to_string(here.batch)},
@@ -108,7 +109,7 @@ StateDict LoaderCursor::state_dict() const {
              {"loader.batches_per_epoch", fmt::to_string(here.batches_per_epoch)}}};
 }
 
-void LoaderCursor::restore(const StateValues& values) {
+void DataLoaderCursor::restore(const StateValues& values) {
     const auto number = [&](const char* name) { return state_value<std::int64_t>(values, name); };
     restore({.epoch = number("loader.epoch"),
              .batch = number("loader.batch"),

@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include <headroom/data/loader.hpp>
+#include <headroom/data/data_loader.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
@@ -32,7 +32,7 @@ struct Numbers {
 };
 
 /// What `next` returns, an end of epoch as an empty batch.
-std::vector<Indices> take(Loader<Numbers>& loader, int calls) {
+std::vector<Indices> take(DataLoader<Numbers>& loader, int calls) {
     std::vector<Indices> all;
     for (int i = 0; i < calls; ++i) {
         const Indices* batch = loader.next();
@@ -49,7 +49,7 @@ const std::vector<std::pair<const char*, Sampler>> samplers = {
 
 TEST(Loader, ReturnsWhatTheSamplerSays) {
     const Numbers numbers;
-    Loader loader(numbers, Sampler::sequential(7, 3));
+    DataLoader loader(numbers, Sampler::sequential(7, 3));
     const std::vector<Indices> epoch{{0, 1, 2}, {3, 4, 5}, {6}, {}};
     EXPECT_EQ(take(loader, 4), epoch);
     EXPECT_EQ(take(loader, 4), epoch);
@@ -58,11 +58,11 @@ TEST(Loader, ReturnsWhatTheSamplerSays) {
 TEST(Loader, ReturnsTheSameWhateverTheNumberOfWorkers) {
     const Numbers numbers;
     for (const auto& [name, sampler] : samplers) {
-        Loader alone(numbers, sampler);
+        DataLoader alone(numbers, sampler);
         const auto expected = take(alone, 30);
         for (const int workers : {1, 2, 4})
             for (const int prefetch : {1, 3, 20}) {
-                Loader loader(numbers, sampler, {.workers = workers, .prefetch = prefetch});
+                DataLoader loader(numbers, sampler, {.workers = workers, .prefetch = prefetch});
                 EXPECT_EQ(take(loader, 30), expected) << name << ", " << workers << " workers, " << prefetch;
             }
     }
@@ -71,13 +71,13 @@ TEST(Loader, ReturnsTheSameWhateverTheNumberOfWorkers) {
 TEST(Loader, ResumesAnywhereWithTheSameOrder) {
     const Numbers numbers;
     for (const auto& [name, sampler] : samplers) {
-        Loader whole(numbers, sampler);
+        DataLoader whole(numbers, sampler);
         const auto expected = take(whole, 24);
         for (int stop = 0; stop < 16; ++stop) {
-            Loader first(numbers, sampler, {.workers = stop % 3});
+            DataLoader first(numbers, sampler, {.workers = stop % 3});
             take(first, stop);
-            const LoaderState saved = first.state();
-            Loader second(numbers, sampler, {.workers = (stop + 1) % 3});
+            const DataLoaderState saved = first.state();
+            DataLoader second(numbers, sampler, {.workers = (stop + 1) % 3});
             take(second, stop / 2);
             second.restore(saved);
             EXPECT_EQ(second.state(), saved);
@@ -90,7 +90,7 @@ TEST(Loader, ResumesAnywhereWithTheSameOrder) {
 TEST(Loader, RewindsToTheFirstBatch) {
     const Numbers numbers;
     for (const int workers : {0, 2}) {
-        Loader loader(numbers, Sampler::shuffled(23, 5, 7), {.workers = workers});
+        DataLoader loader(numbers, Sampler::shuffled(23, 5, 7), {.workers = workers});
         const auto expected = take(loader, 13);
         loader.rewind();
         EXPECT_EQ(take(loader, 13), expected);
@@ -100,10 +100,10 @@ TEST(Loader, RewindsToTheFirstBatch) {
 TEST(Loader, EndsAfterItsEpochs) {
     const Numbers numbers;
     for (const int workers : {0, 2}) {
-        Loader loader(numbers, Sampler::sequential(4, 2), {.workers = workers, .epochs = 2});
+        DataLoader loader(numbers, Sampler::sequential(4, 2), {.workers = workers, .epochs = 2});
         const std::vector<Indices> expected{{0, 1}, {2, 3}, {}, {0, 1}, {2, 3}, {}, {}, {}};
         EXPECT_EQ(take(loader, 8), expected);
-        const LoaderState ended = loader.state();
+        const DataLoaderState ended = loader.state();
         loader.rewind();
         EXPECT_EQ(take(loader, 6), std::vector<Indices>(expected.begin(), expected.begin() + 6));
         loader.rewind();
@@ -117,7 +117,7 @@ TEST(Loader, ReadsNothingBeyondItsEpochs) {
     Numbers numbers;
     numbers.before = [&](auto) { ++reads; };
     {
-        Loader loader(numbers, Sampler::sequential(6, 2), {.workers = 2, .prefetch = 10, .epochs = 1});
+        DataLoader loader(numbers, Sampler::sequential(6, 2), {.workers = 2, .prefetch = 10, .epochs = 1});
         EXPECT_EQ(reads.load(), 0);  // nor anything before the first batch is wanted
         take(loader, 5);
         std::this_thread::sleep_for(2ms);
@@ -129,7 +129,7 @@ TEST(Loader, ReadsAheadOnlyAsFarAsAllowed) {
     std::atomic<int> reads{0};
     Numbers numbers;
     numbers.before = [&](auto) { ++reads; };
-    Loader loader(numbers, Sampler::with_replacement(23, 2, 1), {.workers = 3, .prefetch = 2});
+    DataLoader loader(numbers, Sampler::with_replacement(23, 2, 1), {.workers = 3, .prefetch = 2});
     for (int used = 1; used < 40; ++used) {
         loader.next();
         std::this_thread::sleep_for(200us);
@@ -139,7 +139,7 @@ TEST(Loader, ReadsAheadOnlyAsFarAsAllowed) {
 
 TEST(Loader, ABatchStaysUntilTheNextCall) {
     const Numbers numbers;
-    Loader loader(numbers, Sampler::with_replacement(23, 4, 1), {.workers = 2, .prefetch = 1});
+    DataLoader loader(numbers, Sampler::with_replacement(23, 4, 1), {.workers = 2, .prefetch = 1});
     for (int i = 0; i < 40; ++i) {
         const Indices* batch = loader.next();
         const Indices copy = *batch;
@@ -155,7 +155,7 @@ TEST(Loader, ErrorsReachTheCallerAtTheirBatchAndTheBatchCanBeTriedAgain) {
         numbers.before = [&](std::span<const int64_t> indices) {
             if (broken && indices[0] == 6) throw FileError("sample 6 can't be read");
         };
-        Loader loader(numbers, Sampler::sequential(10, 2), {.workers = workers});
+        DataLoader loader(numbers, Sampler::sequential(10, 2), {.workers = workers});
         EXPECT_EQ(take(loader, 3), (std::vector<Indices>{{0, 1}, {2, 3}, {4, 5}}));
         for (int attempt = 0; attempt < 3; ++attempt)
             EXPECT_THAT([&] { loader.next(); }, throws<FileError>("sample 6 can't be read"));
@@ -169,7 +169,7 @@ TEST(Loader, ErrorsThatAreNoExceptionsArriveToo) {
     Numbers numbers;
     numbers.before = [](auto) { throw 42; };
     for (const int workers : {0, 2}) {
-        Loader loader(numbers, Sampler::sequential(10, 2), {.workers = workers});
+        DataLoader loader(numbers, Sampler::sequential(10, 2), {.workers = workers});
         EXPECT_THROW(loader.next(), int);
     }
 }
@@ -182,7 +182,7 @@ TEST(Loader, IsDestroyedAtAnyTime) {
                 std::this_thread::sleep_for(100us);
                 if (indices[0] == 13) throw std::runtime_error("perhaps unseen");
             };
-            Loader loader(numbers, Sampler::shuffled(23, 2, 1), {.workers = workers, .prefetch = 3});
+            DataLoader loader(numbers, Sampler::shuffled(23, 2, 1), {.workers = workers, .prefetch = 3});
             try {
                 take(loader, taken);
             } catch (const std::runtime_error&) {
@@ -198,7 +198,7 @@ TEST(Loader, ReadsInItsWorkersOnly) {
         const std::lock_guard lock(mutex);
         readers.insert(std::this_thread::get_id());
     };
-    Loader loader(numbers, Sampler::sequential(23, 1), {.workers = 2});
+    DataLoader loader(numbers, Sampler::sequential(23, 1), {.workers = 2});
     take(loader, 60);
     EXPECT_LE(readers.size(), 2u);
     EXPECT_FALSE(readers.contains(std::this_thread::get_id()));
@@ -207,11 +207,11 @@ TEST(Loader, ReadsInItsWorkersOnly) {
 TEST(Loader, CanBeMovedWhileItsWorkersRead) {
     const Numbers numbers;
     for (const int workers : {0, 2}) {
-        Loader whole(numbers, Sampler::shuffled(23, 5, 7));
+        DataLoader whole(numbers, Sampler::shuffled(23, 5, 7));
         const auto expected = take(whole, 10);
-        Loader loader(numbers, Sampler::shuffled(23, 5, 7), {.workers = workers});
+        DataLoader loader(numbers, Sampler::shuffled(23, 5, 7), {.workers = workers});
         auto all = take(loader, 4);
-        Loader moved(std::move(loader));
+        DataLoader moved(std::move(loader));
         for (auto& batch : take(moved, 6)) all.push_back(batch);
         EXPECT_EQ(all, expected);
     }
@@ -219,12 +219,12 @@ TEST(Loader, CanBeMovedWhileItsWorkersRead) {
 
 TEST(Loader, RefusesPositionsOfOtherData) {
     const Numbers numbers;
-    Loader loader(numbers, Sampler::shuffled(23, 5, 7), {.epochs = 4});
+    DataLoader loader(numbers, Sampler::shuffled(23, 5, 7), {.epochs = 4});
     take(loader, 2);
-    const LoaderState good = loader.state();
+    const DataLoaderState good = loader.state();
     const auto with = [&](auto change) {
         return [&, change] {
-            LoaderState bad = good;
+            DataLoaderState bad = good;
             change(bad);
             loader.restore(bad);
         };
@@ -244,22 +244,22 @@ TEST(Loader, RefusesPositionsOfOtherData) {
 
 TEST(Loader, RefusesAPositionThatCantBeCounted) {
     const Numbers numbers;
-    Loader loader(numbers, Sampler::shuffled(23, 5, 7));
-    LoaderState far = loader.state();
+    DataLoader loader(numbers, Sampler::shuffled(23, 5, 7));
+    DataLoaderState far = loader.state();
     far.epoch = std::numeric_limits<int64_t>::max() / 2;
     EXPECT_THAT([&] { loader.restore(far); }, throws<Error>("outside"));
 }
 
 TEST(Loader, RefusesOptionsOutOfRange) {
     const Numbers numbers;
-    const auto make = [&](LoaderOptions options) {
-        return [&, options] { Loader(numbers, Sampler::sequential(23, 5), options); };
+    const auto make = [&](DataLoaderOptions options) {
+        return [&, options] { DataLoader(numbers, Sampler::sequential(23, 5), options); };
     };
     EXPECT_THAT(make({.workers = -1}), throws<Error>("-1 workers"));
     EXPECT_THAT(make({.workers = 5000}), throws<Error>("5000 workers"));
     EXPECT_THAT(make({.workers = 1, .prefetch = 0}), throws<Error>("0 prefetched"));
     EXPECT_THAT(make({.epochs = 0}), throws<Error>("0 epochs"));
-    EXPECT_THAT([&] { Loader(numbers, Sampler::sequential(24, 5)); }, throws<Error>("24 samples", "has 23"));
+    EXPECT_THAT([&] { DataLoader(numbers, Sampler::sequential(24, 5)); }, throws<Error>("24 samples", "has 23"));
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 // below it; paths name parameters in files, attach policies and group the bytes in reports.
 //
 //     Parameters parameters(context);
-//     nn::At root(parameters);
+//     nn::Path root(parameters);
 //     nn::Linear up(root / "mlp" / "up", 128, 512);       // "mlp.up.weight", "mlp.up.bias"
-//     Block block(root / "blocks" / 3, config);
+//     nn::TransformerBlock block(root / "blocks" / 3, config);
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,13 +15,13 @@
 
 namespace headroom::nn {
 
-class At {
+class Path {
   public:
-    explicit At(Parameters& parameters) : parameters_(&parameters) {}
+    explicit Path(Parameters& parameters) : parameters_(&parameters) {}
 
     /// The place `name` below this one; a segment without a dot.
-    At operator/(std::string_view name) const;
-    At operator/(std::int64_t index) const { return *this / std::to_string(index); }
+    Path operator/(std::string_view name) const;
+    Path operator/(std::int64_t index) const { return *this / std::to_string(index); }
 
     Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer) const;
     /// A running statistic: saved, not optimised.

@@ -1,4 +1,4 @@
-#include <headroom/nn/at.hpp>
+#include <headroom/nn/path.hpp>
 
 #include <fmt/format.h>
 
@@ -6,21 +6,21 @@
 
 namespace headroom::nn {
 
-At At::operator/(std::string_view name) const {
+Path Path::operator/(std::string_view name) const {
     if (name.empty() || name.find('.') != std::string_view::npos) {
         throw Error(fmt::format("at: \"{}\" is not a segment of a path; it must not be empty or hold a dot", name));
     }
-    At below = *this;
+    Path below = *this;
     if (!below.path_.empty()) below.path_ += '.';
     below.path_ += name;
     return below;
 }
 
-Tensor At::parameter(std::string_view name, const Shape& shape, Initializer initializer) const {
+Tensor Path::parameter(std::string_view name, const Shape& shape, Initializer initializer) const {
     return parameters_->create((*this / name).path_, shape, std::move(initializer));
 }
 
-Tensor At::buffer(std::string_view name, const Shape& shape, Initializer initializer) const {
+Tensor Path::buffer(std::string_view name, const Shape& shape, Initializer initializer) const {
     return parameters_->create_buffer((*this / name).path_, shape, std::move(initializer));
 }
 

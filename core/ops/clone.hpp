@@ -1,15 +1,15 @@
 #pragma once
-// A row-major copy, recorded: what `reshape` falls back to when strides can't express the shape.
+// A row-major copy, recorded: what `contiguous()` and `reshape` make where strides demand it.
 //
-//     Tensor y = contiguous(x.transpose(0, 1));
+//     Tensor y = clone(x.transpose(0, 1));
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
 
 namespace ops {
 
-struct Contiguous {
-    static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
+struct Clone {
+    static constexpr OpInfo info{.name = "clone", .precision = Precision::full};
     struct Attrs {};
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
@@ -20,6 +20,6 @@ struct Contiguous {
 }  // namespace ops
 
 /// Always a copy, in row-major order.
-Tensor contiguous(Tensor x);
+Tensor clone(Tensor x);
 
 }  // namespace headroom
