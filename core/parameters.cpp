@@ -49,8 +49,7 @@ Parameters::~Parameters() {
 }
 
 std::string Parameters::full_path(std::string_view path) const {
-    if (name().empty() || path.empty()) return name() + std::string(path);
-    return fmt::format("{}.{}", name(), path);
+    return fmt::format("{}{}{}", name(), name().empty() || path.empty() ? "" : ".", path);
 }
 
 Parameter& Parameters::add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype) {

@@ -132,7 +132,7 @@ void CheckpointPart::restore(const StateValues& values) const {
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values) {
     StateDict state = whole_state(context, parts);
-    state.values[kFormat] = kVersion;
+    state.values.emplace(kFormat, kVersion);
     for (const auto& [name, value] : values) state.values[std::string(kOwn) + name] = value;
     write_safetensors(path, context, std::move(state.arrays), state.values);
 }

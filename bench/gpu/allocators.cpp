@@ -81,14 +81,14 @@ class Headroom final : public Allocator {
     void begin_step() override { memory_.begin_step(); }
     std::size_t peak_reserved() override { return memory_.statistics().peak_reserved; }
     ~Headroom() override {
-        for (Block* block : blocks_) {
+        for (memory::Block* block : blocks_) {
             if (block) memory_.deallocate(block);
         }
     }
 
   private:
-    std::vector<Block*> blocks_;
-    DeviceMemory memory_;
+    std::vector<memory::Block*> blocks_;
+    memory::DeviceMemory memory_;
 };
 
 /// cudaMalloc and cudaFree, which wait for the device; what they hold is what the device has less than before.

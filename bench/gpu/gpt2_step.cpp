@@ -50,7 +50,7 @@ class Training {
                                          .width = flags.width}),
           optimizer_(parameters_, {.weight_decay = 0.1}),
           accumulator_(parameters_, optimizer_,
-                       {.clip = 1.0, .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : LossScale()}),
+                       {.clip = 1.0, .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale()}),
           feed_(context) {
         if (flags.recompute == "blocks") context.policy("blocks.*", recompute_all());
         if (flags.recompute == "cheap") context.policy("blocks.*", recompute_cheap());

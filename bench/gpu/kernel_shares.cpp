@@ -37,7 +37,10 @@
 namespace {
 
 using namespace headroom;
-using kernels::Matmul;
+using namespace headroom::kernels;
+using memory::Buffer;
+using memory::Category;
+using memory::DeviceMemory;
 
 constexpr std::int64_t kRows = 64 * 1024, kWidth = 768, kClasses = 50304, kParameters = 124'475'904;
 
@@ -50,7 +53,7 @@ class Bench {
   public:
     explicit Bench(std::string pattern)
         : pattern_(std::move(pattern)),
-          device_(kernels::open_cuda_device(0)),
+          device_(open_cuda_device(0)),
           memory_(device_->make_driver()),
           timer_(static_cast<cudaStream_t>(device_->native())) {
         stream_ = CudaStream{.threads = 1, .state = &state_, .device = device_.get()};
@@ -65,11 +68,11 @@ class Bench {
     View array(Dtype dtype, const Shape& shape, std::int64_t bound = 0) {
         const View view =
             contiguous_view(bytes(static_cast<std::size_t>(shape.numel()) * size_of(dtype)), dtype, shape);
-        const auto key = kernels::op_key(1, buffers_.size());
+        const auto key = op_key(1, buffers_.size());
         if (bound > 0) {
-            kernels::random_integers(stream_, key, 0, bound, view);
+            random_integers(stream_, key, 0, bound, view);
         } else {
-            kernels::normal(stream_, key, 0.0f, 1.0f, view);
+            normal(stream_, key, 0.0f, 1.0f, view);
         }
         return view;
     }
@@ -115,7 +118,7 @@ class Bench {
         std::fflush(stdout);
     }
     /// After the last one: only then is it known who computed all of the attention.
-    void end() { fmt::print("\n], \"attention\": \"{}\"}}\n", kernels::attention_library(stream_)); }
+    void end() { fmt::print("\n], \"attention\": \"{}\"}}\n", attention_library(stream_)); }
 
   private:
     std::string pattern_;
@@ -140,7 +143,7 @@ struct Work {
     Work(Bench& bench, const Matmul& product)
         : bytes(size(product.a) + size(product.b) + size(product.c)),
           operations(2 * static_cast<double>(product.c.numel()) * static_cast<double>(product.a.size(1))),
-          scratch(bench.bytes(kernels::matmul_scratch(bench.any(), product))) {
+          scratch(bench.bytes(matmul_scratch(bench.any(), product))) {
         if (product.has_inner()) bytes += size(product.inner);
         if (product.has_outer()) bytes += size(product.outer);
     }
@@ -148,7 +151,7 @@ struct Work {
 
 void matmul(Bench& bench, const std::string& name, const Matmul& product) {
     const Work work(bench, product);
-    bench.measure(name, work.bytes, work.operations, [&] { kernels::matmul(bench.stream(), product, work.scratch); });
+    bench.measure(name, work.bytes, work.operations, [&] { matmul(bench.stream(), product, work.scratch); });
 }
 
 /// Also as it is done where the library's epilogues can't: the product is the library's, passes of our own the rest.
@@ -157,9 +160,9 @@ void fused_matmul(Bench& bench, const std::string& name, const Matmul& product) 
     const Work work(bench, product);
     bench.measure(name + ", by parts", work.bytes, work.operations, [&] {
         CudaStream& stream = bench.stream();
-        if (product.has_sums()) kernels::sum_rows(stream, product, work.scratch);
-        kernels::matmul(stream, kernels::product_part(product), work.scratch);
-        if (product.has_inner()) kernels::finish_activation(stream, product);
+        if (product.has_sums()) sum_rows(stream, product, work.scratch);
+        matmul(stream, product_part(product), work.scratch);
+        if (product.has_inner()) finish_activation(stream, product);
     });
 }
 
@@ -167,16 +170,13 @@ void pointwise(Bench& bench, Dtype dtype, const std::string& suffix) {
     const View x = bench.array(dtype, {kRows, 4 * kWidth}), y = bench.array(dtype, {kRows, 4 * kWidth}),
                z = bench.array(dtype, {kRows, 4 * kWidth}), row = bench.array(dtype, {4 * kWidth});
     CudaStream& stream = bench.stream();
-    bench.measure("gelu" + suffix, 2 * size(x), 0, [&] { kernels::map(stream, kernels::GeluTanh{}, x, y); });
-    bench.measure("gelu_backward" + suffix, 3 * size(x), 0,
-                  [&] { kernels::map_backward(stream, kernels::GeluTanh{}, x, y, 0.0f, z); });
-    bench.measure("add" + suffix, 3 * size(x), 0, [&] { kernels::map(stream, kernels::Add{}, x, y, z); });
-    bench.measure("add_row" + suffix, 2 * size(x), 0, [&] { kernels::map(stream, kernels::Add{}, x, row, z); });
-    bench.measure("dropout" + suffix, 2 * size(x), 0,
-                  [&] { kernels::dropout(stream, kernels::op_key(1, 2), 0.1f, x, y); });
-    bench.measure("dropout_add" + suffix, 3 * size(x), 0,
-                  [&] { kernels::dropout_add(stream, kernels::op_key(1, 2), 0.1f, x, y, z); });
-    bench.measure("accumulate" + suffix, 3 * size(x), 0, [&] { kernels::accumulate(stream, x, y, 1.0f, 1.0f); });
+    bench.measure("gelu" + suffix, 2 * size(x), 0, [&] { map(stream, GeluTanh{}, x, y); });
+    bench.measure("gelu_backward" + suffix, 3 * size(x), 0, [&] { map_backward(stream, GeluTanh{}, x, y, 0.0f, z); });
+    bench.measure("add" + suffix, 3 * size(x), 0, [&] { map(stream, Add{}, x, y, z); });
+    bench.measure("add_row" + suffix, 2 * size(x), 0, [&] { map(stream, Add{}, x, row, z); });
+    bench.measure("dropout" + suffix, 2 * size(x), 0, [&] { dropout(stream, op_key(1, 2), 0.1f, x, y); });
+    bench.measure("dropout_add" + suffix, 3 * size(x), 0, [&] { dropout_add(stream, op_key(1, 2), 0.1f, x, y, z); });
+    bench.measure("accumulate" + suffix, 3 * size(x), 0, [&] { accumulate(stream, x, y, 1.0f, 1.0f); });
     bench.forget();
 }
 
@@ -185,12 +185,11 @@ void casts(Bench& bench) {
                narrow = bench.array(Dtype::bf16, {kRows, 4 * kWidth}),
                other = bench.array(Dtype::bf16, {kRows, 4 * kWidth});
     CudaStream& stream = bench.stream();
-    bench.measure("cast f32 to bf16", size(wide) + size(narrow), 0, [&] { kernels::copy(stream, wide, narrow); });
-    bench.measure("cast bf16 to f32", size(wide) + size(narrow), 0, [&] { kernels::copy(stream, narrow, wide); });
-    bench.measure("copy bf16", 2 * size(narrow), 0, [&] { kernels::copy(stream, narrow, other); });
+    bench.measure("cast f32 to bf16", size(wide) + size(narrow), 0, [&] { copy(stream, wide, narrow); });
+    bench.measure("cast bf16 to f32", size(wide) + size(narrow), 0, [&] { copy(stream, narrow, wide); });
+    bench.measure("copy bf16", 2 * size(narrow), 0, [&] { copy(stream, narrow, other); });
     View across = contiguous_view(other.data, Dtype::bf16, {4 * kWidth, kRows});
-    bench.measure("transpose bf16", 2 * size(narrow), 0,
-                  [&] { kernels::copy(stream, kernels::transposed(narrow), across); });
+    bench.measure("transpose bf16", 2 * size(narrow), 0, [&] { copy(stream, transposed(narrow), across); });
     bench.forget();
 }
 
@@ -201,20 +200,17 @@ void norms(Bench& bench, Dtype dtype, const std::string& suffix) {
                rstd = bench.array(Dtype::f32, {kRows});
     CudaStream& stream = bench.stream();
     bench.measure("layer_norm" + suffix, 2 * size(x), 0,
-                  [&] { kernels::layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd); });
-    std::byte* scratch = bench.bytes(kernels::layer_norm_backward_scratch(bench.any(), x));
+                  [&] { layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd); });
+    std::byte* scratch = bench.bytes(layer_norm_backward_scratch(bench.any(), x));
     bench.measure("layer_norm_backward" + suffix, 3 * size(x), 0, [&] {
-        kernels::layer_norm_backward(stream, x, y, &gamma, mean, rstd, {.x = &dx, .gamma = &gamma, .beta = &beta},
-                                     scratch);
+        layer_norm_backward(stream, x, y, &gamma, mean, rstd, {.x = &dx, .gamma = &gamma, .beta = &beta}, scratch);
     });
-    bench.measure("rms_norm" + suffix, 2 * size(x), 0, [&] { kernels::rms_norm(stream, x, &gamma, 1e-5, y, rstd); });
-    std::byte* rms_scratch = bench.bytes(kernels::rms_norm_backward_scratch(bench.any(), x));
-    bench.measure("rms_norm_backward" + suffix, 3 * size(x), 0, [&] {
-        kernels::rms_norm_backward(stream, x, y, &gamma, rstd, {.x = &dx, .gamma = &gamma}, rms_scratch);
-    });
-    bench.measure("softmax" + suffix, 2 * size(x), 0, [&] { kernels::softmax(stream, x, y); });
-    bench.measure("softmax_backward" + suffix, 3 * size(x), 0,
-                  [&] { kernels::softmax_backward(stream, y, x, dx, 0.0f); });
+    bench.measure("rms_norm" + suffix, 2 * size(x), 0, [&] { rms_norm(stream, x, &gamma, 1e-5, y, rstd); });
+    std::byte* rms_scratch = bench.bytes(rms_norm_backward_scratch(bench.any(), x));
+    bench.measure("rms_norm_backward" + suffix, 3 * size(x), 0,
+                  [&] { rms_norm_backward(stream, x, y, &gamma, rstd, {.x = &dx, .gamma = &gamma}, rms_scratch); });
+    bench.measure("softmax" + suffix, 2 * size(x), 0, [&] { softmax(stream, x, y); });
+    bench.measure("softmax_backward" + suffix, 3 * size(x), 0, [&] { softmax_backward(stream, y, x, dx, 0.0f); });
     bench.forget();
 }
 
@@ -223,13 +219,12 @@ void reductions(Bench& bench, Dtype dtype, const std::string& suffix) {
                rows = bench.array(Dtype::f32, {kRows, 1}), square = bench.array(Dtype::f64, {}),
                flat = contiguous_view(dy.data, dtype, {dy.numel()});
     CudaStream& stream = bench.stream();
-    std::byte* scratch = bench.bytes(
-        std::max({kernels::reduce_scratch(bench.any(), dy, bias), kernels::reduce_scratch(bench.any(), dy, rows),
-                  kernels::sum_of_squares_scratch(bench.any(), flat)}));
-    bench.measure("sum of columns" + suffix, size(dy), 0, [&] { kernels::sum_to(stream, dy, bias, 0.0f, scratch); });
-    bench.measure("sum of rows" + suffix, size(dy), 0, [&] { kernels::sum_to(stream, dy, rows, 0.0f, scratch); });
-    bench.measure("sum_of_squares" + suffix, size(dy), 0,
-                  [&] { kernels::sum_of_squares(stream, flat, square, 0.0f, scratch); });
+    std::byte* scratch =
+        bench.bytes(std::max({reduce_scratch(bench.any(), dy, bias), reduce_scratch(bench.any(), dy, rows),
+                              sum_of_squares_scratch(bench.any(), flat)}));
+    bench.measure("sum of columns" + suffix, size(dy), 0, [&] { sum_to(stream, dy, bias, 0.0f, scratch); });
+    bench.measure("sum of rows" + suffix, size(dy), 0, [&] { sum_to(stream, dy, rows, 0.0f, scratch); });
+    bench.measure("sum_of_squares" + suffix, size(dy), 0, [&] { sum_of_squares(stream, flat, square, 0.0f, scratch); });
     bench.forget();
 }
 
@@ -239,11 +234,11 @@ void losses(Bench& bench, Dtype dtype, const std::string& suffix) {
                lse = bench.array(Dtype::f32, {rows}), loss = bench.array(Dtype::f32, {}),
                terms = bench.array(Dtype::f64, {}), dlogits = bench.array(dtype, {rows, kClasses});
     CudaStream& stream = bench.stream();
-    std::byte* scratch = bench.bytes(kernels::cross_entropy_scratch(bench.any(), targets));
+    std::byte* scratch = bench.bytes(cross_entropy_scratch(bench.any(), targets));
     bench.measure("cross_entropy" + suffix, size(logits), 0,
-                  [&] { kernels::cross_entropy(stream, logits, targets, {}, loss, terms, 0.0f, lse, scratch); });
+                  [&] { cross_entropy(stream, logits, targets, {}, loss, terms, 0.0f, lse, scratch); });
     bench.measure("cross_entropy_backward" + suffix, 2 * size(logits), 0,
-                  [&] { kernels::cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
+                  [&] { cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
     bench.forget();
 }
 
@@ -251,10 +246,10 @@ void embeddings(Bench& bench) {
     const View table = bench.array(Dtype::f32, {kClasses, kWidth}), ids = bench.array(Dtype::i32, {kRows}, kClasses),
                y = bench.array(Dtype::f32, {kRows, kWidth});
     CudaStream& stream = bench.stream();
-    bench.measure("embedding f32", 2 * size(y), 0, [&] { kernels::embedding(stream, table, ids, y); });
-    std::byte* scratch = bench.bytes(kernels::embedding_backward_scratch(bench.any(), ids, table));
+    bench.measure("embedding f32", 2 * size(y), 0, [&] { embedding(stream, table, ids, y); });
+    std::byte* scratch = bench.bytes(embedding_backward_scratch(bench.any(), ids, table));
     bench.measure("embedding_backward f32", size(y) + 2 * size(table), 0,
-                  [&] { kernels::embedding_backward(stream, ids, y, table, 1.0f, scratch); });
+                  [&] { embedding_backward(stream, ids, y, table, 1.0f, scratch); });
     bench.forget();
 }
 
@@ -263,9 +258,9 @@ void optimizer(Bench& bench) {
                m = bench.array(Dtype::f32, {kParameters}), v = bench.array(Dtype::f32, {kParameters}),
                multiplier = bench.array(Dtype::f64, {}), steps = bench.array(Dtype::f64, {});
     CudaStream& stream = bench.stream();
-    kernels::map(stream, kernels::Square{}, v, v);  // second moments are not negative
-    kernels::fill(stream, 9.0, steps);
-    bench.measure("adamw f32", 7 * size(p), 0, [&] { kernels::adamw(stream, {}, multiplier, steps, g, p, m, v); });
+    map(stream, Square{}, v, v);  // second moments are not negative
+    fill(stream, 9.0, steps);
+    bench.measure("adamw f32", 7 * size(p), 0, [&] { adamw(stream, {}, multiplier, steps, g, p, m, v); });
     bench.forget();
 }
 
@@ -276,32 +271,32 @@ void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
                o = bench.array(dtype, shape), dy = bench.array(dtype, shape), dq = bench.array(dtype, shape),
                dk = bench.array(dtype, shape), dv = bench.array(dtype, shape),
                lse = bench.array(Dtype::f32, {batch, heads, time});
-    const kernels::Attention forward{
+    const Attention forward{
         .q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(double{width})};
-    const kernels::AttentionGradient backward{.q = q,
-                                              .k = k,
-                                              .v = v,
-                                              .o = o,
-                                              .lse = lse,
-                                              .dy = dy,
-                                              .dq = dq,
-                                              .dk = dk,
-                                              .dv = dv,
-                                              .causal = true,
-                                              .scale = forward.scale};
+    const AttentionGradient backward{.q = q,
+                                     .k = k,
+                                     .v = v,
+                                     .o = o,
+                                     .lse = lse,
+                                     .dy = dy,
+                                     .dq = dq,
+                                     .dk = dk,
+                                     .dv = dv,
+                                     .causal = true,
+                                     .scale = forward.scale};
     // Two products of T x T x D, half of which the mask leaves; backward has five.
     const double product = 0.5 * 2.0 * batch * heads * time * time * width;
-    std::byte* scratch = bench.bytes(std::max(kernels::attention_scratch(bench.any(), forward),
-                                              kernels::attention_gradient_scratch(bench.any(), backward)));
-    bool& own = bench.stream().state->get<kernels::CudaAttentionSettings>().own_kernels;
+    std::byte* scratch = bench.bytes(
+        std::max(attention_scratch(bench.any(), forward), attention_gradient_scratch(bench.any(), backward)));
+    bool& own = bench.stream().state->get<CudaAttentionSettings>().own_kernels;
     for (const bool without_library : {false, true}) {
         if (without_library && !is_half(dtype)) break;  // it was not asked
         own = without_library;
         const std::string who = without_library ? ", own kernels" : "";
         bench.measure("attention" + suffix + who, 4 * size(q), 2 * product,
-                      [&] { kernels::attention(bench.stream(), forward, scratch); });
+                      [&] { attention(bench.stream(), forward, scratch); });
         bench.measure("attention_gradient" + suffix + who, 8 * size(q), 5 * product,
-                      [&] { kernels::attention_gradient(bench.stream(), backward, scratch); });
+                      [&] { attention_gradient(bench.stream(), backward, scratch); });
     }
     own = false;
     bench.forget();
@@ -313,8 +308,8 @@ void products(Bench& bench) {
                y = bench.array(Dtype::bf16, {kRows, 4 * kWidth}), dw = bench.array(Dtype::f32, {4 * kWidth, kWidth}),
                bias = bench.array(Dtype::bf16, {4 * kWidth}), down = bench.array(Dtype::bf16, {kWidth, 4 * kWidth}),
                inner = bench.array(Dtype::bf16, {kRows, 4 * kWidth}), sums = bench.array(Dtype::f32, {4 * kWidth});
-    constexpr auto gelu = kernels::Activation::gelu_tanh;
-    const View wt = kernels::transposed(w), yt = kernels::transposed(y);
+    constexpr auto gelu = Activation::gelu_tanh;
+    const View wt = transposed(w), yt = transposed(y);
     matmul(bench, "linear bf16", {.a = x, .b = wt, .c = y, .bias = bias});
     matmul(bench, "linear dx bf16", {.a = y, .b = w, .c = x});
     matmul(bench, "linear dweight bf16 to f32", {.a = yt, .b = x, .c = dw, .beta = 1});
@@ -338,9 +333,9 @@ void run(const std::string& pattern) {
     const View a = bench.array(Dtype::bf16, {side, side}), b = bench.array(Dtype::bf16, {side, side}),
                c = bench.array(Dtype::bf16, {side, side});
     const Matmul product{.a = a, .b = b, .c = c};
-    std::byte* scratch = bench.bytes(kernels::matmul_scratch(bench.any(), product));
-    const double product_rate = bench.ceiling("product bf16 8192", 2.0 * side * side * side,
-                                              [&] { kernels::matmul(bench.stream(), product, scratch); });
+    std::byte* scratch = bench.bytes(matmul_scratch(bench.any(), product));
+    const double product_rate =
+        bench.ceiling("product bf16 8192", 2.0 * side * side * side, [&] { matmul(bench.stream(), product, scratch); });
     bench.forget();
     bench.begin({copy_rate, product_rate});
     products(bench);  // most of a step's time

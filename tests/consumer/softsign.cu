@@ -2,7 +2,7 @@
 
 #include <headroom/kernels/device/launch.hpp>
 
-using namespace headroom;
+using namespace headroom::kernels;
 using device::Block;
 
 namespace {

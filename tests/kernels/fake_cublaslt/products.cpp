@@ -10,9 +10,9 @@
 
 namespace {
 
-using headroom::Dtype;
-using headroom::test::ColumnMajor;
-using headroom::test::Curve;
+using headroom::kernels::Dtype;
+using headroom::kernels::test::ColumnMajor;
+using headroom::kernels::test::Curve;
 
 constexpr int kAlgorithms = 5;
 constexpr std::uint64_t kMagic = 0x68656164726f6f6d;
