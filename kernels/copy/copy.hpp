@@ -4,8 +4,8 @@
 //
 //     kernels::copy(stream, x, y);                    // y = x, converted as `convert.hpp` says
 //     kernels::accumulate(stream, dy, dx, 1.0f, 1.0f);  // dx += dy
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -4,8 +4,8 @@
 // `accumulate` call first; not for others.
 //
 //     if (copy_transposed(stream, x, y)) return;      // else y is untouched: do it another way
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

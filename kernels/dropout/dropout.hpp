@@ -7,8 +7,8 @@
 //     kernels::dropout_backward(stream, key, 0.1f, dy, 0.0f, dx);
 //     kernels::dropout_add(stream, key, 0.1f, branch, x, x);     // x += dropout(branch)
 #include <headroom/kernels/random/philox.hpp>
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -8,8 +8,8 @@
 // anything is written; on a GPU it is noted for whoever waits next.
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

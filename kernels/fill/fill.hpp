@@ -3,8 +3,8 @@
 //
 //     kernels::fill(stream, 0.0, y);
 //     kernels::arange(stream, 0.0, 1.0, positions);
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

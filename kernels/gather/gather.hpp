@@ -14,8 +14,8 @@
 // bits each time, for any number of threads.
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

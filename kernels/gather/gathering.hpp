@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include <headroom/kernels/device/index_check.hpp>
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 
 #include <headroom/kernels/gather/sort_plan.hpp>
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

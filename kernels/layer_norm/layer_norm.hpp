@@ -11,8 +11,8 @@
 // the variance from the differences to the mean.
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

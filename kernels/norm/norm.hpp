@@ -10,8 +10,8 @@
 // overflow there: the sum is finite if and only if every element is. (For f64 that holds up to 1e150.)
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

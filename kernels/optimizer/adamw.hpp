@@ -15,8 +15,8 @@
 // A step is skipped where the multiplier in memory is 0 or NaN: nothing is written, and gradients may be anything. So
 // whether a step takes place can be decided on the device, without the host: a kernel before this one sets the
 // multiplier to 0 if the gradient's norm is not finite, a kernel after it adds 1 to `steps` if it is not 0.
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -13,8 +13,8 @@
 //
 // A step is skipped where the multiplier in memory is 0 or NaN: nothing is written, and gradients may be anything. So
 // whether a step takes place can be decided on the device, without the host.
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

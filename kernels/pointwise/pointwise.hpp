@@ -17,8 +17,8 @@
 #include <headroom/kernels/pointwise/binary_functions.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 #include <headroom/kernels/pointwise/unary_functions.hpp>
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

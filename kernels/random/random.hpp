@@ -10,8 +10,8 @@
 #include <cstdint>
 
 #include <headroom/kernels/random/philox.hpp>
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -6,8 +6,8 @@
 //     reduce(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -18,8 +18,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -10,8 +10,8 @@
 // f32 (f64 for f64 x).
 #include <cstddef>
 
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -10,8 +10,8 @@
 // Any floating dtypes and strides; f64 is computed in f64, the rest in f32. The row's largest element is subtracted
 // first, so that finite inputs never overflow. A row of -infinity, or one with NaN or +infinity, gives NaN as in
 // PyTorch. Outputs may be one of the inputs with the same geometry and dtype (beta 0).
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 

@@ -1,16 +1,17 @@
 #pragma once
 // What decides about an optimizer step, kept and computed in the device's memory, so that the host only queues work:
-// seed of backward, finite or not, clipping, loss scale. `GradientAccumulator` of optim drives it. Not for programs that look at a
-// loss before they go on: those read it.
+// seed of backward, finite or not, clipping, loss scale. `GradientAccumulator` of optim drives it. Not for programs
+// that look at a loss before they go on: those read it.
 //
-//     accumulate(stream, terms, state.terms, 1, 0);            // of the first micro-batch, where the device counts them
-//     begin_step(stream, terms_known, state);                  // state.seed, from state.scale and all terms so far
+//     accumulate(stream, terms, state.terms, 1, 0);            // of the first micro-batch, where the device counts
+//     them begin_step(stream, terms_known, state);                  // state.seed, from state.scale and all terms so
+//     far
 //     ...                                                      // gradients, state.loss_sum, state.squared_gradients
 //     end_step(stream, rule, terms_known, state, outcome);     // state.multiplier, outcome; the next scale
 //     adamw(stream, step, multiplier, steps, gradient, ...);   // does nothing if the multiplier is 0
 //     count_step(stream, multiplier, steps);
-#include <headroom/kernels/view.hpp>
 #include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
