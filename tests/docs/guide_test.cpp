@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -87,6 +88,44 @@ TEST(Guide, Training) {
 Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch& batch) {
     const auto [x, classes] = feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}});
     return cross_entropy(model(x), classes);
+}
+
+TEST(Guide, Losses) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{nn::Path(parameters)};
+    parameters.train(false);
+    const Points points = circle_points(8);
+    Points::Batch batch;
+    points.read(std::vector<std::int64_t>{3, 1, 4}, batch);
+    const Loss loss = loss_of(model, batch);
+    backward(loss.mean());
+
+    EXPECT_EQ(loss.terms(), 3);
+    EXPECT_TRUE(parameters.find("out.bias")->tensor.grad().defined());
+}
+
+/// Mean absolute error.
+Loss l1_loss(const Tensor& prediction, const Tensor& target) {
+    return {sum(abs(prediction - target)), static_cast<double>(prediction.numel())};
+}
+
+/// Only positions where the mask is set count. The host does not know how many those are, and does not wait for it.
+Loss masked_l1_loss(const Tensor& prediction, const Tensor& target, const Tensor& mask) {
+    return {sum(abs(prediction - target) * mask), sum(mask)};
+}
+
+TEST(Guide, LossesOfOnesOwn) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor x = context.from_host(std::vector<float>{1, 2, 4}, {3}).requires_grad_();
+    const Tensor y = context.from_host(std::vector<float>{2, 2, 1}, {3});
+    const Tensor mask = context.from_host(std::vector<float>{1, 0, 1}, {3});
+    EXPECT_EQ(masked_l1_loss(x, y, mask).mean().item(), 2.0);
+    EXPECT_EQ(masked_l1_loss(x, y, mask).terms(), 2);
+    const Loss loss = l1_loss(x, y);
+    EXPECT_EQ(loss.terms(), 3);
+    backward(loss.mean());
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{-1.0f / 3, 0, 1.0f / 3}));
 }
 
 TEST(Guide, Feed) {
