@@ -50,7 +50,7 @@ void embedding_backward(CudaStream& stream, const View& ids, const View& dy, con
     const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable.shape[0]);
     if (dtable.numel() == 0) return check_indices(stream, ids, check);
     const SelectPlan plan(0, ids, dtable);
-    const RowSums rows(without_columns(dy), row_of(dy), without_columns(dtable), row_of(dtable));
+    const SegmentRows rows(without_columns(dy), row_of(dy), without_columns(dtable), row_of(dtable));
     const Sorted sorted = sort_indices(stream, ids, check, plan.sort, scratch);
     if (beta == 0) {
         scale(stream, dtable, 0);

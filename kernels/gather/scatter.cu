@@ -113,7 +113,7 @@ void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const V
     const IndexCheck check = index_check(stream, "scatter_add: index", plan.rows);
     const Scatter scatter(axis, index, source, y);
     const View sources = with_axis_last(scatter.source, axis), targets = with_axis_last(scatter.y, axis);
-    RowSums rows(sources, {source.data, source.dtype, {1}, {1}}, targets, {y.data, y.dtype, {1}, {1}});
+    SegmentRows rows(sources, {source.data, source.dtype, {1}, {1}}, targets, {y.data, y.dtype, {1}, {1}});
     IndexLines indices{with_axis_last(scatter.index, axis), with_axis_last(scatter.position, axis), 0, plan.length};
     for (std::int64_t line = 0; line < plan.lines; line += plan.lines_at_once()) {
         const std::int64_t some = std::min(plan.lines_at_once(), plan.lines - line);
@@ -147,7 +147,7 @@ void index_select_backward(CudaStream& stream, int axis, const View& index, cons
     if (dx.numel() == 0) return check_indices(stream, index, check);
     scale(stream, dx, beta);
     const SelectPlan plan(axis, index, dx);
-    const RowSums rows(along(dy, axis), without(dy, axis), along(dx, axis), without(dx, axis));
+    const SegmentRows rows(along(dy, axis), without(dy, axis), along(dx, axis), without(dx, axis));
     const Sorted sorted = sort_indices(stream, index, check, plan.sort, scratch);
     sum_segments(stream, sorted, rows, plan.sums, beta == 0 ? 0.0f : 1.0f, scratch + plan.sort.bytes());
 }

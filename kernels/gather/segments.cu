@@ -24,7 +24,7 @@ template <class Compute>
 struct AnyRows {
     using T = Compute;
     static constexpr int kWidth = 1;
-    RowSums rows;
+    SegmentRows rows;
 
     HEADROOM_DEVICE Numbers<T, 1> read(Block&, std::int64_t position, std::int64_t column) const {
         const std::int64_t row = rows.positions.offsets(rows.first_position + position)[0];
@@ -274,7 +274,7 @@ bool rows_of_units(const void* data, Dtype dtype, std::int64_t row) {
 bool narrow_floating(Dtype dtype) { return dtype == Dtype::f32 || is_half(dtype); }
 
 /// True if VectorRows takes these.
-bool in_vectors(const RowSums& rows) {
+bool in_vectors(const SegmentRows& rows) {
     const auto width = 16 / static_cast<std::int64_t>(size_of(rows.source_dtype));
     return narrow_floating(rows.source_dtype) && narrow_floating(rows.target_dtype) && rows.positions.axes() == 1 &&
            rows.rows.axes() == 1 && rows.first_position == 0 && rows.first_row == 0 && rows.columns_at.axes() == 1 &&
@@ -284,7 +284,7 @@ bool in_vectors(const RowSums& rows) {
 }
 
 template <class Element>
-void sum_vectors(CudaStream& stream, const Sorted& sorted, const RowSums& rows, const SegmentPlan& plan, float beta,
+void sum_vectors(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, const SegmentPlan& plan, float beta,
                  std::byte* scratch) {
     const VectorRows<Element> vectors{static_cast<const Element*>(rows.source), rows.positions.stride(0), rows.target,
                                       rows.target_dtype, rows.rows.stride(0)};
@@ -293,7 +293,7 @@ void sum_vectors(CudaStream& stream, const Sorted& sorted, const RowSums& rows, 
 
 }  // namespace
 
-RowSums::RowSums(const View& positions, const View& source_row, const View& rows, const View& target_row)
+SegmentRows::SegmentRows(const View& positions, const View& source_row, const View& rows, const View& target_row)
     : positions(Walk({&positions}, Walk::Order::shape), 1),
       rows(Walk({&rows}, Walk::Order::shape), 1),
       columns_at(Walk({&target_row, &source_row}), 2),
@@ -302,8 +302,8 @@ RowSums::RowSums(const View& positions, const View& source_row, const View& rows
       source_dtype(source_row.dtype),
       target_dtype(target_row.dtype) {}
 
-void sum_segments(CudaStream& stream, const Sorted& sorted, const RowSums& rows, const SegmentPlan& plan, float beta,
-                  std::byte* scratch) {
+void sum_segments(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, const SegmentPlan& plan,
+                  float beta, std::byte* scratch) {
     if (sorted.count == 0 || rows.columns() == 0) return;
     if (!in_vectors(rows)) {
         if (rows.target_dtype == Dtype::f64) {
@@ -317,7 +317,7 @@ void sum_segments(CudaStream& stream, const Sorted& sorted, const RowSums& rows,
     sum_vectors<float>(stream, sorted, rows, plan, beta, scratch);
 }
 
-void scale_other_rows(CudaStream& stream, const Sorted& sorted, const RowSums& rows, float beta) {
+void scale_other_rows(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, float beta) {
     const std::int64_t work = rows.rows.numel() * rows.columns();
     if (work == 0 || beta == 1) return;
     const LaunchShape shape{.x = grid_for(stream, work, kThreads), .threads = kThreads};

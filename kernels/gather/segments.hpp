@@ -3,7 +3,7 @@
 // bits each time, without atomics. Internal to gather/ and embedding/; only sources named .cu include it.
 //
 //     const Sorted sorted = sort_indices(stream, ids, check, sort, scratch);
-//     sum_segments(stream, sorted, RowSums(...), sums, beta, scratch + sort.bytes());
+//     sum_segments(stream, sorted, SegmentRows(...), sums, beta, scratch + sort.bytes());
 #include <cstddef>
 #include <cstdint>
 
@@ -41,7 +41,7 @@ Sorted sort_indices(CudaStream& stream, const View& index, const device::IndexCh
                     std::byte* scratch);
 
 /// Rows of a source that are summed into rows of a target: each as many columns, any strides and dtypes.
-struct RowSums {
+struct SegmentRows {
     device::StridedAxes<1> positions, rows;  ///< where a row of the source begins, and one of the target
     device::StridedAxes<2> columns_at;       ///< columns in the target and in the source
     const void* source;
@@ -50,17 +50,17 @@ struct RowSums {
     std::int64_t first_position = 0, first_row = 0;  ///< of those that the sorted ones count from
 
     /// `positions` and `rows` are walked in row-major order; `source_row` and `target_row` are their first rows.
-    RowSums(const View& positions, const View& source_row, const View& rows, const View& target_row);
+    SegmentRows(const View& positions, const View& source_row, const View& rows, const View& target_row);
     std::int64_t columns() const { return columns_at.numel(); }
 };
 
 /// target row = beta * target row + sum of the source's rows at the positions of its key, summed in f32 (f64 for an f64
 /// target) and rounded once, for all rows that occur among the keys. Others stay.
-void sum_segments(CudaStream& stream, const Sorted& sorted, const RowSums& rows, const SegmentPlan& plan, float beta,
-                  std::byte* scratch);
+void sum_segments(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, const SegmentPlan& plan,
+                  float beta, std::byte* scratch);
 
 /// target row = beta * target row, for the rows that do not occur; beta is not 0.
-void scale_other_rows(CudaStream& stream, const Sorted& sorted, const RowSums& rows, float beta);
+void scale_other_rows(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, float beta);
 
 /// y = beta * y, in place; 0 does not read.
 void scale(CudaStream& stream, const View& y, float beta);
