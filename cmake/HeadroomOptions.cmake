@@ -6,6 +6,7 @@ set(HEADROOM_CUDA_ARCHITECTURES "" CACHE STRING
     "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 8.0 on those that nvcc knows, the last also as PTX for later ones")
 set(HEADROOM_SANITIZE "" CACHE STRING "Value of -fsanitize: empty, address,undefined or thread")
 option(HEADROOM_COVERAGE "Emulated CUDA kernels count what is executed, for scripts/kernel-coverage" OFF)
+option(HEADROOM_HEADER_CHECKS "Compile each header on its own" OFF)
 option(HEADROOM_EXAMPLES "Build the example programs" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(HEADROOM_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})

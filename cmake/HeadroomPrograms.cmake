@@ -76,6 +76,25 @@ function(headroom_traces)
     target_link_libraries(record_traces PRIVATE headroom)
 endfunction()
 
+# What only tests compile is optimised for the compiler's time: half of a build from scratch is tests, and what they test is
+# in the libraries.
+function(headroom_test_options target)
+    headroom_compile_options(${target})
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # so that ccache sees what is precompiled
+endfunction()
+
+# What most tests include is compiled once. A program, since GCC takes a precompiled header only with the flags that made it.
+function(headroom_test_headers)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/headers.cpp CONTENT "int main() {}\n")
+    add_executable(test_headers ${PROJECT_BINARY_DIR}/tests/headers.cpp)
+    headroom_test_options(test_headers)
+    target_compile_features(test_headers PRIVATE cxx_std_20)
+    target_link_libraries(test_headers PRIVATE GTest::gtest GTest::gmock fmt::fmt ${HEADROOM_OPENMP_TARGET})
+    target_precompile_headers(test_headers PRIVATE <gtest/gtest.h> <gmock/gmock.h> <fmt/format.h>
+        <algorithm> <cmath> <functional> <memory> <random> <string> <vector>)
+endfunction()
+
 # tests/support/*.cpp -> test_support, compiled against the whole stack but linking none of it: a test of memory
 # is linked and run without building core.
 function(headroom_test_support)
@@ -85,7 +104,7 @@ function(headroom_test_support)
     if(sources)
         set(scope PUBLIC)
         add_library(test_support STATIC ${sources})
-        headroom_compile_options(test_support)
+        headroom_test_options(test_support)
         target_compile_features(test_support PUBLIC cxx_std_20)
         get_property(libraries GLOBAL PROPERTY HEADROOM_LIBRARIES)
         foreach(name IN LISTS libraries)
@@ -106,7 +125,7 @@ endfunction()
 function(headroom_fake_cuda)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/memory/fake_cuda/*.cpp)
     add_library(fake_cuda SHARED ${sources})
-    headroom_compile_options(fake_cuda)
+    headroom_test_options(fake_cuda)
     target_compile_features(fake_cuda PUBLIC cxx_std_20)
     headroom_include_root(fake_cuda PRIVATE tests)
     target_include_directories(fake_cuda SYSTEM PUBLIC ${HEADROOM_CUDA_INCLUDE_DIR})
@@ -122,7 +141,7 @@ function(headroom_test_programs)
         cmake_path(GET folder PARENT_PATH folder)
         cmake_path(GET folder FILENAME library)
         add_executable(${name} ${source})
-        headroom_compile_options(${name})
+        headroom_test_options(${name})
         target_link_libraries(${name} PRIVATE test_support)
         headroom_link_used(${name} ${library})
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${library})
@@ -155,6 +174,7 @@ endfunction()
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each, with the device code of
 # <file>_test.cu where there is one; tests_<library> builds all of a library's.
 function(headroom_tests)
+    headroom_test_headers()
     headroom_test_support()
     headroom_simt_tests()
     if(HEADROOM_HAS_CUDA)
@@ -184,8 +204,9 @@ function(headroom_tests)
             set_property(GLOBAL APPEND PROPERTY HEADROOM_GPU_TESTS ${target})
         endif()
         add_executable(${target} ${source})
-        headroom_compile_options(${target})
-        target_link_libraries(${target} PRIVATE test_support GTest::gtest_main)
+        headroom_test_options(${target})
+        target_link_libraries(${target} PRIVATE test_support GTest::gtest_main ${HEADROOM_OPENMP_TARGET})
+        target_precompile_headers(${target} REUSE_FROM test_headers)
         headroom_link_used(${target} ${library})
         cmake_path(REPLACE_EXTENSION source .cu OUTPUT_VARIABLE device_source)
         if(EXISTS ${device_source})  # kernels of the test's own
