@@ -1,7 +1,7 @@
 #pragma once
 // Runs of elements of any dtype, to and from the type that a kernel computes in. A kernel converts a row or a chunk
-// into a buffer on its stack, computes there, and converts back: so its arithmetic is compiled for float and double
-// only. Not for whole tensors: that is `copy`.
+// into a buffer on its stack, computes there, and converts back. So its arithmetic is compiled for float and double
+// only. For whole tensors use `copy`.
 //
 //     float buffer[kChunk];
 //     const float* row = borrow(x.at(i * x.stride(0)), x.dtype, x.stride(1), n, buffer);  // no copy if contiguous f32
@@ -28,7 +28,7 @@ void load(const void* source, Dtype dtype, std::int64_t stride, std::int64_t cou
 template <class T>
 void store(const T* values, std::int64_t count, void* target, Dtype dtype, std::int64_t stride);
 
-/// The elements themselves where they are contiguous and of type T already, else `buffer`, filled by `load`.
+/// Returns the elements themselves if they are contiguous and of type T already, else `buffer`, filled by `load`.
 template <class T>
 const T* borrow(const void* source, Dtype dtype, std::int64_t stride, std::int64_t count, T* buffer) {
     if (dtype == dtype_of<T> && (stride == 1 || count == 1)) return static_cast<const T*>(source);
@@ -36,20 +36,20 @@ const T* borrow(const void* source, Dtype dtype, std::int64_t stride, std::int64
     return buffer;
 }
 
-/// Where results of type T may be written: the target itself where it is contiguous and of type T, else `buffer`, which
+/// Returns the place for results of type T: the target itself if it is contiguous and of type T, else `buffer`, which
 /// the caller passes to `settle` when it is full.
 template <class T>
 T* borrow_target(void* target, Dtype dtype, std::int64_t stride, std::int64_t count, T* buffer) {
     return dtype == dtype_of<T> && (stride == 1 || count == 1) ? static_cast<T*>(target) : buffer;
 }
 
-/// Stores what was written to the pointer that `borrow_target` gave; does nothing if that was the target.
+/// Stores the results that were written to the pointer from `borrow_target`; does nothing if that was the target.
 template <class T>
 void settle(const T* values, std::int64_t count, void* target, Dtype dtype, std::int64_t stride) {
     if (values != target) store(values, count, target, dtype, stride);
 }
 
-/// One element; for the odd scalar, not for loops.
+/// One element; for single scalars, not for loops.
 template <class T>
 T load_one(const void* source, Dtype dtype) {
     T value;

@@ -1,5 +1,5 @@
 #pragma once
-// From a dtype known at run time to a type known at compile time. Eight instantiations of whatever is passed: keep that
+// From a dtype known at run time to a type known at compile time. The callable is instantiated eight times: keep it
 // small, and do the work of a kernel in one compute type (see `convert.hpp`).
 //
 //     dispatch(view.dtype, [&]<class Element>(TypeTag<Element>) { fill(view.as<Element>(), Element{}); });
@@ -39,8 +39,8 @@ decltype(auto) dispatch(Dtype dtype, Work&& work) {
     return work(TypeTag<float>{});
 }
 
-/// Calls `work(TypeTag<T>{})` with the type in which a floating dtype is computed: double for f64 and for integers
-/// (exact up to 2^53), else float.
+/// Calls `work(TypeTag<T>{})` with the type that kernels compute `dtype` in: double for f64 and for integers (exact up
+/// to 2^53), else float.
 template <class Work>
 decltype(auto) dispatch_compute(Dtype dtype, Work&& work) {
     const bool wide = dtype == Dtype::f64 || dtype == Dtype::i32 || dtype == Dtype::i64;

@@ -1,17 +1,17 @@
 #pragma once
-// How one number becomes another where C++'s own conversion is undefined or rounds twice: what `convert.hpp` promises
-// of dtypes is made of these, on the CPU and on GPUs alike. Not for whole rows.
+// Conversions of single numbers where C++'s own are undefined or round twice. `convert.hpp` keeps its promises by them,
+// on the CPU and on GPUs. Not for whole rows.
 //
 //     to_integer<std::uint8_t>(300.7f);            // 255
-//     kernels::f16_from_float(to_float_odd(0.1));           // 0.1 to f16, rounded once
+//     f16_from_float(to_float_odd(0.1));           // 0.1 to f16, rounded once
 #include <bit>
 #include <cstdint>
 #include <limits>
 
 namespace headroom::kernels {
 
-/// To float by rounding to odd: what is lost stays visible in the last bit, so that rounding again, to fewer bits,
-/// gives what rounding once would have given (Boldo and Melquiond 2008).
+/// To float by rounding to odd: the last bit records whether anything was lost, so that rounding again, to fewer bits,
+/// gives the same result as rounding once (Boldo and Melquiond 2008).
 constexpr float to_float_odd(double x) {
     const auto nearest = static_cast<float>(x);
     const auto bits = std::bit_cast<std::uint32_t>(nearest);

@@ -31,7 +31,7 @@ class Indices {
     void check(const char* what, std::int64_t bound) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i], i, what, bound);
     }
-    /// The same, `ignored` being allowed.
+    /// The same, but the value `ignored` is allowed as well.
     void check(const char* what, std::int64_t bound, std::int64_t ignored) const {
         for (std::int64_t i = 0; i < count_; ++i) {
             if ((*this)[i] != ignored) fail_unless((*this)[i], i, what, bound);

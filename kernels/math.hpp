@@ -1,7 +1,7 @@
 #pragma once
 // Elementary functions for inner loops: branch-free, without calls, so that compilers vectorise loops around them
-// without -ffast-math. Right at infinities, NaN, overflow and underflow. Not for a handful of scalars, where the
-// standard library does as well; not bit-equal to it either. Polynomials are minimax fits (Remez) of our own; the
+// without -ffast-math. Results are right for infinities, NaN, overflow and underflow, and not bit-equal to the standard
+// library's, which does as well for a handful of scalars. Polynomials are minimax fits (Remez) of our own; the
 // reductions are the classical ones (Cody and Waite 1980; Muller 2016). For double the overloads call the standard
 // library: they serve gradient checks.
 //
@@ -10,9 +10,9 @@
 // Errors are in units in the last place over all floats, with or without fused multiply-add, found by the tests.
 // Everything is always inlined: a source compiled without contraction gets its own bits (see `random`).
 //
-// On a GPU, exp, log, log1p, tanh and erf are CUDA's, within 2 ulp by the CUDA C++ programming guide; what is built on
-// them differs in bits from the CPU's, and keeps to the same bounds but where a comment says otherwise. `portable::log`
-// has the same bits everywhere.
+// On a GPU, exp, log, log1p, tanh and erf are CUDA's, within 2 ulp by the CUDA C++ programming guide; functions built
+// on them differ from the CPU's in their last bits, and keep the same bounds unless a comment says otherwise.
+// `portable::log` has the same bits everywhere.
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -31,7 +31,7 @@ inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 namespace detail {
 
-inline constexpr float kRound = 0x1.8p23f;  ///< added and taken away again, it rounds to an integer, to nearest even
+inline constexpr float kRound = 0x1.8p23f;        ///< adding and subtracting it rounds to an integer, to nearest even
 inline constexpr float kLog2High = 0x1.62e4p-1f;  ///< 15 bits, so that products with exponents are exact
 inline constexpr float kLog2Low = 0x1.7f7d1cp-20f;
 
@@ -105,7 +105,8 @@ struct Angle {
     std::uint32_t quarter;  ///< only the last two bits count
 };
 
-/// x = quarter pi/2 + r, by way of double: exact enough for |x| up to 2^28, and bounded garbage only beyond 2^50.
+/// x = quarter pi/2 + r, by way of double: exact enough for |x| up to 2^28; beyond 2^50 the result is bounded, but
+/// meaningless.
 [[gnu::always_inline]] constexpr Angle reduce_angle(float x) {
     const double wide = x;
     const double shifted = wide * 0x1.45f306dc9c883p-1 + 0x1.8p52;
@@ -136,8 +137,8 @@ struct Angle {
            detail::power_of_two(reduced.n - half);
 }
 
-/// e^x within 2 ulp for x >= -87, and at most e^-87 below: cheaper than `exp`, for sums with numbers beside which that
-/// is nothing.
+/// e^x within 2 ulp for x >= -87, and at most e^-87 below: cheaper than `exp`, for sums in which terms that small are
+/// negligible.
 [[gnu::always_inline]] constexpr float exp_above(float x) {
 #if defined(__CUDA_ARCH__)
     if (!std::is_constant_evaluated()) return ::expf(x);

@@ -15,8 +15,8 @@ namespace headroom::kernels {
 /// Element operations below which a second thread does not pay (a team's start and end cost about as much).
 inline constexpr std::int64_t kParallelThreshold = 16384;
 
-/// Bytes to leave between one thread's scratch and the next one's: processors prefetch past the end of what a thread
-/// streams through, which takes the neighbour's lines away from it. Measured: 8 KiB are too few, 190 instead of 223
+/// Bytes to leave between one thread's scratch and the next one's: processors prefetch past the end of the memory that
+/// a thread reads, and so take cache lines away from the next thread. Measured: 8 KiB are too few, 190 instead of 223
 /// GFLOP/s.
 inline constexpr std::size_t kScratchGap = 16384;
 

@@ -63,7 +63,7 @@ class Rows {
         return borrow(at(row, begin), view_.dtype, stride_, count, buffer);
     }
 
-    /// Where to put elements [begin, begin + count) of a row before `write`: the memory itself, or `buffer`.
+    /// The place for elements [begin, begin + count) of a row before `write`: the memory itself, or `buffer`.
     template <class T>
     T* target(std::int64_t row, std::int64_t begin, std::int64_t count, T* buffer, float beta = 0) const {
         return beta == 0 ? borrow_target(at(row, begin), view_.dtype, stride_, count, buffer) : buffer;
@@ -79,8 +79,8 @@ class Rows {
         }
     }
 
-    /// Elements [begin, begin + count) of a row = beta * themselves + value(i), i counting from `begin`: at most
-    /// kChunk, for which `buffer` has room.
+    /// row[begin + i] = beta * row[begin + i] + value(i) for i in [0, count); count is at most kChunk, for which
+    /// `buffer` has room.
     template <class T, class Value>
     void add(std::int64_t row, std::int64_t begin, std::int64_t count, float beta, T* buffer, Value&& value) const {
         std::byte* memory = at(row, begin);

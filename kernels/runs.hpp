@@ -35,8 +35,8 @@ inline Lanes<T> load_lanes(const T* source) {
     return lanes;
 }
 
-// What can be done with a run: `add` takes an element into an accumulator that begins as `start`, `merge` joins two
-// accumulators. Both work on numbers and on lanes.
+// Operations on a run: an accumulator begins as `start`, `add` adds an element to it, and `merge` joins two of them.
+// Both work on numbers and on lanes.
 struct Sum {
     static constexpr double start = 0;
     template <class V>

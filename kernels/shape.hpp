@@ -2,9 +2,9 @@
 // Sizes and strides of up to six axes, in elements, without a heap allocation.
 //
 //     Shape shape{8, 64, 128};
-//     shape.numel();            // 65536
-//     shape.axis(-1);              // 2
-//     contiguous_strides(shape);   // {8192, 128, 1}
+//     shape.numel();                        // 65536
+//     shape.axis(-1);                       // 2
+//     contiguous_strides(shape);            // {8192, 128, 1}
 //     fmt::print("{}", shape.to_string());  // [8, 64, 128]
 #include <algorithm>
 #include <array>

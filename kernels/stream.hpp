@@ -1,7 +1,7 @@
 #pragma once
-// Streams: the order in which a device does its work. A kernel is one overload per stream type, so a kernel that a
-// device lacks is a compile error. A `DryStream` computes nothing: it stands for another device in a rehearsal whose
-// memory traffic is the real one. A stream belongs to one thread; contexts own theirs.
+// A stream is the order in which a device does its work. A kernel has one overload per stream type, so a kernel that a
+// device lacks is a compile error. A `DryStream` computes nothing: it stands for a device in a dry run, which allocates
+// exactly as the real run does. A stream belongs to one thread; each context owns its own.
 //
 //     CpuStream stream{.threads = 2, .state = &state};
 //     kernels::softmax(stream, x, y);
@@ -9,7 +9,7 @@
 //     Stream any = DryStream{.threads = 2, .state = &state};
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
 //
-// A build without CUDA has no CudaStream among a Stream's kinds, but can rehearse one.
+// In a build without CUDA, `Stream` can't hold a CudaStream, but a dry run for a GPU works.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -22,8 +22,8 @@ namespace headroom::kernels {
 
 class CudaDevice;  // device/cuda_device.hpp
 
-/// What kernels keep per stream, such as a library's compiled primitives: one object per type, made when first asked
-/// for. Lives as long as its context.
+/// Data that kernels keep per stream, such as a library's compiled primitives: one object per type, made on first use.
+/// Lives as long as its context.
 class StreamState {
   public:
     /// The state of type T; default-constructed by the first call. Linear in the number of types, which is a handful.
@@ -42,21 +42,21 @@ class StreamState {
     std::vector<std::pair<const void*, std::shared_ptr<void>>> objects_;
 };
 
-/// Work on the host, done when the call returns, by `threads` OpenMP threads.
+/// Work on the host, by `threads` OpenMP threads; it is done when the call returns.
 struct CpuStream {
     int threads = 1;
     StreamState* state = nullptr;
 };
 
-/// A rehearsal of a CpuStream with as many threads, or of a CudaStream: scratch sizes are asked for and memory is
-/// counted, nothing is computed.
+/// A dry run of a CpuStream with as many threads, or of a CudaStream: memory, scratch included, is counted, and nothing
+/// is computed.
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;
     bool cuda = false;
 };
 
-/// Work on a GPU in the order in which it was given. Calls return before it is done; pointers are the device's.
+/// Work on a GPU, in the order in which it is queued. Calls return before it is done; pointers are the device's.
 struct CudaStream {
     int threads = 1;  ///< of the host, which does nothing here
     StreamState* state = nullptr;
@@ -80,14 +80,14 @@ inline int threads_of(const Stream& stream) {
 
 inline bool is_dry(const Stream& stream) { return std::holds_alternative<DryStream>(stream); }
 
-/// True for a GPU's stream and for the rehearsal of one: scratch is what CUDA kernels need.
+/// True for a GPU's stream and for a dry run of one: scratch then has the sizes that CUDA kernels need.
 inline bool on_cuda(const Stream& stream) {
     const auto* dry = std::get_if<DryStream>(&stream);
     return dry != nullptr ? dry->cuda : !std::holds_alternative<CpuStream>(stream);
 }
 
-/// Calls `work` with the stream behind the variant, except on a dry stream, where nothing is to be done. Scratch is
-/// allocated before, never inside.
+/// Calls `work` with the stream that the variant holds; does nothing on a dry stream. Allocate scratch before the call,
+/// never inside.
 template <class Work>
 inline void launch(Stream& stream, Work&& work) {
     if (auto* cpu = std::get_if<CpuStream>(&stream)) return work(*cpu);

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel sees of an array: address, dtype, sizes, strides. Owns nothing, allocates nothing. A stride of 0
+// A View describes an array to a kernel: address, dtype, sizes, strides. It owns and allocates nothing. A stride of 0
 // repeats an element (broadcasting) and is for reading only.
 //
 //     float values[6] = {0, 1, 2, 3, 4, 5};

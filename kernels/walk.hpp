@@ -5,8 +5,7 @@
 //
 //     const Walk walk({&y, &a, &b});                    // the output first
 //     for (Cursor cursor(walk, 0); cursor.row < walk.rows(); cursor.next()) {
-//         cursor.at(2);                                 // address of the row in b; its elements stand walk.stride(2)
-//         apart
+//         cursor.at(2);                                 // address of the row in b, with stride walk.stride(2)
 //     }
 #include <algorithm>
 #include <array>
@@ -23,7 +22,7 @@ inline constexpr int kMaxOperands = 5;
 
 class Walk {
   public:
-    /// What the elements' order is: the one that suits the output's memory, or always the shape's own (row-major).
+    /// The order of elements: the one that suits the output's memory, or always the shape's own (row-major).
     enum class Order : std::uint8_t { memory, shape };
 
     /// All views have the shape of the first or broadcast to it; the first has no stride of 0. A shape without elements
@@ -114,7 +113,7 @@ void for_each_share(const CpuStream& stream, const Walk& walk, std::int64_t run_
     });
 }
 
-/// The same where a share needs nothing of its own: `visit(cursor, first, count)` for every run.
+/// The same for work without state per share: `visit(cursor, first, count)` for every run.
 template <class Visit>
 void for_each_run(const CpuStream& stream, const Walk& walk, std::int64_t run_length, std::int64_t cost,
                   Visit&& visit) {

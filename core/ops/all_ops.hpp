@@ -1,5 +1,5 @@
 #pragma once
-// The list of all ops that Headroom brings, without their types. Whoever goes through all ops reads it here: gradient
+// The list of all ops that Headroom brings, without their types. Code that goes through all ops reads it: gradient
 // checks, layouts, dry runs, benchmarks, the table in the documentation. A new op is one line in all_ops.cpp. Not for
 // calling an op: include its own header.
 //

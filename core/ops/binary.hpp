@@ -6,8 +6,8 @@
 //     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
 //     Tensor z = maximum(a, b) / (a * a);
 //
-// Different floating dtypes are cast to the widest; of a floating and an integer one the floating is the result's.
-// Errors: ShapeError if the shapes do not broadcast; DtypeError for integers in `div` and `pow`.
+// Different floating dtypes are cast to the widest; a floating and an integer dtype give the floating one. Errors:
+// ShapeError if the shapes do not broadcast; DtypeError for integers in `div` and `pow`.
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
@@ -37,7 +37,7 @@ Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 Tensor mul(Tensor a, Tensor b);
 Tensor div(Tensor a, Tensor b);
-/// a to the power of b; the gradient for b is that of a > 0, and 0 where a is 0.
+/// a to the power of b. b's gradient is a^b log(a), and 0 where a is 0 and b is not negative.
 Tensor pow(Tensor a, Tensor b);
 /// The larger; NaN if either is. Equal arguments share the gradient.
 Tensor maximum(Tensor a, Tensor b);

@@ -1,6 +1,6 @@
 #pragma once
-// Conversion to another dtype. The gradient is converted back; a consumer that can accumulate writes straight into the
-// gradient of what was cast, in that one's dtype.
+// Conversion to another dtype. The gradient is converted back; an op that can accumulate writes straight into the
+// gradient of the cast's input, in the input's dtype.
 //
 //     Tensor half = cast(x, Dtype::bf16);
 #include <headroom/core/apply.hpp>
@@ -22,7 +22,8 @@ struct Cast {
 
 }  // namespace ops
 
-/// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: unlike zero.
+/// x in another dtype, rounded to nearest even; `x` itself if it has that dtype already. To bool: true unless 0. Any
+/// dtypes.
 Tensor cast(Tensor x, Dtype dtype);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// Tensors joined along an axis, or along a new one. The other way is free: `Tensor::split`, `slice` and `select` are
-// views.
+// Tensors joined along an axis, or along a new one. Taking them apart is free: `Tensor::split`, `slice` and `select`
+// are views.
 //
 //     Tensor keys = cat({cache, k}, 1);         // [B, 64, H, D], [B, 1, H, D] -> [B, 65, H, D]
 //     Tensor pair = stack({a, b});              // [3], [3] -> [2, 3]
@@ -25,10 +25,10 @@ struct Cat {
 
 }  // namespace ops
 
-/// Joined along an axis that is there; the other axes are equal. Different floating dtypes are cast to the widest.
-/// Errors: ShapeError, DtypeError; Error if there is no tensor.
+/// Joins tensors along an existing axis; their other axes must be equal. Different floating dtypes are cast to the
+/// widest. Errors: ShapeError, DtypeError; Error if there is no tensor.
 Tensor cat(std::vector<Tensor> tensors, int axis = 0);
-/// Joined along a new axis (position as in `Tensor::unsqueeze`); all shapes are equal.
+/// Joins tensors of one shape along a new axis (position as in `Tensor::unsqueeze`). Otherwise as `cat`.
 Tensor stack(std::vector<Tensor> tensors, int axis = 0);
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 #pragma once
-// What ops check of their inputs before they allocate. Each kind of check is said once, so that messages read alike:
-// the op, the argument, what it is, what it must be. For users' ops as well. A condition that only one op has is
-// written there.
+// The checks that ops make of their inputs before they allocate. Each kind of check is written once, so that messages
+// read alike: the op, the argument, what it is, what it must be. For users' ops as well. A condition of a single op is
+// checked in that op.
 //
 //     check_one_dtype("linear", {{"x", x}, {"weight", weight}, {"bias", bias, kOptional}});
 //     check_form("linear", {"weight", weight}, weight.rank() == 2, "[out, in]");
@@ -18,7 +18,7 @@ namespace headroom {
 
 inline constexpr bool kOptional = true;
 
-/// An input under the name that messages give it. Lives as long as the call.
+/// An input and the name that messages give it. Lives as long as the call.
 struct Argument {
     Argument(const char* name, const Array& array, bool optional = false)
         : name(name), shape(array.defined() ? &array.shape() : nullptr), dtype(array.dtype), optional(optional) {}
@@ -43,11 +43,11 @@ inline void check_defined(const char* op, Arguments arguments) {
 }
 /// Errors: Error if one is undefined, DtypeError if it is not floating.
 void check_floating(const char* op, Arguments arguments);
-/// Errors: DtypeError if a dtype that the caller asked for is not floating.
+/// Errors: DtypeError if `dtype`, which the caller asked for, is not floating.
 void check_floating(const char* op, const char* name, Dtype dtype);
-/// Floating, and of one dtype. Errors: as `check_floating`.
+/// Checks that all are floating and of one dtype. Errors: as `check_floating`.
 void check_one_dtype(const char* op, Arguments arguments);
-/// Indices. Errors: Error if undefined, DtypeError unless i32 or i64.
+/// Checks indices. Errors: Error if undefined, DtypeError unless i32 or i64.
 void check_index(const char* op, Argument argument);
 
 /// Errors: ShapeError, which says `form` ("[out, in]"), if the argument does not fit it.
@@ -61,13 +61,13 @@ void check_last_axis(const char* op, Argument argument, std::int64_t size, Argum
 /// The axis counted from the front. Errors: ShapeError outside of [-rank, rank).
 int check_axis(const char* op, const Shape& shape, int axis);
 
-/// An option. Errors: Error outside of [least, most], and for NaN.
+/// Checks an option. Errors: Error outside of [least, most], and for NaN.
 void check_range(const char* op, const char* name, double value, double least, double most);
 
-/// The dtype of a result of both: the floating one if one is; f32 for different halves, else the wider; u8 with a
-/// signed integer gives that, bool gives way to anything.
+/// The dtype of a result of a and b: the floating one if only one is floating; f32 for two different halves; else the
+/// wider one. u8 and a signed integer give the signed one, bool and another dtype that dtype.
 Dtype promoted(Dtype a, Dtype b);
-/// What a floating dtype is computed in.
+/// The dtype in which a floating dtype is computed.
 constexpr Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
 // Tensors from nothing: sequences, constants, random values, the causal mask. They are recorded like any op, so that a
-// region that is recomputed makes them again. For values that the program has already see `Context::from_host`.
+// region that is recomputed makes them again. For values that the program already has see `Context::from_host`.
 //
 //     Tensor positions = arange(context, 0, 64);                   // i64 [64]
 //     Tensor noise = randn(context, {8, 128});                     // f32, takes the next random counter

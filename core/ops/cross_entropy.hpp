@@ -1,5 +1,5 @@
 #pragma once
-// The cross entropy of logits and class indices; each row whose target is not to be ignored is a term. Probabilities
+// The cross entropy of logits and class indices; each row whose target is not `ignore_index` is a term. Probabilities
 // are never stored. Where the logits come from a wide linear map, linear_cross_entropy.hpp does not store them either.
 //
 //     Loss loss = cross_entropy(logits, targets);            // logits [12, 64, 65], targets [12, 64]
@@ -11,7 +11,8 @@
 
 namespace headroom {
 
-/// `ignore_index` (-100): rows with this target count nothing. `label_smoothing` (0): weight of the even distribution.
+/// `ignore_index` (-100): rows with this target add nothing to the loss and are no terms. `label_smoothing` (0): weight
+/// of the even distribution.
 using CrossEntropyOptions = kernels::CrossEntropyOptions;
 
 namespace ops {

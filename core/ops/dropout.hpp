@@ -45,9 +45,9 @@ struct DropoutAdd {
 Tensor dropout(Tensor x, double p, bool training = true);
 
 /// x + dropout(branch), both of one shape; add(branch, x) if not `training` or p is 0. Takes over the storage of either
-/// where nothing else needs it, the branch's first. Of f32 and f64 the sum has the bits of dropout and add, the same
-/// elements dropped; halves are rounded once instead of twice.
-/// Errors: Error unless p is in [0, 1]; ShapeError unless the shapes are equal; DtypeError unless both are floating.
+/// where nothing else needs it, the branch's first. It drops the same elements as `dropout`; for f32 and f64 the sum
+/// has the bits of `dropout` and `add`, halves are rounded once instead of twice. Errors: Error unless p is in [0, 1];
+/// ShapeError unless the shapes are equal; DtypeError unless both are floating.
 Tensor dropout_add(Tensor branch, Tensor x, double p, bool training = true);
 
 }  // namespace headroom

@@ -6,7 +6,7 @@
 //     Tensor counts = scatter_add(zeros(context, {10}), 0, ids, ones(context, {64}));
 //     Tensor rows = index_select(x, 0, order);                   // x [64, 3], order [64]
 //
-// Indices are i32 or i64, from 0 up. Errors: ShapeError, also for an index outside of the axis (naming value and
+// Indices are i32 or i64, and not negative. Errors: ShapeError, also for an index outside of the axis (naming value and
 // position); DtypeError.
 #include <headroom/core/apply.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Destinations for a kernel that writes the gradients of several inputs in one launch. Inputs that are one value, or
-// views of one, may share memory there: then nothing is overwritten, everything is added. Ops that launch once per
+// Destinations for a kernel that writes the gradients of several inputs in one launch. If two inputs are views of one
+// value, their destinations may share memory: then all gradients are added, none overwrites. Ops that launch once per
 // input use `GradSink::destination` alone.
 //
 //     JointTargets targets(exec, sink);
@@ -15,7 +15,7 @@
 
 namespace headroom {
 
-/// Where the gradient of one input goes.
+/// The destination of one input's gradient.
 struct JointTarget {
     View view;
     float beta = 0.0f;

@@ -1,6 +1,6 @@
 #pragma once
-// The affine map of the last axis: what a linear layer computes. Its gradients go straight where they belong: the
-// weight's into the parameter's gradient. For general products of matrices see matmul.hpp.
+// The affine map of the last axis: a linear layer's computation. The weight's gradient is written straight into the
+// parameter's gradient. For general products of matrices see matmul.hpp.
 //
 //     Tensor weight = context.from_host(values, {512, 128}).requires_grad_();   // [out, in]
 //     Tensor y = linear(x, weight, bias);     // x [12, 64, 128] -> y [12, 64, 512]

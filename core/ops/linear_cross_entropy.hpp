@@ -1,5 +1,5 @@
 #pragma once
-// A linear map and the cross entropy of what it gives, in chunks of rows: the logits are never stored whole, neither
+// A linear map and the cross entropy of its result, in chunks of rows: the logits are never stored whole, neither
 // forward nor backward, which computes them again. For a head much wider than the model; a small one is faster with
 // `cross_entropy(linear(...))`.
 //
@@ -32,8 +32,8 @@ struct LinearCrossEntropy {
 }  // namespace ops
 
 /// `cross_entropy(linear(x, weight), targets, options)`: x [..., in], weight [C, in], targets [...] (i32 or i64); the
-/// sum over rows is f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but 128
-/// rows at least. Errors: ShapeError, DtypeError, as those two.
+/// sum over rows is f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but 128 rows
+/// at least. Errors: those of the two.
 Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options = {});
 
 }  // namespace headroom

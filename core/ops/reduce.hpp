@@ -8,8 +8,8 @@
 //     Tensor best = argmax(logits, -1);            // i64
 //
 // Axes count from the back where negative; none means all. Reduced axes are dropped, or kept with size 1 if `keepdim`.
-// Errors: ShapeError for axes that do not exist or are named twice, and where the result of nothing is not defined;
-// DtypeError.
+// Errors: ShapeError for axes that do not exist or are named twice, and for empty axes where a result is undefined
+// (`max`, `min`, `argmax`); DtypeError.
 #include <initializer_list>
 
 #include <headroom/core/apply.hpp>

@@ -2,9 +2,9 @@
 // Scaled dot-product attention in blocks, after FlashAttention: softmax(scale * q k^T) v without ever storing the
 // matrix of scores. Memory is linear in the sequence. Not for additive masks or dropout on the probabilities.
 //
-//     nn::Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 /
-//     std::sqrt(64.0)}; std::size_t bytes = attention_scratch(stream, attention); launch(stream, [&](auto& s) {
-//     kernels::attention(s, attention, scratch); });
+//     Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(64.0)};
+//     std::size_t bytes = attention_scratch(stream, attention);
+//     launch(stream, [&](auto& s) { kernels::attention(s, attention, scratch); });
 #include <cstddef>
 #include <string>
 
@@ -17,10 +17,10 @@ namespace headroom::kernels {
 ///
 /// q [B, T, H, D]; k and v [B, S, G, D] with H a multiple of G: query head h reads key head h / (H / G). o [B, T, H,
 /// D]. All may be strided, such as slices of a packed [B, T, (H + 2 G) * D]. lse [B, H, T] receives the logarithm of
-/// the sum of exponentials, for the gradient (f64 for f64, else f32); give it no data (null) where no gradient follows.
-/// causal: query i sees keys j <= i + (S - T), as with a key-value cache; a query that sees none gives 0.
-/// dtypes: q, k, v, o share one of f32, f16, bf16, f64; computed in f32 (f64 for f64).
-/// Source: Dao, "FlashAttention-2" (2023), with Milakov and Gimelshein's online softmax (2018).
+/// the sum of exponentials, for the gradient (f64 for f64, else f32); its data may be null if no gradient follows.
+/// causal: query i sees keys j <= i + (S - T), as with a key-value cache; a query that sees none gives 0. dtypes: q, k,
+/// v, o share one of f32, f16, bf16, f64; computed in f32 (f64 for f64). Source: Dao, "FlashAttention-2" (2023), with
+/// Milakov and Gimelshein's online softmax (2018).
 struct Attention {
     View q{};
     View k{};
@@ -31,21 +31,21 @@ struct Attention {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention`: linear in S, per thread; for CUDA 64 KiB if cuDNN would be asked, else none.
-/// Depends on shapes, strides, dtypes and threads only.
+/// Bytes of scratch for `attention`: linear in S, per thread; on CUDA 64 KiB if the sizes and dtypes qualify for cuDNN,
+/// else none. Depends on shapes, strides, dtypes and threads only.
 std::size_t attention_scratch(Stream& stream, const Attention& attention);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
 /// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by cuDNN,
 /// where it was found (see `CudaAttentionSettings`), if D is a multiple of 8, T and S are 64 or more, not causal with S
-/// < T, and rows and strides are multiples of 16 bytes. lse means the same whoever wrote it.
+/// < T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning.
 void attention(CudaStream& stream, const Attention& attention, std::byte* scratch);
 
-/// dq = beta_q * dq + ..., likewise dk and dv, given what `Attention` read and wrote and the gradient `dy` [B, T, H, D]
-/// of its output. Gradients have the shapes of q, k, v, may be strided, and have their operand's dtype or f32; one
-/// without data (null) is not computed. With a beta of 0 the destination is never read. Probabilities are recomputed
-/// from lse.
+/// dq = beta_q * dq + ..., likewise dk and dv, given the arrays that `Attention` read and wrote, and the gradient `dy`
+/// [B, T, H, D] of its output. Gradients have the shapes of q, k, v, may be strided, and have their operand's dtype or
+/// f32; one without data (null) is not computed. With a beta of 0 the destination is never read. Probabilities are
+/// recomputed from lse.
 struct AttentionGradient {
     View q{};
     View k{};
@@ -64,9 +64,9 @@ struct AttentionGradient {
 };
 
 /// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
-/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. For
-/// CUDA one number for each query of each head, or what cuDNN's deterministic gradient needs, if it would be asked: two
-/// bytes for each score of some batches or heads at a time, never more than 256 MiB.
+/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. On
+/// CUDA: one number for each query of each head or, if the sizes and dtypes qualify for cuDNN, the need of its
+/// deterministic gradient: two bytes for each score of some batches or heads at a time, never more than 256 MiB.
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
@@ -78,14 +78,14 @@ void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, s
 
 /// How attention is computed on a GPU; set before the first one: `stream.state->get<CudaAttentionSettings>() = {...}`.
 struct CudaAttentionSettings {
-    /// Never cuDNN, which makes a plan for each new shape, in about a second, and loads its kernels into memory that is
-    /// not counted; after 64 plans, new shapes are for own kernels. Without cuDNN, or where it refuses, own kernels
-    /// compute, with as much scratch and without a word; `attention_library` tells.
+    /// Don't use cuDNN. cuDNN makes a plan for each new shape, which takes about a second, and loads its kernels into
+    /// memory that is not counted. The project's own kernels also compute new shapes after 64 plans, and all where
+    /// cuDNN is missing or refuses: with as much scratch and without a message; `attention_library` gives the reason.
     bool own_kernels = false;
 };
 
 /// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
-/// why it is own kernels.
+/// the reason why the project's own kernels compute.
 std::string attention_library(CudaStream& stream);
 
 }  // namespace headroom::kernels

@@ -1,5 +1,5 @@
 #pragma once
-// cuDNN's fused attention through its C++ frontend, of which only the source of this header knows. cuDNN itself is
+// cuDNN's fused attention through its C++ frontend, which only the source of this header includes. cuDNN itself is
 // opened at run time. Internal to kernels/attention.
 //
 //     Cudnn cudnn({.capability = 90, .stream = stream});          // DeviceError if there is no usable cuDNN
@@ -13,7 +13,7 @@
 
 namespace headroom::kernels {
 
-/// Where it may be: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
+/// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
 std::vector<std::string> cudnn_libraries();
 
 class Cudnn {

@@ -15,8 +15,8 @@
 
 namespace headroom::kernels {
 
-/// True if a gradient of this layout needs no scratch; so does none at all (rank 0). Says nothing about data: scratch
-/// must not depend on it.
+/// True if a gradient of this layout needs no scratch, or is not wanted (rank 0). Does not depend on data, because
+/// scratch must not.
 template <class T>
 bool sums_in_place(const View& target) {
     if (target.rank() == 0) return true;

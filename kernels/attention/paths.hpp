@@ -12,7 +12,7 @@ namespace headroom::kernels {
 /// Halves, with heads whose rows fit into shared memory.
 inline bool fits_tensor_cores(const Geometry& g, Dtype dtype) { return is_half(dtype) && g.width <= 128; }
 
-/// By cuDNN; false, and nothing is done, if it is not there or is not asked.
+/// By cuDNN. Returns false, and does nothing, if cuDNN is missing or not used for this attention.
 bool attention_by_library(CudaStream& stream, const Attention& attention, std::byte* scratch);
 bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
 

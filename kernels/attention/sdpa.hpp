@@ -1,6 +1,6 @@
 #pragma once
-// An attention as cuDNN is asked for it, and which ones it is asked for. Plain C++, so that a rehearsal reckons with
-// the scratch that a GPU will need, and tests prove it without one. Internal to kernels/attention.
+// The description of an attention that cuDNN gets, and which attentions it gets. Plain C++, so that a dry run counts
+// the scratch that a GPU will need, and tests need no GPU. Internal to kernels/attention.
 //
 //     const std::optional<Sdpa> whole = plan_sdpa(gradient);
 //     if (whole && ready(gradient))
@@ -37,13 +37,13 @@ struct Sdpa {
     friend auto operator<=>(const Sdpa&, const Sdpa&) = default;
 };
 
-/// Nothing if cuDNN is not asked: f32 and f64; heads whose width is no multiple of 8 or above 128; fewer than 64
+/// Empty if cuDNN is not used: for f32 and f64; heads whose width is no multiple of 8 or above 128; fewer than 64
 /// queries or keys (cuDNN makes a plan for each shape, which takes about a second: too long for the steps of a
 /// generation); causal with fewer keys than queries; a last axis with another stride than 1, other strides that are no
 /// multiples of 16 bytes; an lse that is not contiguous; a scale that is not positive. Depends on shapes, strides,
 /// dtypes and options, not on addresses, except for whether lse has one.
 std::optional<Sdpa> plan_sdpa(const Attention& attention);
-/// Also nothing: gradients of another dtype than their operand's, or not all three; one key head of one batch that
+/// Also empty: for gradients of another dtype than their operand's, or not all three; one key head of one batch that
 /// takes more scratch than kSdpaMostScratch; a number of queries that is no multiple of 4, if more than one part is
 /// needed.
 std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient);
@@ -53,17 +53,17 @@ std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient);
 bool ready(const Attention& attention);
 bool ready(const AttentionGradient& gradient);
 
-/// Of one call. The deterministic gradient of cuDNN stores the gradient of all scores as halves: so it is computed for
-/// some batches, or some heads of one, at a time, which keeps memory linear in the sequence.
+/// The limit of one call. The deterministic gradient of cuDNN stores the gradient of all scores as halves. So it is
+/// computed for some batches, or some heads of one, at a time, which keeps memory linear in the sequence.
 inline constexpr std::size_t kSdpaMostScratch = std::size_t{256} << 20;
-/// Of a forward call, and beside what is known of a gradient: counters. cuDNN 9.15 to 9.26 take 256 bytes.
+/// cuDNN's counters: all of a forward call's scratch, and part of a gradient's. cuDNN 9.15 to 9.26 take 256 bytes.
 inline constexpr std::size_t kSdpaCounters = std::size_t{64} << 10;
 
-/// As much of it as one call computes: all of a forward, of a gradient what takes no more scratch than `most`, at least
+/// The part that one call computes: all of a forward; of a gradient as much as `most` bytes of scratch allow, at least
 /// one key head of one batch.
 Sdpa largest_part(const Sdpa& whole, std::size_t most = kSdpaMostScratch);
 
-/// Of one part; without cuDNN as much, so that memory does not depend on what is installed.
+/// Bytes of scratch of one part; the same without cuDNN, so that memory does not depend on what is installed.
 inline std::size_t sdpa_scratch(const std::optional<Sdpa>& whole) { return whole ? largest_part(*whole).scratch() : 0; }
 
 /// `call(part, batch, key_head)`: the parts, with the first batch and key head of each; at most two different ones.
@@ -79,7 +79,7 @@ void for_each_part(const Sdpa& whole, Call call, std::size_t most = kSdpaMostScr
     }
 }
 
-/// Addresses on the device; those that a call has no use for are null.
+/// Addresses on the device; those that a call does not use are null.
 struct SdpaData {
     std::byte *q = nullptr, *k = nullptr, *v = nullptr, *o = nullptr;
     std::byte* lse = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// Copies between arrays of one shape with any strides and dtypes, and sums of scaled arrays. A copy is a cast, a
-// transposition made real, an expansion written out. Source and target must not overlap.
+// Copies between arrays of one shape with any strides and dtypes, and sums of scaled arrays. A copy also casts, and
+// writes out transposed and expanded views. Source and target must not overlap.
 //
 //     kernels::copy(stream, x, y);                    // y = x, converted as `convert.hpp` says
 //     kernels::accumulate(stream, dy, dx, 1.0f, 1.0f);  // dx += dy

@@ -6,10 +6,10 @@
 //     cross_entropy(stream, logits, targets, {}, loss, terms, 0, lse);   // logits [768, 65], targets [768], lse [768]
 //     cross_entropy_backward(stream, logits, targets, {}, lse, dloss, dlogits, 0);
 //
-// Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one
-// that is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is
-// written; on CUDA it counts as class 0, and the host throws when it next waits. Rows whose target is `ignore_index`
-// count nothing and get a gradient of 0.
+// Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one that
+// is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is written; on
+// CUDA it counts as class 0, and the host throws when it next waits. Rows whose target is `ignore_index` add nothing to
+// the loss and get a gradient of 0.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,9 +1,9 @@
 #pragma once
-// `Block`: what CUDA kernels are written against, and the only header that they include. A kernel is a functor; nvcc
-// compiles it to the intrinsics that one would write by hand, and any other C++ compiler to calls of an emulator that
-// runs it, checks it, and hands its races to ThreadSanitizer. Not for what needs more than compute capability 8.0 has
-// (Hopper's tensor cores), for cooperative groups, or for waiting on other blocks. docs/kernel_tests.md says how to
-// test.
+// `Block` is the interface that CUDA kernels are written against, and this the only header that they include. A kernel
+// is a functor; nvcc compiles it to the intrinsics that one would write by hand, and any other C++ compiler to calls of
+// an emulator that runs it, checks it, and lets ThreadSanitizer find its races. Not for what needs more than compute
+// capability 8.0 has (Hopper's tensor cores), for cooperative groups, or for waiting on other blocks.
+// docs/kernel_tests.md says how to test.
 //
 //     struct Scale {
 //         HEADROOM_DEVICE void operator()(Block& block, float* x, float factor, std::int64_t n) const {

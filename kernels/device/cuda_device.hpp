@@ -1,9 +1,9 @@
 #pragma once
-// A GPU as one context uses it: its queues of work, copies to and from the host, and what went wrong there. A queue is
-// a CUDA stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a
-// third. Each is done in order; events order them among each other. The host waits in `copy_to_host` and `synchronize`,
-// and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. In builds for tests
-// (HEADROOM_CUDA=EMULATED) the "GPU" is the emulator of tests/simt, and device memory is the host's.
+// A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
+// stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a third.
+// Each is done in order; events order them among each other. The host waits in `copy_to_host` and `synchronize`, and in
+// `copy_to_device` if it is far ahead of the GPU; each wait is counted. In builds for tests (HEADROOM_CUDA=EMULATED)
+// the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
@@ -27,7 +27,7 @@ struct CudaProperties {
     int multiprocessors = 1;
 };
 
-/// What a kernel notes of the first index out of range that it meets; lies in memory that host and device see.
+/// The first index out of range that a kernel met; lies in memory that host and device see.
 struct IndexError {
     unsigned claimed = 0;  ///< 1 from when a kernel begins to write the rest: whole once that work was waited for
     std::uint32_t path = 0;

@@ -14,7 +14,7 @@
 
 namespace headroom::kernels::device {
 
-/// A float, rounded already to what can be told from its neighbours in f16 and bf16 (see `to_float_odd`).
+/// A float, rounded such that rounding it again to f16 or bf16 is exact rounding (see `to_float_odd`).
 template <class T>
 HEADROOM_DEVICE float narrowed(T x) {
     if constexpr (std::is_same_v<T, double>) {

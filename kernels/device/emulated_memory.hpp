@@ -1,6 +1,6 @@
 #pragma once
-// The host's memory in the place of a GPU's: nobody may touch it, but while the device works or copies. So a host that
-// follows a device's pointer ends with a fault here as it would there. Only in builds with HEADROOM_CUDA=EMULATED.
+// Host memory that stands in for a GPU's: it can be accessed only while the device works or copies. So host code that
+// follows a device's pointer faults here as it would with a GPU. Only in builds with HEADROOM_CUDA=EMULATED.
 //
 //     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);
 //     DeviceMemory allocator(kernels::make_guarded_driver(memory, queues));

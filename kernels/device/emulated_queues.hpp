@@ -1,7 +1,7 @@
 #pragma once
-// The queues of the emulated GPU, and in which order they get their work done. A GPU may do what no event orders in any
-// order; the emulator does everything when it is given, unless a test asks for one of the extremes: then a wait that is
-// missing shows as wrong data. Only in builds with HEADROOM_CUDA=EMULATED.
+// The queues of the emulated GPU, and the order in which their work is done. A GPU may do work in any order that events
+// leave open. The emulator does it at once, unless a test asks for one of the extreme orders, in which a missing wait
+// gives wrong data. Only in builds with HEADROOM_CUDA=EMULATED.
 //
 //     auto* emulated = dynamic_cast<kernels::EmulatedControls*>(context.gpu());    // null for a real GPU
 //     if (emulated) emulated->set_order(kernels::EmulatedOrder::copies_first);
@@ -18,9 +18,9 @@
 namespace headroom::kernels {
 
 enum class EmulatedOrder {
-    at_once,       ///< everything when it is given
+    at_once,       ///< all work when it is queued
     copies_first,  ///< copies as soon as events allow, kernels when somebody waits for them
-    kernels_first  ///< kernels as soon as they are given, copies when somebody waits for them
+    kernels_first  ///< kernels when they are queued, copies when somebody waits for them
 };
 
 /// What tests may ask of the device in such a build.

@@ -22,7 +22,7 @@ struct SharedIndex {
     Site site;
 };
 
-/// What operator[] gives. It can be read, written and updated where it stands, not kept.
+/// The result of operator[]. It can be read, written and updated in place, not kept.
 template <class T>
 class SharedElement {
   public:

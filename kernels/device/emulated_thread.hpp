@@ -1,6 +1,6 @@
 #pragma once
-// What a CUDA thread asks of whoever runs it where there is no GPU: the emulator in tests/simt, or another machine that
-// keeps these promises. `Block` calls it; kernels never do. A call that breaks CUDA's rules does not return.
+// The interface that a CUDA thread needs to run without a GPU. The emulator in tests/simt implements it. `Block` calls
+// it; kernels never do. A call that breaks CUDA's rules does not return.
 //
 //     class Fiber final : public device::EmulatedThread { ... };
 //     emulator.run(shape, "softmax", [&](device::EmulatedThread& thread) { ... });

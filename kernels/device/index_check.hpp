@@ -1,6 +1,6 @@
 #pragma once
-// What kernels do with an index out of range: the first one is noted for the host, which throws when it next waits, and
-// the kernel goes on with index 0. Only kernels include this.
+// Kernels note the first index out of range for the host, which throws when it next waits, and go on with index 0. Only
+// kernels include this.
 //
 //     const IndexCheck check = index_check(stream, "embedding: index", rows);      // host
 //     const std::int64_t row = check(block, ids[i], i);                            // kernel: in [0, rows)

@@ -1,6 +1,6 @@
 #pragma once
-// The one way in which kernels start. nvcc: a `__global__` template around the functor, on a CUDA stream. Elsewhere:
-// the emulator that stands in for the stream. Only sources named .cu include this.
+// All kernels start here. With nvcc: as a `__global__` template around the functor, on a CUDA stream. Elsewhere: in the
+// emulator that stands in for the stream. Only sources named .cu include this.
 //
 //     void scale(CudaStream& stream, float* x, float factor, std::int64_t n) {
 //         device::launch(stream, {.x = grid_for(stream, n, 256), .threads = 256}, Scale{}, x, factor, n);

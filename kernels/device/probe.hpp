@@ -1,5 +1,5 @@
 #pragma once
-// Whether the program has code for a GPU, found out before anybody relies on it.
+// Checks that the program has code for a GPU before it is used.
 //
 //     kernels::probe(stream);     // throws DeviceError: which architectures to build for
 #include <headroom/kernels/stream.hpp>

@@ -9,7 +9,7 @@
 namespace headroom::kernels::device {
 
 inline constexpr unsigned kWarp = 32;
-/// What every GPU since compute capability 8.0 lets a block have, but for 8.6 and 8.9 (99 KiB).
+/// The shared memory of a block on every GPU since compute capability 8.0, except for 8.6 and 8.9 (99 KiB).
 inline constexpr std::size_t kMostShared = 163 * 1024;
 /// Each region of shared memory begins at a multiple of this: what tensor cores' loads ask for.
 inline constexpr std::size_t kSharedAlign = 32;

@@ -1,7 +1,7 @@
 #pragma once
-// Where the elements of arrays with any strides stand, as kernels compute it: `Strided` for kernels that map elements
+// Offsets of the elements of arrays with any strides, as kernels compute them: `Strided` for kernels that map elements
 // (merged and sorted axes, see walk.hpp), `Rows` for those that work along the last axis. Made on the host, handed to a
-// kernel by value. Not for arrays without gaps: there an element's number says it.
+// kernel by value. Not for arrays without gaps: there an element's number is its offset.
 //
 //     const Strided<2> at({&y, &x});                              // host; the output first
 //     launch(stream, ..., Neg{}, at);

@@ -1,6 +1,6 @@
 #pragma once
-// What kernels move and compute in: short vectors of elements as they lie in memory, and the same as f32. Not for whole
-// rows: these live in registers.
+// The values that kernels move and compute with: short vectors of elements as they lie in memory, and the same as f32.
+// They live in registers: not for whole rows.
 //
 //     Floats<8> x = block.load_floats<8>(row + i);      // T is float, f16 or bf16
 //     for (int k = 0; k < 8; ++k) x[k] *= scale;

@@ -1,6 +1,6 @@
 #pragma once
-// Dropout (Srivastava et al. 2014) without a mask in memory: whether element i is kept is word i of a random sequence,
-// so the gradient and a replay draw the same ones again from the same key.
+// Dropout (Srivastava et al. 2014) without a mask in memory: word i of a random sequence decides whether element i is
+// kept, so the gradient and a replay draw the same words again from the same key.
 //
 //     const RandomKey key = op_key(seed, counter);
 //     kernels::dropout(stream, key, 0.1f, x, y);

@@ -1,5 +1,5 @@
 #pragma once
-// What dropout makes of p, the same for every device; what an element that is kept is multiplied by.
+// The threshold and the factor that follow from dropout's p, the same for every device.
 //
 //     const std::uint32_t threshold = drop_threshold(p);
 //     y[i] = word[i] >= threshold ? x[i] * kept_scale<float>(p) : 0.0f;

@@ -5,7 +5,7 @@
 //     embedding_backward(stream, ids, dy, dtable, 1, scratch);      // dtable [V, D] += rows of dy
 //
 // Indices are i32 or i64 with any strides; one outside of [0, V) throws ShapeError with its value and position, before
-// anything is written; on a GPU it is noted for whoever waits next.
+// anything is written; on a GPU the host throws when it next waits.
 #include <cstddef>
 
 #include <headroom/kernels/stream.hpp>

@@ -8,10 +8,10 @@
 //     index_select_backward(stream, 0, index, dy, dx, 1, scratch);
 //
 // Indices are i32 or i64 with any strides; one outside of the axis throws ShapeError with its value and position,
-// before anything is written; on a GPU it is noted for whoever waits next. Semantics are PyTorch's, except that a
-// negative index is an error here, too. What lands on one element is added in the order of the indices, on a GPU in
-// parts that follow from the shapes and the indices, in f32 (f64 for an f64 destination), and rounded once: the same
-// bits each time, for any number of threads.
+// before anything is written; on a GPU the host throws when it next waits. Semantics are PyTorch's, and a negative
+// index is an error as well. Values for one element are added in the order of the indices (on a GPU in parts that
+// follow from the shapes and the indices), in f32 (f64 for an f64 destination), and rounded once: the bits are the same
+// each time, for any number of threads.
 #include <cstddef>
 
 #include <headroom/kernels/stream.hpp>

@@ -1,7 +1,7 @@
 #pragma once
-// What gather, index_select and embedding are on a GPU: y[e] = x[e, index[e]] for all elements e of y, the strides of
-// x and the index being 0 where they do not follow y. Internal to gather/ and embedding/; only sources named .cu
-// include it.
+// One kernel for gather, index_select and embedding on a GPU: y[e] = x[e, index[e]] for all elements e of y. x and the
+// index have strides of 0 along axes in which they do not follow y. Internal to gather/ and embedding/; only sources
+// named .cu include it.
 //
 //     Gathering gathering{.y = y, .x = x, .index = index, .position = position, .x_axis = x.strides[axis]};
 //     gathering.x.strides[axis] = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// How a GPU adds along lines (see scatter_add), as far as it follows from shapes. Short lines: a thread per element of
-// the source looks through its line. Long ones: sorted segments (see sort_plan.hpp), over as many lines at a time as
-// keep scratch small. Plain C++. Internal to gather/.
+// How a GPU adds along lines (see scatter_add): the part that follows from shapes alone. Short lines: a thread per
+// element of the source looks through its line. Long ones: sorted segments (see sort_plan.hpp), over as many lines at a
+// time as keep scratch small. Plain C++. Internal to gather/.
 //
 //     const ScatterPlan plan(axis, index, y);
 //     plan.bytes();                                       // of scratch

@@ -1,8 +1,8 @@
 #pragma once
-// How a GPU sums what several positions bring to one row: positions are sorted by row, and the sorted list is cut into
-// tiles of a fixed length, whose sums are joined where a row goes on in the next tile. Here is what follows from the
-// shapes alone: lengths, and the places in scratch. Plain C++, since a build without CUDA rehearses it. Internal to
-// gather/ and embedding/.
+// How a GPU sums the values of several positions for one row: positions are sorted by row, and the sorted list is cut
+// into tiles of a fixed length, whose sums are joined where a row goes on in the next tile. This is the part that
+// follows from the shapes alone: lengths, and the places in scratch. Plain C++, for dry runs in a build without CUDA.
+// Internal to gather/ and embedding/.
 //
 //     const SortPlan sort{.count = ids.numel(), .keys = rows};
 //     const SegmentPlan sums{.count = ids.numel(), .columns = width, .element = sizeof(float)};

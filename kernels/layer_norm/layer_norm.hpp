@@ -23,7 +23,7 @@ void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View*
 void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                 const View& mean, const View& rstd);
 
-/// Where gradients go, each with its own factor for what is there; null if not wanted.
+/// Destinations of gradients, each with a beta of its own; null if not wanted.
 struct LayerNormGradients {
     const View* x = nullptr;
     float x_beta = 0;

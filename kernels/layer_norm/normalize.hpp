@@ -1,6 +1,6 @@
 #pragma once
-// What layer_norm and rms_norm share on CUDA: the second is the first with a mean of 0 and no beta. Internal to
-// kernels.
+// The kernels that layer_norm and rms_norm share on CUDA: the second is the first with a mean of 0 and no beta.
+// Internal to kernels.
 //
 //     normalize(stream, x, gamma, beta, epsilon, y, &mean, rstd);      // layer_norm
 //     normalize(stream, x, gamma, nullptr, epsilon, y, nullptr, rstd); // rms_norm
@@ -43,7 +43,7 @@ inline std::size_t norm_scratch(const View& x, int sums) {
     return static_cast<std::size_t>(sums * chunks.parts * chunks.columns) * size;
 }
 
-/// A gradient's place and factor; null if not wanted.
+/// A gradient's destination and beta; null if not wanted.
 struct NormTarget {
     const View* view = nullptr;
     float beta = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// Activations as passes over whole arrays: what follows a product where nothing does it with the product. Internal to
+// Activations as passes over whole arrays, for products that the activation could not be fused with. Internal to
 // kernels/matmul.
 //
 //     activate(stream, Activation::gelu_tanh, inner, c);

@@ -1,6 +1,6 @@
 #pragma once
-// Which of a library's algorithms was chosen for which product, and how that is kept in a file. Plain C++: what the
-// words mean is the library's business. Internal to kernels/matmul.
+// Which of a library's algorithms was chosen for which product, in memory and in a file. Plain C++: only the library
+// interprets the words. Internal to kernels/matmul.
 //
 //     MatmulChoices& choices = stream.state->get<MatmulChoices>();
 //     if (const MatmulChoice* known = choices.find(key)) ...
@@ -38,8 +38,8 @@ class MatmulChoices {
 
     /// One line for each choice, in the order of the keys. Errors: FileError.
     void save(const std::string& path, const std::string& device, std::size_t version) const;
-    /// Adds what a file holds, all of it as tuned; present choices stay. False if it is for something else, and then
-    /// nothing is added. Errors: FileError if the file can't be read or is not what `save` writes.
+    /// Adds the choices of a file, all as tuned; present ones stay. Returns false, and adds nothing, if the file is for
+    /// another device or version. Errors: FileError if the file can't be read or is not what `save` writes.
     bool load(const std::string& path, const std::string& device, std::size_t version);
 
   private:

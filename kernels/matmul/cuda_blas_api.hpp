@@ -32,7 +32,7 @@ struct BlasApi {
     decltype(&::cublasLtMatmul) cublasLtMatmul = nullptr;
 };
 
-/// Where it may be: libcublasLt.so.<major version of the headers> on the loader's path, then in the toolkit or the
+/// The names to try: libcublasLt.so.<major version of the headers> on the loader's path, then in the toolkit or the
 /// wheel that the build found.
 std::vector<std::string> blas_libraries();
 

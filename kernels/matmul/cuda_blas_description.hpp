@@ -1,5 +1,5 @@
 #pragma once
-// What cuBLASLt is told about a product, as RAII objects. Needs no GPU. Internal to kernels/matmul.
+// RAII objects that describe a product to cuBLASLt. Needs no GPU. Internal to kernels/matmul.
 //
 //     const BlasDescription description(api, gemm, tf32);
 //     description.set_bias(pointer);
@@ -42,8 +42,8 @@ class BlasDescription {
     Owned<cublasLtMatrixLayout_t> a_, b_, d_;
 };
 
-/// What may be chosen: workspaces of up to kGemmWorkspace, the pointers' alignments, and, of the ways to split the
-/// depth, only those that add up in f32 (f64): a half's parts are not rounded before they are added.
+/// Limits the choice of algorithms: to workspaces of up to kGemmWorkspace, to the pointers' alignments and, of the ways
+/// to split the depth, to those that add up in f32 (f64), so that a half's parts are not rounded before they are added.
 class BlasPreference {
   public:
     BlasPreference(const BlasApi& api, const GemmAlignment& alignment);

@@ -1,6 +1,6 @@
 #pragma once
-// Products by cuBLASLt: described once per geometry, with an algorithm that is asked for, or tried, at first use.
-// Internal to kernels/matmul.
+// Products by cuBLASLt: described once per geometry, with an algorithm that cuBLASLt proposes, or that measurements
+// find, at first use. Internal to kernels/matmul.
 //
 //     BlasMatmul blas(load_blas());
 //     if (!blas.run(gemm, data, {.workspace = scratch, .stream = stream}, choices, nullptr)) ...  // refused
@@ -15,7 +15,7 @@
 
 namespace headroom::kernels {
 
-/// The device's side of trying algorithms.
+/// The device functions that trying algorithms needs.
 class GemmTimer {
   public:
     virtual ~GemmTimer() = default;
@@ -48,8 +48,8 @@ class BlasMatmul {
         std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256
         cudaStream_t stream = nullptr;
     };
-    /// False, and nothing is done, if cuBLASLt has no algorithm for it. `timer`: algorithms are tried, where `choices`
-    /// has none that is tuned; null takes the first that cuBLASLt proposes. Errors: DeviceError.
+    /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
+    /// `choices` has no tuned one; without (null), the first that cuBLASLt proposes is used. Errors: DeviceError.
     bool run(const Gemm& gemm, const Data& data, const Call& call, MatmulChoices& choices, GemmTimer* timer);
 
   private:

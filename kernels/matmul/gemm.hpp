@@ -1,7 +1,7 @@
 #pragma once
-// A matmul as BLAS libraries describe it: column-major matrices with leading dimensions, one strided batch. What
-// decides whether cuBLASLt takes a product, and with which epilogue. Plain C++, so that a rehearsal decides as a GPU
-// does, and tests prove it without one. Internal to kernels/matmul.
+// A matmul as BLAS libraries describe it: column-major matrices with leading dimensions, one strided batch. These
+// functions decide whether cuBLASLt takes a product, and with which epilogue. Plain C++, so that a dry run decides as a
+// GPU does, and tests need no GPU. Internal to kernels/matmul.
 //
 //     const std::optional<Gemm> gemm = plan_gemm(reduce(matmul), matmul);
 //     if (gemm && gemm->remains()) finish(stream, matmul, *gemm);   // after the library's part
@@ -25,7 +25,7 @@ struct Gemm {
     std::int64_t batches = 1, a_batch = 0, b_batch = 0, d_batch = 0;
     Dtype operand = Dtype::f32, result = Dtype::f32;
 
-    // Done by the library; the rest of what the matmul asks for is a kernel's after it.
+    // The library does these; a kernel after it does the rest.
     bool bias = false;
     Activation activation = Activation::none;
     bool bias_remains = false;
@@ -48,7 +48,7 @@ struct Gemm {
     /// Offsets of call `index`, in elements.
     Loop offsets(std::int64_t index) const;
 
-    /// What A and B are stored as.
+    /// The sizes that A and B are stored with.
     std::int64_t a_rows() const { return transpose_a ? depth : rows; }
     std::int64_t a_columns() const { return transpose_a ? rows : depth; }
     std::int64_t b_rows() const { return transpose_b ? columns : depth; }
@@ -57,18 +57,18 @@ struct Gemm {
     std::size_t result_bytes() const;
 };
 
-/// For a matmul without `inner` and `sums`. Nothing if cuBLASLt can't be asked: an operand or c has no axis of stride
+/// For a matmul without `inner` and `sums`. Empty if cuBLASLt can't compute it: an operand or c has no axis of stride
 /// 1, rows overlap (broadcast by strides of 0), k = 0, an axis above 2^31 - 1. Depends on shapes, strides and dtypes,
 /// not on addresses.
 std::optional<Gemm> plan_gemm(const Problem& problem, const Matmul& matmul);
 
-/// A plan by which cuBLASLt does all that a matmul with `inner` or `sums` asks for in one call, but `outer`; nothing if
-/// its epilogues can't. Depends on shapes, strides and dtypes, too.
+/// The plan of a matmul with `inner` or `sums` as one call of cuBLASLt, which does everything but `outer`; empty if its
+/// epilogues can't. Depends on the same.
 std::optional<Gemm> plan_fused(const Problem& problem, const Matmul& matmul);
 
 /// Scratch of every product for which there is a plan: cuBLASLt's workspace. NVIDIA recommends 32 MiB from compute
 /// capability 9.0 on and 4 MiB before that (documentation of cublasSetWorkspace). One number for all devices and
-/// products, so that a rehearsal needs to know neither the device nor which algorithm will be chosen.
+/// products, so that a dry run needs to know neither the device nor which algorithm will be chosen.
 inline constexpr std::size_t kGemmWorkspace = std::size_t{32} << 20;
 
 }  // namespace headroom::kernels

@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products on strided, batched views, with what can be fused behind them: accumulation, bias, activation, and
-// what their gradients need. Not for attention (kernels/attention stores no score matrix) nor for
+// Matrix products on strided, batched views, with the operations that can be fused behind them: accumulation, bias,
+// activation, and those that gradients need. Not for attention (kernels/attention stores no score matrix) nor for
 // convolution.
 //
 //     Matmul linear{.a = x, .b = transposed(weight), .c = y, .bias = bias};  // y = x W^T + bias
@@ -26,7 +26,7 @@ enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf };
 /// for halves, f32; the bias has a's or c's dtype. Halves are multiplied exactly and accumulated in f32. c must not
 /// overlap a, b or bias.
 ///
-/// For training, each fused where the library at hand can, else done by a pass of its own, which costs no memory:
+/// For training. Each is fused if the library can do it, else done by a pass of its own, which costs no memory:
 ///
 ///     // h = gelu(inner), inner = x W1^T + b1                       forward; h and inner [rows, hidden]
 ///     {.a = x, .b = transposed(w1), .c = h, .bias = b1, .activation = gelu, .inner = inner}
@@ -42,19 +42,20 @@ struct Matmul {
     float beta = 0;
     Activation activation = Activation::none;
 
-    /// Rank 0: none. Else of c's shape and dtype, any strides, and beta must be 0. What the activation is applied to:
-    /// written beside c, which is then the activation of the rounded or the unrounded inner; with `derivative`, read.
-    /// Its memory is not c's.
+    /// Rank 0: none. Else the activation's argument, of c's shape and dtype, any strides; beta must be 0. It is
+    /// written, and c is the activation of the rounded or the unrounded argument; with `derivative` it is read. Must
+    /// not overlap c.
     View inner{};
-    /// c = (a x b) * activation'(inner): the gradient behind an activation. With `inner`, without a bias. ReLU's
+    /// c = (a x b) * activation'(inner): the gradient of an activation's argument. Needs `inner`, takes no bias. ReLU's
     /// derivative at 0 is 0.
     bool derivative = false;
-    /// Rank 0: none. With `derivative`, of c's shape and dtype: outer = activation(inner), written beside c, for who
-    /// kept but inner. May be inner itself (same memory and strides), but not overlap c.
+    /// Rank 0: none. Else `derivative` is required: outer = activation(inner) is written as well, of c's shape and
+    /// dtype, for a caller that has kept `inner` only. May be inner itself (same memory and strides), but must not
+    /// overlap c.
     View outer{};
     /// Rank 0: none. Else [m], strided if need be, of a's dtype or f32; a and c are then matrices, without batch axes:
-    /// sums = sums_beta * sums + a's rows summed over k. The bias's gradient beside the weight's,
-    /// where a is dy^T. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Overlaps nothing else.
+    /// sums = sums_beta * sums + a's rows summed over k. With a = dy^T, that is the bias's gradient, computed along
+    /// with the weight's. With sums_beta = 0, sums are never read; k = 0 gives sums_beta * sums. Overlaps nothing else.
     View sums{};
     float sums_beta = 0;
 
@@ -66,20 +67,20 @@ struct Matmul {
 
 /// Bytes of scratch that `matmul` needs; a function of shapes, strides, dtypes and threads, not of data, and the larger
 /// of what beta = 0 and beta = 1 need. Data pointers may be null. oneDNN may allocate more for itself during the call
-/// (see `MatmulCache`). For CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and what `sums`
-/// need. Errors: DtypeError for dtypes not listed above, ShapeError for what does not fit together.
+/// (see `MatmulCache`). On CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and the scratch of
+/// `sums`. Errors: DtypeError for dtypes not listed above, ShapeError for shapes that do not fit together.
 std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
 
 /// `scratch`: 64-byte aligned, as many bytes as `matmul_scratch` says; may be null for 0. The bits of the result do not
 /// depend on earlier calls; they may depend on the number of threads where oneDNN computes.
 void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch);
 /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
-/// 256-byte aligned. What cuBLASLt's epilogues lack is done by a kernel after it; a half c is then rounded twice.
-/// Behind halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and
-/// its ReLU may turn NaN into 0. `inner` goes to cuBLASLt for gelu_tanh behind halves, with a width and strides that
-/// are multiples of 8, where it lies as c does; `sums` for halves, if packed, of c's dtype, and without other
-/// epilogues. The bits repeat from run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first
-/// used: memory that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+/// 256-byte aligned. A kernel after cuBLASLt does what its epilogues can't; a half c is then rounded twice. For halves,
+/// cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and its ReLU may
+/// turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are c's, and width and strides
+/// are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other epilogues. The bits repeat from
+/// run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first used: memory that is not
+/// counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch);
 
 /// How products are computed on a GPU; set before the first one: `stream.state->get<CudaMatmulSettings>().tf32 = true`.
@@ -88,19 +89,20 @@ struct CudaMatmulSettings {
     bool tf32 = false;
     /// A product's first call tries several algorithms, each once or twice, waits for them, and keeps the fastest; it
     /// borrows memory as large as c where beta is not 0. Which one wins may differ from run to run, and with it the
-    /// last bits of the result, unless `load_matmul_choices` brings the choices of an earlier run. Without: what
-    /// cuBLASLt itself thinks best, the same in every run with the same device and version of cuBLASLt.
+    /// last bits of the result, unless `load_matmul_choices` brings the choices of an earlier run. Without tuning, the
+    /// first algorithm that cuBLASLt proposes is used: the same in every run with the same device and version of
+    /// cuBLASLt.
     bool tune = false;
-    /// Never cuBLASLt, which then need not be installed. Slow.
+    /// Don't use cuBLASLt, which then need not be installed. Slow.
     bool own_kernels = false;
 };
 
 /// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
 /// cuBLASLt. Errors: FileError.
 void save_matmul_choices(CudaStream& stream, const std::string& path);
-/// Takes what `save_matmul_choices` wrote; products already computed keep their algorithms. False, and nothing is
-/// taken, if the file is for another GPU or version: then algorithms are chosen anew. Errors: FileError if it can't be
-/// read or is damaged.
+/// Loads a file of `save_matmul_choices`; products already computed keep their algorithms. Returns false, and loads
+/// nothing, if the file is for another GPU or version: then algorithms are chosen anew. Errors: FileError if it can't
+/// be read or is damaged.
 bool load_matmul_choices(CudaStream& stream, const std::string& path);
 
 /// The view with its last two axes exchanged.

@@ -1,6 +1,6 @@
 #pragma once
-// How a matmul on a GPU is put together from the library's calls and the project's own kernels: the same with cuBLASLt
-// and with what stands in for it in the emulator. Internal to kernels/matmul.
+// How a matmul on a GPU is put together from the library's calls and the project's own kernels: the same code for
+// cuBLASLt and for its stand-in in the emulator. Internal to kernels/matmul.
 //
 //     matmul_by_parts(stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) { return true; });
 #include <optional>
@@ -28,7 +28,7 @@ void multiply(CudaStream& stream, const Matmul& product, bool own_kernels, Libra
     if (gemm->remains()) activate(stream, gemm->activation_remains, product.c, product.c);
 }
 
-/// True if one call of the library did it all, but `outer`.
+/// True if one call of the library did everything but `outer`.
 template <class Library>
 bool multiply_fused(CudaStream& stream, const Matmul& matmul, std::byte* scratch, Library& library) {
     const std::optional<Gemm> gemm = plan_fused(reduce(matmul), matmul);

@@ -11,8 +11,8 @@
 
 namespace headroom::kernels {
 
-/// The matmul without what the other parts do: where the activation's argument is asked for, the product becomes that;
-/// where a derivative is, c is but the product.
+/// The matmul without the other parts' work: with `inner`, the product is written there; with `derivative`, c is the
+/// product alone.
 inline Matmul product_part(Matmul matmul) {
     if (matmul.has_inner()) {
         if (!matmul.derivative) matmul.c = matmul.inner;
@@ -23,7 +23,7 @@ inline Matmul product_part(Matmul matmul) {
     return matmul;
 }
 
-/// What a reduction is told: a's rows, and the sums as a column.
+/// The views that a reduction gets: a's rows, and the sums as a column.
 struct RowSums {
     View rows, sums;
     explicit RowSums(const Matmul& matmul) : rows(matmul.a), sums(matmul.sums) {

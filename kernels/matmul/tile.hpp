@@ -10,7 +10,7 @@
 
 namespace headroom::kernels {
 
-/// Columns of a register tile, in vectors: with the rows below they fill the 32 or 16 registers that there are.
+/// Columns of a register tile, in vectors: with the rows below they fill the processor's 32 or 16 registers.
 inline constexpr int kTileVectors = kVectorBytes == 64 ? 4 : 2;
 
 /// Columns that one pass of registers holds; the width of a packed panel.

@@ -1,5 +1,5 @@
 #pragma once
-// One vector register of floats or doubles, as wide as the processor's, for kernels whose speed hangs on staying in
+// One vector register of floats or doubles, as wide as the processor's, for kernels whose speed depends on staying in
 // registers. Plain loops are better wherever the compiler vectorises them.
 //
 //     Vector<float> sums = load_vector(row);

@@ -1,6 +1,6 @@
 #pragma once
-// Into how many parts a GPU cuts the sum of squares of so many elements: one block each, whose result waits in scratch.
-// Internal to norm/.
+// The number of parts into which a GPU cuts a sum of squares: one block each, whose result goes to scratch. Internal to
+// norm/.
 //
 //     const std::int64_t parts = norm_parts(x.numel());
 #include <algorithm>

@@ -1,6 +1,6 @@
 #pragma once
-// What one step does to one parameter, the same source for every device, and the constants that a step works out once,
-// in f64, and rounds once. Internal to optimizer/: call `adamw` and `sgd`.
+// The update of one parameter in one step, the same source for every device, and the constants of a step, computed once
+// in f64 and rounded once. Internal to optimizer/: call `adamw` and `sgd`.
 //
 //     const AdamWFactors<float> factors(step, multiplier, *steps + 1);
 //     if (!skips_step(multiplier)) factors.update(gradient[i], parameter[i], first[i], second[i]);
@@ -11,7 +11,7 @@
 
 namespace headroom::kernels {
 
-/// 0 and NaN.
+/// True for 0 and NaN.
 constexpr bool skips_step(double multiplier) { return !(multiplier < 0 || multiplier > 0); }
 
 template <class T>

@@ -1,5 +1,5 @@
 #pragma once
-// The machine under all pointwise kernels: walks arrays of any strides and dtypes in runs of elements, converts where a
+// The loop under all pointwise kernels: it walks arrays of any strides and dtypes in runs of elements, converts where a
 // run is not contiguous or not of the compute type, and calls a loop over plain pointers. The loop is a function
 // pointer, so that a new function costs the compiler one loop and nothing else. Users call `map` and `map_backward`.
 //

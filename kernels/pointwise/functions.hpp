@@ -1,5 +1,5 @@
 #pragma once
-// What a pointwise function is: a small struct with a value and a derivative, shared by every backend, that carries its
+// A pointwise function is a small struct with a value and a derivative, shared by every backend, that carries its
 // parameters as members. It is its own attributes in an op, so it must be trivially copyable. Not for functions that
 // mix elements (softmax, norms): those are kernels of their own.
 //
@@ -11,15 +11,16 @@
 //     };
 //
 // T is float or double; where `integers` is declared true, also int64_t, in which i32, i64, u8 and bool are computed.
-// A struct of one's own is made to run by including `pointwise_loops.hpp` (GPU: `.cuh`, in a .cu) where it is used.
+// To run a struct of your own, include `pointwise_loops.hpp` where it is used (for a GPU `pointwise_loops.cuh`, in a
+// .cu source).
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
 
 namespace headroom::kernels {
 
-/// What the derivative of a function is computed from. A unary function gets exactly that as its argument (anything for
-/// `nothing`); a binary function gets both inputs.
+/// The value from which a derivative is computed. A unary function's `derivative` gets exactly that as its argument
+/// (anything for `nothing`); a binary function's get both inputs.
 enum class Saves : std::uint8_t { nothing, input, output };
 
 template <class F>

@@ -1,5 +1,5 @@
 #pragma once
-// The definitions of the templates in `pointwise.hpp`: include it in the source that uses a function of one's own. Not
+// The definitions of the templates in `pointwise.hpp`: include it in the source that uses a function of your own. Not
 // needed for the functions that Headroom brings.
 //
 //     struct Cube { ... };                               // see functions.hpp
@@ -14,7 +14,7 @@ namespace headroom::kernels {
 
 namespace detail {
 
-/// A truth value as a number; by choice, because conversions of bool keep loops from being vectorised.
+/// A truth value as a number, by a selection, because conversions of bool keep loops from being vectorised.
 template <class T, class Result>
 [[gnu::always_inline]] inline T number_from(Result result) {
     if constexpr (std::is_same_v<Result, bool>) return result ? T(1) : T(0);

@@ -1,7 +1,7 @@
 #pragma once
 // Philox4x32-10, a counter-based random generator (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-// 1, 2, 3", SC 2011): random words are a function of a key and a position, so nothing is stored and everything can be
-// had again. Not for cryptography. Arrays are filled by `random.hpp`; this is for single values, in order.
+// 1, 2, 3", SC 2011): random words are a function of a key and a position, so nothing is stored and every word can be
+// computed again. Not for cryptography. Arrays are filled by `random.hpp`; this is for single values, in order.
 //
 //     const RandomKey key = op_key(seed, counter);             // one per recorded op
 //     const RandomKey init = path_key(seed, "blocks.0.up.w");  // one per parameter, whatever the order of construction
@@ -12,7 +12,7 @@
 
 namespace headroom::kernels {
 
-/// What kind of thing draws; the same numbers in two domains give unrelated words.
+/// The purpose of the words; the same numbers in two domains give unrelated words.
 enum class RandomDomain : std::uint8_t { op, initialisation, data, sampling };
 
 /// Names an endless sequence of words. `sequence` holds the domain in its two highest bits.
@@ -34,12 +34,12 @@ constexpr std::uint64_t fnv1a(std::string_view text) {
     return hash;
 }
 
-/// For the op that is the `counter`-th to draw.
+/// The key of the op that draws as the `counter`-th.
 constexpr RandomKey op_key(std::uint64_t seed, std::uint64_t counter) {
     return random_key(seed, RandomDomain::op, counter);
 }
 
-/// For the first values of the parameter at `path`.
+/// The key of the initial values of the parameter at `path`.
 constexpr RandomKey path_key(std::uint64_t seed, std::string_view path) {
     return random_key(seed, RandomDomain::initialisation, fnv1a(path));
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Runs of random words, many blocks at a time; what the random kernels are made from.
+// Runs of random words, many blocks at a time, for the random kernels.
 //
-//     data::RandomWords words;
+//     RandomWords words;
 //     const std::uint32_t* run = words.generate(key, first, count);  // run[i] belongs to element first + i
 #include <cstdint>
 

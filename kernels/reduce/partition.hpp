@@ -1,6 +1,6 @@
 #pragma once
 // How a reduction is shared out among a GPU's blocks: plain C++, and from shapes, strides and dtypes alone, so that a
-// rehearsal without a GPU knows the scratch, and sums have the same bits on every GPU and at any address. Internal to
+// dry run without a GPU knows the scratch, and sums have the same bits on every GPU and at any address. Internal to
 // reduce/.
 //
 //     const Partition partition(ReducePlan(x, center, y), x.dtype);

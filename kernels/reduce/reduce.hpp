@@ -1,6 +1,6 @@
 #pragma once
-// Reductions of a strided view over any set of its axes: sum (and so mean), largest, smallest, variance, and what their
-// gradients need. The axes are told by the output: it has size 1 where the input is reduced, and may lack leading axes,
+// Reductions of a strided view over any set of its axes: sum (and so mean), largest, smallest, variance, and their
+// gradients. The output's shape defines the axes: it has size 1 where the input is reduced, and may lack leading axes,
 // as in broadcasting. Not for sums of a whole arena (see norm/) nor along one axis with indices (`argmax` below).
 //
 //     sum(stream, x, 1.0 / 128, y, 0, scratch);         // x [768, 128], y [768, 1]: means of rows
@@ -13,8 +13,9 @@
 // the shape and strides alone, and the blocks are added up in f64: the same bits for any number of threads, and an
 // error of at most 70 * epsilon * sum(|x|) whatever the length, usually far less. A sum of nothing is 0.
 //
-// On a GPU large reductions are shared out among blocks, which leave f64 numbers in `scratch` (of 8-byte alignment):
-// what `reduce_scratch` or a function's own `..._scratch` says, for views of the same shapes, strides and dtypes.
+// On a GPU large reductions are shared out among blocks, which leave f64 numbers in `scratch` (of 8-byte alignment).
+// Its size is that of `reduce_scratch` or a function's own `..._scratch`, for views of the same shapes, strides and
+// dtypes.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the CPU's side and the GPU's side of reduce.hpp work out alike, from shapes and dtypes. Internal to reduce/.
+// Sizes that the sources of reduce.hpp for CPU and GPU share, from shapes and dtypes. Internal to reduce/.
 #include <cstddef>
 
 #include <headroom/kernels/reduce/engine.hpp>

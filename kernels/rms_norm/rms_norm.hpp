@@ -19,7 +19,7 @@ namespace headroom::kernels {
 void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
 void rms_norm(CudaStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
 
-/// Where gradients go, each with its own factor for what is there; null if not wanted.
+/// Destinations of gradients, each with a beta of its own; null if not wanted.
 struct RmsNormGradients {
     const View* x = nullptr;
     float x_beta = 0;

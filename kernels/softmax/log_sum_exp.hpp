@@ -1,6 +1,6 @@
 #pragma once
-// The logarithm of a sum of exponentials of a row, in one pass over memory: chunk by chunk, the sum being rescaled when
-// a chunk has a larger element (Milakov and Gimelshein 2018, arXiv:1805.02867). Internal to kernels.
+// The logarithm of a sum of exponentials of a row, in one pass over memory: chunk by chunk; the sum is rescaled when a
+// chunk has a larger element (Milakov and Gimelshein 2018, arXiv:1805.02867). Internal to kernels.
 //
 //     RowReader<float> row(rows, i);
 //     const auto [largest, sum] = sum_exp<float>(row, rows.length());

@@ -36,7 +36,7 @@ constexpr double clip_factor(double norm, double max_norm) {
 /// True if a further step that is not finite can't lower the scale.
 constexpr bool exhausted(const LossScaleRule& rule, double scale) { return !rule.enabled || scale <= rule.minimum; }
 
-/// After a step with terms: were the gradients finite?
+/// Updates the loss scale after a step with terms; `finite`: the gradients were finite.
 constexpr void update_scale(const LossScaleRule& rule, bool finite, double& scale, double& good_steps) {
     if (!rule.enabled) return;
     if (!finite) {

@@ -1,21 +1,20 @@
 #pragma once
-// What decides about an optimizer step, kept and computed in the device's memory, so that the host only queues work:
-// seed of backward, finite or not, clipping, loss scale. `GradientAccumulator` of optim drives it. Not for programs
-// that look at a loss before they go on: those read it.
+// The numbers that decide about an optimizer step (seed of backward, finite or not, clipping, loss scale) are kept and
+// computed in the device's memory, so that the host only queues work. `optim::GradientAccumulator` calls these
+// functions. Programs that read a loss before they go on don't need them.
 //
-//     accumulate(stream, terms, state.terms, 1, 0);            // of the first micro-batch, where the device counts
-//     them begin_step(stream, terms_known, state);                  // state.seed, from state.scale and all terms so
-//     far
-//     ...                                                      // gradients, state.loss_sum, state.squared_gradients
-//     end_step(stream, rule, terms_known, state, outcome);     // state.multiplier, outcome; the next scale
-//     adamw(stream, step, multiplier, steps, gradient, ...);   // does nothing if the multiplier is 0
+//     accumulate(stream, terms, state.terms, 1, 0);         // of the first micro-batch, if the device counts them
+//     begin_step(stream, terms_known, state);               // state.seed, from state.scale and all terms so far
+//     ...                                                   // gradients, state.loss_sum, state.squared_gradients
+//     end_step(stream, rule, terms_known, state, outcome);  // state.multiplier, outcome; the next scale
+//     adamw(stream, step, multiplier, steps, gradient, ...);       // does nothing if the multiplier is 0
 //     count_step(stream, multiplier, steps);
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
-/// What is kept from step to step: in memory, an f64 array of so many elements, in this order.
+/// The state that is kept from step to step: in memory, an f64 array of these elements in this order.
 struct StepState {
     double loss_sum = 0;           ///< over the step's terms
     double terms = 0;              ///< those that were counted on the device; the host knows the others
@@ -28,7 +27,7 @@ struct StepState {
 };
 inline constexpr std::int64_t kStepStateElements = sizeof(StepState) / sizeof(double);
 
-/// What became of a step, for the host to read when it likes: an f64 array likewise.
+/// The outcome of a step, for the host to read when it likes: also an f64 array of these elements.
 struct StepOutcome {
     static constexpr double kTaken = 0, kSkipped = 1, kDiverged = 2;
 
