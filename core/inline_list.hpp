@@ -1,6 +1,6 @@
 #pragma once
-// A short list without a heap allocation: what recording an op and running its gradient need for a moment. Not for
-// lists that grow: room is made once.
+// A short list without a heap allocation, for recording an op and running its gradient. Not for lists that grow: room
+// is made once. Internal to core.
 //
 //     InlineList<Array, 4> inputs;
 //     inputs.reserve(count);

@@ -1,6 +1,7 @@
 #pragma once
-// What a `Buffer` points at: where the bytes are and who counts on them. It is part of the allocator's own record of a
-// block, so that a buffer costs no allocation besides its memory. Not for users: they hold a `Buffer`.
+// The target of a `Buffer`: where the bytes are, and how many owners they have. It is part of the allocator's own
+// record of a block, so that a buffer costs no allocation besides its memory. Internal to memory: users hold a
+// `Buffer`.
 //
 //     memory::Storage* storage = ...;              // inside of a block, or of wrapped memory
 //     if (storage->owners == 1) ...        // nobody else would notice a change of contents

@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products as ops launch them: scratch allocated, batches broadcast, gradients of broadcast operands summed. Not
-// for users, who call `matmul` and `linear`.
+// Matrix products as ops launch them: scratch allocated, batches broadcast, gradients of broadcast operands summed.
+// Internal to core: users call `matmul` and `linear`.
 //
 //     product(exec, {.a = x.view(), .b = kernels::transposed(weight.view()), .c = y.view()});
 //     product_to(exec, kernels::transposed(dy.view()), x.view(), dweight.view(), dweight.beta);

@@ -1,6 +1,6 @@
 #pragma once
 // One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots lie
-// in a stack-like arena, so recording allocates nothing in steady state.
+// in a stack-like arena, so recording allocates nothing in steady state. Internal to core.
 //
 //     record.op->forward(exec, record.attrs, inputs, outputs, saved);
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 // The recorded program of one context: values, records, regions. It runs backward once and, where values were dropped,
-// the records that produced them forward again. Users meet it through `Context`, `Tensor` and `apply`; nothing here
-// knows a concrete op.
+// runs the records that produced them forward again. It knows no concrete op. Internal to core: users call `Context`,
+// `Tensor` and `apply`.
 //
 //     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, as core/apply.hpp makes it
 //     tape.backward(losses, seeds);

@@ -1,6 +1,7 @@
 #pragma once
-// A value of the program: what a leaf holds or a recorded op produced. Its storage comes and goes (recomputation), its
-// identity stays. Users hold values through `Tensor`; records refer to them by plain pointer and count.
+// A value of the program: that of a leaf or the product of a recorded op. Its storage comes and goes (recomputation),
+// its identity stays. Records refer to values by plain pointer and count. Internal to core: users hold values through
+// `Tensor`.
 //
 //     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward

@@ -1,7 +1,7 @@
 #pragma once
 // Copies and sums on CUDA in which the axis along which the source's elements are neighbours is not the one along which
-// the target's are: by tiles in shared memory, so that both are read and written in whole lines. Only for `copy` and
-// `accumulate`, which try these first.
+// the target's are: by tiles in shared memory, so that both are read and written in whole lines. `copy` and
+// `accumulate` try these first. Internal to kernels/copy.
 //
 //     if (copy_transposed(stream, x, y)) return;      // else y is untouched: do it another way
 #include <headroom/kernels/stream.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 // Host memory that stands in for a GPU's: it can be accessed only while the device works or copies. So host code that
-// follows a device's pointer faults here as it would with a GPU. Only in builds with HEADROOM_CUDA=EMULATED.
+// follows a device's pointer faults here as it would with a GPU. Only in builds with HEADROOM_CUDA=EMULATED. Internal
+// to kernels/device.
 //
 //     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);
 //     DeviceMemory allocator(kernels::make_guarded_driver(memory, queues));

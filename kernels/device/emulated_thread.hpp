@@ -1,6 +1,6 @@
 #pragma once
 // The interface that a CUDA thread needs to run without a GPU. The emulator in tests/simt implements it. `Block` calls
-// it; kernels never do. A call that breaks CUDA's rules does not return.
+// it; kernels never do. A call that breaks CUDA's rules does not return. Internal to kernels/device and tests.
 //
 //     class Fiber final : public device::EmulatedThread { ... };
 //     emulator.run(shape, "softmax", [&](device::EmulatedThread& thread) { ... });

@@ -1,5 +1,6 @@
 #pragma once
-// Blocks of strided matrices of any floating dtype, rewritten as the dense rows that `tile_product` reads.
+// Blocks of strided matrices of any floating dtype, rewritten as the dense rows that `tile_product` reads. Internal to
+// kernels.
 //
 //     pack<float>(key.data, key.dtype, 1, key_stride, head_width, keys, panel, 64, 64);  // panel[d][j] = key[j][d]
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // Products of small blocks that stay in the nearest caches, computed in registers: the inner loop of the blocked matmul
-// and of attention. Not for whole matrices: nothing is packed, no thread is started.
+// and of attention. Not for whole matrices: nothing is packed, no thread is started. Internal to kernels.
 //
 //     alignas(64) float k_transposed[32 * 64], scores[64 * 64];
 //     tile_product<float>({.rows = 64, .columns = 64, .depth = 32}, q, q_row, 1, k_transposed, 64, scores, 64, false);

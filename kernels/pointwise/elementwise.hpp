@@ -1,7 +1,8 @@
 #pragma once
 // The loop under all pointwise kernels: it walks arrays of any strides and dtypes in runs of elements, converts where a
 // run is not contiguous or not of the compute type, and calls a loop over plain pointers. The loop is a function
-// pointer, so that a new function costs the compiler one loop and nothing else. Users call `map` and `map_backward`.
+// pointer, so that a new function costs the compiler one loop and nothing else. Internal to kernels/pointwise: call
+// `map` and `map_backward`.
 //
 //     run_elementwise<float>(stream, {&my_loop, &parameters, 8}, {&a, &b}, y, 0.0f);
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-// Runs of random words, many blocks at a time, for the random kernels.
+// Runs of random words, many blocks at a time, for the random kernels. Internal to kernels.
 //
 //     RandomWords words;
 //     const std::uint32_t* run = words.generate(key, first, count);  // run[i] belongs to element first + i

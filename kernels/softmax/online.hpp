@@ -1,6 +1,6 @@
 #pragma once
 // `sum_exp` of log_sum_exp.hpp as a CUDA thread does it, vector by vector: the sum is rescaled when a larger element
-// comes. Only kernels include this.
+// comes. Internal to kernels.
 //
 //     OnlineSum<float> sum;
 //     for (...) sum.add(row.load(block, v, -INFINITY));

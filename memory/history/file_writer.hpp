@@ -1,6 +1,6 @@
 #pragma once
-// A file that is written from beginning to end through a buffer, and text made fit for it: what the writers of
-// histories share. Not for files that must survive a crash of the machine.
+// A file that is written from beginning to end through a buffer, and functions that quote text for it. Not for files
+// that must survive a crash of the machine. Internal to memory: the writers of histories share it.
 //
 //     memory::FileWriter file("trace.json");
 //     file.text += "{\"name\":";

@@ -1,6 +1,6 @@
 #pragma once
 // Python objects as a pickle stream of protocol 4, restricted to the opcodes that PyTorch's viewer understands besides
-// Python itself. Every string is written once and then referred to. Not for objects of classes.
+// Python itself. Every string is written once and then referred to. Not for objects of classes. Internal to memory.
 //
 //     memory::PickleWriter pickle(file.text);
 //     pickle.begin();

@@ -1,8 +1,8 @@
 #pragma once
-// How a device's memory stood from event to event, worked out from a snapshot. The history keeps only the last events,
+// The level of a device's memory after each event, worked out from a snapshot. The history keeps only the last events,
 // so the level before the first of them is found by going backwards from the present figures: the last level is always
-// the one that the snapshot states. What the writers of files share; not for figures of the present, which are in
-// `MemorySnapshot` itself.
+// the one that the snapshot states. For the writers of files; present figures are in `MemorySnapshot` itself. Internal
+// to memory.
 //
 //     const memory::Timeline timeline = memory::make_timeline(snapshot);
 //     memory::MemoryLevel level = timeline.start;
