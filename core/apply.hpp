@@ -1,5 +1,5 @@
 #pragma once
-// From an op's struct to a function of tensors. `apply<Op>` is what an op's own source file calls; programs call the
+// Makes a function of tensors from an op's struct. An op's own source file calls `apply<Op>`; programs call the
 // function that the file offers.
 //
 //     Tensor gelu(const Tensor& x) { return apply<Gelu>({}, x); }
@@ -22,12 +22,12 @@ namespace headroom {
 
 namespace detail {
 
-/// Parameters that were never used get their storage; autocast and mixed dtypes become recorded casts.
+/// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts.
 void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs);
 
 }  // namespace detail
 
-/// Runs an op without its type and records it. What is ambient is resolved before. `inputs` and errors: as
+/// Resolves what the context sets, then runs an op without its type and records it. `inputs` and errors: as
 /// `Tape::apply`.
 inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
                   std::span<Tensor> outputs) {
@@ -140,7 +140,7 @@ auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inp
     }
 }
 
-/// The tape of the first input that is there. Errors: Error if none is.
+/// The tape of the first defined input. Errors: Error if there is none.
 Tape& tape_of(const char* op, std::span<const Tensor> inputs);
 
 }  // namespace detail
@@ -172,7 +172,7 @@ struct ErasedSample {
     std::string rejected;
 };
 
-/// An op for those who go through all of them.
+/// An op without its type, for code that goes through all ops.
 struct OpEntry {
     const OpTable* table;
     std::vector<ErasedSample> (*samples)();

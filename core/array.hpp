@@ -1,6 +1,6 @@
 #pragma once
-// What an op computes with: a counted buffer, a dtype and a geometry. An array knows nothing of gradients, modules or
-// contexts: from it no path leads to the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
+// Ops compute with arrays: a counted buffer, a dtype and a geometry. An array knows nothing of gradients, modules or
+// contexts: no path leads from it to the tape, so an op that has only arrays is pure. Users hold a `Tensor` instead.
 //
 //     Array y = exec.empty({2, 3}, Dtype::f32);
 //     exec.launch([&](auto& stream) { kernels::fill(stream, y.view(), 1.0); });

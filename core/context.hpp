@@ -1,7 +1,7 @@
 #pragma once
-// Everything that is ambient: device, stream, memory, tape, random state, autocast, module path, policies. There are no
-// globals; two contexts share nothing, or one `DeviceMemory` where asked. A context belongs to one thread, stays where
-// it was made, and outlives its tensors.
+// A context holds all state: device, stream, memory, tape, random state, autocast, module path, policies. There are no
+// globals; two contexts share nothing, except a `DeviceMemory` that both were given. A context belongs to one thread,
+// can't be moved, and outlives its tensors.
 //
 //     Context context = Context::cpu({.threads = 2, .memory_limit = 2'000'000'000, .seed = 1337});
 //     context.policy("blocks.*", recompute_all());
@@ -28,33 +28,33 @@ namespace headroom {
 
 struct ContextOptions {
     int threads = 0;                                 ///< 0: as many as the machine has processors
-    std::size_t memory_limit = 0;                    ///< bytes; 0: what the device has
+    std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
 };
 
-/// What a rehearsal must know of the device and its settings to allocate the same bytes.
+/// The properties of a device and of its settings that a dry run needs to allocate the same bytes.
 struct Profile {
     int threads = 1;
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
     double slack = memory::MemoryOptions().slack;  ///< `MemoryOptions::slack`
     bool cuda = false;                             ///< kernels are a GPU's
-    /// Of the device's memory; without a granularity, this machine's.
+    /// Of the device's memory; a granularity of 0 stands for this machine's properties.
     memory::DriverProperties memory{};
 
-    /// A GPU with so much memory, for a rehearsal on a machine that has none: pages of 2 MiB, as NVIDIA's have today.
+    /// A GPU with this much memory, for a dry run on a machine without one: pages of 2 MiB, as NVIDIA's have today.
     static Profile gpu(std::size_t memory_bytes);
 };
 
 class Context {
   public:
     static Context cpu(ContextOptions options = {});
-    /// On the GPU with this number, as CUDA counts them. `threads` means nothing there. Calls queue work and return;
-    /// the host waits where values are read (`item`, `to_vector`), and there, too, an index out of range is found.
-    /// After a fault on the GPU the context refuses all further work. Errors: DeviceError in one line if the build has
-    /// no CUDA, there is no NVIDIA driver or it is too old, no such GPU, or no code for it in the program; Error for
-    /// `memory`, which contexts on GPUs can't share.
+    /// On the GPU with this number, as CUDA counts them. `threads` has no effect there. Calls queue work and return;
+    /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.
+    /// After a fault on the GPU the context refuses all further work. Errors: DeviceError if the build has no CUDA, if
+    /// the NVIDIA driver is missing or too old, or if the program has no code for the GPU or the GPU does not exist;
+    /// Error for `memory`, which contexts on GPUs can't share.
     static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
     static Context dry(const Profile& profile);
@@ -62,13 +62,13 @@ class Context {
     static Context best(ContextOptions options = {});
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
-    /// All tensors must be gone; a survivor would point nowhere, so the program is aborted with a message.
+    /// All tensors must be gone; if one is left, the program is aborted with a message, because it would point nowhere.
     ~Context();
 
     bool dry() const { return is_dry(stream_); }
     /// "cpu", "cuda" or "dry".
     std::string device() const { return dry() ? "dry" : on_cuda(stream_) ? "cuda" : "cpu"; }
-    /// The GPU; null on the CPU and in a rehearsal.
+    /// The GPU; null on the CPU and in a dry run.
     CudaDevice* gpu() const { return device_.get(); }
     int threads() const { return threads_of(stream_); }
     Profile profile() const;
@@ -86,7 +86,7 @@ class Context {
         return from_host(std::span<const T>(values), shape, category);
     }
     Tensor scalar(double value, Dtype dtype = Dtype::f32);
-    /// A leaf of memory that the caller has already.
+    /// A leaf with the caller's array as its storage.
     Tensor from_array(Array array);
 
     // Policies. A pattern added later goes before those added earlier.
@@ -104,13 +104,13 @@ class Context {
     StateDict state_dict() const;
     void restore(const StateValues& values);
 
-    /// What f32 inputs of matrix products are cast to; none outside of an `Autocast`.
+    /// The dtype that f32 inputs of matrix products are cast to; none outside of an `Autocast`.
     std::optional<Dtype> autocast() const { return autocast_; }
 
-    /// While on, every region that closes checks what leaves it; the first path with a NaN or an infinity is kept.
-    /// Slow.
+    /// While on, every region that closes checks the values that leave it; the path of the first NaN or infinity is
+    /// kept. Slow.
     void find_non_finite(bool on);
-    /// The path found since it was switched on, if any.
+    /// The path that was found since the check was switched on, if any.
     const std::optional<std::string>& first_non_finite() const { return first_non_finite_; }
 
   private:
@@ -133,11 +133,11 @@ class Context {
     std::vector<std::optional<const Policy*>> policy_of_path_;
     bool find_non_finite_ = false;
     std::optional<std::string> first_non_finite_;
-    std::set<std::string> model_names_;  ///< of the `Parameters` that there are
+    std::set<std::string> model_names_;  ///< of the existing `Parameters`
     Tape tape_;
 };
 
-/// Marks what is recorded in its scope as belonging to a module path: policies, accounting and reports attach there.
+/// Ops recorded in its scope belong to a module path, to which policies, accounting and reports attach.
 class RegionScope {
   public:
     RegionScope(Context& context, PathId path);
@@ -164,8 +164,8 @@ class NoGradGuard {
     bool before_;
 };
 
-/// In its scope f32 inputs of matrix products and attention are cast to `dtype` by recorded casts; none switches it
-/// off.
+/// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`; without a dtype nothing
+/// is cast.
 class Autocast {
   public:
     /// Errors: DtypeError unless f16 or bf16.

@@ -1,5 +1,5 @@
 #pragma once
-// What an op runs on: a stream and an allocator, nothing else. Scratch and outputs are allocated here, before the
+// An op runs on an Exec: a stream and an allocator, nothing else. Scratch and outputs are allocated here, before the
 // launch, so that a dry run allocates the same bytes. Not for users; ops receive one.
 //
 //     Array y = exec.output(x.shape(), x.dtype);
@@ -16,7 +16,7 @@
 
 namespace headroom {
 
-/// Workspace that ends with its scope; empty if 0 bytes were asked for.
+/// Workspace that ends with its scope; empty for 0 bytes.
 using Scratch = Buffer;
 
 class Exec {
@@ -28,18 +28,18 @@ class Exec {
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
-    /// The same for what belongs to no module: parameters, their gradients, an optimizer's state.
+    /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
     /// As `empty`, for an output whose elements depend only on the same elements of input 0 (`OpInfo::in_place`): takes
-    /// over that input's storage where nothing else needs it and the bytes are as many.
+    /// over that input's storage if nothing else needs it and the sizes in bytes are equal.
     Array output(const Shape& shape, Dtype dtype);
     Scratch scratch(std::size_t bytes) const;
 
-    /// False while backward runs an op again for what it saved alone: the op may leave its outputs undefined, and save
-    /// itself the work.
+    /// False while backward runs an op again only for the arrays that it saved: the op may then leave its outputs
+    /// undefined and skip their work.
     bool output_wanted() const { return wanted_.output; }
-    /// False where backward will not come: arrays of the op's own in `Saved` may stay undefined. A replay says what the
-    /// recording said.
+    /// False if backward will not run: arrays of the op's own in `Saved` may stay undefined. During a replay it has the
+    /// value that it had while recording.
     bool saved_wanted() const { return wanted_.saved; }
 
     template <class Work>
@@ -54,7 +54,7 @@ class Exec {
         bool output = true;
         bool saved = true;
     };
-    /// For the tape, while an op works: what an error on a GPU names, and what forward is run for.
+    /// For the tape, while an op works: the names for an error on a GPU, and the results that are wanted of forward.
     class Working {
       public:
         Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true}) : exec_(exec) {
@@ -91,7 +91,7 @@ class Exec {
             fail(error);
         }
     }
-    /// Names the op and the path to profilers, if one listens.
+    /// Names the op and the path to a profiler, if there is one.
     class RangeScope {
       public:
         RangeScope(const Exec& exec, const CudaStream& stream);
@@ -102,7 +102,7 @@ class Exec {
       private:
         CudaDevice* device_ = nullptr;
     };
-    /// Throws the error with the op, its path and its arrays' shapes before it.
+    /// Throws the error again; the message begins with the op, its path and its arrays' shapes.
     [[noreturn]] void fail(const DeviceError& error) const;
 
     Stream* stream_;

@@ -1,7 +1,8 @@
 #pragma once
-// Where an op's backward puts gradients. The receiver decides place and dtype: a matmul writes dW straight into the
-// parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't accumulate gives an
-// array instead, which is adopted, shared or added. An op only receives one of these, by value.
+// An op's backward writes its gradients to a GradSink. The receiver decides place and dtype: a matmul writes dW
+// straight into the parameter's gradient with beta = 1, dX straight into the residual stream's. An op that can't
+// accumulate gives an array instead, which is adopted, shared or added. Ops receive a sink, by value; nothing else
+// makes one.
 //
 //     if (auto target = sink.destination(0)) {
 //         exec.launch([&](auto& s) { kernels::map_backward(s, f, x.view(), dy.view(), target.view(), target.beta); });
@@ -18,7 +19,7 @@ namespace headroom {
 /// Storage for the gradient of one input, with the input's shape (and, for a view, its strides).
 struct GradTarget {
     Array array;        ///< undefined if the gradient is not wanted
-    float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to what is there
+    float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to the contents
 
     explicit operator bool() const { return array.defined(); }
     View view() const { return array.view(); }
@@ -26,17 +27,18 @@ struct GradTarget {
 
 class GradSink {
   public:
-    /// How many inputs the op was called with.
+    /// The number of inputs that the op was called with.
     int inputs() const;
     /// True if input `i` takes part in differentiation.
     bool wanted(int i) const;
-    /// The shape of input `i`, which must be there.
+    /// The shape of input `i`, which must be defined.
     const Shape& shape(int i) const;
-    /// Where to write the gradient of input `i`, now; undefined if it is not wanted. The dtype may be f32 for a half
-    /// operand.
+    /// The storage to write the gradient of input `i` to, before the next call; undefined if it is not wanted. Its
+    /// dtype may be f32 for a half operand.
     GradTarget destination(int i);
-    /// As `destination`, and offers the storage of `spent`, dy or a saved array, which backward needs no more, or reads
-    /// element by element as it writes: taken if nothing else holds it and no gradient is there yet.
+    /// As `destination`, and offers the storage of `spent`: dy or a saved array that backward no longer needs, or that
+    /// it reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient
+    /// has arrived yet.
     GradTarget destination(int i, Array& spent);
     /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not
     /// wanted.

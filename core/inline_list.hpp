@@ -12,7 +12,7 @@
 
 namespace headroom {
 
-/// Up to N objects without a heap allocation; more go to the heap. Constructs only what is there.
+/// Up to N objects without a heap allocation; more go to the heap. Constructs no spare elements.
 template <class T, std::size_t N>
 class InlineList {
   public:
@@ -27,7 +27,7 @@ class InlineList {
         while (size_ > 0) data()[--size_].~T();
     }
 
-    /// Before the first element: room for `count`.
+    /// Makes room for `count` elements; call it before the first one is added.
     void reserve(std::size_t count) {
         if (count > N) heap_ = std::make_unique<Cell[]>(count);
     }

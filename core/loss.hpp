@@ -1,7 +1,7 @@
 #pragma once
-// What a loss function returns: a sum over terms (tokens, pixels, samples), and how many there are. `mean()` is what
-// PyTorch's loss functions give. The two are kept apart so that parts of a batch add up to the whole, exactly, also
-// where they differ in size: optim's GradientAccumulator adds sums and terms, and divides once.
+// The result of a loss function: a sum over terms (tokens, pixels, samples), and the number of terms. `mean()` is the
+// result of PyTorch's loss functions. Sum and terms are kept apart so that parts of a batch add up to the whole
+// exactly, also if they differ in size: `optim::GradientAccumulator` adds sums and terms, and divides once.
 //
 //     const Loss loss = cross_entropy(logits, targets);          // targets to ignore are no terms
 //     backward(loss.mean());
@@ -22,11 +22,11 @@ class Loss {
     /// The same with terms counted on the device: one element of any dtype, without a gradient.
     Loss(Tensor sum, Tensor terms);
 
-    /// Of one element, and differentiable.
+    /// One element, differentiable.
     const Tensor& sum() const { return sum_; }
     /// sum / terms, of the sum's dtype; NaN without terms.
     Tensor mean() const;
-    /// Waits for the device if they were counted there. A dry context then gives 0.
+    /// Waits for the device if it counted the terms; in a dry context the result is then 0.
     double terms() const;
     /// A number, or the tensor that holds it.
     const std::variant<double, Tensor>& counted() const { return terms_; }
@@ -36,7 +36,7 @@ class Loss {
     std::variant<double, Tensor> terms_;
 };
 
-/// Not offered: differentiate `loss.mean()`, or `loss.sum()`.
+/// Deleted: differentiate `loss.mean()` or `loss.sum()` instead.
 void backward(const Loss& loss, double seed = 1.0) = delete;
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 #pragma once
-// What an op is: one struct with its mathematics, what it saves, its gradient and its sample inputs. A user's op in the
-// user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; what is
-// ambient (autocast, randomness) was resolved before and stands in `Attrs`.
+// An op is one struct: its mathematics, the arrays that it saves, its gradient and its sample inputs. A user's op in
+// the user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; autocast
+// and random keys were resolved before and are in `Attrs`.
 //
 //     struct Square {
 //         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
@@ -16,9 +16,9 @@
 // `forward` checks shapes and dtypes before it allocates (core/ops/checks.hpp), and throws with the op's name. Inputs
 // may also arrive as `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs:
 // `Array`, or `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays:
-// inputs, outputs, or arrays of its own; `backward` may take it as `Saved&` to offer storage that it needs no more to
-// the sink. Ops without a gradient leave `backward` out; a forward that draws nothing from memory is deterministic.
-// Where an output costs more than what is saved, forward may ask `Exec::output_wanted`: a replay may need the latter
+// inputs, outputs, or arrays of its own; `backward` may take it as `Saved&` to offer the sink storage that it no longer
+// needs. Ops without a gradient leave `backward` out. `forward` must be deterministic: a replay runs it again. If an
+// output costs more than the saved arrays, forward may ask `Exec::output_wanted`: a replay may need the saved arrays
 // alone.
 #include <array>
 #include <concepts>
@@ -34,17 +34,17 @@
 
 namespace headroom {
 
-/// What recomputing an op costs beside what it frees; policies go by it.
+/// The cost of recomputing an op, relative to the memory that it frees; policies decide by it.
 enum class Cost : std::uint8_t {
     cheap,      ///< pointwise or a reduction: bound by memory traffic
     expensive,  ///< a matrix product, attention
 };
 
-/// What autocast does with an op's floating inputs.
+/// The effect of autocast on an op's floating inputs.
 enum class Precision : std::uint8_t {
     follow,  ///< inputs of different floating dtypes are cast to the widest
     half,    ///< f32 inputs are cast to the autocast dtype
-    full,    ///< half inputs are taken as they are: the kernel computes in f32
+    full,    ///< half inputs are not cast: the kernel computes in f32
 };
 
 struct OpInfo {
@@ -53,18 +53,19 @@ struct OpInfo {
     Precision precision = Precision::follow;
     bool in_place = false;         ///< the output may take over input 0's storage (see Exec::output)
     bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
-    /// So many outputs have a gradient, the first ones. `backward` gets an undefined array for each other.
+    /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each other
+    /// one.
     std::uint8_t differentiable_outputs = 255;
 };
 
-/// What forward returns: what backward needs, and the output or outputs.
+/// The result of forward: the arrays that backward needs, and the output or outputs.
 template <class Saved, class Out>
 struct Result {
     Saved saved;
     Out out;
 };
 
-/// How generic tests fill an input.
+/// The values of an input in generic tests.
 struct SampleInput {
     enum class Fill : std::uint8_t { normal, positive, unit, distinct, index, boolean };
     Fill fill = Fill::normal;

@@ -1,9 +1,9 @@
 #pragma once
 // The trainable state of a model. Values lie in one flat array, so that an optimizer step is a few kernels. Parameters
-// are registered while modules are built and get their place when one is first used. Gradients take memory from the
-// first that arrives to the optimizer's step, in segments: neighbours share one block. What is frozen has none. Where
-// several models share a context, each has parameters of its own, with a name, which begins all their paths. Not for
-// running statistics: those are buffers, saved beside.
+// are registered while modules are built and get their place when one is first used. Gradients have memory from the
+// first arrival until the optimizer's step, in segments: neighbours share one block. Frozen parameters have none. If
+// several models share a context, each has `Parameters` of its own, with a name that begins all their paths. Running
+// statistics are no parameters: those are buffers, which are saved as well.
 //
 //     Parameters parameters(context);
 //     Parameters critic(context, {.name = "critic"});   // "critic.up.weight"
@@ -33,7 +33,7 @@ struct Parameter {
     bool trained = true;      ///< false: frozen, or a buffer
     bool buffer = false;      ///< saved, never optimised
     std::int64_t offset = 0;  ///< elements from the start of the values
-    std::int64_t room = 0;    ///< elements that it takes there, padding included
+    std::int64_t room = 0;    ///< elements, padding included
 };
 
 /// Trained parameters that are neighbours in memory, whose gradients share one block.
@@ -51,15 +51,15 @@ struct ParametersOptions {
 
 class Parameters : private ParameterStorage {
   public:
-    /// Errors: DtypeError for a dtype that is none of these; Error if the context has parameters of that name, or the
-    /// name has a dot.
+    /// Errors: DtypeError unless the dtype is f32 or f64; Error if the context has parameters of that name, or the name
+    /// has a dot.
     explicit Parameters(Context& context, ParametersOptions options = {});
     ~Parameters() override;
     Parameters(const Parameters&) = delete;
     Parameters& operator=(const Parameters&) = delete;
 
-    /// Registers a parameter at a path below this model's name. Errors: Error if the path is taken or a parameter was
-    /// used already.
+    /// Registers a parameter at a path below this model's name. Errors: Error if the path is taken, or if one of the
+    /// parameters was used already.
     Tensor create(std::string path, const Shape& shape, Initializer initializer);
     /// Registers an array that is saved with the parameters but not differentiated or optimised.
     Tensor create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32);
@@ -70,32 +70,33 @@ class Parameters : private ParameterStorage {
     /// Elements of all parameters, padding and buffers not counted.
     std::int64_t count() const;
 
-    /// Stops (or resumes) training those whose path matches (see path_matches); how many. Errors: Error if none does,
-    /// or if gradients have arrived: freeze between steps, or call `zero_grad` before.
+    /// Stops (or resumes) training the parameters whose path matches (see path_matches), and returns their number.
+    /// Errors: Error if none does, or if gradients have arrived: freeze between steps, or call `zero_grad` before.
     std::size_t freeze(std::string_view pattern, bool frozen = true);
 
-    /// Gives all values their memory and initialises them. Happens by itself when one is used.
+    /// Gives all values their memory and initialises them. The first use of a parameter does it, too.
     void materialize() override;
-    /// Forgets all gradients and gives their memory back; handles that the program holds keep what they show.
+    /// Drops all gradients and gives their memory back; gradients that the program holds handles to stay as they are.
     void zero_grad();
-    /// Zeros what no gradient reached since `zero_grad`: afterwards each segment has its gradients.
+    /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment has its
+    /// gradients.
     void fill_unreached();
 
-    /// All values, [elements, padding included]. Materialised by the call.
+    /// All values, [elements, padding included]; materialises them.
     Array values();
-    /// What is trained at present. The order is fixed when parameters get their memory: modules that were built last,
-    /// whose gradients arrive first, come first; in a segment matrices precede vectors.
+    /// The parameters that are trained at present. The order is fixed when parameters get their memory: modules that
+    /// were built last, whose gradients arrive first, come first; in a segment matrices precede vectors.
     const std::vector<GradientSegment>& segments();
-    /// To be called after values were changed in place: what backward saved before is then stale.
+    /// Call it after values were changed in place: a backward that saved them before is then refused.
     void mark_changed();
 
     /// The model's mode: training (the initial one) or evaluation, which switches dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 
-    /// Values and buffers under their paths. Materialised by the call.
+    /// Values and buffers under their paths; materialises them.
     StateDict state_dict();
-    /// After the arrays of `state_dict` were filled.
+    /// Call it after the arrays of `state_dict` were filled.
     void restore(const StateValues&) { mark_changed(); }
 
     Context& context() const { return context_; }

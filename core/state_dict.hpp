@@ -1,7 +1,7 @@
 #pragma once
-// What a part of a training adds to a checkpoint: arrays by name, and numbers and words as text. The arrays are views
-// of where the state lives, so that saving copies nothing and loading fills them in place. `Parameters`, optimizers,
-// the gradient accumulator and data loaders are such parts; a type of a program's own becomes one with two functions:
+// The state of one part of a training, for checkpoints: arrays by name, and numbers and words as text. The arrays are
+// views of the state itself, so saving copies nothing and loading fills them in place. `Parameters`, optimizers, the
+// gradient accumulator and data loaders are such parts; a type of your own becomes one with two functions:
 //
 //     struct MovingAverage {
 //         StateDict state_dict() { return {{{"average.loss", loss.array()}}, {{"average.count", fmt::to_string(n)}}}; }
@@ -29,7 +29,7 @@ struct StateDict {
 };
 
 /// `restore` takes the values of a `state_dict` whose arrays have been filled, or are about to be. It throws an Error
-/// that says what does not fit, and has changed nothing then.
+/// that says what does not fit, and then has changed nothing.
 template <class Part>
 concept Stateful = requires(Part& part, const StateValues& values) {
     { part.state_dict() } -> std::same_as<StateDict>;

@@ -1,7 +1,7 @@
 #pragma once
 // The user's handle to a value of the program, with a geometry: views share the value and differ in geometry. Copies
-// are cheap and share; contents never change after the op that made them. A tensor stays in the thread of its context,
-// and its context outlives it.
+// are cheap and share; contents never change after the op that made them. A tensor belongs to the thread of its
+// context, and its context outlives it.
 //
 //     Context context = Context::cpu();
 //     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
@@ -23,7 +23,7 @@ class Context;
 
 class Tensor {
   public:
-    /// An undefined tensor: an optional argument left out.
+    /// An undefined tensor, for an optional argument that is left out.
     Tensor() = default;
     Tensor(const Tensor& other) noexcept : value_(other.value_), geometry_(other.geometry_) {
         if (value_) ++value_->users;
@@ -54,8 +54,8 @@ class Tensor {
     bool is_contiguous() const { return kernels::is_contiguous(geometry_.shape, geometry_.strides); }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
-    /// The same elements in row-major order under another shape; one size may be -1. Copies (recorded) if strides
-    /// demand it.
+    /// The same elements in row-major order under another shape; one size may be -1. A recorded copy if the strides
+    /// require it.
     Tensor reshape(Shape shape) const;
     Tensor flatten() const { return reshape({-1}); }
     Tensor transpose(int a, int b) const;
@@ -90,17 +90,19 @@ class Tensor {
     std::string to_string() const;
 
     // Gradients.
-    /// Marks a leaf as something to differentiate by, or not. Errors: DtypeError unless floating; Error for a non-leaf.
+    /// Sets whether gradients are computed for this leaf. Errors: DtypeError unless floating; Error for a non-leaf.
     Tensor& requires_grad_(bool on = true) &;
     Tensor requires_grad_(bool on = true) && { return std::move(requires_grad_(on)); }
     bool requires_grad() const { return value_ && value_->requires_grad; }
-    /// Keeps the gradient of a value that is not a leaf, too.
+    /// Keeps the gradient after backward for a value that is not a leaf, too.
     void retain_grad() const { value_->retains_grad = true; }
-    /// What backward left here, of this handle's geometry; undefined if none arrived. It sums up until `zero_grad`.
+    /// The gradient that backward computed, of this handle's geometry; undefined if none arrived. Gradients add up
+    /// until `zero_grad`.
     Tensor grad() const;
     void zero_grad() const;
 
-    /// For libraries above: the value and this handle's geometry as an array. Storage is made if it was not there yet.
+    /// For the libraries above core: the value as an array of this handle's geometry. A parameter that was never used
+    /// gets its storage.
     Array array() const;
     Value* value() const { return value_; }
     const Geometry& geometry() const { return geometry_; }
@@ -115,9 +117,9 @@ class Tensor {
     Geometry geometry_;
 };
 
-/// Differentiates one-element losses by all leaves that require it. Consumes the tape: what was recorded is forgotten,
-/// and handles that survive are leaves. Errors: Error if no loss depends on a leaf that requires a gradient, or if a
-/// value that was saved has changed since.
+/// Adds the gradient of one-element losses, times `seed`, to all leaves that require one. Consumes the tape: its
+/// records are forgotten, and the handles that survive are leaves. Errors: Error if no loss depends on a leaf that
+/// requires a gradient, or if a value that was saved has changed since.
 void backward(const Tensor& loss, double seed = 1.0);
 void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds);
 

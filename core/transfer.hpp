@@ -1,6 +1,6 @@
 #pragma once
-// Between the host's memory and arrays, wherever these lie. `download` is where a program waits for a GPU; nothing else
-// in a training step does. Not for ops, which never see the host, nor for the batches of a training (data/feed.hpp).
+// Copies between the host's memory and arrays on any device. In a training step, only `download` waits for a GPU. Not
+// for ops, which never see the host, nor for the batches of a training (data/feed.hpp).
 //
 //     upload(exec, contiguous_view(values.data(), Dtype::f32, shape), array);
 //     const WorkPoint uploaded(exec);                                                     // waits for nothing
@@ -17,8 +17,8 @@ class CudaEvent;  // kernels/device/cuda_device.hpp
 
 namespace headroom {
 
-/// A point in a context's work: what was queued before. Copies of it are the same point, and move together. On a CPU,
-/// where work is done when its call returns, and in a rehearsal it is nothing.
+/// A point in a context's work: all work that was queued before. Copies of it are the same point, and move together. On
+/// a CPU, where work is done when its call returns, and in a dry run it is empty.
 class WorkPoint {
   public:
     WorkPoint() = default;
@@ -32,15 +32,15 @@ class WorkPoint {
 };
 
 /// array = host, converted as `kernels::copy` does. `host` is row-major and may be overwritten when this has returned.
-/// On a GPU another dtype takes room for a copy there. Errors: OutOfMemory, DeviceError. A dry run copies nothing.
+/// On a GPU another dtype needs memory for a copy there. Errors: OutOfMemory, DeviceError. A dry run copies nothing.
 void upload(const Exec& exec, const View& host, const Array& array);
 
-/// host = array, likewise; `host` is row-major. With `after`, this waits for what was queued before that point alone:
-/// nothing later may write to the array. (If it must be converted on a GPU, it waits for all.) Errors: as `upload`, and
-/// ShapeError if an op met an index out of range since the last download: on a GPU that is found here.
+/// host = array, likewise; `host` is row-major. With `after`, this waits only for work queued before that point: no
+/// later work may write to the array. (If a GPU must convert it, this waits for all work.) Errors: as `upload`, and
+/// ShapeError if an op met an index out of range since the last download: on a GPU it is reported here.
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
 
-/// True if the host may read and write the array, at once. Memory of unknown origin counts as such.
+/// True if the host may read and write the array without waiting; also for wrapped memory.
 bool on_host(const Array& array);
 
 }  // namespace headroom

@@ -1,6 +1,6 @@
 #pragma once
-// Types of the libraries below that core's interface speaks of, under the names that its users write: `headroom::Dtype`
-// is `headroom::kernels::Dtype`. What is not here is written with its library: `memory::MemoryScope`.
+// The types of the lower libraries that core's interface uses, under short names: `headroom::Dtype` is
+// `headroom::kernels::Dtype`. Other types are written with their library: `memory::MemoryScope`.
 //
 //     Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 #include <headroom/kernels/dtype.hpp>

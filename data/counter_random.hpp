@@ -1,7 +1,7 @@
 #pragma once
-// Random numbers for the order of data: word i of a stream is a hash of (seed, stream, i). There is no state to
-// advance, so any thread can ask for any word, and a resumed training asks for the same ones. Not for values on a
-// device (those come from Philox) and not for secrets.
+// Random numbers for the order of data: word i of a stream is a hash of (seed, stream, i). There is no state, so any
+// thread can compute any word, and a resumed training computes the same ones. Not for values on a device (those come
+// from Philox) and not for secrets.
 //
 //     data::RandomWords words(seed, /*stream=*/epoch);
 //     int64_t first = words.below(0, 1000);  // uniform in [0, 1000), the same on every machine
@@ -25,7 +25,7 @@ class RandomWords {
     constexpr RandomWords(uint64_t seed, uint64_t stream)
         : key_(splitmix64_mix(splitmix64_mix(seed + golden) + stream * golden)) {}
 
-    /// Word `index`: what SplitMix64 started at this stream's key returns as its number `index`.
+    /// Word `index`: output number `index` of SplitMix64, started at this stream's key.
     constexpr uint64_t word(uint64_t index) const { return splitmix64_mix(key_ + (index + 1) * golden); }
 
     /// Uniform in [0, bound), bound >= 1: the high half of word * bound. No value is likelier than another by more

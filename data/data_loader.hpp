@@ -1,10 +1,11 @@
 #pragma once
 // Batches of a dataset, read ahead by threads. The same batches come in the same order whatever the number of workers,
-// and after `restore`. With 0 workers, `next` reads by itself: right for data in memory that costs little to gather.
+// and after `restore`. With 0 workers, `next` reads by itself: for data in memory that costs little to gather.
 //
-//     data::DataLoader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2, .prefetch =
-//     4}); for (int epoch = 0; epoch < 10; ++epoch)
+//     data::DataLoader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2});
+//     for (int epoch = 0; epoch < 10; ++epoch) {
 //         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
+//     }
 //     data::DataLoaderState here = loader.state();  // later loader.restore(here)
 #include <cstdint>
 #include <memory>
@@ -21,16 +22,16 @@
 namespace headroom::data {
 
 struct DataLoaderOptions {
-    /// Threads that read; 0 reads in `next`.
+    /// The number of threads that read; with 0, `next` reads.
     int workers = 0;
-    /// Batches that may be read ahead of the one in use.
+    /// The number of batches that may be read ahead of the one in use.
     int prefetch = 4;
-    /// How many epochs there are; after them, `next` returns nullptr for good.
+    /// The number of epochs; after them, `next` returns nullptr for good.
     int64_t epochs = Sampler::endless;
 };
 
-/// Where a loader stands. The next batch is number `batch` of `epoch`; the rest says which order of data that refers
-/// to, and must be the same where it is restored.
+/// The position of a loader: the next batch is number `batch` of `epoch`. The other fields describe the order of data,
+/// which must be the same where it is restored.
 struct DataLoaderState {
     int64_t epoch = 0;
     int64_t batch = 0;
@@ -56,20 +57,21 @@ class DataLoaderCursor {
     const DataLoaderOptions& options() const { return options_; }
 
     enum class Next { batch, end_of_epoch, end };
-    /// What comes at this position.
+    /// The batch or end of epoch at this position.
     Next peek() const;
-    /// The number of the batch here, counted through all epochs.
+    /// The number of the batch at this position, counted through all epochs.
     int64_t task() const;
     /// One past the last; the largest number if there is no last.
     int64_t end_task() const;
-    /// Past the batch or the end of epoch that `peek` told of.
+    /// Moves past the batch or end of epoch that `peek` returns.
     void advance();
 
     /// The samples of a batch, by its number. May be called by several threads.
     void indices(int64_t task, std::vector<int64_t>& out) const;
 
     DataLoaderState state() const;
-    /// Errors: Error that names what differs, if `state` belongs to another order of data or lies outside of it.
+    /// Moves to `state`. Errors: Error that names the difference if `state` belongs to another order of data or lies
+    /// outside of it.
     void restore(const DataLoaderState& state);
     StateDict state_dict() const;
     void restore(const StateValues& values);
@@ -100,7 +102,7 @@ class DataLoader {
     DataLoader& operator=(DataLoader&&) = delete;
 
     /// The next batch, valid until the next call of a member that is not const; nullptr once at the end of each epoch.
-    /// Rethrows what the dataset threw for this batch, and stays where it is: calling again tries the batch again.
+    /// Rethrows the dataset's exception for this batch and keeps its position: the next call tries the batch again.
     const Batch* next() {
         if (cursor_.peek() != DataLoaderCursor::Next::batch) {
             cursor_.advance();
@@ -129,7 +131,7 @@ class DataLoader {
         prefetcher_.reset();
     }
 
-    /// Back to the first batch of the first epoch.
+    /// Moves back to the first batch of the first epoch.
     void rewind() {
         DataLoaderState start = state();
         start.epoch = start.batch = 0;

@@ -1,10 +1,11 @@
 #pragma once
-// What a loader reads: a dataset has a number of samples and fills batches of them. Your own type is a dataset if it
-// has the three members of the concept; `MemoryDataset` is one for what fits into memory (images, tables), and
+// A loader reads a dataset: it has a number of samples and fills batches of them. Your own type is a dataset if it has
+// the three members of the concept; `MemoryDataset` is one for what fits into memory (images, tables), and
 // `TextWindows` (text_windows.hpp) for language. Batches are host vectors: copy them into a tensor with your context.
 //
-//     auto digits = data::MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, {.mean = 0.13f, .deviation =
-//     0.31f}); auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
+//     const data::PixelScale scale{.mean = 0.13f, .deviation = 0.31f};
+//     auto digits = data::MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, scale);
+//     auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
 //     data::SampleBatch<int32_t> batch;
 //     train.read(std::vector<int64_t>{4, 2}, batch);  // batch.features is [2, 28, 28]
 #include <concepts>
@@ -17,7 +18,7 @@
 namespace headroom::data {
 
 /// `read` fills `batch` with the samples of `indices`, in their order, and reuses its memory. Several threads call it
-/// at once, so it must not write to the dataset. What it throws reaches the caller of the loader.
+/// at once, so it must not write to the dataset. Its exceptions reach the caller of the loader.
 template <class D>
 concept Dataset = std::default_initializable<typename D::Batch> &&
     requires(const D& dataset, std::span<const int64_t> indices, typename D::Batch& batch) {

@@ -1,11 +1,11 @@
 #pragma once
-// Batches on their way to a GPU while it computes. A feed has room for two batches in the GPU's memory: while one is
-// used, the next one is copied to where the one before it was, by a queue of its own, and the host waits for neither
-// (beyond 8 MiB a batch, for the one before the last). On a CPU, where there is nothing to wait for, it is
-// `Context::from_host`. Not for what is uploaded once.
+// Copies batches to a GPU while it computes. A feed has room for two batches in the GPU's memory: while one is used, a
+// queue of its own copies the next one over the one before, and the host waits for neither (with batches of more than 8
+// MiB it waits for the one before the last). On a CPU it is `Context::from_host`. Not for arrays that are uploaded
+// once.
 //
 //     data::Feed feed(context);
-//     window.accumulate([&] {
+//     accumulator.accumulate([&] {
 //         const data::TokenBatch& batch = *loader.next();
 //         const Shape shape{batch.rows, batch.length};
 //         const auto [inputs, targets] = feed.upload({{batch.inputs, shape}, {batch.targets, shape}});
@@ -45,9 +45,9 @@ class Feed {
     Feed(const Feed&) = delete;
     Feed& operator=(const Feed&) = delete;
 
-    /// A batch's arrays as tensors. The host's may be overwritten when this has returned. Each tensor stays as it is
-    /// for as long as it lives; when all of a batch are gone before the next call, as in a loop, their memory is used
-    /// again by the call after that. Errors: OutOfMemory, DeviceError.
+    /// A batch's arrays as tensors. The host's may be overwritten when this has returned. Each tensor keeps its values
+    /// for as long as it lives; if all tensors of a batch are gone before the next call, as in a loop, the call after
+    /// that uses their memory again. Errors: OutOfMemory, DeviceError.
     template <std::size_t N>
     std::array<Tensor, N> upload(const HostArray (&arrays)[N]) {
         std::array<Tensor, N> tensors;

@@ -1,7 +1,6 @@
 #pragma once
-// Reading whole files, with errors that say what is wrong with the file and what to do. For text with a vocabulary
-// use text.hpp, for tokens tokens.hpp, for images idx.hpp. Not for large files of which only parts are needed: map
-// them.
+// Reads whole files, with errors that say what is wrong with the file and what to do. For text with a vocabulary use
+// text.hpp, for tokens tokens.hpp, for images idx.hpp. If only parts of a large file are needed, map it.
 //
 //     std::string text = data::read_file("input.txt");
 //     data::MappedFile tokens("train.bin");
@@ -17,8 +16,8 @@ namespace headroom::data {
 /// can't be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// The first part of what `read_file` does, for readers that open the file by themselves: throws FileError unless
-/// `path` is a readable file or pipe with at least one byte to come. Returns its size, or 0 if that is not known.
+/// The checks of `read_file`, for readers that open the file by themselves: throws FileError unless `path` is a
+/// readable file or pipe with at least one byte. Returns its size, or 0 if that is not known.
 std::size_t check_file(const std::filesystem::path& path);
 
 /// A file's bytes as read-only memory, loaded by the system as they are touched. The file must not be

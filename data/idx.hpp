@@ -4,8 +4,8 @@
 //
 //     data::IdxImages images = data::read_idx_images("t10k-images-idx3-ubyte.gz");   // images.count x rows x columns
 //     std::vector<uint8_t> labels = data::read_idx_labels("t10k-labels-idx1-ubyte.gz", /*classes=*/10);
-//     data::LabelledImages mnist = data::read_labelled_images("data", "t10k", /*classes=*/10);  // both, as they lie in
-//     a folder uint8_t corner = mnist.images.pixels[0];
+//     data::LabelledImages mnist = data::read_labelled_images("data", "t10k", /*classes=*/10);  // both, of a folder
+//     uint8_t corner = mnist.images.pixels[0];
 #include <cstdint>
 #include <filesystem>
 #include <string_view>
@@ -20,7 +20,7 @@ struct IdxArray {
 
 /// Errors: FileError with what and where, for a file that can't be read, is not IDX or damaged gzip, has another type,
 /// no values, ends early, goes on after the last value, or claims a size that overflows. Allocates no more than about
-/// twice what the file really holds, whatever it claims.
+/// twice the file's real contents, whatever sizes it states.
 IdxArray read_idx(const std::filesystem::path& path);
 
 struct IdxImages {

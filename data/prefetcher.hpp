@@ -1,6 +1,6 @@
 #pragma once
-// Threads that fill a ring of slots ahead of a consumer: task t goes to slot t % slots, and comes out in the order of
-// the tasks whichever thread was first. The engine of `Loader`, which is what most programs want.
+// Threads that fill a ring of slots ahead of a consumer: task t goes to slot t % slots, and tasks come out in their
+// order, whichever thread is first. Most programs use `DataLoader`, which is built on this.
 //
 //     std::vector<Batch> ring(4);
 //     data::Prefetcher prefetcher({.workers = 2, .slots = 4}, [&](int64_t task, int slot) { fill(task, ring[slot]); });
@@ -20,7 +20,7 @@ namespace headroom::data {
 
 struct PrefetchOptions {
     int workers = 1;
-    /// Of the ring: the consumer holds one, the others are filled ahead.
+    /// The size of the ring: the consumer holds one slot, the others are filled ahead.
     int slots = 2;
     int64_t first_task = 0;
     /// One past the last.
@@ -36,11 +36,11 @@ class Prefetcher {
     Prefetcher(PrefetchOptions options, Fill fill);
     Prefetcher(const Prefetcher&) = delete;
     Prefetcher& operator=(const Prefetcher&) = delete;
-    /// Waits for the tasks that are being filled; those that were not begun are dropped.
+    /// Waits for the tasks that are in progress; those that were not begun are dropped.
     ~Prefetcher();
 
-    /// Gives the slot of the call before back to the workers and waits for the next task's, which it returns. Rethrows
-    /// what that task threw, after which no more may be asked for. Errors: Error after the last task. For one thread.
+    /// Gives the slot of the previous call back to the workers, waits for the next task and returns its slot. Rethrows
+    /// that task's exception; after it, no further call is allowed. Errors: Error after the last task. For one thread.
     int next();
 
   private:

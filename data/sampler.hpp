@@ -1,7 +1,7 @@
 #pragma once
-// Which samples make up which batch. The indices of a batch are a function of (seed, epoch, batch) and of nothing else:
-// no state advances, so that batches can be made in any order by any thread, and a training resumes at any of them.
-// Give it to a `Loader`; alone, it is for loops of your own.
+// Decides which samples make up which batch. The indices of a batch are a function of (seed, epoch, batch) and of
+// nothing else: there is no state, so any thread can make any batch in any order, and a training resumes at any of
+// them. Give it to a `DataLoader`, or use it alone in loops of your own.
 //
 //     data::Sampler sampler = data::Sampler::shuffled(/*samples=*/9000, /*batch=*/64, /*seed=*/1, {.drop_last = true});
 //     std::vector<int64_t> indices;
@@ -29,21 +29,21 @@ struct ShuffleOptions {
 /// Copies are cheap and share the order of the current epochs. All members may be called by several threads.
 class Sampler {
   public:
-    /// Value of batches() for an order that has no end of epoch.
+    /// The value of `batches()` for an order whose epochs have no end.
     static constexpr int64_t endless = std::numeric_limits<int64_t>::max();
 
     /// 0, 1, 2, ...; an epoch's last batch may be smaller. With `last_alone` the last sample has a batch of its own
     /// (because it has another shape). Errors, as all of these: Error if `samples` or `batch` is below 1.
     static Sampler sequential(int64_t samples, int64_t batch, bool last_alone = false);
 
-    /// Each sample once per epoch, by Fisher and Yates' shuffle (Durstenfeld's form, CACM 7(7), 1964) of 0, 1, 2, ...
-    /// with the random words (seed, epoch). Holds 16 bytes per sample. Errors: also Error if `drop_last` leaves
-    /// nothing.
+    /// Each sample once per epoch, in the order of Fisher and Yates' shuffle (Durstenfeld's form, CACM 7(7), 1964) of
+    /// 0, 1, 2, ... with the random words (seed, epoch). Holds 16 bytes per sample. Errors: also Error if `drop_last`
+    /// leaves nothing.
     static Sampler shuffled(int64_t samples, int64_t batch, uint64_t seed, ShuffleOptions options = {});
 
-    /// Every sample is drawn from all, as nanoGPT's: sample i of batch k is draw k * batch + i of the seed, so that n
-    /// small batches hold the same samples as one that is n times as large. `batches` per epoch, for its caller's
-    /// convenience. Errors: also Error if `batches` is below 1.
+    /// Every sample is drawn from all samples, as in nanoGPT: sample i of batch k is draw k * batch + i of the seed, so
+    /// that n small batches hold the same samples as one that is n times as large. `batches` only sets the length of an
+    /// epoch. Errors: also Error if `batches` is below 1.
     static Sampler with_replacement(int64_t samples, int64_t batch, uint64_t seed, int64_t batches = endless);
 
     SampleOrder order() const { return order_; }

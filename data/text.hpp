@@ -1,6 +1,6 @@
 #pragma once
-// A text file as tokens: of characters, with the vocabulary that occurs in it, or of bytes; split for training and
-// validation. Lives in memory as a whole; for more text than that, write token files and map them (tokens.hpp).
+// A text file as tokens: characters, with the vocabulary that occurs in it, or bytes; split for training and
+// validation. The whole text is in memory; for larger ones write token files and map them (tokens.hpp).
 //
 //     data::TextCorpus corpus = data::TextCorpus::characters("input.txt", {.block = 64});
 //     data::TokenSplit parts = corpus.split();  // 90% and 10%
@@ -22,9 +22,9 @@ namespace headroom::data {
 std::string read_text(const std::filesystem::path& path);
 
 struct TextOptions {
-    /// Length of the windows that will be read: the training part must hold block + 1 tokens, validation 2.
+    /// Length of the windows that will be read, in tokens: the training part must hold block + 1, validation 2.
     int64_t block = 1;
-    /// Of the tokens, for training.
+    /// The share of the tokens that is for training, in [0, 1].
     double train_fraction = 0.9;
 };
 
@@ -34,7 +34,7 @@ class TextCorpus {
     static TextCorpus characters(const std::filesystem::path& path, const TextOptions& options = {});
     /// Tokens are bytes, of any file. Errors: FileError as `read_file`, and for a file too short for `options`.
     static TextCorpus bytes(const std::filesystem::path& path, const TextOptions& options = {});
-    /// With the vocabulary of a model that exists. Errors: as above; FileError for a character that it does not have.
+    /// With an existing model's vocabulary. Errors: as above; FileError for a character that it does not have.
     static TextCorpus encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,
                               const TextOptions& options = {});
 

@@ -16,10 +16,10 @@ namespace headroom::data {
 
 enum class TokenFormat { u8, u16, u32, i32 };
 
-/// 1, 2 or 4.
+/// Bytes of a token: 1, 2 or 4.
 int64_t token_bytes(TokenFormat format);
 
-/// Tokens that somebody else owns: a pointer, to be passed by value. What it points to must outlive it.
+/// A view of tokens, to be passed by value. The memory of the tokens must outlive it.
 class TokenView {
   public:
     /// `vocabulary_size` in [1, 2^31]: every token that is read must lie below it. Errors: Error for other sizes.
@@ -38,7 +38,7 @@ class TokenView {
     /// Tokens [first, first + count). Errors: ShapeError outside of the view.
     TokenView slice(int64_t first, int64_t count) const;
 
-    /// Position of the first token that is not in the vocabulary, or -1. Reads all.
+    /// Position of the first token that is not in the vocabulary, or -1. Reads all tokens.
     int64_t find_invalid() const;
     /// The token at `index` as it stands, unchecked against the vocabulary; a negative one is returned as such.
     int64_t at(int64_t index) const;
@@ -61,8 +61,8 @@ struct TokenSplit {
 /// Errors: Error if `fraction` is not in [0, 1].
 TokenSplit split_tokens(TokenView tokens, double fraction = 0.9);
 
-/// When a file's tokens are compared with the vocabulary: all at once when it is opened (reads it once, about a second
-/// per gigabyte), or only as they are read.
+/// The time at which a file's tokens are compared with the vocabulary: all when it is opened (which reads it once,
+/// about a second per gigabyte), or each as it is read.
 enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {

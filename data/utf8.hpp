@@ -3,8 +3,8 @@
 // Not for normalisation or grapheme clusters: a code point is what models see as a character.
 //
 //     std::string copy;
-//     data::for_each_code_point("naïve", [&](uint32_t point, std::size_t) { data::append_utf8(copy, point); });  // 5
-//     of them std::string shown = data::printable(sampled_bytes);  // safe for a terminal
+//     data::for_each_code_point("naïve", [&](uint32_t point, std::size_t) { data::append_utf8(copy, point); });
+//     std::string shown = data::printable(sampled_bytes);  // safe for a terminal
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,8 +38,8 @@ void for_each_code_point(std::string_view text, Use use) {
 /// Appends one code point. Errors: Error for a surrogate or a number above U+10FFFF.
 void append_utf8(std::string& text, uint32_t code_point);
 
-/// What may be sent to a terminal: `text` with U+FFFD in place of invalid bytes and of control characters other than
-/// newline and tab (a model of bytes generates both, escape sequences among them).
+/// A text that is safe for a terminal: `text` with U+FFFD in place of invalid bytes and of control characters other
+/// than newline and tab (a model of bytes generates both, escape sequences among them).
 std::string printable(std::string_view text);
 
 }  // namespace headroom::data

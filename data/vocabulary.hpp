@@ -29,12 +29,13 @@ class Vocabulary {
     static Vocabulary characters(std::string_view utf8);
     /// 256 tokens: token i is byte i.
     static Vocabulary bytes();
-    /// From what was saved. `code_points` must be ascending and valid for characters, and empty for bytes; else Error.
+    /// A saved vocabulary. Errors: Error unless `code_points` are ascending and valid for characters, or empty for
+    /// bytes.
     static Vocabulary restore(VocabularyKind kind, std::vector<uint32_t> code_points);
 
     VocabularyKind kind() const { return kind_; }
     int64_t size() const { return kind_ == VocabularyKind::bytes ? 256 : static_cast<int64_t>(code_points_.size()); }
-    /// What token i stands for, ascending; empty for bytes.
+    /// The code point of each token, ascending; empty for bytes.
     const std::vector<uint32_t>& code_points() const { return code_points_; }
 
     /// One token per character or byte. Errors: Error with the offset of a character that is not in the vocabulary or

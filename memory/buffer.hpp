@@ -1,7 +1,7 @@
 #pragma once
 // A counted reference to memory of a device. Copies share, the last one gives the memory back. Counts are not atomic: a
-// buffer stays in the thread of its context. A buffer knows how to give its memory back, so memory of another library
-// can be wrapped as well as a block of `DeviceMemory`.
+// buffer stays in the thread of its context. A buffer can give its memory back by itself, so it can also wrap memory of
+// another library.
 //
 //     Buffer buffer = Buffer::allocate(memory, 1024, 0, {Category::inputs, 0});
 //     auto* values = static_cast<float*>(buffer.data());
@@ -30,12 +30,12 @@ class Buffer {
     }
     ~Buffer() { reset(); }
 
-    /// A fresh block. `memory` must outlive it: the last owner of a buffer that is left ends the
-    /// program with a message that names it. Errors: as `DeviceMemory::allocate`.
+    /// A new block of at least `bytes` bytes. `memory` must outlive it: if it does not, the last owner of the buffer
+    /// ends the program with a message that names the buffer. Errors: as `DeviceMemory::allocate`.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
-    /// Memory of somebody else; `deleter` (may be empty) is called once, when the last owner is gone. Used by tests
-    /// only so far; DLPack will bring arrays of other libraries in by it. Errors: std::bad_alloc; the deleter has not
-    /// been called then.
+    /// Wraps memory that the caller owns; `deleter` (may be empty) is called once, when the last owner is gone. Used by
+    /// tests only so far; DLPack will import arrays of other libraries with it. Errors: std::bad_alloc; the deleter has
+    /// not been called then.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
 
     explicit operator bool() const noexcept { return storage_ != nullptr; }
@@ -44,13 +44,13 @@ class Buffer {
     std::size_t bytes() const noexcept { return storage_ ? storage_->bytes : 0; }
     /// The allocator that it came from; null for wrapped memory.
     DeviceMemory* memory() const noexcept { return storage_ ? storage_->memory : nullptr; }
-    /// Tells that work queued on another stream uses it; see `DeviceMemory::record_use`. Wrapped memory ignores it.
-    /// Errors: Error if its memory is gone.
+    /// Records that work queued on another stream uses the buffer; see `DeviceMemory::record_use`. Wrapped memory
+    /// ignores it. Errors: Error if its memory is gone.
     void record_use(StreamId stream) const;
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
 
-    /// Counts the changes of contents after the first use; what was saved for backward checks it.
+    /// The number of changes of contents after the first use; backward checks that of the arrays that it saved.
     std::uint32_t version() const noexcept { return storage_ ? storage_->version : 0; }
     void bump_version() noexcept { ++storage_->version; }
 

@@ -1,8 +1,8 @@
 #pragma once
-// The driver of an NVIDIA GPU: CUDA's virtual memory, events and page-locked host memory. Needs no CUDA headers where
-// it is used, and no driver library to start a program: libcuda is looked for when the driver is made. Not for kernels:
-// this version computes on CPUs only. Exists where `HEADROOM_HAS_CUDA` is 1, that is where CUDA's headers were found
-// when Headroom was built (docs/building.md).
+// The driver of an NVIDIA GPU: CUDA's virtual memory, events and page-locked host memory. Its users need no CUDA
+// headers, and programs start without the driver's library: libcuda is opened when the driver is made. Not for
+// computing: `Context::cuda` makes the driver itself. Exists where `HEADROOM_HAS_CUDA` is 1, that is where CUDA's
+// headers were found when Headroom was built (docs/building.md).
 //
 //     std::unique_ptr<memory::Driver> driver = memory::make_cuda_driver({.device = 0, .streams = {compute, copies}});
 //     DeviceMemory memory(std::move(driver));
@@ -17,7 +17,7 @@
 
 #include <headroom/memory/driver.hpp>
 
-/// What CUDA's headers call CUstream and cudaStream_t is a pointer to this.
+/// CUDA's types CUstream and cudaStream_t are pointers to this.
 struct CUstream_st;
 
 namespace headroom::memory {
@@ -34,8 +34,8 @@ struct CudaDriverOptions {
 /// it current afterwards. Page-locked memory serves every device of the process.
 ///
 /// Pages are as large as CUDA recommends (2 MiB on the GPUs of today), blocks aligned to 512 bytes. `unmap` does not
-/// wait for the device: whoever calls it has waited. A failure of a call that may not throw is told by the next error.
-/// Pages and pinned memory may be asked for while a stream is captured into a graph; `record` and `wait` on such a
+/// wait for the device: wait before the call. The failure of a call that may not throw is named by the next error.
+/// Pages and pinned memory may be allocated while a stream is captured into a graph; `record` and `wait` on such a
 /// stream become part of the graph.
 ///
 /// Errors: DeviceError if there is no NVIDIA driver, no GPU, none of this number, or if the driver (older than

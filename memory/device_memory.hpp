@@ -4,10 +4,11 @@
 // the driver. All decisions depend on sizes and order alone, never on addresses, time or contents: the same calls on
 // a simulated driver give the same figures to the byte. Thread-safe; contexts on one device may share one.
 //
-//     auto memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), memory::MemoryOptions{.limit =
-//     2'000'000'000}); memory::Allocation block = memory->allocate(4096, 0, {Category::activations,
-//     memory->intern("mlp")}); memory->deallocate(block.handle); fmt::print("{}\n",
-//     memory->statistics().peak_allocated);
+//     const memory::MemoryOptions options{.limit = 2'000'000'000};
+//     auto memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), options);
+//     memory::Allocation block = memory->allocate(4096, 0, {Category::activations, memory->intern("mlp")});
+//     memory->deallocate(block.handle);
+//     fmt::print("{}\n", memory->statistics().peak_allocated);
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,8 +28,8 @@ namespace headroom::memory {
 struct MemoryOptions {
     std::size_t limit = 0;  ///< bytes that may be reserved, rounded down to whole pages; 0: `fraction` of the device
     double fraction = 1;    ///< of the device's memory; in (0, 1]
-    /// How much may be reserved beyond the peak of live bytes, as a share of it, before unused pages are moved to where
-    /// they are needed instead of taking new ones. Moving costs driver calls and waits for the device.
+    /// The share of the peak of live bytes that may be reserved beyond it. Beyond that, unused pages are moved instead
+    /// of new ones taken; moving costs driver calls and waits for the device.
     double slack = 1.0 / 32;
     std::size_t history = 0;  ///< as `start_history`
 };
@@ -46,36 +47,36 @@ class DeviceMemory {
   public:
     /// Errors: Error if an option is out of range; DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
-    /// All blocks should have been given back. What is left is returned to the driver regardless and named on stderr;
-    /// a `Buffer` that still refers to it reports that when it is used or let go of.
+    /// All blocks should have been given back. Blocks that are left are named on stderr, and their memory is returned
+    /// to the driver; a `Buffer` that still refers to one reports that when it is used or destroyed.
     ~DeviceMemory();
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-    /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate. The stream was made
-    /// to wait for what other streams still do there.
-    /// Errors: OutOfMemory, if live pages and the request exceed the limit or the device: all that is cached was tried.
-    /// Live blocks and their figures are as before then. Error for a path or pool that there is not, DeviceError for a
-    /// stream from 64 on or if the driver fails, std::bad_alloc.
+    /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate. The stream waits for
+    /// the work that other streams still do there. Errors: OutOfMemory if live pages and the request exceed the limit
+    /// or the device, all cached memory included; live blocks and their figures are then as before. Error for an
+    /// unknown path or pool, DeviceError for a stream from 64 on or if the driver fails, std::bad_alloc.
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
     /// Gives a block back in stream order: its next user on the same stream needs no synchronisation, another stream
-    /// waits for the work that was queued when the block was given back.
-    /// Errors: Error that names the block if it was given back before or is none of this memory.
+    /// waits for the work that was queued when the block was given back. Errors: Error that names the block if it was
+    /// given back before or is not of this memory.
     void deallocate(Block* block);
-    /// Tells that work queued on `stream`, another one than the block's, uses it: whoever gets the block next waits for
-    /// that work, too. Call it after queueing the work, any number of times. Used by tests and by replayed traces only
-    /// so far; offload to the host's memory and several processes will use it. Errors: as `deallocate`; DeviceError for
-    /// a stream from 64 on.
+    /// Records that work queued on `stream`, another one than the block's, uses the block: its next user waits for that
+    /// work, too. Call it after queueing the work, any number of times. Used by tests and by replayed traces only so
+    /// far; offload to the host's memory and several processes will use it. Errors: as `deallocate`; DeviceError for a
+    /// stream from 64 on.
     void record_use(Block* block, StreamId stream);
 
-    /// The number of a module path. The same string has the same number; never forgotten.
+    /// The number of a module path. The same string has the same number for ever.
     PathId intern(std::string_view path);
     std::string path(PathId id) const;
 
-    /// A pool of its own, for a recorded graph, whose addresses must stay: its pages serve nobody else until it is
-    /// closed. Used by tests only so far; recorded graphs (CUDA graphs) will take their memory from one.
+    /// Opens a private pool, for a recorded graph, whose addresses must stay: its pages serve no other requests until
+    /// it is closed. Used by tests only so far; recorded graphs (CUDA graphs) will take their memory from one.
     PoolId open_pool();
-    /// Its pages may be trimmed when its last block is given back. Errors: Error if there is no such open pool.
+    /// Closes it; its pages may be trimmed when its last block is given back. Errors: Error if there is no such open
+    /// pool.
     void close_pool(PoolId pool);
 
     MemoryStatistics statistics() const;
@@ -85,21 +86,21 @@ class DeviceMemory {
     std::vector<std::pair<std::string, std::size_t>> largest_paths_at_peak(std::size_t count = 10) const;
     /// Sets both peaks to the present figures.
     void reset_peak();
-    /// Gives every page without a live block back to the driver, those of open private pools excepted; bytes given
-    /// back. Waits for work that may still use them.
+    /// Gives every page without a live block back to the driver, except for those of open private pools, and returns
+    /// their bytes. Waits for work that may still use them.
     std::size_t trim();
 
-    /// A training step begins: counts them, for the history.
+    /// Counts training steps, for the history: call it when one begins.
     void begin_step() noexcept;
 
     /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc,
     /// std::length_error.
     void start_history(std::size_t events);
-    /// How memory lies now and, if history is kept, how it came to that.
+    /// The present blocks and figures and, if a history is kept, the events that led to them.
     MemorySnapshot snapshot() const;
 
     const DriverProperties& properties() const;
-    /// What may be reserved, in bytes, as set by the options; 0 if nothing was set.
+    /// The bytes that may be reserved, as set by the options; 0 if nothing was set.
     std::size_t limit() const;
     const MemoryOptions& options() const;
 

@@ -1,7 +1,7 @@
 #pragma once
 // A device's memory as its driver offers it: address ranges, physical pages, pinned host memory, events, sizes. The
-// allocator above asks for nothing else, so the same allocator code runs on a CPU, on a GPU and in a rehearsal. Not for
-// users who want memory: they ask `DeviceMemory`.
+// allocator needs nothing else, so the same allocator code runs on a CPU, on a GPU and in a dry run. Not for users who
+// want memory: they call `DeviceMemory`.
 //
 //     std::unique_ptr<memory::Driver> driver = memory::make_host_driver();
 //     std::byte* address = driver->reserve(1 << 30);
@@ -20,9 +20,9 @@ namespace headroom::memory {
 struct DriverProperties {
     std::string name;               ///< for messages: "host", "simulated host", ...
     std::size_t granularity = 0;    ///< bytes of a page; addresses of pages are multiples of it
-    std::size_t alignment = 0;      ///< bytes; what every block handed out is aligned to and rounded up to
+    std::size_t alignment = 0;      ///< bytes; every block is aligned to it and rounded up to a multiple of it
     std::size_t total_bytes = 0;    ///< physical memory of the device
-    std::size_t address_bytes = 0;  ///< how much address space one pool of blocks reserves
+    std::size_t address_bytes = 0;  ///< the address space that one pool of blocks reserves
     bool touchable = true;          ///< the host can read and write the addresses
     bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream
 };
@@ -40,7 +40,7 @@ class Driver {
     virtual ~Driver() = default;
 
     virtual const DriverProperties& properties() const = 0;
-    /// Bytes of the device that nobody uses now; an estimate where other processes share it.
+    /// Unused bytes of the device; an estimate if other processes share it.
     virtual std::size_t free_bytes() const = 0;
 
     /// Reserves `bytes` of address space without memory behind it.
@@ -50,11 +50,11 @@ class Driver {
     /// Takes one granule of physical memory; 0 if there is none left.
     virtual PageHandle create() = 0;
     virtual void destroy(PageHandle page) noexcept = 0;
-    /// Puts the pages, one after the other, behind the addresses from `address` on, which must be reserved and
-    /// unmapped. Nothing is mapped if it throws.
+    /// Maps the pages, one after the other, from `address` on; the addresses must be reserved and unmapped. Nothing is
+    /// mapped if it throws.
     virtual void map(std::byte* address, std::span<const PageHandle> pages) = 0;
-    /// Takes `count` pages away from behind the addresses from `address` on; they may be mapped elsewhere, contents are
-    /// lost. No work that uses them may be under way.
+    /// Unmaps `count` pages from `address` on; they may be mapped elsewhere, contents are lost. No work that uses them
+    /// may be under way.
     virtual void unmap(std::byte* address, std::size_t count) noexcept = 0;
 
     /// Page-locked host memory that the device can copy from and to directly; null if there is not enough.
@@ -69,7 +69,7 @@ class Driver {
     virtual void wait(StreamId stream, EventHandle event) = 0;
     /// Makes the host wait for the event.
     virtual void synchronize(EventHandle event) = 0;
-    /// The event is needed no more; waits that were asked for stay in force.
+    /// Destroys an event; waits that were requested stay in force.
     virtual void destroy_event(EventHandle event) noexcept = 0;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// What happened to a device's memory, and how it lies now: the material of reports and timelines. `DeviceMemory` keeps
-// the last so many events when asked to, and describes itself at any time; the functions that write files from this
-// are in memory/history/.
+// The events of a device's memory and its present blocks: the data of reports and timelines. `DeviceMemory` keeps the
+// last events after `start_history`, and describes itself at any time by `snapshot`; functions that write files from
+// that are in memory/history/.
 //
 //     memory.start_history(1'000'000);
 //     train(context);
@@ -22,7 +22,7 @@ namespace headroom::memory {
 using PoolId = std::uint32_t;
 
 struct MemoryEvent {
-    /// Of blocks: allocate, free. Of pages: map, unmap. `out_of_memory` is a request that failed.
+    /// Blocks are allocated and freed, pages mapped and unmapped. `out_of_memory` is a request that failed.
     enum class Kind : std::uint8_t { allocate, free, map, unmap, out_of_memory };
 
     std::uint64_t time = 0;      ///< nanoseconds of a steady clock
@@ -58,7 +58,7 @@ struct Segment {
 /// All sizes in bytes.
 struct MemorySnapshot {
     std::string device;
-    std::size_t limit = 0;   ///< what may be reserved: the budget
+    std::size_t limit = 0;   ///< the bytes that may be reserved: the budget
     std::uint64_t time = 0;  ///< nanoseconds of the clock of the events
     MemoryStatistics statistics;
     std::vector<std::string> paths;    ///< by PathId

@@ -1,6 +1,6 @@
 #pragma once
-// How much memory a stretch of code takes: the peak of live bytes above what was live when it began. Scopes may be
-// nested, and several threads' scopes on one memory may overlap; each sees what all threads allocate.
+// Measures the memory that a stretch of code takes: the peak of live bytes above those that were live when it began.
+// Scopes may be nested, and several threads' scopes on one memory may overlap; each sees what all threads allocate.
 //
 //     memory::MemoryScope scope(context.memory());
 //     train_one_step();
@@ -20,9 +20,9 @@ class MemoryScope {
     MemoryScope(const MemoryScope&) = delete;
     MemoryScope& operator=(const MemoryScope&) = delete;
 
-    /// The most bytes that were live at one time since the scope began, beyond those that were live then.
+    /// The peak of live bytes since the scope began, minus those that were live then.
     std::size_t peak() const;
-    /// Live bytes now beyond those at the beginning; negative if more was given back.
+    /// Live bytes now minus those at the beginning; negative if more was given back.
     std::int64_t live() const;
 
   private:

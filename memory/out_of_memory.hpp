@@ -2,8 +2,11 @@
 // The error of a request that the device or the limit can't grant, with the figures of that moment. A program may catch
 // it, make the batch smaller and go on: nothing was allocated.
 //
-//     try { train(batch); } catch (const headroom::memory::OutOfMemory& error) { fmt::print("{}",
-//     error.report().to_string()); }
+//     try {
+//         train(batch);
+//     } catch (const OutOfMemory& error) {
+//         fmt::print("{}", error.report().to_string());
+//     }
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -14,7 +17,7 @@
 
 namespace headroom::memory {
 
-/// Modules whose paths differ in a number, such as "blocks.*": what a policy on that pattern would reach.
+/// Modules whose paths differ in a number, such as "blocks.*": a policy on that pattern reaches all of them.
 struct RepeatedModules {
     std::string pattern;
     std::size_t count = 0;  ///< of different numbers
@@ -29,8 +32,8 @@ struct MemoryReport {
     std::size_t rounded = 0;     ///< the same, rounded to the allocator's size
     Tag tag{};                   ///< what it was for
     std::string path;            ///< module path of the request
-    std::size_t limit = 0;       ///< what may be reserved, if a limit was set; else 0
-    std::size_t page_bytes = 1;  ///< what is reserved is a multiple of it
+    std::size_t limit = 0;       ///< the bytes that may be reserved, if a limit was set; else 0
+    std::size_t page_bytes = 1;  ///< reserved bytes are a multiple of it
     std::size_t device_total = 0;
     std::size_t device_free = 0;
     MemoryStatistics statistics;
@@ -40,15 +43,15 @@ struct MemoryReport {
     std::size_t largest_obtainable = 0;  ///< largest request that would have been granted
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
     std::vector<RepeatedModules> repeated;                           ///< descending by bytes
-    std::string advice;  ///< what would fit; from somebody who knows the program, else from `advise`
+    std::string advice;  ///< a change that would make it fit; by the program if it sets one, else by `advise`
 
-    /// What the device's memory is used for outside of this allocator.
+    /// Bytes of the device that are used outside of this allocator.
     std::size_t others() const noexcept;
     /// Several lines, for a person.
     std::string to_string() const;
 };
 
-/// What would help, computed from the report's figures: by how much the micro-batch is too large, and what recomputing
+/// Advice computed from the report's figures: by how much the micro-batch is too large, and how much recomputing
 /// repeated modules would free.
 std::string advise(const MemoryReport& report);
 
@@ -56,7 +59,7 @@ class OutOfMemory : public Error {
   public:
     /// The message is one line: request, limit, live, reserved.
     explicit OutOfMemory(MemoryReport report);
-    /// With a line of one's own, for memory that is not a device's.
+    /// With another message, for memory that is not a device's.
     OutOfMemory(const std::string& message, MemoryReport report);
     const MemoryReport& report() const noexcept { return report_; }
 

@@ -1,8 +1,8 @@
 #pragma once
-// Page-locked host memory, which a device copies from and to directly and while it computes, kept for the next request:
-// locking pages takes a system call and stops the device. For staging buffers of copies that streams do. Not for memory
-// that only the host uses, and not for hoarding: the system can't page it out. Used by tests only so far; activations
-// that are offloaded to the host's memory will go through one.
+// Page-locked host memory, which a device copies from and to directly and while it computes. Freed blocks are kept for
+// the next request, because locking pages takes a system call and stops the device. For staging buffers of copies on
+// streams. Not for memory that only the host uses, nor for large amounts: the system can't page it out. Used by tests
+// only so far; activations that are offloaded to the host's memory will go through one.
 //
 //     memory::PinnedPool pool(memory::make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
 //     memory::PinnedBlock block = pool.allocate(batch_bytes);
@@ -19,10 +19,10 @@
 namespace headroom::memory {
 
 struct PinnedPoolOptions {
-    std::size_t limit = 0;  ///< bytes that may be page-locked, in use or not; 0: what the driver gives
+    std::size_t limit = 0;  ///< bytes that may be page-locked, in use or not; 0: as many as the driver gives
 };
 
-/// All sizes in bytes, of blocks as they are: rounded up.
+/// All sizes are bytes of blocks, that is rounded up.
 struct PinnedStatistics {
     std::size_t live = 0;     ///< in use
     std::size_t pending = 0;  ///< given back, but work queued on streams may still use it
@@ -49,9 +49,9 @@ class PinnedBlock {
     std::size_t bytes() const noexcept;  ///< as requested
     explicit operator bool() const noexcept { return pool_ != nullptr; }
 
-    /// Tells that work queued on the stream uses it. When the block is given back, an event is recorded on each such
-    /// stream, and the memory serves others when all of them have passed. Any number of times, before or after
-    /// queueing. Errors: Error if it holds no memory.
+    /// Records that work queued on the stream uses it. When the block is given back, an event is recorded on each such
+    /// stream, and the memory serves others when all of them have passed. May be called any number of times, before or
+    /// after queueing. Errors: Error if it holds no memory.
     void record_use(StreamId stream);
     /// Gives it back now. Never waits.
     void reset() noexcept;
@@ -67,24 +67,25 @@ class PinnedBlock {
 };
 
 /// Thread-safe. Blocks are powers of two of at least 4 KiB, so that few sizes serve all requests; a request takes at
-/// most twice what it asks for. On a driver whose work is done when its call returns, streams don't matter.
+/// most twice its size. With a driver whose work is done when its call returns, streams don't matter.
 class PinnedPool {
   public:
-    /// The driver is the pool's own: a driver's calls about memory come one at a time, here under the pool's lock. For
-    /// a `DeviceMemory` on the same device make another driver, with the same streams; on CUDA they share the context.
+    /// The pool owns the driver, because a driver's calls about memory come one at a time, here under the pool's lock.
+    /// For a `DeviceMemory` on the same device make another driver with the same streams; on CUDA they share the
+    /// context.
     explicit PinnedPool(std::unique_ptr<Driver> driver, PinnedPoolOptions options = {});
     /// Blocks in use stay valid; the memory and the driver go with the last one.
     ~PinnedPool();
     PinnedPool(const PinnedPool&) = delete;
     PinnedPool& operator=(const PinnedPool&) = delete;
 
-    /// At least `bytes` bytes, aligned to at least 64 (for 0, too); contents are indeterminate, streams have nothing to
-    /// do with it any more. Errors: OutOfMemory if live blocks leave no room for it below the limit, or the driver has
-    /// none: what was cached was given back to it before, and pending blocks were waited for, one by one, until there
-    /// was room. Meanwhile whoever else calls waits, too. DeviceError.
+    /// At least `bytes` bytes, aligned to at least 64 (for 0, too); contents are indeterminate, and no stream uses it
+    /// any more. Errors: OutOfMemory if live blocks leave no room for it below the limit, or the driver has none:
+    /// cached blocks are given back to the driver before, and pending blocks waited for, one by one, until there is
+    /// room. Other callers wait meanwhile. DeviceError.
     PinnedBlock allocate(std::size_t bytes);
-    /// Gives all that is not in use back to the driver; bytes given back. Waits for work that may still use it.
-    /// Errors: DeviceError.
+    /// Gives all blocks that are not in use back to the driver and returns their bytes. Waits for work that may still
+    /// use them. Errors: DeviceError.
     std::size_t trim();
 
     PinnedStatistics statistics() const;

@@ -1,6 +1,6 @@
 #pragma once
-// A shared library that is looked for when it is first needed, so that programs start where it is not installed:
-// CUDA's driver, cuBLASLt, cuDNN. Not for libraries that a program cannot do without: those are linked.
+// A shared library that is opened when it is first needed, so that programs start where it is not installed: CUDA's
+// driver, cuBLASLt, cuDNN. Not for libraries that every program needs: those are linked.
 //
 //     const memory::SharedLibrary library("CUDA: the driver library", {"libcuda.so.1"}, "install NVIDIA's driver");
 //     decltype(&::cuInit) init = nullptr;
@@ -13,7 +13,7 @@ namespace headroom::memory {
 class SharedLibrary {
   public:
     /// Loads the first of `files` that can be loaded: paths, or names on the loader's path. It is never unloaded,
-    /// because its threads and what it does at exit outlive us. `name` and `advice` are for messages. Errors:
+    /// because its threads and exit handlers outlive this object. `name` and `advice` are for messages. Errors:
     /// DeviceError with the loader's reason against the first file if none can be loaded.
     SharedLibrary(std::string name, const std::vector<std::string>& files, std::string advice);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What an allocator counts, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` what the driver
-// gave. Peaks are since construction or the last `reset_peak()`.
+// The figures that an allocator counts, in bytes. `allocated` is the sum of live blocks after rounding, `reserved` the
+// memory taken from the driver. Peaks are since construction or the last `reset_peak()`.
 //
 //     const MemoryStatistics statistics = memory.statistics();
 //     fmt::print("{} of {} bytes reserved are live\n", statistics.allocated, statistics.reserved);
@@ -22,7 +22,7 @@ struct MemoryStatistics {
     std::uint64_t driver_calls = 0;      ///< pages created, mapped, unmapped, destroyed
     std::uint64_t synchronizations = 0;  ///< times that the host waited for the device
     std::array<std::size_t, kCategoryCount> allocated_by_category{};
-    std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< as it stood at the moment of peak_allocated
+    std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< at the moment of peak_allocated
 
     bool operator==(const MemoryStatistics&) const = default;
 };

@@ -4,7 +4,7 @@
 // `Buffer`.
 //
 //     memory::Storage* storage = ...;              // inside of a block, or of wrapped memory
-//     if (storage->owners == 1) ...        // nobody else would notice a change of contents
+//     if (storage->owners == 1) ...        // no other owner would see a change of contents
 #include <cstddef>
 #include <cstdint>
 
@@ -17,11 +17,11 @@ class DeviceMemory;
 struct Storage {
     std::byte* data = nullptr;
     std::size_t bytes = 0;           ///< as requested
-    DeviceMemory* memory = nullptr;  ///< whom to give it back to; null for wrapped memory, and once that is gone
+    DeviceMemory* memory = nullptr;  ///< takes the block back; null for wrapped memory, and once the allocator is gone
     std::uint32_t owners = 0;
     std::uint32_t version = 0;
     StreamId stream = 0;
-    bool wrapped = false;  ///< memory of somebody else
+    bool wrapped = false;  ///< memory that the caller of `wrap` owns
 };
 
 }  // namespace headroom::memory

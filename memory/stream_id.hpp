@@ -1,6 +1,6 @@
 #pragma once
-// The allocator's name for a stream: a queue of work on one device, whose work is done in the order in which it was
-// given. What the stream does is the caller's business.
+// The allocator's name for a stream: a queue of work on one device, done in the order in which it was queued. The
+// allocator does not know what the work is.
 //
 //     memory::Allocation block = memory.allocate(4096, /*stream=*/0, {Category::activations, 0});
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// What an allocation is for. Every byte belongs to one category and to one module path, so that a report can say where
-// the bytes are. Paths are interned by `DeviceMemory::intern`, once per module, so that a tag costs two words.
+// The purpose of an allocation. Every byte belongs to one category and to one module path, so that a report can say
+// where the bytes are. Paths are interned by `DeviceMemory::intern`, once per module, so that a tag costs two words.
 //
 //     memory::Tag tag{Category::activations, memory.intern("blocks.3.mlp")};
 //     Buffer buffer = Buffer::allocate(memory, 4096, 0, tag);

@@ -12,7 +12,7 @@
 
 namespace headroom::nn {
 
-/// Keys and values [batch, positions, kv_heads, width / heads] of the positions that were seen; undefined at first.
+/// Keys and values [batch, positions, kv_heads, width / heads] of the positions so far; undefined at first.
 struct KeyValue {
     Tensor keys;
     Tensor values;
@@ -21,8 +21,8 @@ struct KeyValue {
 struct SelfAttentionOptions {
     std::int64_t width = 0;
     std::int64_t heads = 1;
-    std::int64_t kv_heads =
-        0;  ///< 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245
+    /// 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245.
+    std::int64_t kv_heads = 0;
     bool causal = true;
     LinearOptions qkv = {};
     LinearOptions projection = {};
@@ -34,8 +34,8 @@ class Attention : public Module<Attention> {
     Attention(const Path& path, std::int64_t heads, std::int64_t kv_heads, bool causal);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
     Tensor forward(Tensor packed) const;
-    /// The same for positions that follow those in `cache`; appends theirs. Records no gradient of its own: use
-    /// NoGradGuard.
+    /// The same for positions that follow those in `cache`, to which it appends their keys and values. For sampling,
+    /// under a NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
 
     std::int64_t heads;

@@ -1,10 +1,10 @@
 #pragma once
-// Files of parameters, and of whole trainings: a call saves one, a call resumes it, in whatever mix of parts the
+// Files of parameters, and of whole trainings: one call saves and one resumes a training, with the parts that the
 // program has. The files are safetensors, so that other programs can read the tensors.
 //
-//     nn::save_checkpoint("run.safetensors", context, {parameters, optimizer, accumulator, loader}, {{"best",
-//     "1.75"}}); const StateValues mine = nn::load_checkpoint("run.safetensors", context, {parameters, optimizer,
-//     accumulator, loader});
+//     const nn::CheckpointParts parts{parameters, optimizer, accumulator, loader};
+//     nn::save_checkpoint("run.safetensors", context, parts, {{"best", "1.75"}});
+//     const StateValues mine = nn::load_checkpoint("run.safetensors", context, parts);
 //
 //     nn::save_parameters("gpt.safetensors", parameters);
 //     nn::load_parameters(nn::SafetensorsFile("gpt.safetensors"), parameters);
@@ -38,7 +38,7 @@ class CheckpointPart {
     }
 
     StateDict state_dict() const;
-    /// Of all values, takes its own.
+    /// Restores the part; `values` are those of all parts.
     void restore(const StateValues& values) const;
 
   private:
@@ -50,16 +50,16 @@ class CheckpointPart {
 
 using CheckpointParts = std::vector<CheckpointPart>;
 
-/// Writes the state of all parts, the context's random state and `values` of the program's own to a safetensors file,
-/// which takes an older one's place when it is complete. What resumes from it continues bit for bit. Errors: Error if
-/// two parts have a name in common; as the parts' `state_dict` and write_safetensors.
+/// Writes the state of all parts, the context's random state and the program's own `values` to a safetensors file,
+/// which replaces an older one when it is complete. A training that is resumed from it continues bit for bit. Errors:
+/// Error if two parts have a name in common; as the parts' `state_dict` and write_safetensors.
 void save_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts,
                      const StateValues& values = {});
 
-/// Puts the parts, made as those that were saved, into the state of the file, and returns the program's own values.
-/// Errors: FileError if the file is no checkpoint or from a version whose checkpoints this one does not read; Error,
-/// ShapeError or DtypeError that names what is missing, left over or does not fit: nothing is changed then. FileError
-/// if the file changes meanwhile.
+/// Restores the parts, made like those that were saved, from the file, and returns the program's own values. Errors:
+/// FileError if the file is no checkpoint or from a version whose checkpoints this one does not read; Error, ShapeError
+/// or DtypeError that names the entry that is missing, left over or does not fit: nothing is changed then. FileError if
+/// the file changes meanwhile.
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts);
 
 struct LoadOptions {
@@ -73,7 +73,7 @@ struct LoadReport {
     std::vector<std::string> left_over;  ///< in the file, but not wanted
 };
 
-/// Writes parameters and buffers, without what else belongs to a training. Errors: as write_safetensors.
+/// Writes parameters and buffers, without the rest of a training's state. Errors: as write_safetensors.
 void save_parameters(const std::filesystem::path& path, Parameters& parameters, const StateValues& metadata = {});
 
 /// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error that

@@ -53,10 +53,10 @@ class Gpt : public Module<Gpt> {
     Gpt(const Path& path, const GptOptions& options);
 
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
-    /// the ids follow those seen before. Errors: ShapeError beyond `block` positions.
+    /// the ids follow those of earlier calls. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The cross entropy over all positions whose target is not -100. A vocabulary much wider than the model
-    /// is never turned into logits as a whole (see linear_cross_entropy).
+    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as wide
+    /// as the model, the logits are never stored whole (see linear_cross_entropy).
     Loss loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 
@@ -77,7 +77,7 @@ struct SamplingOptions {
 };
 
 /// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions
-/// the older half is forgotten. Random draws come from the context's random state. A dry context gives token 0
+/// the older half is dropped. Random draws come from the context's random state. A dry context gives token 0
 /// throughout. Errors: Error for an empty prompt or options out of range.
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options);

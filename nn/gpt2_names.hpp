@@ -1,8 +1,8 @@
 #pragma once
-// GPT-2 as Hugging Face's files name and lay it out: "h.3.attn.c_attn.weight" is "blocks.3.attention.qkv.weight" here,
-// and the weights of linear layers are [in, out] there, [out, in] here. Names may begin with "transformer."; the causal
-// masks (h.N.attn.bias, h.N.attn.masked_bias) and the tied head (lm_head.weight) are ignored. Not for trainings to be
-// resumed: those are checkpoint.hpp's.
+// GPT-2 with the names and layout of Hugging Face's files: "h.3.attn.c_attn.weight" is "blocks.3.attention.qkv.weight"
+// here, and the weights of linear layers are [in, out] there, [out, in] here. Names may begin with "transformer."; the
+// causal masks (h.N.attn.bias, h.N.attn.masked_bias) and the tied head (lm_head.weight) are ignored. To resume a
+// training use checkpoint.hpp.
 //
 //     nn::Gpt model(nn::Path(parameters), {});                       // GPT-2's own sizes
 //     nn::load_gpt2("gpt2/model.safetensors", model);

@@ -1,6 +1,6 @@
 #pragma once
 // Initialisers by their published names. Fans follow PyTorch's convention: of a weight [out, in, ...], fan_in is in
-// times what follows, fan_out is out times what follows. Values depend on the context's seed and the parameter's path
+// times the sizes that follow, fan_out is out times these. Values depend on the context's seed and the parameter's path
 // alone.
 //
 //     Tensor weight = path.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));

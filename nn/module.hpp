@@ -24,7 +24,7 @@ class Module {
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 
-    /// Derived::forward in the region of this module's path.
+    /// Calls Derived::forward in the region of this module's path.
     template <class... Inputs>
     auto operator()(Inputs&&... inputs) const {
         RegionScope scope(context(), path_);

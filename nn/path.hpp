@@ -1,5 +1,5 @@
 #pragma once
-// A place in a model: the parameters it registers with, and a path. A module is built at a place, its members at places
+// A path in a model, and the `Parameters` that it registers with. A module is built at a path, its members at paths
 // below it; paths name parameters in files, attach policies and group the bytes in reports.
 //
 //     Parameters parameters(context);
@@ -19,7 +19,7 @@ class Path {
   public:
     explicit Path(Parameters& parameters) : parameters_(&parameters) {}
 
-    /// The place `name` below this one; a segment without a dot.
+    /// The path `name` below this one; a segment without a dot.
     Path operator/(std::string_view name) const;
     Path operator/(std::int64_t index) const { return *this / std::to_string(index); }
 

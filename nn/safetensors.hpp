@@ -1,8 +1,8 @@
 #pragma once
 // Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON
-// header, then the tensors' bytes, row-major and little-endian, without gaps. A file is believed in nothing: lengths,
-// dtypes, shapes and offsets are checked against each other and against the file before a byte is used. Writing goes to
-// a file aside, which takes the old one's place only when it is complete.
+// header, then the tensors' bytes, row-major and little-endian, without gaps. No field of a file is trusted: every
+// length, dtype, shape and offset is checked, against the others and the file's size, before a byte is used. A new file
+// is written beside the old one, and replaces it only when it is complete.
 //
 //     nn::write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
 //     nn::SafetensorsFile file("model.safetensors");
@@ -55,7 +55,7 @@ class SafetensorsFile {
 };
 
 /// Writes tensors in ascending order of names: the same tensors give the same bytes. Errors: FileError if it can't be
-/// written, and Error for two tensors of one name; a file that stood there before is then as it was.
+/// written, and Error for two tensors of one name; an existing file is then as it was.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 // AdamW: Adam (Kingma and Ba 2014, arXiv:1412.6980) with decoupled weight decay (Loshchilov and Hutter 2019,
-// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. Not where memory for them is
-// missing: SGD needs one or none.
+// arXiv:1711.05101), PyTorch's form. Two moments per trained parameter, in its dtype. If memory for them is missing:
+// SGD needs one or none.
 //
 //     optim::AdamW optimizer(parameters, {.beta2 = 0.99, .weight_decay = 0.1});
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});

@@ -9,12 +9,12 @@
 
 namespace headroom::optim {
 
-/// result = sum of the squares of all trained parameters' gradients, each of which must be there (see
+/// result = sum of the squares of all trained parameters' gradients, each of which must exist (see
 /// Parameters::fill_unreached). One f64 element. It is finite if and only if every gradient is (f32 gradients; f64 ones
 /// up to 1e150).
 void sum_of_squared_gradients(Parameters& parameters, const Array& result);
 
-/// The root of that, read by the host: waits for the device. 0 in a dry context.
+/// The square root of that sum, read by the host: waits for the device. 0 in a dry context.
 double gradient_norm(Parameters& parameters);
 
 /// min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_ has it; 1 if `max_norm` is 0.

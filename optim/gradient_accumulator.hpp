@@ -1,9 +1,9 @@
 #pragma once
-// One optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum, and
-// how many terms it has. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
-// micro-batches and a short last one are exactly the big batch. One micro-batch takes gradients as its backward pass
-// makes them; from two on all of them are there during the forward pass, so that eight take what two take. Not for a
-// loss that is averaged already: make a `Loss` of its sum.
+// One optimizer step out of any number of micro-batches. A micro-batch is a callable that returns a `Loss`: a sum and
+// its number of terms. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
+// micro-batches, also with a short last one, give exactly the step of the big batch. Memory: with one micro-batch,
+// gradients exist from its backward pass on; with more, all of them exist during the later forward passes, so that
+// eight take as much as two. Not for a loss that is averaged already: make a `Loss` of its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
@@ -15,12 +15,12 @@
 //     accumulator.step(1e-3);
 //     fmt::print("{}\n", accumulator.result().loss);  // the mean per term
 //
-// `accumulate` and `step` only queue work. Whether a step is taken, clipped or skipped, and the loss scale, are decided
-// in the device's memory (kernels/step_control); `result` waits for the device, so ask for it now and then only.
+// `accumulate` and `step` only queue work. The device decides whether a step is taken, clipped or skipped, and about
+// the loss scale (kernels/step_control); `result` waits for the device, so call it now and then only.
 //
-// The callable's locals die before its backward pass begins; what it captured lives on. Backward is seeded with the
-// power of two next to loss scale / terms of the first micro-batch, so that halves neither overflow nor underflow on
-// the way; powers of two change no digit of a gradient, and the optimizer's kernel applies the exact remainder.
+// The callable's locals are destroyed before its backward pass begins; its captures live on. Backward is seeded with
+// the power of two next to loss scale / terms of the first micro-batch, so that halves neither overflow nor underflow
+// on the way; powers of two change no digit of a gradient, and the optimizer's kernel applies the exact remainder.
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -39,11 +39,12 @@ namespace headroom::optim {
 struct GradientAccumulatorOptions {
     double clip = 0;       ///< largest norm of the mean's gradient; 0: no clipping
     LossScale scale = {};  ///< off unless LossScale::dynamic()
-    /// After a step that diverged, all later ones are skipped and reported as diverged: so parameters stand as they did
-    /// then, however late somebody looks.
+    /// After a step that diverged, all later ones are skipped and reported as diverged: the parameters stay as they
+    /// were, however late the results are read.
     bool stop_when_diverged = false;
     std::int64_t kept_results = 1;  ///< the number of steps whose results are kept for `results`
-    /// Gradients stay after `step`, to be looked at, until the next `accumulate`. Without, their memory is free then.
+    /// Gradients stay after `step`, for inspection, until the next `accumulate`. If false, `step` gives their memory
+    /// back.
     bool keep_gradients = false;
 };
 
@@ -51,8 +52,8 @@ struct StepResult {
     double loss = 0;           ///< mean per term, over the step; 0 if there were no terms
     double gradient_norm = 0;  ///< of the mean's gradient, over all trained parameters, before clipping
     double terms = 0;          ///< over the step
-    double multiplier = 1;     ///< the mean's gradient is this times what `Tensor::grad` shows
-    bool finite = true;        ///< loss and gradients; if not, the step was skipped
+    double multiplier = 1;     ///< the mean's gradient is `Tensor::grad` times this
+    bool finite = true;        ///< loss and gradients were finite; if not, the step was skipped
     bool skipped = false;      ///< nothing was updated: not finite, or no terms
     bool diverged = false;     ///< not finite, and a smaller loss scale can't help: stop
 };
@@ -65,11 +66,11 @@ class GradientAccumulator {
     GradientAccumulator(const GradientAccumulator&) = delete;
     GradientAccumulator& operator=(const GradientAccumulator&) = delete;
 
-    /// Runs `work`, which returns a `Loss`, then backward; adds to the gradients of this step, the first time to none:
-    /// older ones are forgotten. Nothing is read back from the device. Consumes the tape. Errors: what `work` throws,
-    /// or Error for a loss that can't be used (no gradient, another context): then what it recorded is forgotten, the
-    /// random state is as before, gradients so far stay valid, and the accumulator waits for a retry, or `reset`. What
-    /// backward throws: then the gradients of this step are lost, and everything but `reset` is refused.
+    /// Runs `work`, which returns a `Loss`, then backward; adds to the gradients of this step. The first call of a step
+    /// drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`, or
+    /// Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then forgotten,
+    /// the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry or
+    /// `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) {
@@ -83,29 +84,29 @@ class GradientAccumulator {
     /// failed and was not retried, or the learning rate is negative or not finite.
     void step(double learning_rate);
 
-    /// What the last step came to. Waits for the device to have done it. A dry context gives zeros. Errors: Error
-    /// before the first step.
+    /// The result of the last step. Waits until the device has done it. A dry context gives zeros. Errors: Error before
+    /// the first step.
     StepResult result() const;
-    /// What the steps since the last call came to, from first to last; the last `kept_results` if they are more. Those
-    /// of the last `leave` steps are left for later calls. Waits for the device, once, and for no step that is left:
-    /// while the host looks at the results, a GPU goes on with what was left.
+    /// The results of the steps since the last call, from first to last; the last `kept_results` if there are more.
+    /// Those of the last `leave` steps are left for later calls. Waits for the device once, and for no step that is
+    /// left: while the host reads the results, a GPU goes on with the steps that are left.
     std::vector<StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return unread_; }
 
-    /// Drops what was accumulated since the last step.
+    /// Drops the gradients and terms since the last step.
     void reset();
 
-    /// Accumulated since the last step.
+    /// The number of micro-batches since the last step.
     std::int64_t micro_batches() const { return micro_batches_; }
 
-    /// As it is on the device, for which this waits; in a dry context as it was set.
+    /// The loss scale on the device, for which this waits; in a dry context the one that was set.
     LossScale loss_scale() const;
 
     /// "accumulator.loss_scale" and "accumulator.good_steps", behind "accumulator" the name of the parameters, if they
     /// have one. Errors: Error if something was accumulated since the last step: only whole steps can be saved.
     StateDict state_dict() const;
-    /// Errors: Error likewise, or as LossScale::set_state.
+    /// Errors: Error if something was accumulated since the last step, or as LossScale::set_state.
     void restore(const StateValues& values);
 
   private:

@@ -1,7 +1,7 @@
 #pragma once
 // The factor that keeps f16 gradients above underflow (Micikevicius et al. 2018, arXiv:1710.03740): it grows while all
-// is finite, and halves, with the step skipped, when something overflowed. `GradientAccumulator` applies it. Not needed
-// for bf16 and f32, whose exponents reach far enough: the default is off.
+// is finite; when something overflows, it halves and the step is skipped. `GradientAccumulator` applies it. bf16 and
+// f32 don't need it, since their exponents reach far enough: the default is off.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.scale = optim::LossScale::dynamic()});
 //     fmt::print("{}\n", accumulator.loss_scale().value());   // reads it from the device
@@ -16,13 +16,13 @@ struct LossScaleOptions {
     double growth = 2;             ///< times, after `interval` finite steps in a row
     double backoff = 0.5;          ///< times, after a step that was not finite
     std::int64_t interval = 2000;  ///< steps
-    double minimum = 1.0 / 65536;  ///< below it nothing helps: training has diverged
+    double minimum = 1.0 / 65536;  ///< if a step is not finite at this scale, training has diverged
     double maximum = 16777216;
 };
 
 class LossScale {
   public:
-    /// What a checkpoint has to hold.
+    /// The state to save in a checkpoint.
     struct State {
         double scale = 1;
         std::int64_t good_steps = 0;  ///< finite steps since the last change
@@ -37,7 +37,7 @@ class LossScale {
     double value() const { return state_.scale; }
     /// True if a further step that is not finite can't lower it.
     bool exhausted() const { return !enabled_ || state_.scale <= options_.minimum; }
-    /// After each step: was every gradient finite?
+    /// Updates the scale after each step; `finite`: every gradient was finite.
     void update(bool finite);
 
     State state() const { return state_; }

@@ -1,11 +1,14 @@
 #pragma once
-// What AdamW and SGD have in common: state in flat arrays beside the parameters, one kernel call per range of
-// parameters that are treated alike, groups with hyper-parameters of their own, state by name for files. Make one after
-// the model is built (its state is allocated then) and let `GradientAccumulator` drive it; call `step` directly only if
-// nothing is accumulated, scaled or clipped.
+// The common part of AdamW and SGD: state in flat arrays beside the parameters, one kernel call per range of parameters
+// that are treated alike, groups with hyper-parameters of their own, state by name for files. Make one after the model
+// is built (its state is allocated then) and let `GradientAccumulator` call it; call `step` directly only if nothing is
+// accumulated, scaled or clipped.
 //
-//     optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {{.pattern = "head.**", .learning_rate_factor
-//     = 10}}}); backward(model.loss(tokens, targets).mean()); parameters.fill_unreached(); optimizer.step(1e-3);
+//     const optim::ParameterGroup head{.pattern = "head.**", .learning_rate_factor = 10};
+//     optim::AdamW optimizer(parameters, {.weight_decay = 0.1, .groups = {head}});
+//     backward(model.loss(tokens, targets).mean());
+//     parameters.fill_unreached();
+//     optimizer.step(1e-3);
 //     parameters.zero_grad();
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +27,9 @@ namespace headroom::optim {
 struct ParameterGroup {
     std::string pattern;  ///< see path_matches
     double learning_rate_factor = 1;
-    /// Of all of the group, vectors too. None: the optimizer's own, of matrices alone.
+    /// Of all parameters of the group, vectors too. None: the optimizer's own, for matrices alone.
     std::optional<double> weight_decay = std::nullopt;
-    /// The learning rate of step i, counted from 0, before the factor; null: what `step` is given.
+    /// The learning rate of step i, counted from 0, before the factor; null: the argument of `step`.
     std::function<double(std::int64_t)> schedule = nullptr;
 };
 
@@ -45,9 +48,9 @@ class Optimizer {
 
     /// One step with `multiplier` times the gradients, which are not changed; each trained parameter must have one (see
     /// Parameters::fill_unreached). Weight decay applies to matrices alone, unless a group says otherwise. A multiplier
-    /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards a pending backward is refused. Only
-    /// queues work. What began to be trained since the last step gets its state here. Errors: Error for a learning rate
-    /// that is negative or not finite; OutOfMemory.
+    /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards, backward of older records is
+    /// refused. Only queues work. Parameters that were unfrozen since the last step get their state here. Errors: Error
+    /// for a learning rate that is negative or not finite; OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
@@ -55,14 +58,14 @@ class Optimizer {
     void check_learning_rate(double learning_rate) const;
 
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
-    /// element stands for a block: only of what has been trained, a parameter frozen from the start has none. Values
-    /// "adamw.steps", those of `steps`, and "adamw.calls", those of the schedules of groups; behind "adamw" the name of
-    /// the parameters, if they have one. Waits for the device.
+    /// element stands for a block: only of parameters that have been trained: one that was frozen from the start has
+    /// none. Values "adamw.steps", those of `steps`, and "adamw.calls", those of the schedules of groups; behind
+    /// "adamw" the name of the parameters, if they have one. Waits for the device.
     StateDict state_dict() const;
     /// Errors: Error if a number is missing or negative.
     void restore(const StateValues& values);
-    /// Steps done, skipped ones not counted. Bias correction counts by it. The device counts, so this waits for it:
-    /// count yourself for what you ask in every step. A dry run skips no step.
+    /// The number of steps done, without skipped ones; bias correction uses it. The device counts, so this waits for
+    /// it: don't call it in every step. A dry run skips no step.
     std::int64_t steps() const;
 
     Parameters& parameters() const { return parameters_; }
@@ -70,12 +73,13 @@ class Optimizer {
     const std::string& name() const { return name_; }
 
   protected:
-    /// Allocates the state of what is trained. `weight_decay`: of matrices outside of groups that have their own.
-    /// Errors: Error for a group that matches no parameter or has a number that is negative or not finite; OutOfMemory.
+    /// Allocates the state of the trained parameters. `weight_decay`: of matrices outside of groups that have their
+    /// own. Errors: Error for a group that matches no parameter or has a number that is negative or not finite;
+    /// OutOfMemory.
     Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,
               std::vector<ParameterGroup> groups);
 
-    /// What a kernel needs for neighbouring parameters that are treated alike.
+    /// The arguments of a kernel for neighbouring parameters that are treated alike.
     struct Range {
         double learning_rate = 0;
         double weight_decay = 0;
@@ -83,13 +87,13 @@ class Optimizer {
         View values;
         std::vector<View> state;  ///< in the order of the specifications
     };
-    /// How many steps were done before this one: one f64 in the device's memory.
+    /// The number of steps done before this one: one f64 in the device's memory.
     const Array& steps_before() const { return steps_; }
     /// Launches the kernel for one range.
     virtual void update(const Range& range, const Array& multiplier) = 0;
 
   private:
-    /// Where a parameter's state is; `chunk` is null before it is trained.
+    /// The place of a parameter's state; `chunk` is null before it is trained.
     struct Place {
         std::size_t group = 0;                      ///< into groups_
         const std::vector<Array>* chunk = nullptr;  ///< an array per specification

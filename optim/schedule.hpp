@@ -3,8 +3,8 @@
 // arXiv:1608.03983) after a linear warm-up, nanoGPT's formula. There is no state to save. Not for schedules that look
 // at the loss: compute those in the training loop and hand the rate to `GradientAccumulator::step`.
 //
-//     const optim::Schedule rate{.decay = optim::Decay::cosine, .peak = 1e-3, .warmup_steps = 100, .decay_steps =
-//     2000}; for (std::int64_t step = 0; step < 2000; ++step) {
+//     const optim::Schedule rate{.decay = optim::Decay::cosine, .warmup_steps = 100, .decay_steps = 2000};
+//     for (std::int64_t step = 0; step < 2000; ++step) {
 //         ...
 //         accumulator.step(rate(step));
 //     }

@@ -1,7 +1,7 @@
 #pragma once
 // Stochastic gradient descent, with momentum (Sutskever et al. 2013, "On the importance of initialization and momentum
 // in deep learning") or without; PyTorch's form, no dampening. One array of state per parameter, none without momentum.
-// Not for transformers without tuning: their gradients' sizes differ too much, see AdamW.
+// For transformers AdamW needs less tuning: their gradients' sizes differ much.
 //
 //     optim::Sgd optimizer(parameters, {.momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
 //     optim::GradientAccumulator accumulator(parameters, optimizer);
@@ -13,8 +13,8 @@ namespace headroom::optim {
 
 struct SgdOptions {
     double momentum = 0;
-    double weight_decay =
-        0;  ///< of matrices, added to their gradient; that of vectors is 0, unless a group has its own
+    /// Of matrices, added to their gradient; that of vectors is 0, unless a group has its own.
+    double weight_decay = 0;
     bool nesterov = false;
     std::vector<ParameterGroup> groups = {};
 };

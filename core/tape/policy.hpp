@@ -1,8 +1,7 @@
 #pragma once
-// What to do with the values that a region of a model produces: keep them for backward, or drop and recompute them. A
-// policy is attached to module paths by a pattern; the last matching pattern counts, and for a value the innermost
-// enclosing region whose policy answers other than `inherit` decides. A policy sees the op and the bytes that it
-// made.
+// A policy decides about the values that a region of a model produces: keep them for backward, or drop and recompute
+// them. It is attached to module paths by a pattern. The last matching pattern counts; for a value, the innermost
+// enclosing region decides whose policy answers other than `inherit`. A policy sees the op and the bytes that it made.
 //
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());
@@ -19,7 +18,7 @@ namespace headroom {
 
 enum class Answer : std::uint8_t { inherit, keep, recompute };
 
-/// A recorded op, as a policy sees it.
+/// The properties of a recorded op that a policy sees.
 struct Candidate {
     const OpInfo& info;
     std::size_t bytes;  ///< of its outputs, and of what it saves of its own
@@ -29,13 +28,13 @@ struct Candidate {
 /// May be called several times for one op; must depend on the candidate alone.
 using Policy = std::function<Answer(const Candidate&)>;
 
-/// As if no policy were attached: undoes a broader pattern.
+/// The same as no policy: undoes a broader pattern.
 Policy inherit_all();
 Policy keep_all();
 /// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": only what enters and leaves the region is kept.
 Policy recompute_all();
-/// Recomputes what is cheap to compute again and pins nothing new (an activation function, a norm; not a residual add,
-/// whose operand would be kept in its place), keeps the rest.
+/// Recomputes ops that are cheap and pin nothing new (an activation function, a norm; not a residual add, whose operand
+/// would be kept in its place), keeps the rest.
 Policy recompute_cheap();
 
 /// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of them, none included.

@@ -27,7 +27,7 @@ struct OpTable {
     void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
 };
 
-/// A module's call, or any other stretch of the program that a policy can speak of.
+/// A module's call, or any other stretch of the program that has a path.
 struct Region {
     Region* parent = nullptr;
     Region* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy

@@ -36,13 +36,13 @@ class Tape {
     Tape& operator=(const Tape&) = delete;
 
     /// Runs an op on inputs that have their storage, and records it. `inputs` may be emptied: storage of an input that
-    /// nobody else needs may be taken over. Errors: whatever the op throws; the tape and the memory are then as before.
+    /// nothing else needs may be taken over. Errors: those of the op; the tape and the memory are then as before.
     void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
     /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
     /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
     void backward(std::span<const Tensor> losses, std::span<const double> seeds);
-    /// The same for one loss, with a seed that lies in memory: one element of any floating dtype. The host does not
-    /// look at it.
+    /// The same for one loss, with a seed in the device's memory: one element of any floating dtype. The host does not
+    /// read it.
     void backward(const Tensor& loss, const Array& seed);
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;
@@ -67,7 +67,8 @@ class Tape {
 
     /// For `Tensor`: the last handle is gone.
     void unused(Value* value) noexcept;
-    /// For `Region` scopes and checks: calls `visit(value)` for what region `region` produced and the user still holds.
+    /// For `Region` scopes and checks: calls `visit(value)` for values that region `region` produced and the user still
+    /// holds.
     template <class Visit>
     void for_each_held(const Region& region, Visit&& visit) {
         for (std::size_t i = region.first_record; i < records_.size(); ++i) {

@@ -40,7 +40,7 @@ struct Value {
     std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
     std::uint32_t holds = 0;              ///< uses by the replay that is going on
     bool requires_grad = false;
-    bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and where the user asked
+    bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and after `retain_grad`
     bool reached = false;       ///< during backward: a gradient will arrive
 
     bool missing() const { return !array.buffer; }

@@ -1,8 +1,8 @@
 #pragma once
-// One reserved address range and the blocks that tile it: live ones, free ones, and holes, behind which there is no
-// memory. Blocks are split when taken and merged with free neighbours when given back. Pages are put into holes where
-// that takes the fewest, and can be taken out of free blocks again. Knows nothing of other streams' progress: who takes
-// a block waits for what is pending there. Internal to memory/; not thread-safe.
+// One reserved address range and the blocks that tile it: live ones, free ones, and holes, which have addresses and no
+// memory. Blocks are split when taken and merged with free neighbours when given back. Pages are put into the hole that
+// takes the fewest, and can be taken out of free blocks again. The arena knows nothing of other streams' progress: its
+// caller waits for the work that is pending on a block. Internal to memory/; not thread-safe.
 //
 //     memory::Arena arena(supply, blocks);
 //     Block* block = arena.find(4096, 0);
@@ -39,14 +39,15 @@ class Arena {
     void prepare(StreamId stream) {
         if (!indices_[stream]) indices_[stream] = std::make_unique<FreeIndex>(alignment_);
     }
-    /// A free block of at least `size` bytes: one that no stream but this one may still use, if there is any.
+    /// A free block of at least `size` bytes, null if there is none. Blocks that no other stream may still use come
+    /// first.
     Block* find(std::size_t size, StreamId stream) const noexcept;
     /// Makes the free block live with exactly `size` bytes. One record must have been prepared.
     void take(Block* block, std::size_t size, StreamId stream) noexcept;
     /// Makes a live or cached block free; its `pending` says who may still use it.
     void give_back(Block* block) noexcept;
 
-    /// Where to put pages so that a free block of some size comes to be.
+    /// A place for pages that makes a free block of some size.
     struct Extension {
         Block* hole = nullptr;
         std::size_t pages = 0;
@@ -54,10 +55,10 @@ class Arena {
         const Block* after = nullptr;   ///< the one after it, likewise; if only that one, pages go to the hole's end
         bool uses(const Block* block) const noexcept { return block == before || block == after; }
     };
-    /// The one that takes the fewest pages, the lowest address of those; none if no hole is large enough or there are
-    /// too few pages. There are `pages`, which if they `may_move` include those in this arena's free blocks.
+    /// The place that takes the fewest pages, the lowest address of those; none if no hole is large enough or `pages`
+    /// are too few. If pages `may_move`, `pages` includes those in this arena's free blocks.
     std::optional<Extension> best_extension(std::size_t size, std::size_t pages, bool may_move) const noexcept;
-    /// Does it with spare pages of the supply, of which there must be enough; the new memory is pending on nobody. Two
+    /// Puts spare pages of the supply there, of which there must be enough; no work is pending on the new memory. Two
     /// records must have been prepared. Errors: DeviceError, std::bad_alloc; nothing has changed.
     void extend(const Extension& extension);
 

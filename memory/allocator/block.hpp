@@ -43,7 +43,7 @@ class SharedState {
     std::atomic<BlockState> state_;
 };
 
-/// The first cache line is all that a hit touches.
+/// A hit touches the first cache line only.
 struct alignas(64) Block : Storage {
     SharedState state;
     Category category{};
@@ -60,8 +60,8 @@ struct alignas(64) Block : Storage {
 };
 static_assert(sizeof(Block) == 128);
 
-/// Owns all records, in one stretch of addresses, so that a pointer can be told from a stranger's. Its memory grows
-/// only.
+/// Owns all records, in one stretch of addresses, so that it can tell whether a pointer is a record. Its memory never
+/// shrinks.
 class BlockPool {
   public:
     /// Errors: std::bad_alloc if there is no address space.
@@ -70,7 +70,7 @@ class BlockPool {
     BlockPool(const BlockPool&) = delete;
     BlockPool& operator=(const BlockPool&) = delete;
 
-    /// The next `count` calls of `make` won't need memory. Errors: std::bad_alloc.
+    /// Makes sure that the next `count` calls of `make` need no memory. Errors: std::bad_alloc.
     void prepare(std::size_t count) {
         if (unused_ < count) add(count);
     }
@@ -93,7 +93,7 @@ class BlockPool {
     void for_each(Visit&& visit) {
         for (std::size_t i = 0; i < made_; ++i) visit(begin_[i]);
     }
-    /// The records stay for ever: somebody still points at them.
+    /// Keeps the records for ever, because buffers still point at them.
     void abandon() noexcept { begin_ = nullptr; }
 
   private:

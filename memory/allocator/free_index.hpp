@@ -23,8 +23,8 @@ class FreeIndex {
 
     void insert(Block* block) noexcept;
     void remove(Block* block) noexcept;
-    /// A block of at least `size` bytes, still in the index; null if no class above the request's own has one and the
-    /// first few of its own don't fit.
+    /// A block of at least `size` bytes, which stays in the index; null if no larger class has one and the first few of
+    /// the request's own class don't fit.
     Block* find(std::size_t size) const noexcept;
     /// As `find`, and looks at all of the request's own class: null means that no block fits. Linear in that class.
     Block* find_any(std::size_t size) const noexcept;

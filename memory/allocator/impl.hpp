@@ -1,7 +1,7 @@
 #pragma once
-// The parts of `DeviceMemory` put together. A request goes, until one of them has a block: the stream's quick cache
-// (allocate.cpp), the arena's free blocks, own ones first, then holes filled with pages that are spare, new, or moved
-// from where they are free (grow.cpp). inspect.cpp counts and describes. Internal to memory/.
+// The parts of `DeviceMemory` put together. A request tries in turn: the stream's quick cache (allocate.cpp), the
+// arena's free blocks, the stream's own first, and holes filled with pages that are spare, new, or moved out of free
+// blocks (grow.cpp). inspect.cpp counts and describes. Internal to memory/.
 #include <array>
 #include <atomic>
 #include <map>
@@ -58,7 +58,7 @@ class DeviceMemory::Impl {
         bool open = true;  ///< its pages stay where they are
         std::size_t blocks = 0;
     };
-    /// A request as it goes through the slow way.
+    /// A request that the quick cache has no block for.
     struct Request {
         std::size_t bytes;
         std::size_t size;
@@ -66,7 +66,7 @@ class DeviceMemory::Impl {
         Tag tag;
         PoolId pool;
     };
-    /// Holds the locks of all shards but one that its caller holds, or of all. For holders of `lock_`.
+    /// Holds the locks of all shards, except for one that its caller may hold. For holders of `lock_`.
     class AllShards;
 
     std::size_t rounded(std::size_t bytes) const noexcept {
@@ -79,7 +79,7 @@ class DeviceMemory::Impl {
     void check(const Request& request) const;
     Shard& shard_for(StreamId stream);
     Block* obtain(const Request& request, Arena& arena, Shard& shard);
-    /// Of the arena or, if that is the common one, of the ranges that were added to it.
+    /// A block of the arena or, if that is the common one, of the ranges that were added to it.
     Block* find(Arena& arena, std::size_t size, StreamId stream) const;
     [[noreturn]] void refuse(const Request& request, Arena& arena);
     void deallocate_slowly(Block* block);
@@ -99,20 +99,20 @@ class DeviceMemory::Impl {
     void share_quota() noexcept;
 
     // grow.cpp; for holders of `lock_`.
-    /// Puts pages where they make a free block of `size` bytes; false if there are too few. `locked` is the shard whose
-    /// lock the caller holds.
+    /// Puts pages at a place where they make a free block of `size` bytes; false if there are too few. `locked` is the
+    /// shard whose lock the caller holds.
     bool grow(Arena& arena, std::size_t size, const Shard* locked);
-    /// In this address range alone.
+    /// The same in this address range alone.
     bool grow_range(Arena& arena, std::size_t size, const Shard* locked);
     std::size_t all_pages(std::size_t fresh);
     /// The same with at most `fresh` new pages.
     bool grow_by(std::size_t fresh, Arena& arena, std::size_t size, const Shard* locked);
     /// Moves up to `count` pages from free blocks into the supply, but none that `kept`, of `wanting`, relies on.
     void gather(std::size_t count, const Arena* wanting, const Arena::Extension* kept, const Shard* locked);
-    /// How many pages may be made before unused ones are to be moved.
+    /// The number of pages that may be made before unused ones are moved.
     std::size_t pages_within_slack(std::size_t size, const Shard* locked) const;
     void synchronize(const PendingSet& pending, const Shard* locked);
-    /// Those whose free pages may be taken away.
+    /// The arenas whose free pages may be taken away.
     std::vector<Arena*> movable_arenas();
     bool may_move(const Arena& arena) const { return arena.pool() == 0 || !pools_.at(arena.pool()).open; }
 

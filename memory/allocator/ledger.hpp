@@ -1,6 +1,6 @@
 #pragma once
-// Live bytes of one stream, by category and by module path, and as they stood at the last peak: in constant time per
-// allocation, since a figure is put aside when it first changes after a peak, not at the peak. Internal to memory/;
+// Live bytes of one stream, by category and by module path, now and at the last peak. It takes constant time per
+// allocation, because a figure is put aside when it first changes after a peak, not at the peak. Internal to memory/;
 // guarded by its stream's lock.
 //
 //     memory::Ledger ledger;
@@ -44,7 +44,7 @@ class Ledger {
     std::size_t live(PathId path) const noexcept { return paths_[path].live; }
     std::size_t at_peak(PathId path) const noexcept { return at_peak(paths_[path]); }
 
-    /// Up to here live bytes may rise without anybody being asked: `Peaks` grants it.
+    /// Live bytes may rise to this without asking `Peaks`, which grants it.
     std::size_t quota = 0;
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// Physical pages within a budget, counted. All arenas of one device draw from one supply, and what one gives up is kept
-// here, behind no address, until it is mapped elsewhere or destroyed. Internal to memory/.
+// Physical pages within a budget, counted. All arenas of one device draw from one supply. A page that an arena gives up
+// is kept here, without an address, until it is mapped elsewhere or destroyed. Internal to memory/.
 //
 //     memory::PageSupply supply(driver, budget);
 //     if (supply.provide(3)) supply.map(address, 3);
@@ -17,7 +17,7 @@ namespace headroom::memory {
 
 class PageSupply {
   public:
-    /// Told of every stretch that was mapped (true) or unmapped.
+    /// Called for every stretch that was mapped (true) or unmapped.
     using Observer = std::function<void(bool mapped, const std::byte* address, std::size_t bytes)>;
 
     /// `budget`: bytes that may exist at one time.
@@ -27,8 +27,8 @@ class PageSupply {
     PageSupply(const PageSupply&) = delete;
     PageSupply& operator=(const PageSupply&) = delete;
 
-    /// Makes pages until `count` are spare; false if budget or device lack them, what was made stays spare.
-    /// Errors: DeviceError, std::bad_alloc; likewise.
+    /// Makes pages until `count` are spare; false if budget or device lack them. Pages made until then stay spare, also
+    /// after errors. Errors: DeviceError, std::bad_alloc.
     bool provide(std::size_t count);
     /// Maps `count` spare pages at `address` and writes their handles to `pages`. Errors: DeviceError; nothing has
     /// changed.
@@ -39,7 +39,7 @@ class PageSupply {
     void expect(std::size_t count) { spare_.reserve(spare_.size() + count); }
     /// As `unmap`, and destroys them.
     void unmap_and_destroy(std::byte* address, std::span<PageHandle> pages) noexcept;
-    /// Destroys spare pages; bytes.
+    /// Destroys the spare pages and returns their bytes.
     std::size_t destroy_spare() noexcept;
 
     void observe(Observer observer) { observer_ = std::move(observer); }

@@ -40,7 +40,7 @@ class Peaks {
     void reset(std::size_t live) noexcept { marks_[0] = live; }
 
     std::size_t highest(std::uint32_t mark = 0) const noexcept { return marks_[mark]; }
-    /// Live bytes may rise to this without changing any.
+    /// Live bytes may rise to this without changing a peak.
     std::size_t lowest() const noexcept { return *std::min_element(marks_.begin(), marks_.end()); }
 
   private:

@@ -1,8 +1,8 @@
 #pragma once
 // The work that may still use the bytes of a block: per stream the ticket of the event to wait for. Three streams are
-// kept exactly; of further ones, which take merged blocks of a program with many streams, only that they are there:
-// whoever waits for those waits for their newest event. A context has one stream, so that only tests and replayed
-// traces have more so far; offload to the host's memory and several processes will. Internal to memory/.
+// kept with their tickets. Merged blocks of a program with many streams may have more: of those only the stream is
+// kept, and a wait is for its newest event. A context has one stream, so only tests and replayed traces have more so
+// far; offload to the host's memory and several processes will. Internal to memory/.
 //
 //     memory::PendingSet pending;
 //     pending.add(0, ticket);
@@ -17,8 +17,8 @@
 
 namespace headroom::memory {
 
-/// An event of a stream, counted from 1; perhaps the next one, which is not recorded yet. 0, in a live block: the
-/// stream uses it.
+/// The number of an event of a stream, from 1; it may be that of the next event, which is not recorded yet. 0, in a
+/// live block: the stream uses it.
 using Ticket = std::uint64_t;
 
 class PendingSet {

@@ -1,9 +1,9 @@
 #pragma once
-// Tells AddressSanitizer which bytes of the allocator's pages belong to nobody: pooling would hide such accesses from
-// it. Nothing happens in other builds. Only for addresses that the host can touch. Internal to memory/.
+// Marks bytes of the allocator's pages that no block owns, so that AddressSanitizer reports accesses to them, which
+// pooling would hide. Does nothing in other builds. Only for addresses that the host can access. Internal to memory/.
 //
 //     memory::poison(block, size);            // any access is now reported
-//     memory::unpoison(block, requested);     // but for these
+//     memory::unpoison(block, requested);     // except to these
 #include <cstddef>
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -1,9 +1,9 @@
 #pragma once
-// What the allocator keeps for one stream, under a lock of its own, so that threads on different streams don't meet: a
+// The allocator's data for one stream, under a lock of its own, so that threads on different streams don't contend: a
 // hit touches nothing else. Internal to memory/.
 //
-// Locks: the allocator's comes first, then those of shards, in any order; who holds a shard's lock without the
-// allocator's takes no further one but the history's, which comes last.
+// Order of locks: the allocator's, then those of shards, in any order, then the history's. A thread that holds a
+// shard's lock without the allocator's takes no other shard's.
 #include <array>
 
 #include <headroom/memory/allocator/ledger.hpp>

@@ -1,6 +1,6 @@
 #pragma once
-// A lock for sections of some ten nanoseconds: half the price of std::mutex when nobody else wants it, since giving it
-// up is a plain store. Who waits long lets other threads run. Internal to memory/.
+// A lock for sections of some ten nanoseconds: without contention it costs half of std::mutex, since unlocking is a
+// plain store. A thread that waits long lets other threads run. Internal to memory/.
 //
 //     memory::SpinLock lock;
 //     const std::lock_guard guard(lock);

@@ -1,6 +1,6 @@
 #pragma once
-// The events recorded on one stream, by ticket. At most so many are kept: when there are too many, every second one is
-// dropped, and who wants a dropped one waits for the next. Internal to memory/; guarded by its stream's lock.
+// The events recorded on one stream, by ticket. Their number is limited: at the limit every second one is dropped, and
+// a wait for a dropped one is for the next. Internal to memory/; guarded by its stream's lock.
 //
 //     memory::StreamLog log(driver, stream);
 //     memory::Ticket ticket = log.record();           // at a free
@@ -29,7 +29,7 @@ class StreamLog {
     Ticket record();
     /// As `record`; if the driver fails, as `next`.
     Ticket try_record() noexcept;
-    /// The ticket of an event that is recorded when somebody wants to wait for it.
+    /// The ticket of an event that is recorded only when something waits for it.
     Ticket next() noexcept {
         promised_ = true;
         return last_ + 1;
@@ -48,7 +48,7 @@ class StreamLog {
     Ticket last_ = 0;
     std::array<Entry, 64> entries_{};  ///< ascending
     std::size_t count_ = 0;
-    bool promised_ = false;  ///< somebody has the ticket of the next event
+    bool promised_ = false;  ///< the ticket of the next event was given out
 };
 
 }  // namespace headroom::memory

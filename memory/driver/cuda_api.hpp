@@ -1,6 +1,6 @@
 #pragma once
-// CUDA's driver functions that memory needs, found in libcuda at run time. Members are spelled as in cuda.h, whose
-// macros give those of several versions their suffix. Internal to memory/.
+// The functions of CUDA's driver that memory needs, found in libcuda at run time. Members are spelled as in cuda.h,
+// whose macros give those of several versions their suffix. Internal to memory/.
 //
 //     const memory::CudaApi api = memory::load_cuda("libcuda.so.1");
 //     if (api.cuInit(0) == CUDA_ERROR_NO_DEVICE) ...

@@ -1,5 +1,5 @@
 #pragma once
-// One CUDA device, its primary context kept alive, and how a failed call is told. Internal to memory/.
+// One CUDA device, whose primary context it keeps alive, and the errors of its calls. Internal to memory/.
 //
 //     memory::CudaContext context("libcuda.so.1", 0);
 //     const memory::CudaContext::Current current(context);
@@ -21,8 +21,9 @@ class CudaContext {
     CudaContext(const CudaContext&) = delete;
     CudaContext& operator=(const CudaContext&) = delete;
 
-    /// Makes the context current for the calling thread, and allows it what CUDA else forbids while some stream is
-    /// captured into a graph: nothing that is called here goes to such a stream unasked. Both end with the object.
+    /// Makes the context current for the calling thread, and allows it calls that CUDA forbids while a stream is
+    /// captured into a graph: none of the calls here goes to such a stream unless its caller says so. Both end with the
+    /// object.
     class Current {
       public:
         explicit Current(const CudaContext& context) noexcept;
@@ -46,7 +47,7 @@ class CudaContext {
         if (code != CUDA_SUCCESS) fail(code, call, bytes);
     }
     [[noreturn]] void fail(CUresult code, std::string_view call, std::size_t bytes = 0) const;
-    /// Of calls that may not throw: the first failure is kept for the next error to tell. `call` must live for ever.
+    /// For calls that may not throw: keeps the first failure, which the next error names. `call` must live for ever.
     void note(CUresult code, const char* call) noexcept;
 
   private:

@@ -27,7 +27,7 @@ class CudaEvents {
     bool passed(EventHandle event);
     void wait(CUstream stream, EventHandle event);
     void synchronize(EventHandle event);
-    /// A wait that a stream was told of stays in force: it is for what was recorded when it was asked for.
+    /// Waits of streams for it stay in force: they are for the work before its recording at that time.
     void put_back(EventHandle event) noexcept;
 
   private:

@@ -18,7 +18,7 @@ namespace headroom::memory {
 
 class FileWriter {
   public:
-    /// Replaces what is there. Errors: FileError.
+    /// Replaces an existing file. Errors: FileError.
     explicit FileWriter(std::filesystem::path path);
 
     std::string text;  ///< to be written next; append to it
@@ -27,7 +27,7 @@ class FileWriter {
     void flush_if_full() {
         if (text.size() >= kFull) flush();
     }
-    /// Writes what is left and closes. Without it the file is incomplete. Errors: FileError.
+    /// Writes the rest and closes the file. Without this call the file is incomplete. Errors: FileError.
     void finish();
 
   private:

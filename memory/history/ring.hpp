@@ -1,6 +1,7 @@
 #pragma once
-// The last so many events, in memory that is allocated once. Any thread may add and read at any time: a lock orders the
-// events, since one that begins anew may meet one that has not been written yet. Internal to memory/.
+// The last events, a fixed number of them, in memory that is allocated once. Any thread may add and read at any time: a
+// lock orders the events, since a writer that begins a new round may meet an entry that is not written yet. Internal to
+// memory/.
 //
 //     memory::HistoryRing ring(1'000);
 //     ring.add({.bytes = 4096});

@@ -2,8 +2,8 @@
 // An attention whose q, k and v are slices of one tensor, as AttentionPacked's are, without data: for tests of what is
 // decided from shapes.
 //
-//     const auto plan = plan_sdpa(PackedAttention{.batch = 2, .queries = 1024, .heads = 12, .key_heads =
-//     4}.gradient());
+//     const PackedAttention attention{.batch = 2, .queries = 1024, .heads = 12, .key_heads = 4};
+//     const auto plan = plan_sdpa(attention.gradient());
 #include <cmath>
 #include <cstdint>
 
