@@ -118,7 +118,7 @@ class Parameters : private ParameterStorage {
     ParametersOptions options_;
     bool training_ = true;
     std::vector<Parameter> all_;
-    std::vector<std::vector<std::size_t>> layout_;  ///< what would share a segment if all of it were trained
+    std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained
     std::vector<GradientSegment> segments_;
     Array values_;
 };

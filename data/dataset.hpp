@@ -33,7 +33,7 @@ struct SampleBatch {
     std::vector<Target> targets;  // [rows, targets per sample]
 };
 
-/// How bytes become features: (byte / 255 - mean) / deviation.
+/// Makes features of bytes: (byte / 255 - mean) / deviation.
 struct PixelScale {
     float mean = 0.0f;
     float deviation = 1.0f;

@@ -61,7 +61,7 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
     app.add_option("--batch", flags.batch, "images in a step")->check(count)->capture_default_str();
     app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
-    app.add_option("--shift", flags.shift, "training images are moved by up to so many pixels each way")
+    app.add_option("--shift", flags.shift, "shift training images by up to this many pixels each way")
         ->check(CLI::Range(0, 27))
         ->capture_default_str();
     app.add_option("--validation", flags.validation, "images kept for validation")->check(count)->capture_default_str();
@@ -76,7 +76,8 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
         ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
         ->capture_default_str();
-    app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
+    app.add_option("--memory-limit", flags.memory_limit,
+                   "limit of the memory that is taken from the device, in bytes; 0: all of it")
         ->check(program::natural());
     app.add_option("--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
     app.add_option("--json", flags.json, "file for the figures of the run");

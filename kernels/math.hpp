@@ -269,7 +269,7 @@ struct SinCos {
     float cos;
 };
 
-/// Of 2 pi u for u in [0, 1]; absolutely within 2^-23.
+/// Sine and cosine of 2 pi u for u in [0, 1]; absolutely within 2^-23.
 [[gnu::always_inline]] constexpr SinCos sin_cos_of_turns(float u) {
     const float shifted = u * 4.0f + detail::kRound;
     const float r = (u - (shifted - detail::kRound) * 0.25f) * 0x1.921fb6p+2f;

@@ -96,7 +96,7 @@ struct SquaredDeviation : Sum {
     }
 };
 
-/// How many are equal to the center; NaN equals NaN.
+/// The number of elements that are equal to the center; NaN equals NaN.
 struct CountEqual : Sum {
     template <class V>
     static V add(V count, V x, V center) {

@@ -1,7 +1,7 @@
 #pragma once
 // The common order in which a pointwise kernel visits several arrays of one shape: axes of size 1 are dropped, the rest
-// sorted so that the output's smallest stride comes last, and neighbours merged where every array allows it. What is
-// left is a number of rows, each with one stride per array. Not for kernels in which axes differ in meaning.
+// sorted so that the output's smallest stride comes last, and neighbours merged where every array allows it. The rest
+// is a number of rows, each with one stride per array. Not for kernels in which axes differ in meaning.
 //
 //     const Walk walk({&y, &a, &b});                    // the output first
 //     for (Cursor cursor(walk, 0); cursor.row < walk.rows(); cursor.next()) {

@@ -30,7 +30,7 @@ struct MemoryReport {
     std::string device;
     std::size_t requested = 0;   ///< by the call that failed
     std::size_t rounded = 0;     ///< the same, rounded to the allocator's size
-    Tag tag{};                   ///< what it was for
+    Tag tag{};                   ///< its purpose
     std::string path;            ///< module path of the request
     std::size_t limit = 0;       ///< the bytes that may be reserved, if a limit was set; else 0
     std::size_t page_bytes = 1;  ///< reserved bytes are a multiple of it

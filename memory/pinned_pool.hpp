@@ -8,7 +8,7 @@
 //     memory::PinnedBlock block = pool.allocate(batch_bytes);
 //     std::memcpy(block.data(), batch, batch_bytes);
 //     cuMemcpyHtoDAsync(device_address, block.data(), batch_bytes, copies);
-//     block.record_use(1);        // whoever gets the memory next gets it after this copy
+//     block.record_use(1);        // the memory's next user gets it after this copy
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,8 +36,8 @@ struct PinnedStatistics {
     friend bool operator==(const PinnedStatistics&, const PinnedStatistics&) = default;
 };
 
-/// A piece of page-locked memory, owned by whoever holds it; movable. Given back by its destructor, and valid even
-/// after the pool is gone. One thread at a time may use it.
+/// An owner of a piece of page-locked memory; movable. Its destructor gives the memory back, also after the pool is
+/// gone. One thread at a time may use it.
 class PinnedBlock {
   public:
     PinnedBlock() = default;

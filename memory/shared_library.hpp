@@ -22,7 +22,7 @@ class SharedLibrary {
     void find(Function*& function, const char* symbol) const {
         function = reinterpret_cast<Function*>(address_of(symbol));
     }
-    /// What dlopen returned.
+    /// The result of dlopen.
     void* handle() const noexcept { return handle_; }
 
   private:

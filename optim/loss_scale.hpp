@@ -44,7 +44,7 @@ class LossScale {
     /// Errors: Error unless scale is finite and above 0 (and 1 when off), and good_steps not negative.
     void set_state(const State& state);
 
-    /// The same as kernels see it.
+    /// The same for kernels.
     kernels::LossScaleRule rule() const;
 
   private:

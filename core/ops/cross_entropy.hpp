@@ -1,6 +1,6 @@
 #pragma once
 // The cross entropy of logits and class indices; each row whose target is not `ignore_index` is a term. Probabilities
-// are never stored. Where the logits come from a wide linear map, linear_cross_entropy.hpp does not store them either.
+// are never stored. For logits of a wide linear map see linear_cross_entropy.hpp, which does not store them either.
 //
 //     Loss loss = cross_entropy(logits, targets);            // logits [12, 64, 65], targets [12, 64]
 //     Loss smooth = cross_entropy(logits, targets, {.ignore_index = 0, .label_smoothing = 0.1});

@@ -25,7 +25,7 @@ struct JointTarget {
     const View* pointer() const { return wanted ? &view : nullptr; }
 };
 
-/// Each input is asked for once. References stay valid, but `beta` may change until the last one was asked for.
+/// Ask for each input once. References stay valid, but `beta` may change until the last call of `ask`.
 class JointTargets {
   public:
     JointTargets(Exec& exec, GradSink& sink)

@@ -57,7 +57,8 @@ void add_flags(CLI::App& app, GptFlags& flags) {
         ->check(CLI::IsMember({"none", "cheap", "mlp", "blocks"}))
         ->capture_default_str();
     app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute blocks");
-    app.add_option("--memory-limit", flags.memory_limit, "bytes that the device's memory may take; 0: all there is")
+    app.add_option("--memory-limit", flags.memory_limit,
+                   "limit of the memory that is taken from the device, in bytes; 0: all of it")
         ->check(program::natural());
     app.add_option("--memory-history", flags.memory_history,
                    "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
@@ -65,7 +66,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
         ->check(history_file_problem);
     app.add_option("--save", flags.save, "file to save the training to at the end");
     app.add_option("--resume", flags.resume, "file to continue from");
-    app.add_option("--stop-after", flags.stop_after, "end after that many steps as Ctrl-C would")->check(none_or_more);
+    app.add_option("--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")->check(none_or_more);
     app.add_option("--sample", flags.sample, "tokens of text to print at the end")->check(none_or_more);
     app.add_option("--temperature", flags.temperature, "of sampling; 0: the likeliest")
         ->check(not_negative)

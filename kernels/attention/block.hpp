@@ -1,5 +1,5 @@
 #pragma once
-// What attention's forward and gradient share: dense copies of one head's rows, and products of blocks that
+// The common parts of attention's forward and gradient: dense copies of one head's rows, and products of blocks that
 // leave out what the causal mask hides. Internal to kernels/attention.
 //
 //     const Geometry g = geometry_of(q, k, causal);
@@ -64,7 +64,7 @@ struct Block {
 
     /// Keys of this block that its query i sees; may be negative.
     std::int64_t seen(std::int64_t i) const { return std::min(keys, g.visible(first_query + i) - first_key); }
-    /// The same before it is cut to what there is: one more for each query, if causal.
+    /// The same without a limit at `keys`: one more for each query, if causal.
     std::int64_t unclamped_seen(std::int64_t i) const {
         return g.causal ? first_query + i + 1 + g.keys - g.queries - first_key : keys;
     }
@@ -110,7 +110,7 @@ struct Block {
         }
     }
 
-    static constexpr std::int64_t kScoreRows = 16;  // what is hidden shows in whole vectors
+    static constexpr std::int64_t kScoreRows = 16;  // hidden scores are left out in whole vectors
     static constexpr std::int64_t kRows = 12;       // of registers
 };
 

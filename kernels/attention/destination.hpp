@@ -1,6 +1,6 @@
 #pragma once
-// Where one head's rows of a gradient are summed: in the gradient itself, if its rows are whole vectors of the type
-// that is computed in; else in scratch, from which `finish` adds them. Internal to kernels/attention.
+// The place where one head's rows of a gradient are summed: in the gradient itself, if its rows are whole vectors of
+// the type that is computed in; else in scratch, from which `finish` adds them. Internal to kernels/attention.
 //
 //     Destination<float> to(gradient.dq, batch, head, first, count, beta, scratch);
 //     block.per_query(dscores, keys, row, to.row(0), to.stride(), to.accumulates(key_block > 0));
@@ -50,7 +50,7 @@ class Destination {
     bool wanted() const { return target_.data != nullptr; }
     T* row(std::int64_t i) const { return data_ + i * stride_; }
     std::int64_t stride() const { return stride_; }
-    /// Whether the next sum adds to what is there; `begun`: an earlier one wrote there.
+    /// True if the next sum adds to the contents; `begun`: an earlier one was written there.
     bool accumulates(bool begun) const { return begun || (in_place_ && beta_ != 0); }
 
     /// Rows [from, to) to which nothing was summed so far.

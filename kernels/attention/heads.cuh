@@ -1,5 +1,5 @@
 #pragma once
-// q, k, v, o and their gradients as a CUDA kernel sees them: rows of heads, by vectors of 16 bytes where the layout
+// Access to q, k, v, o and their gradients in CUDA kernels: rows of heads, by vectors of 16 bytes where the layout
 // allows it, by elements else. Internal to kernels/attention.
 //
 //     const HeadView q(gradient.q);                                          // host

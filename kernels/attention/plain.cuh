@@ -1,8 +1,8 @@
 #pragma once
-// What the plain attention shares, forward and backward: for f32, f64, and heads too wide for the tensor cores' shared
-// memory. A block of 16 x 16 threads owns kRows rows of a head and a slice of kRows columns of their result, and walks
-// over as many rows of the other side at a time. Scores are summed in registers, from both sides' rows by chunks of
-// columns; each slice of a wider head computes them anew. A thread has every 16th row and, of scores, every 16th
+// The common part of the plain attention, forward and backward: for f32, f64, and heads too wide for the tensor cores'
+// shared memory. A block of 16 x 16 threads owns kRows rows of a head and a slice of kRows columns of their result, and
+// walks over as many rows of the other side at a time. Scores are summed in registers, from both sides' rows by chunks
+// of columns; each slice of a wider head computes them anew. A thread has every 16th row and, of scores, every 16th
 // column; of results, neighbouring columns. Internal to kernels/attention.
 //
 //     Plain<float>::scores(block, space, {k, offset, first, keys}, {q, ...}, width, products);   // in registers

@@ -23,7 +23,7 @@ struct Sdpa {
     Dtype dtype = Dtype::f16;
     float scale = 1;
     std::int64_t batch = 0, queries = 0, keys = 0, heads = 0, key_heads = 0, width = 0;
-    /// Of batch, position and head, in elements; the last axis has a stride of 1. lse is contiguous.
+    /// Strides of batch, position and head, in elements; the last axis has a stride of 1. lse is contiguous.
     using Strides = std::array<std::int64_t, 3>;
     Strides q{}, k{}, v{}, o{};
     Strides dy{}, dq{}, dk{}, dv{};  ///< of a gradient
@@ -48,8 +48,8 @@ std::optional<Sdpa> plan_sdpa(const Attention& attention);
 /// needed.
 std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient);
 
-/// Whether addresses are multiples of 16 bytes, as cuDNN reads and writes; for a gradient also that all of it is wanted
-/// and nothing is added to.
+/// True if addresses are multiples of 16 bytes, as cuDNN needs; for a gradient also if all parts are wanted with betas
+/// of 0.
 bool ready(const Attention& attention);
 bool ready(const AttentionGradient& gradient);
 
@@ -87,7 +87,7 @@ struct SdpaData {
 };
 
 SdpaData data_of(const Attention& attention);
-/// Of the part that begins there.
+/// The addresses of the part that begins there.
 SdpaData data_of(const AttentionGradient& gradient, std::int64_t batch, std::int64_t key_head);
 
 }  // namespace headroom::kernels

@@ -1,8 +1,8 @@
 #pragma once
-// What the attention of halves on tensor cores shares, forward and backward. A block of 128 threads owns 64 rows of a
-// head (queries, or keys for their gradients), each warp 16 of them, and walks over the rows of the other side, 64 at a
-// time, which lie in shared memory. Sums stay in the warps' fragments. What is done element by element, or row by row,
-// is done on a stage of floats in shared memory that belongs to the warp, two lanes for each row. Internal to
+// The common part of the attention of halves on tensor cores, forward and backward. A block of 128 threads owns 64 rows
+// of a head (queries, or keys for their gradients), each warp 16 of them, and walks over the rows of the other side, 64
+// at a time, which lie in shared memory. Sums stay in the warps' fragments. Work element by element, or row by row, is
+// done on a stage of floats in shared memory that belongs to the warp, two lanes for each row. Internal to
 // kernels/attention.
 //
 //     load_rows<T, 64>(block, k, k.row(b, 0, h), first, keys, width, tile);

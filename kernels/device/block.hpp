@@ -57,7 +57,7 @@ class Block {
 #else
     explicit Block(EmulatedThread& thread) : native_(thread) {}
 #endif
-    Block(const Block&) = delete;  // it holds the end of the arena: hand it on by reference
+    Block(const Block&) = delete;  // it holds the end of the arena: pass it on by reference
 
     // --- Where this thread is. Special registers, free.
 
@@ -102,22 +102,22 @@ class Block {
     // --- Shuffles: another lane's value. T is an arithmetic type of 4 bytes (one instruction) or 8 (two). The lane
     // that is read must be in the mask.
 
-    /// Of lane `lane() ^ lane_mask`; lane_mask < 32.
+    /// The value of lane `lane() ^ lane_mask`; lane_mask < 32.
     template <class T>
     HEADROOM_DEVICE T shuffle_xor(std::uint32_t mask, T value, unsigned lane_mask, Site site = Site::current()) {
         return native_.shuffle_xor(mask, shuffled(value), lane_mask, site);
     }
-    /// Of lane `lane() - delta`; where there is none, the caller's own.
+    /// The value of lane `lane() - delta`; the caller's own if there is none.
     template <class T>
     HEADROOM_DEVICE T shuffle_up(std::uint32_t mask, T value, unsigned delta, Site site = Site::current()) {
         return native_.shuffle_up(mask, shuffled(value), delta, site);
     }
-    /// Of lane `lane() + delta`; where there is none, the caller's own.
+    /// The value of lane `lane() + delta`; the caller's own if there is none.
     template <class T>
     HEADROOM_DEVICE T shuffle_down(std::uint32_t mask, T value, unsigned delta, Site site = Site::current()) {
         return native_.shuffle_down(mask, shuffled(value), delta, site);
     }
-    /// Of lane `source_lane` < 32, which may differ from lane to lane.
+    /// The value of lane `source_lane` < 32, which may differ from lane to lane.
     template <class T>
     HEADROOM_DEVICE T shuffle(std::uint32_t mask, T value, unsigned source_lane, Site site = Site::current()) {
         return native_.shuffle(mask, shuffled(value), source_lane, site);
@@ -136,7 +136,7 @@ class Block {
         return value;
     }
     /// Over the block, all of whose threads must call it. Ten shuffles and two `sync`; `scratch` holds warps() elements
-    /// at least and may be used again at once. `identity` is what op leaves alone: 0 for Sum, -infinity for Max.
+    /// at least and may be used again at once. `identity` is op's neutral element: 0 for Sum, -infinity for Max.
     template <class T, class Op>
     HEADROOM_DEVICE T reduce(std::type_identity_t<T> value, Op op, std::type_identity_t<T> identity, Shared<T> scratch,
                              Site site = Site::current()) {
@@ -160,14 +160,14 @@ class Block {
     // --- Shared memory.
 
     /// The next `count` elements of the block's arena, whose size the launch gives: `shared_size<T>(count)` for each
-    /// call. All threads must ask for the same regions in the same order. Not initialised. Begins at 32 bytes. Free.
+    /// call. All threads must request the same regions in the same order. Not initialised. Begins at 32 bytes. Free.
     template <class T>
     HEADROOM_DEVICE Shared<T> shared(std::size_t count, Site site = Site::current()) {
         return native_.template shared<T>(count, site);
     }
 
-    // --- Vectors: N elements by one instruction. The address must be a multiple of their size: a contract, and what is
-    // not aligned is the caller's to handle. The emulator reports it; a GPU kills the kernel.
+    // --- Vectors: N elements by one instruction. The address must be a multiple of their size: the caller handles
+    // unaligned elements. The emulator reports a wrong address; a GPU kills the kernel.
 
     template <int N, class T>
     HEADROOM_DEVICE Vector<T, N> load(const T* p, Site site = Site::current()) {
@@ -223,8 +223,8 @@ class Block {
         }
     }
 
-    // --- Atomics, relaxed; they return what was there before. Floating-point sums come out in any order: not for
-    // results that must repeat bit for bit.
+    // --- Atomics, relaxed; they return the old value. Floating-point sums come out in any order: not for results that
+    // must repeat bit for bit.
 
     /// float, int, unsigned, unsigned long long.
     template <class T>
@@ -236,7 +236,7 @@ class Block {
                                  Site site = Site::current()) {
         return native_.atomic_add(native_.atomic_target(region, offset, site), value, site);
     }
-    /// Writes `desired` where `expected` is. int, unsigned, unsigned long long.
+    /// Writes `desired` if the old value is `expected`. int, unsigned, unsigned long long.
     template <class T>
     HEADROOM_DEVICE T atomic_cas(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
                                  Site site = Site::current()) {

@@ -1,6 +1,6 @@
 #pragma once
-// What `Block` is made of where the compiler is nvcc: one intrinsic each. Only block.hpp includes it, and says what
-// these functions promise; the twin that checks instead is emulated_backend.hpp. Needs compute capability 8.0.
+// The implementation of `Block` for nvcc: one intrinsic each. Only block.hpp includes it, and documents these
+// functions; the twin that checks them is emulated_backend.hpp. Needs compute capability 8.0.
 #include <mma.h>
 
 #include <cstdint>

@@ -29,7 +29,7 @@ struct CudaProperties {
 
 /// The first index out of range that a kernel met; lies in memory that host and device see.
 struct IndexError {
-    unsigned claimed = 0;  ///< 1 from when a kernel begins to write the rest: whole once that work was waited for
+    unsigned claimed = 0;  ///< 1 once a kernel begins to write the rest, which is complete after a wait for its work
     std::uint32_t path = 0;
     const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
     std::int64_t value = 0, position = 0, bound = 0;
@@ -38,8 +38,8 @@ struct IndexError {
 enum class CudaQueue : std::uint8_t { compute, uploads, downloads };
 inline constexpr std::size_t kCudaQueues = 3;
 
-/// A point in the work of a queue: what was given to it before the event was last recorded. Made by a device; may end
-/// before that point is reached.
+/// A point in the work of a queue: the work that was queued before the event was last recorded. Made by a device; may
+/// be destroyed before that point is reached.
 class CudaEvent {
   public:
     virtual ~CudaEvent() = default;
@@ -56,34 +56,34 @@ class CudaDevice {
     void* native() const { return native_; }
     IndexError* index_error() const { return index_error_; }
 
-    /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. To be used no longer than this.
+    /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. Must not outlive this device.
     virtual std::unique_ptr<memory::Driver> make_driver() = 0;
 
-    // Errors of all these: DeviceError, with what CUDA says.
+    // Errors of all these: DeviceError, with CUDA's message.
     virtual std::unique_ptr<CudaEvent> make_event() = 0;
     /// Marks the present end of the queue.
     virtual void record(CudaEvent& event, CudaQueue queue) = 0;
-    /// What the queue is given from now on waits for what `event`, recorded before, marks now. The host goes on.
+    /// Work that is queued from now on waits for the work that `event` marks now. The host goes on.
     virtual void wait(CudaQueue queue, const CudaEvent& event) = 0;
 
     // Bytes.
-    /// In the order of the queue, which is not `downloads`. `host` may be overwritten once it has returned.
+    /// In the order of the queue, which is not `downloads`. `host` may be overwritten after the call.
     virtual void copy_to_device(const void* host, void* device, std::size_t bytes,
                                 CudaQueue queue = CudaQueue::compute) = 0;
     /// Device to device, on the compute queue.
     virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
-    /// Waits until it is done: the copy goes ahead as soon as what `after` marks is done; without `after`, all that the
-    /// compute queue was given so far.
+    /// Waits until the copy is done. It begins when the work that `after` marks is done; without `after`, all work of
+    /// the compute queue so far.
     void copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after = nullptr);
-    /// Waits for all work given so far.
+    /// Waits for all work so far.
     void synchronize();
-    /// How often the host has waited for the device.
+    /// The number of times that the host has waited for the device.
     std::int64_t host_waits() const { return host_waits_; }
 
     /// The first index out of range since the last call, of work that the host has waited for.
     std::optional<IndexError> take_index_error();
 
-    // Ranges for profilers (NVTX), if one is there.
+    // Ranges for profilers (NVTX), if a profiler is attached.
     bool profiled() const { return profiled_; }
     virtual void open_range(const char* text) = 0;
     virtual void close_range() = 0;
@@ -96,7 +96,7 @@ class CudaDevice {
     void check_usable() const {
         if (!fault_.empty()) refuse();
     }
-    /// Work failed: everything later is refused with this text.
+    /// Records that work failed: all later work is refused with this text.
     void set_fault(std::string what) { fault_ = std::move(what); }
 
   protected:
@@ -121,7 +121,7 @@ class CudaDevice {
 /// than the CUDA that this was built with, no GPU, none of this number, or none that the binary has code for.
 std::unique_ptr<CudaDevice> open_cuda_device(int index);
 
-/// How many GPUs there are; 0 where there is no driver.
+/// The number of GPUs; 0 without a driver.
 int cuda_device_count();
 
 /// True in builds with HEADROOM_CUDA=EMULATED: the "GPUs" are this processor, slow and strict.

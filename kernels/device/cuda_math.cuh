@@ -1,6 +1,6 @@
 #pragma once
-// What a GPU computes in its own units and CUDA offers no function for. Only kernels/math.hpp includes it, for nvcc;
-// there is its twin for other compilers.
+// Operations that a GPU has units and CUDA no functions for. Only kernels/math.hpp includes it, for nvcc; its twin for
+// other compilers is there.
 #include <headroom/kernels/device/site.hpp>
 
 namespace headroom::kernels::device {

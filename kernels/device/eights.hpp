@@ -36,8 +36,8 @@ HEADROOM_DEVICE void store_eight(Block& block, void* p, Dtype dtype, std::int64_
 }
 
 /// True if elements can be moved in groups that begin at multiples of `bytes` in memory: for each operand of the walk
-/// neighbours (or, all but the first, one element repeated), and rows that begin there. The length of rows is the
-/// caller's to look at.
+/// neighbours (or, all but the first, one element repeated), and rows that begin there. The caller checks the length of
+/// rows.
 inline bool rows_aligned(const kernels::Walk& walk, const View* const* views, int operands, std::int64_t bytes) {
     for (int k = 0; k < operands; ++k) {
         const auto size = static_cast<std::int64_t>(size_of(views[k]->dtype));
@@ -98,12 +98,12 @@ class Eights {
         store_eight(block, data_[operand], dtype_[operand], offsets[operand], values);
     }
 
-    /// The element behind the groups that falls to a thread, counted along the grid; -1 if none does.
+    /// The element behind the groups for a thread, counted along the grid; -1 if there is none.
     HEADROOM_DEVICE std::int64_t rest(std::int64_t thread) const {
         const std::int64_t i = 8 * groups() + thread;
         return i < elements_ ? i : -1;
     }
-    /// For elements that `rest` gave.
+    /// For elements of `rest`.
     HEADROOM_DEVICE float load_one(int operand, std::int64_t i) const {
         return load_as<float>(data_[operand], dtype_[operand], repeats_[operand] ? 0 : i);
     }

@@ -1,7 +1,7 @@
 #pragma once
-// What `Block` is made of where the compiler is not nvcc: calls of an EmulatedThread, with the checks that a GPU leaves
-// out. Global memory is the host's: kernels get ordinary pointers, so that sanitizers see every access. The twin for
-// GPUs is cuda_backend.cuh; both hold the same functions, and block.hpp says what they promise. Internal to
+// The implementation of `Block` for compilers other than nvcc: calls of an EmulatedThread, with the checks that a GPU
+// leaves out. Global memory is the host's: kernels get ordinary pointers, so that sanitizers see every access. The twin
+// for GPUs is cuda_backend.cuh; both hold the same functions, and block.hpp says what they promise. Internal to
 // kernels/device.
 #include <bit>
 #include <cstdint>

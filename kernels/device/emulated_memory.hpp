@@ -24,7 +24,7 @@ class EmulatedMemory {
 
     /// Pages from `address` on were mapped, and can be touched now.
     void add(std::byte* address, std::size_t bytes);
-    /// They are about to be unmapped.
+    /// Pages that are about to be unmapped.
     void remove(std::byte* address, std::size_t bytes) noexcept;
 
   private:
@@ -35,7 +35,7 @@ class EmulatedMemory {
     int open_ = 0;
 };
 
-/// That of the device with this number: one for all who use it, as a GPU's is.
+/// The memory of the device with this number: one for all its users, as on a GPU.
 std::shared_ptr<EmulatedMemory> emulated_memory(int device);
 
 /// The host's driver, telling `memory` what is mapped. Its properties say that work is not done when calls return; its

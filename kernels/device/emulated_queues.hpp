@@ -5,7 +5,7 @@
 //
 //     auto* emulated = dynamic_cast<kernels::EmulatedControls*>(context.gpu());    // null for a real GPU
 //     if (emulated) emulated->set_order(kernels::EmulatedOrder::copies_first);
-//     train(context);    // what it computes must be what it computes otherwise
+//     train(context);    // must give the same results as in the usual order
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -19,16 +19,16 @@ namespace headroom::kernels {
 
 enum class EmulatedOrder {
     at_once,       ///< all work when it is queued
-    copies_first,  ///< copies as soon as events allow, kernels when somebody waits for them
-    kernels_first  ///< kernels when they are queued, copies when somebody waits for them
+    copies_first,  ///< copies as soon as events allow, kernels when they are waited for
+    kernels_first  ///< kernels when they are queued, copies when they are waited for
 };
 
-/// What tests may ask of the device in such a build.
+/// Controls of the device for tests in such a build.
 class EmulatedControls {
   public:
-    /// Errors: DeviceError, if what was given before fails; it is done first.
+    /// Does all earlier work first. Errors: DeviceError if that fails.
     virtual void set_order(EmulatedOrder order) = 0;
-    /// True if nothing that was given waits to be done.
+    /// True if no queued work is left.
     virtual bool idle() const = 0;
 
   protected:
@@ -44,7 +44,7 @@ class EmulatedQueues {
         std::uint64_t count = 0;
     };
 
-    // What work throws comes out of these; all that was given is forgotten then.
+    // These throw the exceptions of the work; all queued work is then dropped.
     void give(CudaQueue queue, Work work) { add(queue, {std::move(work), {}}); }
     /// The queue's next work comes after the point.
     void wait(CudaQueue queue, Point point) { add(queue, {{}, point}); }

@@ -1,6 +1,6 @@
 #pragma once
-// Shared memory as the emulator sees it: every element access checks the bounds of its region and whether somebody has
-// written what is read. Kernels see only `Shared<T>`, whose other form is in cuda_backend.cuh. Internal to
+// Shared memory as the emulator sees it: every element access checks the bounds of its region and whether an element
+// that is read was written. Kernels see only `Shared<T>`, whose other form is in cuda_backend.cuh. Internal to
 // kernels/device.
 //
 //     Shared<float> tile = block.shared<float>(32);

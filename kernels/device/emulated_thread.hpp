@@ -35,7 +35,7 @@ class EmulatedThread {
 
     /// The next region of the arena: exactly `bytes`, which all threads of the block must ask for alike.
     virtual void* shared(std::size_t bytes, Site site) = 0;
-    /// Says that an access to shared memory follows; a read of what nobody wrote is refused.
+    /// Says that an access to shared memory follows; a read of memory that was never written is refused.
     virtual void shared_access(const void* address, std::size_t bytes, Access access, Site site) = 0;
 
     /// Another thread may go first.

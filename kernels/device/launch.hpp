@@ -44,7 +44,7 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
     const auto function = entry<Kernel, Args...>;
     const auto bytes = static_cast<int>(shape.shared_bytes);
     cudaError_t error = cudaSuccess;
-    if (bytes > 48 * 1024)  // above that, a kernel has to ask
+    if (bytes > 48 * 1024)  // above that, a kernel needs this attribute
         error = cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
     if (error == cudaSuccess) {
         cudaGetLastError();  // of an earlier call, maybe on another device: the next one is to tell of this launch
@@ -76,7 +76,7 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
 
 /// Starts `kernel(block, args...)` for every thread of the shape, in stream order; an empty grid starts nothing.
 /// ShapeError where a GPU could not run the shape, DeviceError if CUDA refuses the launch. The emulator runs the kernel
-/// before it returns, unless a test has it wait (emulated_queues.hpp), and throws what the kernel did wrong.
+/// before it returns, unless a test delays it (emulated_queues.hpp), and throws an error if the kernel breaks a rule.
 template <class Kernel, class... Args>
 void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     if (shape.x == 0 || shape.y == 0 || shape.z == 0) return;
@@ -84,8 +84,8 @@ void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args.
     enqueue(stream, shape, kernel, args...);
 }
 
-/// The same on a context's stream. Errors: DeviceError also if the kernel breaks a rule (emulated) or CUDA says that
-/// one did (earlier ones included, unless CUDA_LAUNCH_BLOCKING=1): then the device refuses what comes later.
+/// The same on a context's stream. Errors: DeviceError also if the kernel breaks a rule (emulated) or CUDA reports a
+/// fault (also one of an earlier kernel, unless CUDA_LAUNCH_BLOCKING=1): then the device refuses all later work.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
@@ -102,8 +102,8 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
 #endif
 }
 
-/// Blocks for a loop over `count` elements that goes on by the size of the grid: enough for `per_block` elements each,
-/// but no more than eight for each multiprocessor. Not for what sums: the order of sums may not depend on the device.
+/// Blocks for a loop over `count` elements with the size of the grid as its step: enough for `per_block` elements each,
+/// but no more than eight for each multiprocessor. Not for sums: their order may not depend on the device.
 inline std::uint32_t grid_for(const CudaStream& stream, std::int64_t count, std::int64_t per_block) {
     const std::int64_t most = 8 * static_cast<std::int64_t>(stream.device->properties().multiprocessors);
     return static_cast<std::uint32_t>(std::min((count + per_block - 1) / per_block, most));

@@ -1,6 +1,6 @@
 #pragma once
-// How kernels that work along the last axis reach a row, in two ways with the same functions: `Wide<T>`, 16 bytes at a
-// time, for neighbouring elements of f32, f16 or bf16; `General<C>`, one by one, for any dtypes and strides. A kernel
+// Access to rows for kernels that work along the last axis, in two ways with the same functions: `Wide<T>`, 16 bytes at
+// a time, for neighbouring elements of f32, f16 or bf16; `General<C>`, one by one, for any dtypes and strides. A kernel
 // is a template over the way. A row consists of vectors, the way's kWidth elements each.
 //
 //     template <class Way> ... operator()(Block& block, typename Way::Rows x, typename Way::Target y, ...) const {
@@ -54,7 +54,7 @@ HEADROOM_DEVICE void store_span(Block& block, T* p, int i, int begin, int end, f
         if (i + k >= begin && i + k < end) p[i + k] = rounded<T>(values[k]);
 }
 
-/// Of the row in its vectors: elements [begin, end), counted from the first vector's first.
+/// The place of a row in its vectors: elements [begin, end), counted from the first vector's first.
 template <int Width>
 struct WideSpan {
     int begin, end;
@@ -63,7 +63,7 @@ struct WideSpan {
     HEADROOM_DEVICE bool whole(int v) const { return v * Width >= begin && v * Width + Width <= end; }
     /// Element k of vector v is one of the row.
     HEADROOM_DEVICE bool holds(int v, int k) const { return v * Width + k >= begin && v * Width + k < end; }
-    /// Where element i of the row stands in vector v: outside of [0, Width) if it is not there.
+    /// The place of element i of the row in vector v: outside of [0, Width) if it is not in it.
     HEADROOM_DEVICE std::int64_t place(int v, std::int64_t i) const { return begin + i - v * Width; }
 };
 
@@ -131,7 +131,7 @@ struct Wide {
       private:
         device::Rows rows_;
     };
-    /// Of T or f32; f32 beside narrower elements only where rows begin at multiples of 16 bytes.
+    /// A row to write, of T or f32; f32 beside narrower elements only where rows begin at multiples of 16 bytes.
     class Target {
       public:
         explicit Target(const View& view) : rows_(view) {}

@@ -1,5 +1,5 @@
 #pragma once
-// Where in a kernel's source a call stands. The emulator matches collective calls by it and names it in its reports; on
+// The place of a call in a kernel's source. The emulator matches collective calls by it and names it in its reports; on
 // a GPU it is empty and leaves no trace in the machine code. Kernels never write one: it is a default argument.
 //
 //     template <int N, class T> HEADROOM_DEVICE Vector<T, N> load(const T* p, Site site = Site::current());

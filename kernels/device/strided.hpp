@@ -91,12 +91,12 @@ class StridedAxes {
 
     constexpr int axes() const { return axes_; }
     constexpr std::int64_t numel() const { return elements_; }
-    /// Of the innermost axis.
+    /// The size of the innermost axis.
     constexpr std::int64_t row_size() const { return size_[0].value(); }
     constexpr std::int64_t stride(int operand, int axis = 0) const { return stride_[operand][axis]; }
 
-    /// For element i, 0 <= i < numel(), the last axis varying fastest. Divides once per axis but the outermost, in
-    /// 32 bits where all numbers allow it.
+    /// The offsets of element i, 0 <= i < numel(), with the last axis varying fastest. Divides once per axis except the
+    /// outermost, in 32 bits where all numbers allow it.
     HEADROOM_DEVICE Offsets<N> offsets(std::int64_t i) const {
         return narrow_ ? offsets_by<std::uint32_t, std::int32_t>(static_cast<std::uint32_t>(i))
                        : offsets_by<std::uint64_t, std::int64_t>(static_cast<std::uint64_t>(i));
@@ -200,7 +200,7 @@ class Rows {
         return aligned && (stride_ == 1 || length_ <= 1);
     }
 
-    /// Where a row begins, in elements from data(); 0 <= row < count(). Cheap where rows are evenly spaced.
+    /// The offset of a row, in elements from data(); 0 <= row < count(). Cheap if rows are evenly spaced.
     HEADROOM_DEVICE std::int64_t offset(std::int64_t row) const { return leading_.offsets(row)[0]; }
     /// The first element of a row, for arrays known to hold T.
     template <class T>

@@ -34,7 +34,7 @@ struct Floats {
     HEADROOM_DEVICE const float& operator[](int i) const { return at[i]; }
 };
 
-/// How many elements of T fill a 16-byte access.
+/// The number of elements of T that fill a 16-byte access.
 template <class T>
 inline constexpr int kWide = 16 / static_cast<int>(sizeof(T));
 

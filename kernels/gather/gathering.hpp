@@ -34,7 +34,7 @@ struct Gathering {
     std::int64_t x_axis = 0;
 };
 
-/// Where x and y have one dtype, elements are copied bit by bit, in vectors of 16 bytes where they stand that way; else
+/// If x and y have one dtype, elements are copied bit by bit, in vectors of 16 bytes where the layout allows it; else
 /// they are converted.
 void gather_elements(CudaStream& stream, const Gathering& gathering, const device::IndexCheck& check);
 

@@ -1,7 +1,7 @@
 #pragma once
-// How gather and scatter walk: runs of elements along the last axis, grouped into lines such that two lines never meet
-// in one element of the indexed view. So lines may be done at once, and within a line the order is fixed. Internal to
-// gather/.
+// The order in which gather and scatter walk: runs of elements along the last axis, grouped into lines such that two
+// lines never meet in one element of the indexed view. So lines may be done at once, and within a line the order is
+// fixed. Internal to gather/.
 //
 //     const GatherLines lines(x, axis, index, y);
 //     parallel_for(stream, lines.count(), cost, [&](std::int64_t line) {

@@ -23,10 +23,10 @@ class BlasDescription {
     cublasLtMatmulDesc_t product() const { return product_.get(); }
     cublasLtMatrixLayout_t a() const { return a_.get(); }
     cublasLtMatrixLayout_t b() const { return b_.get(); }
-    /// Of what is read for beta and of the result.
+    /// The layout of the result, and of the matrix that is read for beta.
     cublasLtMatrixLayout_t d() const { return d_.get(); }
 
-    /// For products with a bias or sums, and with `inner`: before algorithms are asked for, and before each call.
+    /// For products with a bias or sums, and with `inner`: call it before choosing algorithms, and before each product.
     void set_bias(const void* bias) const;
     void set_inner(const void* inner) const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// What follows a product while it is still in cache: accumulation, bias, activation, rounding to the output's
+// The steps after a product, done while it is still in cache: accumulation, bias, activation, rounding to the output's
 // dtype. Internal to kernels/matmul.
 //
 //     const Epilogue<float> epilogue{beta, activation, has_bias ? bias_row : nullptr};

@@ -35,7 +35,7 @@ struct Gemm {
     bool sums = false;        ///< of the matmul's a, where it is multiplied: of B if swapped, else of A
     bool fused() const { return bias || activation != Activation::none; }
     bool has_inner() const { return inner || derivative; }
-    /// The same with all that follows the product left to a kernel.
+    /// The same without an epilogue, which a kernel then computes.
     Gemm without_epilogue() const;
     bool remains() const { return bias_remains || activation_remains != Activation::none; }
 

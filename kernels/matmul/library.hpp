@@ -41,9 +41,9 @@ struct MatmulKeyHash {
     }
 };
 
-/// State of a stream, real or dry. What oneDNN allocates for itself is not counted: the code of its primitives (kept in
-/// a cache of the process, too), a few small blocks per call for its arguments, and, where it answers with its gemm and
-/// asks for no scratch (shares of a transposed a, as in a weight's gradient), blocks of operands during the call.
+/// State of a stream, real or dry. Memory that oneDNN allocates for itself is not counted: the code of its primitives
+/// (kept in a cache of the process, too), a few small blocks per call for its arguments, and, where it uses its gemm,
+/// which reports no scratch (shares of a transposed a, as in a weight's gradient), blocks of operands during the call.
 class MatmulCache {
   public:
     MatmulCache();

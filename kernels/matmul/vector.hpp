@@ -47,7 +47,7 @@ template <class T, int Step, int... Lane>
 template <class T>
 using Vector = typename detail::VectorOf<T>::Type;
 
-/// No alignment is asked for.
+/// Needs no alignment.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load_vector(const T* from) {
     return *reinterpret_cast<const typename detail::VectorOf<T>::Unaligned*>(from);

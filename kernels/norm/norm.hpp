@@ -4,7 +4,7 @@
 //
 //     sum_of_squares(stream, gradients, result, 0, scratch);    // result: one f64
 //     if (!std::isfinite(value)) ...                            // some gradient was infinite or NaN: no second pass
-//     bool fine = all_finite(stream, activations, scratch);     // where only that matters
+//     bool fine = all_finite(stream, activations, scratch);     // if only that matters
 //
 // Squares are formed and summed in f64, in chunks that depend on the size alone. Squares of f32, f16 and bf16 can't
 // overflow there: the sum is finite if and only if every element is. (For f64 that holds up to 1e150.)

@@ -1,6 +1,6 @@
 #pragma once
-// The machine under all pointwise kernels on a GPU: one function of a few inputs over arrays of any strides and dtypes.
-// A function costs the compiler two kernels in f32 and one in f64 (and one in i64): the dtypes are looked at when the
+// The loops under all pointwise kernels on a GPU: one function of a few inputs over arrays of any strides and dtypes. A
+// function costs the compiler two kernels in f32 and one in f64 (and one in i64): the dtypes are looked at when the
 // kernel runs, by branches that all threads take alike. Users call `map` and `map_backward`.
 //
 //     run_pointwise<float>(stream, UnaryValue<Exp>{f}, {&y, &x}, 0.0f);

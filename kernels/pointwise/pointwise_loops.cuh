@@ -1,6 +1,6 @@
 #pragma once
 // The definitions of the templates in `pointwise.hpp` for CudaStream: include it in the .cu source that uses a function
-// of one's own, as pointwise_loops.hpp in the .cpp for the CPU. Not needed for the functions that Headroom brings.
+// of your own, as pointwise_loops.hpp in the .cpp for the CPU. Not needed for the functions that Headroom brings.
 //
 //     struct Cube { ... };                               // see functions.hpp: its formulas serve CPU and GPU
 //     template void kernels::map(CudaStream&, const Cube&, const View&, const View&);

@@ -1,5 +1,5 @@
 #pragma once
-// What CUDA reductions do with an element, and with two results. Internal to reduce/; the CPU's are in runs.hpp.
+// The operations of CUDA reductions, on an element and on two results. Internal to reduce/; the CPU's are in runs.hpp.
 //
 //     T sum = T(op.start);
 //     sum = op.add(sum, x, center);                 // T: float or double

@@ -37,7 +37,7 @@ class ReduceAxes {
         for (const ReduceAxis& axis : axes()) product *= axis.size;
         return product;
     }
-    /// Where the loops stand at step `index` of `numel()`.
+    /// The offsets at step `index` of `numel()`.
     ReduceOffsets offsets(std::int64_t index) const {
         ReduceOffsets result;
         for (std::size_t i = count_; i-- > 0;) {

@@ -1,5 +1,5 @@
 #pragma once
-// What CUDA reductions read: groups of neighbours, or single elements. Internal to reduce/.
+// The elements that CUDA reductions read: groups of neighbours, or single ones. Internal to reduce/.
 //
 //     const Numbers<float, 8> values = source.load(block, offset);      // offsets in elements
 //     const float value = source.one(offset);

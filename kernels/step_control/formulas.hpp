@@ -50,13 +50,13 @@ constexpr void update_scale(const LossScaleRule& rule, bool finite, double& scal
     }
 }
 
-/// What `begin_step` does.
+/// The seed that `begin_step` writes.
 constexpr double seed_of(const StepState& state, double terms) {
     terms += state.terms;
     return nearest_power_of_two(state.scale / (terms > 1 ? terms : 1));
 }
 
-/// What `end_step` does. A template, because std::sqrt is no constant for some compilers.
+/// The decision of `end_step`. A template, because std::sqrt is no constant for some compilers.
 template <std::same_as<double> T>
 constexpr StepOutcome conclude(const StepRule& rule, T terms, StepState& state) {
     terms += state.terms;

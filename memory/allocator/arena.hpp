@@ -44,7 +44,7 @@ class Arena {
     Block* find(std::size_t size, StreamId stream) const noexcept;
     /// Makes the free block live with exactly `size` bytes. One record must have been prepared.
     void take(Block* block, std::size_t size, StreamId stream) noexcept;
-    /// Makes a live or cached block free; its `pending` says who may still use it.
+    /// Makes a live or cached block free; its `pending` names the streams that may still use it.
     void give_back(Block* block) noexcept;
 
     /// A place for pages that makes a free block of some size.

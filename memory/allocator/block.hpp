@@ -83,7 +83,7 @@ class BlockPool {
     }
     void recycle(Block* block) noexcept;
 
-    /// Whether this is the address of one of the records.
+    /// True if this is the address of one of the records.
     bool contains(const Block* block) const noexcept {
         const auto offset = reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(begin_);
         return offset < made_.load(std::memory_order_relaxed) * sizeof(Block) && offset % sizeof(Block) == 0;

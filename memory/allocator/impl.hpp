@@ -149,7 +149,7 @@ class DeviceMemory::Impl {
     std::unique_ptr<HistoryRing> history_;  ///< changes while all shards are locked
 };
 
-/// Of all shards; `except` is locked already.
+/// Locks all shards; `except` is locked already.
 class DeviceMemory::Impl::AllShards {
   public:
     AllShards(const Impl& impl, const Shard* except) : impl_(impl), except_(except) {

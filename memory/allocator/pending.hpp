@@ -57,7 +57,7 @@ class PendingSet {
     void clear() noexcept { *this = {}; }
 
     bool empty() const noexcept { return exact_[0] == 0 && rest_ == 0; }
-    /// True, and tells which, if there is one stream.
+    /// True if there is one stream, which is written to `stream`.
     bool single(StreamId& stream) const noexcept {
         if (exact_[0] == 0 || exact_[1] != 0 || rest_ != 0) return false;
         stream = stream_of(exact_[0]);

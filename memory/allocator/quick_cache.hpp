@@ -16,7 +16,7 @@ namespace headroom::memory {
 
 class QuickCache {
   public:
-    /// Whether a block of this size may be pushed.
+    /// True if a block of this size may be pushed.
     bool has_room(std::size_t size) const noexcept {
         const Bin& bin = bins_[bin_of(size)];
         return size <= kLargest && count_ < kMost && (!bin.head || bin.size == size);

@@ -4,7 +4,7 @@
 //
 //     memory::StreamLog log(driver, stream);
 //     memory::Ticket ticket = log.record();           // at a free
-//     const memory::StreamLog::Entry* entry = log.find(ticket);   // what to wait for
+//     const memory::StreamLog::Entry* entry = log.find(ticket);   // the event to wait for
 #include <array>
 #include <cstddef>
 

@@ -21,9 +21,9 @@ struct NamedSnapshot {
 };
 
 /// Snapshots are drawn in the given order. In the browser, those of other pages can be added to a page, to compare runs
-/// of several programs. The page takes about 12 bytes per event, and the browser about 120 bytes of memory: some
-/// millions of events can be looked at, a million opens in a second or two.
-/// Errors: Error for a title without a snapshot; FileError.
+/// of several programs. The page takes about 12 bytes per event, and the browser about 120 bytes of memory: it can show
+/// some millions of events, and opens a million in a second or two. Errors: Error for a title without a snapshot;
+/// FileError.
 void write_html_report(std::span<const NamedSnapshot> snapshots, const std::filesystem::path& path);
 
 }  // namespace headroom::memory

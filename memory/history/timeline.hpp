@@ -45,7 +45,7 @@ struct Timeline {
 
     MemoryLevel start;              ///< before the first event
     std::vector<BlockLife> blocks;  ///< those older than the events first, by address; then in order of allocation
-    std::size_t older_blocks = 0;   ///< how many are older than the events
+    std::size_t older_blocks = 0;   ///< the number of blocks that are older than the events
     std::vector<std::uint32_t> block_of;  ///< of each event: index into `blocks`; kNoBlock for events of pages
 };
 
