@@ -9,6 +9,7 @@
 #include <headroom/kernels/device/probe.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -25,13 +26,21 @@ int resolve_threads(int threads) {
 }  // namespace
 
 Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
-                 std::shared_ptr<CudaDevice> device)
+                 std::shared_ptr<CudaDevice> device, std::filesystem::path tuning_file)
     : device_(std::move(device)),
       stream_(stream),
       memory_(std::move(memory)),
       seed_(seed),
+      tuning_file_(std::move(tuning_file)),
       tape_(*this, Exec(stream_, *memory_)) {
     std::visit([this](auto& s) { s.state = &state_; }, stream_);
+#if HEADROOM_CUDA_KERNELS
+    std::error_code error;
+    const auto kind = std::filesystem::status(tuning_file_, error).type();
+    if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
+        kernels::load_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
+    }
+#endif
 }
 
 Context::~Context() = default;
@@ -41,7 +50,8 @@ Context Context::cpu(ContextOptions options) {
         options.memory = std::make_shared<DeviceMemory>(memory::make_host_driver(),
                                                         memory::MemoryOptions{.limit = options.memory_limit});
     }
-    return Context(CpuStream{resolve_threads(options.threads), nullptr}, std::move(options.memory), options.seed);
+    const CpuStream stream{.threads = resolve_threads(options.threads), .compute = options.compute};
+    return Context(stream, std::move(options.memory), options.seed);
 }
 
 #if HEADROOM_CUDA_KERNELS
@@ -52,9 +62,9 @@ Context Context::cuda(int index, ContextOptions options) {
     // Whoever keeps the memory keeps the device.
     const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
                                                [device](DeviceMemory* gone) { delete gone; });
-    CudaStream stream{.device = device.get()};
+    CudaStream stream{.device = device.get(), .compute = options.compute};
     kernels::probe(stream);
-    return Context(stream, memory, options.seed, device);
+    return Context(stream, memory, options.seed, device, std::move(options.tuning_file));
 }
 
 Context Context::best(ContextOptions options) {
@@ -75,7 +85,8 @@ Context Context::dry(const Profile& profile) {
                                                      ? memory::make_simulated_host_driver()
                                                      : memory::make_simulated_driver({.properties = profile.memory}),
                                                  options);
-    const DryStream stream{.threads = resolve_threads(profile.threads), .cuda = profile.cuda};
+    const DryStream stream{
+        .threads = resolve_threads(profile.threads), .cuda = profile.cuda, .compute = profile.compute};
     return Context(stream, std::move(memory), profile.seed);
 }
 
@@ -85,7 +96,16 @@ Profile Context::profile() const {
             .seed = seed_,
             .slack = memory_->options().slack,
             .cuda = on_cuda(stream_),
+            .compute = compute_of(stream_),
             .memory = memory_->properties()};
+}
+
+bool Context::keeps_tuning() const { return device_ && !tuning_file_.empty() && !compute_of(stream_).own_kernels; }
+
+void Context::save_tuning() {
+#if HEADROOM_CUDA_KERNELS
+    if (keeps_tuning()) kernels::save_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
+#endif
 }
 
 Profile Profile::gpu(std::size_t memory_bytes) {

@@ -10,6 +10,7 @@
 //     fmt::print("{}\n", context.memory().statistics().peak_allocated);
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -31,6 +32,10 @@ struct ContextOptions {
     std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
+    ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: for GPUs
+    /// Which algorithms earlier runs found fastest, as `save_tuning` wrote it: read if it is there and is for such a
+    /// GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
+    std::filesystem::path tuning_file = {};
 };
 
 /// The properties of a device and of its settings that a dry run needs to allocate the same bytes.
@@ -40,6 +45,7 @@ struct Profile {
     std::uint64_t seed = 0;
     double slack = memory::MemoryOptions().slack;  ///< `MemoryOptions::slack`
     bool cuda = false;                             ///< kernels are a GPU's
+    ComputeOptions compute{};                      ///< `ContextOptions::compute`
     /// Of the device's memory; a granularity of 0 stands for this machine's properties.
     memory::DriverProperties memory{};
 
@@ -54,7 +60,7 @@ class Context {
     /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.
     /// After a fault on the GPU the context refuses all further work. Errors: DeviceError if the build has no CUDA, if
     /// the NVIDIA driver is missing or too old, or if the program has no code for the GPU or the GPU does not exist;
-    /// Error for `memory`, which contexts on GPUs can't share.
+    /// Error for `memory`, which contexts on GPUs can't share; FileError if the `tuning_file` is damaged.
     static Context cuda(int index = 0, ContextOptions options = {});
     /// A context that computes nothing and allocates on a simulated device: its peak is the real one's, to the byte.
     static Context dry(const Profile& profile);
@@ -72,6 +78,10 @@ class Context {
     CudaDevice* gpu() const { return device_.get(); }
     int threads() const { return threads_of(stream_); }
     Profile profile() const;
+    /// Writes which algorithm was chosen for each product so far, and those that were read, to the `tuning_file`: text,
+    /// for this model of GPU and version of cuBLASLt. Does nothing without such a file, on a CPU and in a rehearsal.
+    /// Errors: FileError.
+    void save_tuning();
     Stream& stream() { return stream_; }
     DeviceMemory& memory() { return *memory_; }
     std::shared_ptr<DeviceMemory> shared_memory() const { return memory_; }
@@ -118,9 +128,10 @@ class Context {
     friend class Autocast;
     friend class Parameters;
     Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
-            std::shared_ptr<CudaDevice> device = nullptr);
+            std::shared_ptr<CudaDevice> device = nullptr, std::filesystem::path tuning_file = {});
     const Policy* policy_for(PathId path);
     void check_finite(const Region& region);
+    bool keeps_tuning() const;
 
     std::shared_ptr<CudaDevice> device_;
     StreamState state_;
@@ -128,6 +139,7 @@ class Context {
     std::shared_ptr<DeviceMemory> memory_;
     std::uint64_t seed_;
     std::uint64_t random_counter_ = 0;
+    std::filesystem::path tuning_file_;
     std::optional<Dtype> autocast_;
     std::vector<std::pair<std::string, std::shared_ptr<const Policy>>> policies_;
     std::vector<std::optional<const Policy*>> policy_of_path_;

@@ -22,6 +22,7 @@ using kernels::Shape;
 using kernels::Strides;
 using kernels::View;
 
+using kernels::ComputeOptions;
 using kernels::CpuStream;
 using kernels::CudaDevice;
 using kernels::CudaStream;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <headroom/config.hpp>
+#include <headroom/kernels/compute_options.hpp>
 
 namespace headroom::kernels {
 
@@ -46,6 +47,7 @@ class StreamState {
 struct CpuStream {
     int threads = 1;
     StreamState* state = nullptr;
+    ComputeOptions compute{};
 };
 
 /// A dry run of a CpuStream with as many threads, or of a CudaStream: memory, scratch included, is counted, and nothing
@@ -54,6 +56,7 @@ struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;
     bool cuda = false;
+    ComputeOptions compute{};
 };
 
 /// Work on a GPU, in the order in which it is queued. Calls return before it is done; pointers are the device's.
@@ -61,6 +64,7 @@ struct CudaStream {
     int threads = 1;  ///< of the host, which does nothing here
     StreamState* state = nullptr;
     CudaDevice* device = nullptr;
+    ComputeOptions compute{};
     std::uint32_t path = 0;  ///< the module path that work belongs to, for errors found later
 };
 
@@ -76,6 +80,10 @@ inline StreamState& state_of(Stream& stream) {
 
 inline int threads_of(const Stream& stream) {
     return std::visit([](const auto& s) { return s.threads; }, stream);
+}
+
+inline const ComputeOptions& compute_of(const Stream& stream) {
+    return std::visit([](const auto& s) -> const ComputeOptions& { return s.compute; }, stream);
 }
 
 inline bool is_dry(const Stream& stream) { return std::holds_alternative<DryStream>(stream); }

@@ -288,7 +288,7 @@ void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
     const double product = 0.5 * 2.0 * batch * heads * time * time * width;
     std::byte* scratch = bench.bytes(
         std::max(attention_scratch(bench.any(), forward), attention_gradient_scratch(bench.any(), backward)));
-    bool& own = bench.stream().state->get<CudaAttentionSettings>().own_kernels;
+    bool& own = bench.stream().compute.own_kernels;
     for (const bool without_library : {false, true}) {
         if (without_library && !is_half(dtype)) break;  // it was not asked
         own = without_library;

@@ -38,8 +38,11 @@ std::size_t attention_scratch(Stream& stream, const Attention& attention);
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
 /// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by cuDNN,
-/// where it was found (see `CudaAttentionSettings`), if D is a multiple of 8, T and S are 64 or more, not causal with S
-/// < T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning.
+/// where it was found (see `attention_library`), if D is a multiple of 8, T and S are 64 or more, not causal with S <
+/// T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning. cuDNN makes a plan for each
+/// new shape, in about a second, and loads its kernels into memory that is not counted. The project's own kernels
+/// compute new shapes after 64 plans, and all where cuDNN is missing or refuses: with as much scratch and without a
+/// message; `attention_library` gives the reason.
 void attention(CudaStream& stream, const Attention& attention, std::byte* scratch);
 
 /// dq = beta_q * dq + ..., likewise dk and dv, given the arrays that `Attention` read and wrote, and the gradient `dy`
@@ -65,24 +68,18 @@ struct AttentionGradient {
 
 /// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
 /// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. On
-/// CUDA: one number for each query of each head or, if the sizes and dtypes qualify for cuDNN, the need of its
-/// deterministic gradient: two bytes for each score of some batches or heads at a time, never more than 256 MiB.
+/// CUDA: one number for each query of each head or, if the sizes and dtypes qualify for cuDNN, the need of its gradient
+/// for some batches or heads at a time, within `ComputeOptions::scratch_budget`: two bytes for each score if it is
+/// deterministic, else an f32 for each element of dq.
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
 
 /// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
 void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch);
 /// f16 and bf16 with D <= 128: on tensor cores, probabilities and the gradient of scores rounded to the operands'
 /// dtype; by cuDNN where it would compute the forward, all three gradients are wanted in that dtype with betas of 0,
-/// one key head fits into 256 MiB, and the GPU's compute capability is 9.x or 10.x. The bits repeat from run to run.
+/// one key head fits into the scratch budget, and, if it is to be deterministic, the GPU's compute capability is 9.x or
+/// 10.x. The bits repeat from run to run unless `ComputeOptions` waive that.
 void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
-
-/// How attention is computed on a GPU; set before the first one: `stream.state->get<CudaAttentionSettings>() = {...}`.
-struct CudaAttentionSettings {
-    /// Don't use cuDNN. cuDNN makes a plan for each new shape, which takes about a second, and loads its kernels into
-    /// memory that is not counted. The project's own kernels also compute new shapes after 64 plans, and all where
-    /// cuDNN is missing or refuses: with as much scratch and without a message; `attention_library` gives the reason.
-    bool own_kernels = false;
-};
 
 /// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
 /// the reason why the project's own kernels compute.

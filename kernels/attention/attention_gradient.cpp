@@ -185,7 +185,9 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
 
 std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
-    if (on_cuda(stream)) return std::max(delta_bytes(g, gradient.q.dtype), sdpa_scratch(plan_sdpa(gradient)));
+    if (on_cuda(stream)) {
+        return std::max(delta_bytes(g, gradient.q.dtype), sdpa_scratch(plan_sdpa(gradient, compute_of(stream))));
+    }
     const std::size_t bytes = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(gradient, g) * sizeof(double)
                                                              : Workspace<float>::elements(gradient, g) * sizeof(float);
     const auto threads = static_cast<std::size_t>(threads_of(stream));

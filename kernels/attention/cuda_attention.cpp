@@ -58,7 +58,7 @@ std::string on_one_line(std::string text) {
     return text;
 }
 
-bool wanted(CudaStream& stream) { return !stream.state->get<CudaAttentionSettings>().own_kernels; }
+bool wanted(const CudaStream& stream) { return !stream.compute.own_kernels; }
 
 }  // namespace
 
@@ -70,7 +70,7 @@ bool attention_by_library(CudaStream& stream, const Attention& a, std::byte* scr
 }
 
 bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& g, std::byte* scratch) {
-    const std::optional<Sdpa> whole = wanted(stream) && ready(g) ? plan_sdpa(g) : std::nullopt;
+    const std::optional<Sdpa> whole = wanted(stream) && ready(g) ? plan_sdpa(g, stream.compute) : std::nullopt;
     if (!whole || !takes(stream, *whole)) return false;
     for_each_part(*whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
         cudnn_of(stream)->run(part, data_of(g, batch, key_head), scratch);
@@ -79,7 +79,7 @@ bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& 
 }
 
 std::string attention_library(CudaStream& stream) {
-    if (!wanted(stream)) return "own kernels, as CudaAttentionSettings say";
+    if (!wanted(stream)) return "own kernels, as ComputeOptions say";
     stream.device->make_current();
     Cudnn* const cudnn = cudnn_of(stream);
     const CudnnState& state = stream.state->get<CudnnState>();

@@ -116,7 +116,7 @@ void add_gradient(Graph& graph, const Sdpa& x) {
     describe_lse(stats, x);
     const TensorPtr lse = graph.tensor(stats);
     fe::graph::SDPA_backward_attributes attributes;
-    attributes.set_name("attention gradient").set_attn_scale(x.scale).set_deterministic_algorithm(true);
+    attributes.set_name("attention gradient").set_attn_scale(x.scale).set_deterministic_algorithm(x.deterministic);
     set_mask(attributes, x);
     const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, o, dy, lse, attributes);
     describe(dq->set_output(true), x, kDq, {x.heads, x.queries, x.dq});
@@ -170,7 +170,7 @@ struct Cudnn::State {
     }
     /// Why it is not even asked, or nothing.
     std::string reserve(const Sdpa& x) const {
-        if (!x.gradient || capability / 10 == 9) return "";
+        if (!x.gradient || !x.deterministic || capability / 10 == 9) return "";
         if (capability / 10 == 10 && version >= kOldestBlackwell) return "";
         return fmt::format("no deterministic gradient by cuDNN {} on compute capability {}.{}", text_of(version),
                            capability / 10, capability % 10);

@@ -15,12 +15,12 @@ constexpr std::uintptr_t kAlignment = 16;  // bytes
 
 std::int64_t round_up(std::int64_t i, std::int64_t multiple) { return (i + multiple - 1) / multiple * multiple; }
 
-/// Bytes of a gradient for each of its query heads, of each batch: dP as halves, in tiles; the sums of dy * o; dk and
-/// dv, before those of the heads of a group are added.
+/// Bytes of a gradient for each of its query heads, of each batch: dP as halves, in tiles, or dq as f32, to which is
+/// added in any order; the sums of dy * o; dk and dv, before those of the heads of a group are added.
 std::int64_t bytes_per_head(const Sdpa& x) {
-    const std::int64_t scores = round_up(x.queries, 64) * round_up(x.keys, 128) * 2;
+    const std::int64_t dp = round_up(x.queries, 64) * round_up(x.keys, 128) * 2, dq = x.queries * x.width * 4;
     const std::int64_t shared = x.group() > 1 ? 2 * x.keys * x.width * 2 : 0;
-    return scores + x.queries * 4 + shared;
+    return (x.deterministic ? dp : dq) + x.queries * 4 + shared;
 }
 
 /// Up to `most`, and dividing the whole if that costs no more than half: each size of parts needs a plan of its own.
@@ -93,19 +93,21 @@ std::size_t Sdpa::scratch() const {
 
 std::optional<Sdpa> plan_sdpa(const Attention& attention) { return plan(attention); }
 
-std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient) {
+std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient, const ComputeOptions& options) {
     std::optional<Sdpa> x = plan(gradient);
     if (!x || gradient.lse.rank() == 0) return std::nullopt;
     for (const View* y : {&gradient.dy, &gradient.dq, &gradient.dk, &gradient.dv}) {
         if (!fits(*y, gradient.q.dtype)) return std::nullopt;
     }
     x->gradient = true;
+    x->deterministic = options.deterministic;
+    x->budget = options.scratch_budget;
     x->stats = false;
     x->dy = strides_of(gradient.dy);
     x->dq = strides_of(gradient.dq);
     x->dk = strides_of(gradient.dk);
     x->dv = strides_of(gradient.dv);
-    if (x->part(1, 1).scratch() > kSdpaMostScratch) return std::nullopt;
+    if (x->part(1, 1).scratch() > x->budget) return std::nullopt;
     const Sdpa part = largest_part(*x);  // the lse of each has to begin at a multiple of 16 bytes, too
     const bool whole = part.batch == x->batch && part.key_heads == x->key_heads;
     if (!whole && x->queries % 4 != 0) return std::nullopt;
@@ -122,9 +124,9 @@ bool ready(const AttentionGradient& g) {
            aligned({&g.q, &g.k, &g.v, &g.o, &g.lse, &g.dy, &g.dq, &g.dk, &g.dv});
 }
 
-Sdpa largest_part(const Sdpa& whole, std::size_t most) {
+Sdpa largest_part(const Sdpa& whole) {
     if (!whole.gradient) return whole;
-    const std::int64_t room = most < kSdpaCounters ? 0 : static_cast<std::int64_t>(most - kSdpaCounters);
+    const std::int64_t room = static_cast<std::int64_t>(whole.budget - std::min(whole.budget, kSdpaCounters));
     const std::int64_t group = whole.group() * bytes_per_head(whole), batch = whole.key_heads * group;
     if (batch <= room) return whole.part(even_size(whole.batch, room / batch), whole.key_heads);
     return whole.part(1, even_size(whole.key_heads, std::max<std::int64_t>(1, room / group)));

@@ -19,7 +19,8 @@ namespace headroom::kernels {
 /// Shapes, strides and options: what one of cuDNN's plans is made for. Its name there: scaled dot-product attention.
 struct Sdpa {
     bool gradient = false, causal = false;
-    bool stats = false;  ///< lse is written
+    bool deterministic = true;  ///< the gradient; a forward always is
+    bool stats = false;         ///< lse is written
     Dtype dtype = Dtype::f16;
     float scale = 1;
     std::int64_t batch = 0, queries = 0, keys = 0, heads = 0, key_heads = 0, width = 0;
@@ -27,6 +28,7 @@ struct Sdpa {
     using Strides = std::array<std::int64_t, 3>;
     Strides q{}, k{}, v{}, o{};
     Strides dy{}, dq{}, dk{}, dv{};  ///< of a gradient
+    std::size_t budget = ComputeOptions().scratch_budget;
 
     std::int64_t group() const { return heads / key_heads; }
     /// Those batches and key heads alone, with the query heads that read them.
@@ -44,32 +46,29 @@ struct Sdpa {
 /// dtypes and options, not on addresses, except for whether lse has one.
 std::optional<Sdpa> plan_sdpa(const Attention& attention);
 /// Also empty: for gradients of another dtype than their operand's, or not all three; one key head of one batch that
-/// takes more scratch than kSdpaMostScratch; a number of queries that is no multiple of 4, if more than one part is
-/// needed.
-std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient);
+/// takes more scratch than the budget; a number of queries that is no multiple of 4, if more than one part is needed.
+std::optional<Sdpa> plan_sdpa(const AttentionGradient& gradient, const ComputeOptions& options = {});
 
 /// True if addresses are multiples of 16 bytes, as cuDNN needs; for a gradient also if all parts are wanted with betas
 /// of 0.
 bool ready(const Attention& attention);
 bool ready(const AttentionGradient& gradient);
 
-/// The limit of one call. The deterministic gradient of cuDNN stores the gradient of all scores as halves. So it is
-/// computed for some batches, or some heads of one, at a time, which keeps memory linear in the sequence.
-inline constexpr std::size_t kSdpaMostScratch = std::size_t{256} << 20;
 /// cuDNN's counters: all of a forward call's scratch, and part of a gradient's. cuDNN 9.15 to 9.26 take 256 bytes.
 inline constexpr std::size_t kSdpaCounters = std::size_t{64} << 10;
 
-/// The part that one call computes: all of a forward; of a gradient as much as `most` bytes of scratch allow, at least
-/// one key head of one batch.
-Sdpa largest_part(const Sdpa& whole, std::size_t most = kSdpaMostScratch);
+/// The part that one call computes: all of a forward; of a gradient as much as the budget allows, at least one key head
+/// of one batch. The deterministic gradient of cuDNN stores the gradient of all scores as halves: some batches, or some
+/// heads of one, at a time keep that linear in the sequence.
+Sdpa largest_part(const Sdpa& whole);
 
 /// Bytes of scratch of one part; the same without cuDNN, so that memory does not depend on what is installed.
 inline std::size_t sdpa_scratch(const std::optional<Sdpa>& whole) { return whole ? largest_part(*whole).scratch() : 0; }
 
 /// `call(part, batch, key_head)`: the parts, with the first batch and key head of each; at most two different ones.
 template <class Call>
-void for_each_part(const Sdpa& whole, Call call, std::size_t most = kSdpaMostScratch) {
-    const Sdpa largest = largest_part(whole, most);
+void for_each_part(const Sdpa& whole, Call call) {
+    const Sdpa largest = largest_part(whole);
     for (std::int64_t batch = 0; batch < whole.batch; batch += largest.batch) {
         for (std::int64_t key_head = 0; key_head < whole.key_heads; key_head += largest.key_heads) {
             call(whole.part(std::min(largest.batch, whole.batch - batch),

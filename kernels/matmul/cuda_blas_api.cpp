@@ -19,7 +19,7 @@ BlasApi load_blas(const std::vector<std::string>& libraries) {
     const memory::SharedLibrary library(
         "matmul: cuBLASLt", libraries,
         fmt::format("install NVIDIA's cuBLAS {} (Python package nvidia-cublas) and put its folder into "
-                    "LD_LIBRARY_PATH, or set CudaMatmulSettings::own_kernels, which is slow",
+                    "LD_LIBRARY_PATH, or set ComputeOptions::own_kernels, which is slow",
                     CUBLAS_VER_MAJOR));
     BlasApi api;
     library.find(api.cublasLtCreate, "cublasLtCreate");

@@ -72,34 +72,34 @@ class EventTimer final : public GemmTimer {
 
 BlasMatmul& blas_of(CudaStream& stream) {
     BlasState& state = stream.state->get<BlasState>();
-    if (!state.blas) state.blas = std::make_unique<BlasMatmul>(load_blas());
+    if (!state.blas) {
+        stream.device->make_current();
+        state.blas = std::make_unique<BlasMatmul>(load_blas());
+    }
     return *state.blas;
 }
 
 /// False if cuBLASLt refuses.
-bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, const CudaMatmulSettings& settings,
-                    std::byte* scratch) {
+bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, std::byte* scratch) {
     const View &a = gemm.swapped ? matmul.b : matmul.a, &b = gemm.swapped ? matmul.a : matmul.b;
     const View& vector = gemm.sums ? matmul.sums : matmul.bias;
     const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(), vector.as<const std::byte>(),
                                 matmul.c.as<std::byte>(), matmul.inner.as<const std::byte>()};
     const BlasMatmul::Call call{.beta = matmul.beta,
-                                .tf32 = settings.tf32 && gemm.operand == Dtype::f32,
+                                .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
                                 .workspace = scratch,
                                 .stream = static_cast<cudaStream_t>(stream.device->native())};
     MatmulChoices& choices = stream.state->get<MatmulChoices>();
     EventTimer timer(*stream.device);
-    return blas_of(stream).run(gemm, data, call, choices, settings.tune ? &timer : nullptr);
+    return blas_of(stream).run(gemm, data, call, choices, stream.compute.tune ? &timer : nullptr);
 }
 
 }  // namespace
 
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
     stream.device->make_current();
-    const CudaMatmulSettings& settings = stream.state->get<CudaMatmulSettings>();
-    matmul_by_parts(stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) {
-        return library_matmul(stream, gemm, part, settings, scratch);
-    });
+    matmul_by_parts(stream, matmul, scratch,
+                    [&](const Gemm& gemm, const Matmul& part) { return library_matmul(stream, gemm, part, scratch); });
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

@@ -94,7 +94,7 @@ std::size_t cuda_scratch(Stream& stream, const Matmul& matmul) {
         const RowSums sums(matmul);
         bytes = reduce_scratch(stream, sums.rows, sums.sums);
     }
-    if (state_of(stream).get<CudaMatmulSettings>().own_kernels) return bytes;
+    if (compute_of(stream).own_kernels) return bytes;
     if (plan_fused(reduce(matmul), matmul)) {
         const std::int64_t sums = matmul.has_sums() ? matmul.sums.numel() : 0;
         return std::max(bytes, kGemmWorkspace + static_cast<std::size_t>(sums) * size_of(matmul.sums.dtype));

@@ -79,23 +79,9 @@ void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch);
 /// cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and its ReLU may
 /// turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are c's, and width and strides
 /// are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other epilogues. The bits repeat from
-/// run to run, see `CudaMatmulSettings`. cuBLASLt loads its kernels when they are first used: memory that is not
-/// counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+/// run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first used: memory that is not counted.
+/// Errors: DeviceError if cuBLASLt is not installed, or fails.
 void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch);
-
-/// How products are computed on a GPU; set before the first one: `stream.state->get<CudaMatmulSettings>().tf32 = true`.
-struct CudaMatmulSettings {
-    /// f32 operands are rounded to TF32 (10 bits of fraction) and multiplied by tensor cores: several times as fast.
-    bool tf32 = false;
-    /// A product's first call tries several algorithms, each once or twice, waits for them, and keeps the fastest; it
-    /// borrows memory as large as c where beta is not 0. Which one wins may differ from run to run, and with it the
-    /// last bits of the result, unless `load_matmul_choices` brings the choices of an earlier run. Without tuning, the
-    /// first algorithm that cuBLASLt proposes is used: the same in every run with the same device and version of
-    /// cuBLASLt.
-    bool tune = false;
-    /// Don't use cuBLASLt, which then need not be installed. Slow.
-    bool own_kernels = false;
-};
 
 /// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
 /// cuBLASLt. Errors: FileError.

@@ -48,7 +48,7 @@ bool multiply_fused(CudaStream& stream, const Matmul& matmul, std::byte* scratch
 /// `library(gemm, part)` does what the plan says of a part, which has all of its views, and is false if it refuses.
 template <class Library>
 void matmul_by_parts(CudaStream& stream, const Matmul& matmul, std::byte* scratch, Library&& library) {
-    const bool own_kernels = stream.state->get<CudaMatmulSettings>().own_kernels;
+    const bool own_kernels = stream.compute.own_kernels;
     const bool more = matmul.has_inner() || matmul.has_sums();
     if (more && !own_kernels && multiply_fused(stream, matmul, scratch, library)) return;
     if (matmul.has_sums()) sum_rows(stream, matmul, scratch);

@@ -51,7 +51,7 @@ class AttentionCuda : public test::CudaTest {
   protected:
     void SetUp() override {
         CudaTest::SetUp();
-        if (gpu) gpu->stream.state->get<CudaAttentionSettings>().own_kernels = true;
+        if (gpu) gpu->stream.compute.own_kernels = true;
     }
 };
 
@@ -173,7 +173,7 @@ TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreads) {
         std::vector<std::vector<double>> first;
         for (int i = 0; i < 3; ++i) {
             test::Gpu other;  // the emulator's order is drawn anew
-            other.stream.state->get<CudaAttentionSettings>().own_kernels = true;
+            other.stream.compute.own_kernels = true;
             std::mt19937_64 random(5);
             Trial trial(c, dtype, Layout::contiguous, random, dtype);
             run(other, trial);
@@ -256,7 +256,7 @@ TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
             const std::size_t own = 2 * static_cast<std::size_t>(length) * size_of(test::compute_dtype(dtype));
             EXPECT_EQ(bytes(dry, dtype, length), needed);
             EXPECT_GE(needed, own);
-            EXPECT_LE(needed, own + (is_half(dtype) ? kSdpaMostScratch + kSdpaCounters : 0));
+            EXPECT_LE(needed, own + (is_half(dtype) ? ComputeOptions().scratch_budget + kSdpaCounters : 0));
         }
     }
 }

@@ -58,7 +58,7 @@ TEST_F(AttentionLibraryCuda, MatchesF64) {
 /// lse means the same to both: each one's forward with the other's gradient.
 TEST_F(AttentionLibraryCuda, ForwardAndGradientMayBeDifferentImplementations) {
     std::mt19937_64 random(2);
-    bool& own = gpu->stream.state->get<CudaAttentionSettings>().own_kernels;
+    bool& own = gpu->stream.compute.own_kernels;
     for (const bool own_forward : {true, false}) {
         Trial trial({2, 130, 130, 2, 2, 64, true}, Dtype::bf16, Layout::contiguous, random, Dtype::bf16);
         const test::OnDevice device(*gpu, trial, 0);
@@ -81,7 +81,7 @@ std::vector<std::byte> bytes_of(test::Gpu& gpu, const View& view) {
     return bytes;
 }
 
-/// Many parts (see kSdpaMostScratch): each batch has the bits that it has alone, and has them again.
+/// Many parts (see `ComputeOptions::scratch_budget`): each batch has the bits that it has alone, and has them again.
 TEST_F(AttentionLibraryCuda, BitsRepeatAndDoNotDependOnParts) {
     std::mt19937_64 random(3);
     const std::int64_t batch = 13, length = 1024, heads = 12, width = 64;

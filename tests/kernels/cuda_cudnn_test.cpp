@@ -71,7 +71,10 @@ TEST_F(CudnnPlans, OfGpt2KeepToTheScratchThatWasReckonedWith) {
     static float lse = 0;
     forward.lse.data = &lse;
     expect_plan(*plan_sdpa(forward));
-    for_each_part(*plan_sdpa(x.gradient()), [&](const Sdpa& part, auto, auto) { expect_plan(part); });
+    for (const bool deterministic : {true, false}) {
+        for_each_part(*plan_sdpa(x.gradient(), {.deterministic = deterministic}),
+                      [&](const Sdpa& part, auto, auto) { expect_plan(part); });
+    }
 }
 
 /// Every shape that `plan_sdpa` lets through has plans; kept few, as each takes a second.
@@ -83,7 +86,10 @@ TEST_F(CudnnPlans, AreThereForWhatWouldBeAsked) {
           PackedAttention{.batch = 1, .queries = 64, .width = 8},
           PackedAttention{.batch = 1, .queries = 65, .heads = 3, .key_heads = 1, .width = 72, .gap = 8}}) {
         expect_plan(*plan_sdpa(x.forward()));
-        for_each_part(*plan_sdpa(x.gradient()), [&](const Sdpa& part, auto, auto) { expect_plan(part); });
+        for (const bool deterministic : {true, false}) {
+            for_each_part(*plan_sdpa(x.gradient(), {.deterministic = deterministic}),
+                          [&](const Sdpa& part, auto, auto) { expect_plan(part); });
+        }
     }
 }
 
@@ -103,10 +109,12 @@ TEST_F(CudnnPlans, OfWhatCudnnRefusesSayWhy) {
     EXPECT_EQ(&cudnn->plan(x), &cudnn->plan(x));
 }
 
-TEST_F(CudnnPlans, OfGradientsAreOnlyMadeWhereTheyAreDeterministic) {
+TEST_F(CudnnPlans, OfGradientsAreMadeWhereTheyAreDeterministicOrNeedNotBe) {
     const Sdpa x = *plan_sdpa(PackedAttention{}.gradient());
     EXPECT_THAT(without_gpu(80)->plan(x).refusal, ::testing::HasSubstr("no deterministic gradient"));
     EXPECT_THAT(without_gpu(120)->plan(x).refusal, ::testing::HasSubstr("no deterministic gradient"));
+    const Sdpa any_order = *plan_sdpa(PackedAttention{}.gradient(), {.deterministic = false});
+    EXPECT_EQ(without_gpu(80)->plan(any_order).refusal, "");
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ class BlasGemm : public ::testing::Test {
         const auto gemm = beside ? plan_fused(reduce(matmul), matmul) : plan_gemm(reduce(matmul), matmul);
         if (!gemm || gemm->remains() || matmul.sums_beta != 0 || matmul.has_outer()) return false;
         ++met[gemm->derivative ? 1 : gemm->inner ? 2 : gemm->sums ? 3 + gemm->swapped : 0];
-        CudaStream stream{.state = &state, .device = &device};
+        CudaStream stream{.state = &state, .device = &device, .compute = options};
         BlasState& kept = state.get<BlasState>();
         if (!kept.blas) kept.blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
         kernels::matmul(stream, matmul, workspace());
@@ -113,6 +113,7 @@ class BlasGemm : public ::testing::Test {
     MatmulChoices choices;
     StreamState state;
     HostDevice device;
+    ComputeOptions options;
 
   private:
     std::vector<std::byte> memory_ = std::vector<std::byte>(kGemmWorkspace + 256);
@@ -195,7 +196,7 @@ TEST_F(BlasGemm, MultipliesF32ExactlyUnlessTf32IsAskedFor) {
     Ones ones;
     EXPECT_TRUE(matmul_by_library(ones.matmul));
     EXPECT_EQ(fake.compute_type, CUBLAS_COMPUTE_32F);
-    state.get<CudaMatmulSettings>().tf32 = true;
+    options.tf32 = true;
     EXPECT_TRUE(matmul_by_library(ones.matmul));
     EXPECT_EQ(fake.compute_type, CUBLAS_COMPUTE_32F_FAST_TF32);
 }

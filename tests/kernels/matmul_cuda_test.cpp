@@ -63,7 +63,7 @@ class MatmulCuda : public test::CudaTest {
         expect_close(a, b, c, bias, before, all, leeway);
         EXPECT_TRUE(c.gaps_untouched());
     }
-    bool& own() { return gpu->state.get<CudaMatmulSettings>().own_kernels; }
+    bool& own() { return gpu->stream.compute.own_kernels; }
 
     test::Leeway leeway;
 
@@ -283,7 +283,7 @@ TEST_F(MatmulCuda, NeverWaitsForTheDevice) {
 TEST_F(MatmulCuda, KeepsItsChoicesInAFile) {
     const std::string path = ::testing::TempDir() + "matmul_choices.txt";
     std::mt19937_64 random(10);
-    gpu->state.get<CudaMatmulSettings>().tune = true;
+    gpu->stream.compute.tune = true;
     TestArray a(Dtype::f16, {256, 128}), b(Dtype::f16, {128, 64}), c(Dtype::f16, {256, 64});
     a.fill(random);
     b.fill(random);

@@ -61,7 +61,7 @@ class MatmulTrainingCuda : public test::CudaTest {
         run(trial);
         trial.check(leeway(trial));
     }
-    bool& own() { return gpu->state.get<CudaMatmulSettings>().own_kernels; }
+    bool& own() { return gpu->stream.compute.own_kernels; }
 
     std::mt19937_64 random_ = test::seeded();
     int fused_ = 0;

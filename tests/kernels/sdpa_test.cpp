@@ -165,7 +165,7 @@ TEST(Sdpa, AGradientsPartsCoverItOnceAndKeepToTheScratch) {
         });
         EXPECT_EQ(seen, std::vector<int>(seen.size(), 1));
         EXPECT_LE(plans.size(), 2u);
-        EXPECT_LE(sdpa_scratch(whole), kSdpaMostScratch);
+        EXPECT_LE(sdpa_scratch(whole), ComputeOptions().scratch_budget);
     }
 }
 
@@ -211,7 +211,7 @@ TEST(Sdpa, PartsHaveTheirAddressesSizesAndStrides) {
     test::AttentionTrial whole(shape, Dtype::bf16, test::Layout::contiguous, random, Dtype::bf16);
     compute(whole.forward());
     const test::AttentionTrial fresh = whole;
-    const auto plan = plan_sdpa(whole.gradient());
+    auto plan = plan_sdpa(whole.gradient());
     ASSERT_TRUE(plan);
     compute_part(*plan, data_of(whole.gradient(), 0, 0));
     // A key head of a batch takes 38 kB: so many at a time, with a rest of heads or batches.
@@ -221,13 +221,11 @@ TEST(Sdpa, PartsHaveTheirAddressesSizesAndStrides) {
         const AttentionGradient g = parts.gradient();
         ASSERT_TRUE(ready(g));
         int count = 0;
-        for_each_part(
-            *plan,
-            [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
-                compute_part(part, data_of(g, batch, key_head));
-                ++count;
-            },
-            kSdpaCounters + most);
+        plan->budget = kSdpaCounters + most;
+        for_each_part(*plan, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
+            compute_part(part, data_of(g, batch, key_head));
+            ++count;
+        });
         EXPECT_EQ(count, expected);
         for (const auto& [x, y] : {std::pair{&parts.dq, &whole.dq}, {&parts.dk, &whole.dk}, {&parts.dv, &whole.dv}}) {
             EXPECT_EQ(x->memory(), y->memory()) << count << " parts";
@@ -246,11 +244,40 @@ TEST(Sdpa, ScratchOfAGradientIsThatOfTheScoresInTiles) {
     EXPECT_FALSE(plan_sdpa(PackedAttention{.batch = 1, .queries = 16384, .heads = 1, .key_heads = 1}.gradient()));
 }
 
+TEST(Sdpa, ABudgetDecidesHowManyBatchesAreOnePart) {
+    constexpr std::size_t batch = 12 * (1024 * 1024 * 2 + 1024 * 4);
+    for (const auto& [budget, batches] :
+         {std::pair<std::size_t, std::int64_t>{kSdpaCounters + 64 * batch, 64}, {64 * batch, 32}, {5 * batch, 4}}) {
+        const auto whole = plan_sdpa(kGpt2.gradient(), {.scratch_budget = budget});
+        ASSERT_TRUE(whole);
+        EXPECT_EQ(largest_part(*whole).batch, batches);
+        EXPECT_EQ(sdpa_scratch(whole), kSdpaCounters + static_cast<std::size_t>(batches) * batch);
+    }
+    EXPECT_EQ(largest_part(*plan_sdpa(kGpt2.gradient(), {.scratch_budget = kSdpaCounters + batch / 2})).heads, 6);
+    EXPECT_FALSE(plan_sdpa(kGpt2.gradient(), {.scratch_budget = 0}));
+}
+
+TEST(Sdpa, WithoutDeterminismScratchIsLinearInTheSequence) {
+    const auto gpt2 = plan_sdpa(kGpt2.gradient(), {.deterministic = false});
+    EXPECT_FALSE(gpt2->deterministic);
+    EXPECT_EQ(sdpa_scratch(gpt2), kSdpaCounters + 64 * 12 * (1024 * 64 * 4 + 1024 * 4));  // all of it at once
+    const PackedAttention grouped{.batch = 2, .queries = 100, .keys = 300, .heads = 6, .key_heads = 3, .width = 40};
+    EXPECT_EQ(sdpa_scratch(plan_sdpa(grouped.gradient(), {.deterministic = false})),
+              kSdpaCounters + 12 * (100 * 40 * 4 + 100 * 4 + 2 * 300 * 40 * 2));
+    const PackedAttention longer{.batch = 1, .queries = 16384, .heads = 1, .key_heads = 1};
+    EXPECT_TRUE(plan_sdpa(longer.gradient(), {.deterministic = false}));
+}
+
 TEST(Sdpa, ARehearsalOfAGpuReckonsWithIt) {
     StreamState state;
+    for (const ComputeOptions& options :
+         {ComputeOptions{}, {.deterministic = false}, {.scratch_budget = 100'000'000}, {.scratch_budget = 0}}) {
+        Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true, .compute = options};
+        EXPECT_EQ(attention_scratch(dry, kGpt2.forward()), kSdpaCounters);
+        EXPECT_EQ(attention_gradient_scratch(dry, kGpt2.gradient()),
+                  std::max<std::size_t>(sdpa_scratch(plan_sdpa(kGpt2.gradient(), options)), 64 * 12 * 1024 * 4));
+    }
     Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true};
-    EXPECT_EQ(attention_scratch(dry, kGpt2.forward()), kSdpaCounters);
-    EXPECT_EQ(attention_gradient_scratch(dry, kGpt2.gradient()), sdpa_scratch(plan_sdpa(kGpt2.gradient())));
     PackedAttention own = kGpt2;
     own.dtype = Dtype::f32;
     EXPECT_EQ(attention_scratch(dry, own.forward()), 0u);
