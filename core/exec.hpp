@@ -3,8 +3,8 @@
 // launch, so that a dry run allocates the same bytes. Not for users; ops receive one.
 //
 //     Array y = exec.output(x.shape(), x.dtype);
-//     Scratch scratch = exec.scratch(kernels::softmax_scratch(exec.stream(), x.view()));
-//     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view(), scratch.data()); });
+//     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view()); });
+//     exec.run<kernels::MatmulPlan>(matmul);   // with scratch
 #include <cstddef>
 #include <span>
 #include <string>
@@ -48,6 +48,14 @@ class Exec {
         if (auto* cuda = std::get_if<CudaStream>(stream_)) return launch_cuda(*cuda, std::forward<Work>(work));
 #endif
         kernels::launch(*stream_, std::forward<Work>(work));
+    }
+
+    /// Plans a kernel call, allocates its scratch and launches it.
+    template <class Plan, class... Call>
+    void run(const Call&... call) const {
+        const Plan plan(*stream_, call...);
+        const Scratch memory = scratch(plan.scratch());
+        launch([&](auto& stream) { plan.run(stream, memory.data()); });
     }
 
     struct Wanted {

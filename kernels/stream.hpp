@@ -74,8 +74,8 @@ using Stream = std::variant<CpuStream, DryStream, CudaStream>;
 using Stream = std::variant<CpuStream, DryStream>;
 #endif
 
-inline StreamState& state_of(Stream& stream) {
-    return std::visit([](auto& s) -> StreamState& { return *s.state; }, stream);
+inline StreamState* state_of(const Stream& stream) {
+    return std::visit([](const auto& s) { return s.state; }, stream);
 }
 
 inline int threads_of(const Stream& stream) {

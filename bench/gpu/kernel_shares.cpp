@@ -22,8 +22,8 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
+#include <headroom/kernels/matmul/activate.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/matmul/parts.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
@@ -138,30 +138,43 @@ double size(const View& view) { return static_cast<double>(view.numel()) * stati
 /// What the product needs, whether it's done at once or in parts.
 struct Work {
     double bytes, operations;
-    std::byte* scratch;
 
-    Work(Bench& bench, const Matmul& product)
+    explicit Work(const Matmul& product)
         : bytes(size(product.a) + size(product.b) + size(product.c)),
-          operations(2 * static_cast<double>(product.c.numel()) * static_cast<double>(product.a.size(1))),
-          scratch(bench.bytes(matmul_scratch(bench.any(), product))) {
+          operations(2 * static_cast<double>(product.c.numel()) * static_cast<double>(product.a.size(1))) {
         if (product.has_inner()) bytes += size(product.inner);
         if (product.has_outer()) bytes += size(product.outer);
     }
 };
 
+/// Planned for each run, as an op does.
+template <class Plan, class Call>
+auto planned(Bench& bench, const Call& call) {
+    return [&bench, call, scratch = bench.bytes(Plan(bench.any(), call).scratch())] {
+        Plan(bench.any(), call).run(bench.stream(), scratch);
+    };
+}
+
 void matmul(Bench& bench, const std::string& name, const Matmul& product) {
-    const Work work(bench, product);
-    bench.measure(name, work.bytes, work.operations, [&] { matmul(bench.stream(), product, work.scratch); });
+    const Work work(product);
+    bench.measure(name, work.bytes, work.operations, planned<MatmulPlan>(bench, product));
 }
 
 /// Also as it is done where the library's epilogues can't: the product is the library's, passes of our own the rest.
 void fused_matmul(Bench& bench, const std::string& name, const Matmul& product) {
     matmul(bench, name, product);
-    const Work work(bench, product);
+    const Work work(product);
+    Matmul alone{.a = product.a, .b = product.b, .c = product.c, .bias = product.bias, .beta = product.beta};
+    if (product.has_inner() && !product.derivative) alone.c = product.inner;
+    const auto run = planned<MatmulPlan>(bench, alone);
+    View sums = product.sums;
+    sums.shape.push_back(1);
+    sums.strides.push_back(1);
+    std::byte* scratch = product.has_sums() ? bench.bytes(reduce_scratch(bench.any(), product.a, sums)) : nullptr;
     bench.measure(name + ", by parts", work.bytes, work.operations, [&] {
         CudaStream& stream = bench.stream();
-        if (product.has_sums()) sum_rows(stream, product, work.scratch);
-        matmul(stream, product_part(product), work.scratch);
+        if (product.has_sums()) sum(stream, product.a, 1.0, sums, product.sums_beta, scratch);
+        run();
         if (product.has_inner()) finish_activation(stream, product);
     });
 }
@@ -333,9 +346,8 @@ void run(const std::string& pattern) {
     const View a = bench.array(Dtype::bf16, {side, side}), b = bench.array(Dtype::bf16, {side, side}),
                c = bench.array(Dtype::bf16, {side, side});
     const Matmul product{.a = a, .b = b, .c = c};
-    std::byte* scratch = bench.bytes(matmul_scratch(bench.any(), product));
     const double product_rate =
-        bench.ceiling("product bf16 8192", 2.0 * side * side * side, [&] { matmul(bench.stream(), product, scratch); });
+        bench.ceiling("product bf16 8192", 2.0 * side * side * side, planned<MatmulPlan>(bench, product));
     bench.forget();
     bench.begin({copy_rate, product_rate});
     products(bench);  // most of a step's time

@@ -43,9 +43,8 @@ void product(benchmark::State& state, kernels::Dtype dtype, kernels::Dtype c_dty
     if (b_transposed) matmul.b = transposed(matmul.b);
     matmul.c = contiguous_view(c.data(), c_dtype, {batch, m, n});
     matmul.beta = beta;
-    kernels::Stream any = stream;
-    Memory scratch(static_cast<std::int64_t>(matmul_scratch(any, matmul)));
-    for (auto _ : state) kernels::matmul(stream, matmul, scratch.data());
+    Memory scratch(static_cast<std::int64_t>(MatmulPlan(stream, matmul).scratch()));
+    for (auto _ : state) MatmulPlan(stream, matmul).run(stream, scratch.data());
     state.counters["FLOP/s"] =
         benchmark::Counter(2.0 * static_cast<double>(batch * m * n * k), benchmark::Counter::kIsIterationInvariantRate);
     state.counters["scratch"] = static_cast<double>(scratch.values.size() - 64);
@@ -92,16 +91,16 @@ void f64(benchmark::State& state) {
 }
 BENCHMARK(f64)->UseRealTime()->Arg(256);
 
-/// What asking for scratch costs once a geometry is known.
-void scratch_query(benchmark::State& state) {
+/// What planning costs once a geometry is known.
+void planning(benchmark::State& state) {
     kernels::StreamState kept;
     kernels::Stream stream = kernels::DryStream{2, &kept};
     const Matmul matmul{.a = contiguous_view(nullptr, kernels::Dtype::f32, {12, 64, 128}),
                         .b = transposed(contiguous_view(nullptr, kernels::Dtype::f32, {384, 128})),
                         .c = contiguous_view(nullptr, kernels::Dtype::f32, {12, 64, 384})};
-    for (auto _ : state) benchmark::DoNotOptimize(matmul_scratch(stream, matmul));
+    for (auto _ : state) benchmark::DoNotOptimize(MatmulPlan(stream, matmul).scratch());
 }
-BENCHMARK(scratch_query);
+BENCHMARK(planning);
 
 void sum_of_rows(benchmark::State& state) {
     const std::int64_t rows = state.range(0), columns = state.range(1);

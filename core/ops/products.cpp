@@ -68,10 +68,7 @@ void sum_to(Exec& exec, const View& x, const View& y, float beta) {
 
 }  // namespace
 
-void product(Exec& exec, const kernels::Matmul& matmul) {
-    const Scratch scratch = exec.scratch(kernels::matmul_scratch(exec.stream(), matmul));
-    exec.launch([&](auto& stream) { kernels::matmul(stream, matmul, scratch.data()); });
-}
+void product(Exec& exec, const kernels::Matmul& matmul) { exec.run<kernels::MatmulPlan>(matmul); }
 
 View as_matrix(View x) { return aligned(x, 2); }
 
@@ -108,7 +105,6 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         if (beta == 0.0f) exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, c); });
         return;
     }
-    const Scratch scratch = exec.scratch(kernels::matmul_scratch(exec.stream(), matmul));
     for (std::int64_t round = 0; round < rounds; ++round) {
         std::int64_t left = round, a_offset = 0, b_offset = 0;
         for (std::size_t i = 0; i < n_loops; ++i) {
@@ -118,7 +114,7 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         }
         matmul.a.data = sum.a.at(a_offset);
         matmul.b.data = sum.b.at(b_offset);
-        exec.launch([&](auto& stream) { kernels::matmul(stream, matmul, scratch.data()); });
+        product(exec, matmul);
         matmul.beta = 1.0f;
     }
 }

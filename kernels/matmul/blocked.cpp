@@ -27,10 +27,11 @@ struct Workspace {
     T* sums;
     T* rows;
 
-    static std::size_t bytes(const Problem& p, bool convert) {
+    static std::size_t bytes(const Problem& p) {
         const std::int64_t width = std::min(kPanel<T>, padded<T>(p.n));
         const std::int64_t depth = std::min(kDepth, p.k);
-        const std::int64_t elements = (depth + std::min(kRows, p.m)) * width + (convert ? kPackedRows * depth : 0);
+        const std::int64_t elements =
+            (depth + std::min(kRows, p.m)) * width + (p.operand != dtype_of<T> ? kPackedRows * depth : 0);
         return aligned(static_cast<std::size_t>(elements) * sizeof(T));
     }
     Workspace(const Problem& p, std::byte* memory) {
@@ -45,26 +46,26 @@ struct Workspace {
 template <class T>
 struct Block {
     const Problem& p;
-    const Matmul& matmul;
     BatchOffset offset;
     std::int64_t first_row;
     std::int64_t rows;
     std::int64_t first_column;
 
     void compute(Workspace<T> w) const {
+        static_assert(kPanel<T> <= Patch::kMaxColumns);
         const std::int64_t columns = std::min(kPanel<T>, p.n - first_column);
         const std::int64_t width = padded<T>(columns);
         const bool direct = columns == width && writes_sums();
         const Target to =
-            direct ? Target{reinterpret_cast<T*>(address()), p.c_row, matmul.beta != 0} : Target{w.sums, width, false};
+            direct ? Target{reinterpret_cast<T*>(address()), p.c_row, p.beta != 0} : Target{w.sums, width, false};
         if (p.k == 0) std::fill_n(w.sums, rows * width, T{0});
         for (std::int64_t depth = 0; depth < p.k; depth += kDepth) {
             const std::int64_t run = std::min(kDepth, p.k - depth);
-            const std::byte* b = matmul.b.at(offset.b + depth * p.b_depth + first_column * p.b_column);
-            pack(b, matmul.b.dtype, p.b_depth, p.b_column, run, columns, w.panel, width, width);
+            const std::byte* b = p.b_at(offset.b + depth * p.b_depth + first_column * p.b_column);
+            pack(b, p.operand, p.b_depth, p.b_column, run, columns, w.panel, width, width);
             multiply(w, depth, run, width, {to.data, to.row, to.accumulate || depth != 0});
         }
-        if (!direct) finish(w.sums, columns, width);
+        if (!direct) finish(p, {rows, columns, first_column}, w.sums, width, address());
     }
 
   private:
@@ -76,14 +77,14 @@ struct Block {
     };
 
     bool writes_sums() const {
-        return matmul.c.dtype == dtype_of<T> && p.c_column == 1 && p.k > 0 && !matmul.has_bias() &&
-               (matmul.beta == 0 || matmul.beta == 1) && matmul.activation == Activation::none;
+        return p.result == dtype_of<T> && p.c_column == 1 && p.k > 0 && !p.has_bias && (p.beta == 0 || p.beta == 1) &&
+               p.activation == Activation::none;
     }
-    std::byte* address() const { return matmul.c.at(offset.c + first_row * p.c_row + first_column * p.c_column); }
+    std::byte* address() const { return p.c_at(offset.c + first_row * p.c_row + first_column * p.c_column); }
 
     void multiply(Workspace<T> w, std::int64_t depth, std::int64_t run, std::int64_t width, Target to) const {
-        const std::byte* a = matmul.a.at(offset.a + first_row * p.a_row + depth * p.a_depth);
-        if (matmul.a.dtype == dtype_of<T>) {
+        const std::byte* a = p.a_at(offset.a + first_row * p.a_row + depth * p.a_depth);
+        if (p.operand == dtype_of<T>) {
             tile_product({rows, width, run}, reinterpret_cast<const T*>(a), p.a_row, p.a_depth, w.panel, width, to.data,
                          to.row, to.accumulate);
             return;
@@ -92,26 +93,15 @@ struct Block {
         const bool transposed = p.a_row == 1 && p.a_depth != 1;
         for (std::int64_t i = 0; i < rows; i += kPackedRows) {
             const std::int64_t count = std::min(kPackedRows, rows - i);
-            const std::byte* from = matmul.a.at(offset.a + (first_row + i) * p.a_row + depth * p.a_depth);
+            const std::byte* from = p.a_at(offset.a + (first_row + i) * p.a_row + depth * p.a_depth);
             if (transposed) {
-                pack(from, matmul.a.dtype, p.a_depth, p.a_row, run, count, w.rows, count, count);
+                pack(from, p.operand, p.a_depth, p.a_row, run, count, w.rows, count, count);
             } else {
-                pack(from, matmul.a.dtype, p.a_row, p.a_depth, count, run, w.rows, run, run);
+                pack(from, p.operand, p.a_row, p.a_depth, count, run, w.rows, run, run);
             }
             tile_product({count, width, run}, w.rows, transposed ? 1 : run, transposed ? count : 1, w.panel, width,
                          to.data + i * to.row, to.row, to.accumulate);
         }
-    }
-
-    void finish(T* sums, std::int64_t columns, std::int64_t width) const {
-        static_assert(kPanel<T> <= Epilogue<T>::kMaxColumns);
-        T bias[kPanel<T>];
-        if (matmul.has_bias()) {
-            const std::int64_t stride = matmul.bias.stride(0);
-            load(matmul.bias.at(first_column * stride), matmul.bias.dtype, stride, columns, bias);
-        }
-        const Epilogue<T> epilogue{static_cast<T>(matmul.beta), matmul.activation, matmul.has_bias() ? bias : nullptr};
-        epilogue.finish({rows, columns}, sums, width, address(), matmul.c.dtype, p.c_row, p.c_column);
     }
 };
 
@@ -124,8 +114,8 @@ std::int64_t rows_per_block(const Problem& p, int threads) {
 }
 
 template <class T>
-void compute(CpuStream& stream, const Problem& p, const Matmul& matmul, std::byte* scratch) {
-    const std::size_t bytes = Workspace<T>::bytes(p, matmul.a.dtype != dtype_of<T>);
+void compute(CpuStream& stream, const Problem& p, std::byte* scratch) {
+    const std::size_t bytes = Workspace<T>::bytes(p);
     alignas(64) std::byte stack[kStackBytes];
     const bool on_stack = bytes <= kStackBytes;
     const std::int64_t panels = (p.n + kPanel<T> - 1) / kPanel<T>;
@@ -139,27 +129,27 @@ void compute(CpuStream& stream, const Problem& p, const Matmul& matmul, std::byt
             p, on_stack ? stack : scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * blocks / threads;
         for (std::int64_t block = thread * blocks / threads; block < end; ++block) {
-            const BatchOffset offset = batch_offset(p, block / panels / chunks);
+            const BatchOffset offset = p.offset(block / panels / chunks);
             const std::int64_t row = block / panels % chunks * rows;
-            Block<T>{p, matmul, offset, row, std::min(rows, p.m - row), block % panels * kPanel<T>}.compute(workspace);
+            Block<T>{p, offset, row, std::min(rows, p.m - row), block % panels * kPanel<T>}.compute(workspace);
         }
     });
 }
 
 }  // namespace
 
-std::size_t blocked_scratch(int threads, const Problem& problem, Dtype dtype) {
-    const std::size_t bytes = dtype == Dtype::f64 ? Workspace<double>::bytes(problem, false)
-                                                  : Workspace<float>::bytes(problem, dtype != Dtype::f32);
+std::size_t blocked_scratch(int threads, const Problem& problem) {
+    const std::size_t bytes =
+        problem.operand == Dtype::f64 ? Workspace<double>::bytes(problem) : Workspace<float>::bytes(problem);
     if (bytes <= kStackBytes) return 0;
     return bytes * static_cast<std::size_t>(threads) + kScratchGap * static_cast<std::size_t>(threads - 1);
 }
 
-void blocked_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul, std::byte* scratch) {
-    if (matmul.a.dtype == Dtype::f64) {
-        compute<double>(stream, problem, matmul, scratch);
+void blocked_matmul(CpuStream& stream, const Problem& problem, std::byte* scratch) {
+    if (problem.operand == Dtype::f64) {
+        compute<double>(stream, problem, scratch);
     } else {
-        compute<float>(stream, problem, matmul, scratch);
+        compute<float>(stream, problem, scratch);
     }
 }
 

@@ -2,18 +2,19 @@
 // The matmul of our own: any strides, any floating dtype, small blocks converted on the way in. It serves what oneDNN
 // does not (f64, f16, odd strides) and products too small for a library call. Internal to kernels/matmul.
 //
-//     std::size_t bytes = blocked_scratch(stream.threads, problem, matmul.a.dtype);
-//     blocked_matmul(stream, problem, matmul, scratch);
+//     std::size_t bytes = blocked_scratch(stream.threads, problem);
+//     blocked_matmul(stream, problem, scratch);
 #include <cstddef>
 
 #include <headroom/kernels/matmul/problem.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
 /// Bytes for all threads; 0 for what fits the stack.
-std::size_t blocked_scratch(int threads, const Problem& problem, Dtype dtype);
+std::size_t blocked_scratch(int threads, const Problem& problem);
 
 /// Bits do not depend on the number of threads: each element is summed in the order of k, in blocks fixed by the shape.
-void blocked_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul, std::byte* scratch);
+void blocked_matmul(CpuStream& stream, const Problem& problem, std::byte* scratch);
 
 }  // namespace headroom::kernels

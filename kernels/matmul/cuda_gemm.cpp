@@ -26,7 +26,7 @@ std::uint32_t alignment_of(const void* data, Dtype dtype, const Gemm& gemm, std:
     return std::uint32_t{1} << std::countr_zero(bits);
 }
 
-GemmAlignment alignment_of(const BlasMatmul::Data& data, const Gemm& gemm) {
+GemmAlignment alignment_of(const GemmCall& data, const Gemm& gemm) {
     GemmAlignment alignment{.a = alignment_of(data.a, gemm.operand, gemm, &Gemm::Loop::a),
                             .b = alignment_of(data.b, gemm.operand, gemm, &Gemm::Loop::b),
                             .d = alignment_of(data.d, gemm.result, gemm, &Gemm::Loop::d)};
@@ -51,22 +51,23 @@ BlasMatmul::~BlasMatmul() {
     api_.cublasLtDestroy(handle_);
 }
 
-bool BlasMatmul::run(const Gemm& gemm, const Data& data, const Call& call, MatmulChoices& choices, GemmTimer* timer) {
-    const GemmAlignment alignment = alignment_of(data, gemm);
-    const MatmulChoiceKey key = choice_key(gemm, alignment, call.tf32);
-    Product& product = find(key, gemm, call.tf32);
-    if (gemm.bias || gemm.sums) product.description.set_bias(data.bias);
-    if (gemm.has_inner()) product.description.set_inner(data.inner);
-    if (!product.known || (timer != nullptr && !product.tuned))
-        choose(product, gemm, alignment, data, call, choices, key, timer);
+bool BlasMatmul::run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices) {
+    const GemmAlignment alignment = alignment_of(call, gemm);
+    const MatmulChoiceKey key = choice_key(gemm, alignment, options.tf32);
+    Product& product = find(key, gemm, options.tf32);
+    if (gemm.bias || gemm.sums) product.description.set_bias(call.bias);
+    if (gemm.has_inner()) product.description.set_inner(call.inner);
+    if (!product.known || (options.timer != nullptr && !product.tuned))
+        choose(product, gemm, alignment, call, options, choices, key);
     if (product.refused) return false;
     for (std::int64_t i = 0; i < gemm.calls(); ++i) {
         const Gemm::Loop offset = gemm.offsets(i);
         const auto operand = static_cast<std::int64_t>(size_of(gemm.operand));
-        const auto result = static_cast<std::int64_t>(size_of(gemm.result));
-        const Data part{data.a + offset.a * operand, data.b + offset.b * operand, data.bias,
-                        data.d + offset.d * result};
-        const cublasStatus_t status = enqueue(product, product.algorithm, gemm, part, part.d, call);
+        GemmCall part = call;
+        part.a += offset.a * operand;
+        part.b += offset.b * operand;
+        part.d += offset.d * static_cast<std::int64_t>(size_of(gemm.result));
+        const cublasStatus_t status = enqueue(product, product.algorithm, gemm, part, part.d, options.stream);
         if (status == CUBLAS_STATUS_SUCCESS) continue;
         if (i == 0 && refusal(status)) {  // against what the heuristic said; nothing is under way
             product.refused = true;
@@ -94,8 +95,9 @@ BlasMatmul::Product& BlasMatmul::find(const MatmulChoiceKey& key, const Gemm& ge
     return *product;
 }
 
-void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const Data& data,
-                        const Call& call, MatmulChoices& choices, const MatmulChoiceKey& key, GemmTimer* timer) {
+void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const GemmCall& call,
+                        const Options& options, MatmulChoices& choices, const MatmulChoiceKey& key) {
+    GemmTimer* const timer = options.timer;
     product.known = true;
     product.tuned = timer != nullptr;  // whatever comes of it, it is tried once
     const MatmulChoice* const chosen = choices.find(key);
@@ -104,7 +106,7 @@ void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment&
     product.refused = found.empty();
     if (product.refused) return;
     product.algorithm = found.front();
-    if (found.size() > 1) product.algorithm = found[fastest(product, found, gemm, data, call, *timer)];
+    if (found.size() > 1) product.algorithm = found[fastest(product, found, gemm, call, options)];
     MatmulChoice choice{.tuned = product.tuned};
     std::copy(std::begin(product.algorithm.data), std::end(product.algorithm.data), choice.words.begin());
     choices.set(key, choice);
@@ -144,8 +146,9 @@ std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product,
 /// The index of the fastest candidate; 0 without the memory to try them. With a beta, each would add to the result once
 /// more: so they write elsewhere.
 std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates,
-                                const Gemm& gemm, const Data& data, const Call& call, GemmTimer& timer) const {
-    Data trial = data;
+                                const Gemm& gemm, const GemmCall& call, const Options& options) const {
+    GemmTimer& timer = *options.timer;
+    GemmCall trial = call;
     const auto give_back = [&](void* memory) { timer.give_back(memory); };
     std::unique_ptr<void, decltype(give_back)> borrowed(nullptr, give_back);
     if (call.beta != 0) {
@@ -156,7 +159,7 @@ std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublas
     std::vector<bool> failed(candidates.size());
     std::vector<float> times = timer.time(static_cast<int>(candidates.size()), [&](int i) {
         const auto index = static_cast<std::size_t>(i);
-        if (enqueue(product, candidates[index], gemm, trial, data.d, call) != CUBLAS_STATUS_SUCCESS)
+        if (enqueue(product, candidates[index], gemm, trial, call.d, options.stream) != CUBLAS_STATUS_SUCCESS)
             failed[index] = true;
     });
     for (std::size_t i = 0; i < times.size(); ++i) {
@@ -166,14 +169,14 @@ std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublas
 }
 
 cublasStatus_t BlasMatmul::enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
-                                   const Data& data, const void* old, const Call& call) const {
+                                   const GemmCall& call, const void* old, cudaStream_t stream) const {
     const BlasDescription& d = product.description;
     const float one = 1;
     const double wide_one = 1, wide_beta = call.beta;
     const bool wide = gemm.operand == Dtype::f64;  // the scale type
-    return api_.cublasLtMatmul(handle_, d.product(), wide ? static_cast<const void*>(&wide_one) : &one, data.a, d.a(),
-                               data.b, d.b(), wide ? static_cast<const void*>(&wide_beta) : &call.beta, old, d.d(),
-                               data.d, d.d(), &algorithm, call.workspace, kGemmWorkspace, call.stream);
+    return api_.cublasLtMatmul(handle_, d.product(), wide ? static_cast<const void*>(&wide_one) : &one, call.a, d.a(),
+                               call.b, d.b(), wide ? static_cast<const void*>(&wide_beta) : &call.beta, old, d.d(),
+                               call.d, d.d(), &algorithm, call.workspace, kGemmWorkspace, stream);
 }
 
 }  // namespace headroom::kernels

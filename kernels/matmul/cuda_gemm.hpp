@@ -3,7 +3,7 @@
 // find, at first use. Internal to kernels/matmul.
 //
 //     BlasMatmul blas(load_blas());
-//     if (!blas.run(gemm, data, {.workspace = scratch, .stream = stream}, choices, nullptr)) ...  // refused
+//     if (!blas.run(gemm, call, {.stream = stream}, choices)) ...  // refused
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -36,21 +36,14 @@ class BlasMatmul {
 
     std::size_t version() const { return api_.cublasLtGetVersion(); }
 
-    struct Data {
-        const std::byte *a, *b;
-        const std::byte* bias;  ///< or where sums go
-        std::byte* d;
-        const std::byte* inner = nullptr;  ///< is written, or read
-    };
-    struct Call {
-        float beta = 0;
-        bool tf32 = false;
-        std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256
+    struct Options {
         cudaStream_t stream = nullptr;
+        bool tf32 = false;
+        GemmTimer* timer = nullptr;
     };
     /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
     /// `choices` has no tuned one; without (null), the first that cuBLASLt proposes is used. Errors: DeviceError.
-    bool run(const Gemm& gemm, const Data& data, const Call& call, MatmulChoices& choices, GemmTimer* timer);
+    bool run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices);
 
   private:
     struct Product {
@@ -64,15 +57,15 @@ class BlasMatmul {
     };
 
     Product& find(const MatmulChoiceKey& key, const Gemm& gemm, bool tf32);
-    void choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const Data& data, const Call& call,
-                MatmulChoices& choices, const MatmulChoiceKey& key, GemmTimer* timer);
+    void choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const GemmCall& call,
+                const Options& options, MatmulChoices& choices, const MatmulChoiceKey& key);
     bool take(Product& product, const MatmulChoice& choice) const;
     std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, const GemmAlignment& alignment,
                                                  int most) const;
     std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, const Gemm& gemm,
                         const Data& data, const Call& call, GemmTimer& timer) const;
     cublasStatus_t enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
-                           const Data& data, const void* old, const Call& call) const;
+                           const GemmCall& call, const void* old, cudaStream_t stream) const;
 
     BlasApi api_;
     cublasLtHandle_t handle_ = nullptr;

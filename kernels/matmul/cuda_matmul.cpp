@@ -1,4 +1,4 @@
-// Matmul on a GPU: cuBLASLt where it can be asked, else the project's own kernels.
+// Products on a GPU by cuBLASLt.
 #include <memory>
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,6 @@
 #include <headroom/kernels/matmul/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/matmul/on_gpu.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -79,27 +78,15 @@ BlasMatmul& blas_of(CudaStream& stream) {
     return *state.blas;
 }
 
-/// False if cuBLASLt refuses.
-bool library_matmul(CudaStream& stream, const Gemm& gemm, const Matmul& matmul, std::byte* scratch) {
-    const View &a = gemm.swapped ? matmul.b : matmul.a, &b = gemm.swapped ? matmul.a : matmul.b;
-    const View& vector = gemm.sums ? matmul.sums : matmul.bias;
-    const BlasMatmul::Data data{a.as<const std::byte>(), b.as<const std::byte>(), vector.as<const std::byte>(),
-                                matmul.c.as<std::byte>(), matmul.inner.as<const std::byte>()};
-    const BlasMatmul::Call call{.beta = matmul.beta,
-                                .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
-                                .workspace = scratch,
-                                .stream = static_cast<cudaStream_t>(stream.device->native())};
-    MatmulChoices& choices = stream.state->get<MatmulChoices>();
-    EventTimer timer(*stream.device);
-    return blas_of(stream).run(gemm, data, call, choices, stream.compute.tune ? &timer : nullptr);
-}
-
 }  // namespace
 
-void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
     stream.device->make_current();
-    matmul_by_parts(stream, matmul, scratch,
-                    [&](const Gemm& gemm, const Matmul& part) { return library_matmul(stream, gemm, part, scratch); });
+    EventTimer timer(*stream.device);
+    const BlasMatmul::Options options{.stream = static_cast<cudaStream_t>(stream.device->native()),
+                                      .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
+                                      .timer = stream.compute.tune ? &timer : nullptr};
+    return blas_of(stream).run(gemm, call, options, stream.state->get<MatmulChoices>());
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

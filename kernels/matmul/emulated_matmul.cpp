@@ -1,13 +1,12 @@
-// Matmul in builds with HEADROOM_CUDA=EMULATED: what cuBLASLt would compute, the CPU kernels do, everything else is
-// done by the kernels that a GPU would run.
+// What stands in for cuBLASLt in builds with HEADROOM_CUDA=EMULATED: the CPU's kernels, which are told what cuBLASLt
+// would be told and no more.
 #include <vector>
 
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/emulated_thread.hpp>
 #include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/emulated_gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/matmul/on_gpu.hpp>
 
 namespace headroom::kernels {
 
@@ -15,30 +14,65 @@ namespace {
 
 constexpr std::size_t kNoVersion = 0;
 
-/// As cuBLASLt would: without what its epilogues lack.
-void library_matmul(CudaStream& stream, const Gemm& gemm, Matmul matmul) {
-    if (!gemm.bias) matmul.bias = {};
-    matmul.activation = gemm.activation;
-    matmul.outer = {};
-    const CpuStream host{.threads = stream.threads, .state = stream.state};
-    static_cast<device::EmulatedDevice*>(stream.device->native())->call([=] {
-        CpuStream cpu = host;
-        Stream any = cpu;
-        const std::size_t bytes = matmul_scratch(any, matmul);
-        std::vector<std::byte> memory(bytes + 64);
-        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-        kernels::matmul(cpu, matmul, memory.data() + (64 - address % 64) % 64);
-    });
+struct Matrix {
+    std::int64_t rows, columns, ld;  ///< columns are `ld` apart
+    bool transposed;
+    std::int64_t batch;
+    std::int64_t Gemm::Loop::*loop;
+};
+
+/// All batches of a matrix, or of its transpose.
+View view_of(const Gemm& gemm, const void* data, Dtype dtype, const Matrix& x, bool transpose) {
+    View view{.data = const_cast<void*>(data), .dtype = dtype, .shape = {}, .strides = {}};
+    const auto add = [&](std::int64_t size, std::int64_t stride) {
+        view.shape.push_back(size);
+        view.strides.push_back(stride);
+    };
+    for (const Gemm::Loop& loop : gemm.loops) {
+        if (loop.size > 1) add(loop.size, loop.*x.loop);
+    }
+    if (gemm.batches > 1) add(gemm.batches, x.batch);
+    add(x.rows, x.transposed ? x.ld : 1);
+    add(x.columns, x.transposed ? 1 : x.ld);
+    return transpose ? transposed(view) : view;
+}
+
+/// The product by rows: where D is the transposed c, it is b^T a^T.
+Matmul matmul_of(const Gemm& g, const GemmCall& call) {
+    const View a =
+        view_of(g, call.a, g.operand, {g.rows, g.depth, g.lda, g.transpose_a, g.a_batch, &Gemm::Loop::a}, g.swapped);
+    const View b =
+        view_of(g, call.b, g.operand, {g.depth, g.columns, g.ldb, g.transpose_b, g.b_batch, &Gemm::Loop::b}, g.swapped);
+    const Matrix d{g.rows, g.columns, g.ldd, false, g.d_batch, &Gemm::Loop::d};
+    Matmul matmul{.a = g.swapped ? b : a,
+                  .b = g.swapped ? a : b,
+                  .c = view_of(g, call.d, g.result, d, g.swapped),
+                  .beta = call.beta,
+                  .activation = g.activation};
+    const auto vector = [&](std::int64_t size) {
+        return contiguous_view(const_cast<std::byte*>(call.bias), g.result, {size});
+    };
+    if (g.bias) matmul.bias = vector(g.rows);
+    if (g.sums) matmul.sums = vector(g.swapped ? g.columns : g.rows);
+    if (g.has_inner()) matmul.inner = view_of(g, call.inner, g.result, d, g.swapped);
+    matmul.derivative = g.derivative;
+    return matmul;
 }
 
 }  // namespace
 
-void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch) {
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
     stream.device->check_usable();
-    matmul_by_parts(stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) {
-        library_matmul(stream, gemm, part);
-        return true;
+    if (const auto& takes = stream.state->get<EmulatedBlas>().takes; takes && !takes(gemm)) return false;
+    const CpuStream host{.threads = stream.threads, .state = stream.state};
+    static_cast<device::EmulatedDevice*>(stream.device->native())->call([=, matmul = matmul_of(gemm, call)] {
+        CpuStream cpu = host;
+        const MatmulPlan plan(cpu, matmul);
+        std::vector<std::byte> memory(plan.scratch() + 64);
+        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+        plan.run(cpu, memory.data() + (64 - address % 64) % 64);
     });
+    return true;
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

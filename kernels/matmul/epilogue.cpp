@@ -16,40 +16,40 @@ void activate(Activation activation, T* values, std::int64_t count) {
     });
 }
 
+template <class T>
+void finish_row(const Problem& p, const T* bias, std::int64_t columns, T* sums, std::byte* y) {
+    if (p.beta != 0) {
+        T buffer[Patch::kMaxColumns];
+        const T* old = borrow(y, p.result, p.c_column, columns, buffer);
+        for (std::int64_t j = 0; j < columns; ++j) sums[j] += static_cast<T>(p.beta) * old[j];
+    }
+    if (p.has_bias) {
+        for (std::int64_t j = 0; j < columns; ++j) sums[j] += bias[j];
+    }
+    activate(p.activation, sums, columns);
+    store(sums, columns, y, p.result, p.c_column);
+}
+
 }  // namespace
 
 template <class T>
-void Epilogue<T>::finish(Size size, T* sums, std::int64_t sums_row, std::byte* y, Dtype dtype, std::int64_t row,
-                         std::int64_t column) const {
-    const bool plain = beta == 0 && bias == nullptr && activation == Activation::none;
-    if (plain && dtype == dtype_of<T> && column == 1) {
-        for (std::int64_t i = 0; i < size.rows; ++i) {
-            T* to = reinterpret_cast<T*>(y) + i * row;
-            for (std::int64_t j = 0; j < size.columns; ++j) to[j] = sums[i * sums_row + j];
+void finish(const Problem& p, Patch patch, T* sums, std::int64_t sums_row, std::byte* y) {
+    const bool plain = p.beta == 0 && !p.has_bias && p.activation == Activation::none;
+    if (plain && p.result == dtype_of<T> && p.c_column == 1) {
+        for (std::int64_t i = 0; i < patch.rows; ++i) {
+            T* to = reinterpret_cast<T*>(y) + i * p.c_row;
+            for (std::int64_t j = 0; j < patch.columns; ++j) to[j] = sums[i * sums_row + j];
         }
         return;
     }
-    for (std::int64_t i = 0; i < size.rows; ++i) {
-        std::byte* to = y + i * row * static_cast<std::int64_t>(size_of(dtype));
-        finish_row(sums + i * sums_row, size.columns, to, dtype, column);
-    }
+    T bias[Patch::kMaxColumns];
+    if (p.has_bias) load(p.bias_at(patch.first_column), p.bias_dtype, p.bias_step, patch.columns, bias);
+    const std::int64_t row_bytes = p.c_row * static_cast<std::int64_t>(size_of(p.result));
+    for (std::int64_t i = 0; i < patch.rows; ++i)
+        finish_row(p, bias, patch.columns, sums + i * sums_row, y + i * row_bytes);
 }
 
-template <class T>
-void Epilogue<T>::finish_row(T* sums, std::int64_t columns, void* target, Dtype dtype, std::int64_t stride) const {
-    if (beta != 0) {
-        T buffer[kMaxColumns];
-        const T* old = borrow(target, dtype, stride, columns, buffer);
-        for (std::int64_t j = 0; j < columns; ++j) sums[j] += beta * old[j];
-    }
-    if (bias != nullptr) {
-        for (std::int64_t j = 0; j < columns; ++j) sums[j] += bias[j];
-    }
-    activate(activation, sums, columns);
-    store(sums, columns, target, dtype, stride);
-}
-
-template struct Epilogue<float>;
-template struct Epilogue<double>;
+template void finish(const Problem&, Patch, float*, std::int64_t, std::byte*);
+template void finish(const Problem&, Patch, double*, std::int64_t, std::byte*);
 
 }  // namespace headroom::kernels

@@ -50,10 +50,10 @@ void columns_of(const T* a, std::int64_t a_row, const T* b, std::int64_t b_colum
 }
 
 template <class T>
-void compute_columns(const Problem& p, const Matmul& matmul, std::int64_t first) {
+void compute_columns(const Problem& p, std::int64_t first) {
     const std::int64_t columns = std::min(kColumns, p.n - first);
-    const T* a = matmul.a.as<const T>();
-    const T* b = matmul.b.as<const T>() + first * p.b_column;
+    const T* a = reinterpret_cast<const T*>(p.a);
+    const T* b = reinterpret_cast<const T*>(p.b_at(first * p.b_column));
     T sums[kMostRows * kColumns];
     switch (p.m) {
         case 1:
@@ -68,33 +68,23 @@ void compute_columns(const Problem& p, const Matmul& matmul, std::int64_t first)
         default:
             columns_of<T, 4>(a, p.a_row, b, p.b_column, p.k, columns, sums);
     }
-
-    T bias[kColumns];
-    if (matmul.has_bias()) {
-        const std::int64_t stride = matmul.bias.stride(0);
-        load(matmul.bias.at(first * stride), matmul.bias.dtype, stride, columns, bias);
-    }
-    const Epilogue<T> epilogue{static_cast<T>(matmul.beta), matmul.activation, matmul.has_bias() ? bias : nullptr};
-    epilogue.finish({p.m, columns}, sums, kColumns, matmul.c.at(first * p.c_column), matmul.c.dtype, p.c_row,
-                    p.c_column);
+    finish(p, {p.m, columns, first}, sums, kColumns, p.c_at(first * p.c_column));
 }
 
 }  // namespace
 
-bool takes_few_rows(const Problem& problem, const Matmul& matmul) {
-    const Dtype dtype = matmul.a.dtype;
-    return problem.m <= kMostRows && problem.k >= kLeastDepth && problem.batch_rank == 0 && problem.a_depth == 1 &&
-           problem.b_depth == 1 && problem.b_column >= problem.k && problem.n > 1 &&
-           (dtype == Dtype::f32 || dtype == Dtype::f64);
+bool takes_few_rows(const Problem& p) {
+    return p.m <= kMostRows && p.k >= kLeastDepth && p.batch_rank == 0 && p.a_depth == 1 && p.b_depth == 1 &&
+           p.b_column >= p.k && p.n > 1 && (p.operand == Dtype::f32 || p.operand == Dtype::f64);
 }
 
-void few_rows_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul) {
+void few_rows_matmul(CpuStream& stream, const Problem& problem) {
     const std::int64_t tasks = (problem.n + kColumns - 1) / kColumns;
     parallel_for(stream, tasks, problem.m * problem.n * problem.k / 8, [&](std::int64_t task) {
-        if (matmul.a.dtype == Dtype::f64) {
-            compute_columns<double>(problem, matmul, task * kColumns);
+        if (problem.operand == Dtype::f64) {
+            compute_columns<double>(problem, task * kColumns);
         } else {
-            compute_columns<float>(problem, matmul, task * kColumns);
+            compute_columns<float>(problem, task * kColumns);
         }
     });
 }

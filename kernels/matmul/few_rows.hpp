@@ -2,15 +2,16 @@
 // A few rows times a matrix whose columns are contiguous, such as one token times a Linear's weights: each element is a
 // dot product of two runs of memory, and nothing is copied. Internal to kernels/matmul.
 //
-//     if (takes_few_rows(problem, matmul)) few_rows_matmul(stream, problem, matmul);   // needs no scratch
+//     if (takes_few_rows(problem)) few_rows_matmul(stream, problem, matmul);   // needs no scratch
 #include <headroom/kernels/matmul/problem.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
 /// At most four rows of f32 or f64, no batches, both operands contiguous along k and long enough.
-bool takes_few_rows(const Problem& problem, const Matmul& matmul);
+bool takes_few_rows(const Problem& problem);
 
 /// Bits do not depend on the number of threads.
-void few_rows_matmul(CpuStream& stream, const Problem& problem, const Matmul& matmul);
+void few_rows_matmul(CpuStream& stream, const Problem& problem);
 
 }  // namespace headroom::kernels

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include <headroom/kernels/matmul/matmul.hpp>
+
 namespace headroom::kernels {
 
 namespace {
@@ -68,28 +70,29 @@ void plan_batches(const Problem& p, Gemm& gemm) {
     }
 }
 
+/// What epilogues are asked for behind: a c without gaps and with more than one row and depth, as bias epilogues of
+/// some versions were wrong or refused beyond that. f64 serves gradient checks: all ours.
+bool plain(const Gemm& gemm) {
+    return gemm.ldd == gemm.rows && gemm.rows > 1 && gemm.depth > 1 && gemm.operand != Dtype::f64;
+}
+
 /// What cuBLASLt's epilogues do: a bias along D's rows, packed, of D's dtype; ReLU; the GELU that goes by tanh, whose
-/// exactness is not documented and therefore trusted for halves only. Behind a c without gaps and with more than one
-/// row and depth: bias epilogues of some versions were wrong or refused beyond that. f64 serves gradient checks: all
-/// ours.
-void plan_epilogue(const Problem& p, const Matmul& matmul, Gemm& gemm) {
-    const bool plain = gemm.ldd == gemm.rows && gemm.rows > 1 && gemm.depth > 1 && gemm.operand != Dtype::f64;
-    const bool bias = matmul.has_bias();
-    const bool bias_fits =
-        plain && bias && gemm.swapped && matmul.bias.stride(0) == 1 && p.n > 1 && matmul.bias.dtype == gemm.result;
-    const bool known = matmul.activation == Activation::none || matmul.activation == Activation::relu ||
-                       (matmul.activation == Activation::gelu_tanh && is_half(gemm.result));
-    const bool activation_fits = plain && bias == bias_fits && known;
-    gemm.bias = bias_fits;
-    gemm.bias_remains = bias && !bias_fits;
-    (activation_fits ? gemm.activation : gemm.activation_remains) = matmul.activation;
+/// exactness is not documented and therefore trusted for halves only.
+void plan_epilogue(const Problem& p, Gemm& gemm) {
+    const bool fits = plain(gemm);
+    gemm.bias = fits && p.has_bias && gemm.swapped && p.bias_step == 1 && p.n > 1 && p.bias_dtype == gemm.result;
+    gemm.bias_remains = p.has_bias && !gemm.bias;
+    const bool known = p.activation == Activation::none || p.activation == Activation::relu ||
+                       (p.activation == Activation::gelu_tanh && is_half(gemm.result));
+    (fits && known && !gemm.bias_remains ? gemm.activation : gemm.activation_remains) = p.activation;
 }
 
 /// The auxiliary matrix of GELU's epilogues has D's dtype; its leading dimension and batch stride are multiples of 8
 /// (cublasLt.h at CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD), and algorithms are proposed for its address: one call. ReLU's
 /// is a mask of bits, which is not what is asked for.
 bool inner_fits(const Matmul& matmul, const Gemm& gemm) {
-    if (gemm.activation != Activation::gelu_tanh || gemm.ldd % 8 != 0 || gemm.calls() != 1) return false;
+    if (matmul.activation != Activation::gelu_tanh || !is_half(gemm.result) || !plain(gemm)) return false;
+    if (gemm.ldd % 8 != 0 || gemm.calls() != 1) return false;
     if (gemm.batches > 1 && gemm.d_batch % 8 != 0) return false;
     for (int i = 0; i < matmul.c.rank(); ++i) {
         if (matmul.c.size(i) > 1 && matmul.inner.stride(i) != matmul.c.stride(i)) return false;
@@ -105,7 +108,25 @@ bool sums_fit(const Matmul& matmul, const Gemm& gemm) {
            gemm.calls() == 1;
 }
 
+void fuse(Gemm& gemm, const Matmul& matmul) {
+    if (gemm.remains() || matmul.has_inner() == matmul.has_sums()) return;  // none of them, or both
+    if (matmul.has_sums()) {
+        gemm.sums = sums_fit(matmul, gemm);
+    } else if (inner_fits(matmul, gemm)) {
+        gemm.activation = matmul.activation;
+        gemm.derivative = matmul.derivative;
+        gemm.inner = !matmul.derivative;
+    }
+}
+
 }  // namespace
+
+Gemm Gemm::product() const {
+    Gemm alone = *this;
+    if (has_inner()) alone.activation = Activation::none;
+    alone.inner = alone.derivative = alone.sums = false;
+    return alone;
+}
 
 Gemm Gemm::without_epilogue() const {
     Gemm plain = *this;
@@ -140,27 +161,25 @@ std::size_t Gemm::result_bytes() const {
 }
 
 std::optional<Gemm> plan_gemm(const Problem& p, const Matmul& matmul) {
-    if (p.m == 0 || p.n == 0 || p.k == 0 || p.batches() == 0) return {};
-    if (std::max({p.m, p.n, p.k}) > kMostInt) return {};
+    if (p.empty() || p.k == 0 || std::max({p.m, p.n, p.k}) > kMostInt) return {};
     std::optional<Gemm> gemm = plan_matrices(p);
     if (!gemm) return {};
-    gemm->operand = matmul.a.dtype;
-    gemm->result = matmul.c.dtype;
+    gemm->operand = p.operand;
+    gemm->result = p.result;
     plan_batches(p, *gemm);
     if (gemm->batches > kMostBatches) return {};
-    plan_epilogue(p, matmul, *gemm);
+    plan_epilogue(p, *gemm);
+    fuse(*gemm, matmul);
     return gemm;
 }
 
-std::optional<Gemm> plan_fused(const Problem& p, const Matmul& matmul) {
-    if (matmul.has_inner() == matmul.has_sums()) return {};  // none of them, or both
-    std::optional<Gemm> gemm = plan_gemm(p, matmul);
-    if (!gemm || gemm->remains()) return {};
-    if (matmul.has_inner() ? !inner_fits(matmul, *gemm) : !sums_fit(matmul, *gemm)) return {};
-    gemm->inner = matmul.has_inner() && !matmul.derivative;
-    gemm->derivative = matmul.derivative;
-    gemm->sums = matmul.has_sums();
-    return gemm;
+GemmCall call_of(const Problem& p, const Gemm& gemm, std::byte* workspace) {
+    return {.a = gemm.swapped ? p.b : p.a,
+            .b = gemm.swapped ? p.a : p.b,
+            .bias = p.bias,
+            .d = p.c,
+            .beta = p.beta,
+            .workspace = workspace};
 }
 
 }  // namespace headroom::kernels

@@ -4,13 +4,14 @@
 // GPU does, and tests need no GPU. Internal to kernels/matmul.
 //
 //     const std::optional<Gemm> gemm = plan_gemm(reduce(matmul), matmul);
-//     if (gemm && gemm->remains()) finish(stream, matmul, *gemm);   // after the library's part
+//     if (gemm && run_gemm(stream, *gemm, call)) ...   // what `gemm` leaves is done by kernels
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include <headroom/kernels/matmul/problem.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
@@ -35,6 +36,10 @@ struct Gemm {
     bool sums = false;        ///< of the matmul's a, where it is multiplied: of B if swapped, else of A
     bool fused() const { return bias || activation != Activation::none; }
     bool has_inner() const { return inner || derivative; }
+    /// True if the library does all that the matmul asks for in one call, except `outer`.
+    bool whole() const { return has_inner() || sums; }
+    /// The product alone.
+    Gemm product() const;
     /// The same without an epilogue, which a kernel then computes.
     Gemm without_epilogue() const;
     bool remains() const { return bias_remains || activation_remains != Activation::none; }
@@ -57,18 +62,30 @@ struct Gemm {
     std::size_t result_bytes() const;
 };
 
-/// For a matmul without `inner` and `sums`. Empty if cuBLASLt can't compute it: an operand or c has no axis of stride
-/// 1, rows overlap (broadcast by strides of 0), k = 0, an axis above 2^31 - 1. Depends on shapes, strides and dtypes,
-/// not on addresses.
-std::optional<Gemm> plan_gemm(const Problem& problem, const Matmul& matmul);
-
-/// The plan of a matmul with `inner` or `sums` as one call of cuBLASLt, which does everything but `outer`; empty if its
-/// epilogues can't. Depends on the same.
-std::optional<Gemm> plan_fused(const Problem& problem, const Matmul& matmul);
+/// The product of a matmul and, if cuBLASLt's epilogues can do all of it in one call, its `inner` or `sums`. Empty if
+/// cuBLASLt can't compute it: an operand or c has no axis of stride 1, rows overlap (broadcast by strides of 0), k = 0,
+/// an axis above 2^31 - 1. Depends on shapes, strides and dtypes, not on addresses.
+std::optional<Gemm> plan_gemm(const Problem& product, const Matmul& matmul);
 
 /// Scratch of every product for which there is a plan: cuBLASLt's workspace. NVIDIA recommends 32 MiB from compute
 /// capability 9.0 on and 4 MiB before that (documentation of cublasSetWorkspace). One number for all devices and
 /// products, so that a dry run needs to know neither the device nor which algorithm will be chosen.
 inline constexpr std::size_t kGemmWorkspace = std::size_t{32} << 20;
+
+/// Addresses on the device, and what else changes from call to call.
+struct GemmCall {
+    const std::byte *a = nullptr, *b = nullptr;
+    const std::byte* bias = nullptr;  ///< or where sums go
+    std::byte* d = nullptr;
+    const std::byte* inner = nullptr;  ///< is written, or read
+    float beta = 0;
+    std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256
+};
+
+/// A call for the product alone.
+GemmCall call_of(const Problem& problem, const Gemm& gemm, std::byte* workspace);
+
+/// False, and nothing is done, if the library refuses: cuBLASLt, for which the CPU's kernels stand in the emulator.
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call);
 
 }  // namespace headroom::kernels

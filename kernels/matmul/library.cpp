@@ -67,20 +67,19 @@ struct Geometry {
 };
 
 /// Nothing if oneDNN can't be asked.
-std::optional<Geometry> geometry_of(const Problem& p, const Matmul& matmul) {
-    const Dtype dtype = matmul.a.dtype;
-    if (p.batch_rank != 0 || p.k == 0 || (dtype != Dtype::f32 && dtype != Dtype::bf16)) return {};
-    if (matmul.has_bias() && matmul.bias.stride(0) != 1 && p.n != 1) return {};
+std::optional<Geometry> geometry_of(const Problem& p) {
+    if (p.batch_rank != 0 || p.k == 0 || (p.operand != Dtype::f32 && p.operand != Dtype::bf16)) return {};
+    if (p.has_bias && p.bias_step != 1 && p.n != 1) return {};
     Geometry g{{p.m, p.k, p.a_row, p.a_depth}, {p.k, p.n, p.b_depth, p.b_column}, {p.m, p.n, p.c_row, p.c_column}};
     if (!g.a.canonical() || !g.b.canonical() || !g.c.canonical() || g.c.column != 1) return {};
     return g;
 }
 
-MatmulKey key_of(const Geometry& g, const Matmul& matmul, int threads) {
-    const auto dtypes = static_cast<std::int64_t>(matmul.a.dtype) | static_cast<std::int64_t>(matmul.c.dtype) << 8 |
-                        static_cast<std::int64_t>(matmul.bias.dtype) << 16;
-    const auto flags = static_cast<std::int64_t>(matmul.activation) << 24 |
-                       static_cast<std::int64_t>(matmul.has_bias()) << 32 | static_cast<std::int64_t>(threads) << 40;
+MatmulKey key_of(const Geometry& g, const Problem& p, int threads) {
+    const auto dtypes = static_cast<std::int64_t>(p.operand) | static_cast<std::int64_t>(p.result) << 8 |
+                        static_cast<std::int64_t>(p.bias_dtype) << 16;
+    const auto flags = static_cast<std::int64_t>(p.activation) << 24 | static_cast<std::int64_t>(p.has_bias) << 32 |
+                       static_cast<std::int64_t>(threads) << 40;
     return {{g.a.rows, g.a.columns, g.b.columns, g.a.row, g.a.column, g.b.row, g.b.column, g.c.row, dtypes | flags}};
 }
 
@@ -91,17 +90,17 @@ void append_activation(dnnl::post_ops& operations, Activation activation) {
     if (activation == Activation::gelu_erf) operations.append_eltwise(1, algorithm::eltwise_gelu_erf, 0, 0);
 }
 
-dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry& g, const Matmul& matmul,
+dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry& g, const Problem& p,
                                       bool accumulate) {
     dnnl::primitive_attr attributes;
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     dnnl::post_ops operations;
     if (accumulate) operations.append_sum(1);
-    append_activation(operations, matmul.activation);
+    append_activation(operations, p.activation);
     attributes.set_post_ops(operations);
-    const auto a = g.a.describe(matmul.a.dtype), b = g.b.describe(matmul.a.dtype), c = g.c.describe(matmul.c.dtype);
-    if (!matmul.has_bias()) return {dnnl::matmul::desc(a, b, c), attributes, engine};
-    const dnnl::memory::desc bias({1, g.c.columns}, data_type(matmul.bias.dtype), {g.c.columns, 1});
+    const auto a = g.a.describe(p.operand), b = g.b.describe(p.operand), c = g.c.describe(p.result);
+    if (!p.has_bias) return {dnnl::matmul::desc(a, b, c), attributes, engine};
+    const dnnl::memory::desc bias({1, g.c.columns}, data_type(p.bias_dtype), {g.c.columns, 1});
     return {dnnl::matmul::desc(a, b, bias, c), attributes, engine};
 }
 
@@ -109,13 +108,13 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry
 class Part {
   public:
     /// Errors: dnnl::error if oneDNN refuses.
-    Part(const dnnl::engine& engine, const Geometry& g, const Matmul& matmul)
-        : variants_{Variant{describe(engine, g, matmul, false), {}}, Variant{describe(engine, g, matmul, true), {}}} {
+    Part(const dnnl::engine& engine, const Geometry& g, const Problem& p)
+        : variants_{Variant{describe(engine, g, p, false), {}}, Variant{describe(engine, g, p, true), {}}} {
         const auto& d = variants_[0].description;
         add(DNNL_ARG_SRC, d.src_desc(), engine);
         add(DNNL_ARG_WEIGHTS, d.weights_desc(), engine);
         add(DNNL_ARG_DST, d.dst_desc(), engine);
-        if (matmul.has_bias()) add(DNNL_ARG_BIAS, d.bias_desc(), engine);
+        if (p.has_bias) add(DNNL_ARG_BIAS, d.bias_desc(), engine);
         for (Variant& variant : variants_) {
             variant.scratch = dnnl::memory(variant.description.scratchpad_desc(), engine, DNNL_MEMORY_NONE);
         }
@@ -138,13 +137,13 @@ class Part {
         if (!variant.primitive) variant.primitive = dnnl::matmul(variant.description);
     }
     /// Data in the order a, b, c, bias. Must have been compiled.
-    dnnl_status_t run(const dnnl::stream& stream, bool accumulate, const std::array<void*, 4>& data,
+    dnnl_status_t run(const dnnl::stream& stream, bool accumulate, const std::array<const void*, 4>& data,
                       std::byte* scratch) {
         const OneThread scope;
         Variant& variant = variants_[accumulate ? 1 : 0];
         std::array<dnnl_exec_arg_t, 5> arguments;
         for (std::size_t i = 0; i < count_; ++i) {
-            dnnl_memory_set_data_handle(memories_[i].get(), data[i]);
+            dnnl_memory_set_data_handle(memories_[i].get(), const_cast<void*>(data[i]));
             arguments[i] = {names_[i], memories_[i].get()};
         }
         dnnl_memory_set_data_handle(variant.scratch.get(), scratch);
@@ -173,8 +172,7 @@ class Part {
 
 class Product final : public LibraryMatmul {
   public:
-    Product(const dnnl::engine& engine, const dnnl::stream& stream, const Geometry& g, const Matmul& matmul,
-            int threads)
+    Product(const dnnl::engine& engine, const dnnl::stream& stream, const Geometry& g, const Problem& p, int threads)
         : stream_(stream) {
         const std::int64_t m = g.c.rows, n = g.c.columns;
         const std::int64_t count = m * n * g.a.columns < kSplitThreshold ? 1 : threads;
@@ -186,7 +184,7 @@ class Product final : public LibraryMatmul {
             Geometry share = g;
             (by_rows_ ? share.a.rows : share.b.columns) = std::min(step_, all - first);
             (by_rows_ ? share.c.rows : share.c.columns) = std::min(step_, all - first);
-            parts_.push_back(std::make_unique<Part>(engine, share, matmul));
+            parts_.push_back(std::make_unique<Part>(engine, share, p));
             offsets_.push_back(scratch_ + (first == 0 ? 0 : kScratchGap));
             scratch_ = offsets_.back() + parts_.back()->scratch();
         }
@@ -200,24 +198,22 @@ class Product final : public LibraryMatmul {
     }
     std::size_t scratch() const override { return scratch_; }
 
-    void run(const CpuStream& stream, const Matmul& matmul, std::byte* scratch) override {
-        const bool accumulate = matmul.beta != 0;
+    void run(const CpuStream& stream, const Problem& p, std::byte* scratch) override {
+        const bool accumulate = p.beta != 0;
         for (auto& part : parts_) part->compile(accumulate);
         const auto count = static_cast<std::int64_t>(parts_.size());
         std::atomic<dnnl_status_t> failure{dnnl_success};
         parallel_for(stream, count, count == 1 ? 0 : kParallelThreshold, [&](std::int64_t i) {
             const auto index = static_cast<std::size_t>(i);
-            void* bias = matmul.has_bias() ? matmul.bias.at(by_rows_ ? 0 : i * step_) : nullptr;
-            const auto status =
-                parts_[index]->run(stream_, accumulate,
-                                   {matmul.a.at(i * a_step_), matmul.b.at(i * b_step_), matmul.c.at(i * c_step_), bias},
-                                   scratch + offsets_[index]);
+            const std::byte* bias = p.has_bias ? p.bias_at(by_rows_ ? 0 : i * step_) : nullptr;
+            const auto status = parts_[index]->run(
+                stream_, accumulate, {p.a_at(i * a_step_), p.b_at(i * b_step_), p.c_at(i * c_step_), bias},
+                scratch + offsets_[index]);
             if (status != dnnl_success) failure = status;
         });
         if (failure == dnnl_success) return;
-        throw DeviceError(fmt::format("matmul: oneDNN failed with status {} on {} x {}",
-                                      static_cast<int>(failure.load()), matmul.a.shape.to_string(),
-                                      matmul.b.shape.to_string()));
+        throw DeviceError(fmt::format("matmul: oneDNN failed with status {} on [{}, {}] x [{}, {}]",
+                                      static_cast<int>(failure.load()), p.m, p.k, p.k, p.n));
     }
 
   private:
@@ -243,14 +239,14 @@ struct MatmulCache::Engine {
 MatmulCache::MatmulCache() : engine_(std::make_unique<Engine>()) {}
 MatmulCache::~MatmulCache() = default;
 
-LibraryMatmul* MatmulCache::find(int threads, const Problem& problem, const Matmul& matmul) {
-    const std::optional<Geometry> geometry = geometry_of(problem, matmul);
+LibraryMatmul* MatmulCache::find(int threads, const Problem& problem) {
+    const std::optional<Geometry> geometry = geometry_of(problem);
     if (!geometry) return nullptr;
-    const auto [entry, created] = products_.try_emplace(key_of(*geometry, matmul, threads));
+    const auto [entry, created] = products_.try_emplace(key_of(*geometry, problem, threads));
     if (!created) return entry->second.get();
     const OneThread scope;
     try {
-        auto product = std::make_unique<Product>(engine_->engine, engine_->stream, *geometry, matmul, threads);
+        auto product = std::make_unique<Product>(engine_->engine, engine_->stream, *geometry, problem, threads);
         if (product->fast()) entry->second = std::move(product);
     } catch (const dnnl::error&) {
         // Not implemented on this processor: the blocked kernel takes it.

@@ -3,8 +3,8 @@
 // Internal to kernels/matmul. The rows are shared out among the threads here, and each thread runs a primitive made for
 // one thread: oneDNN's own division is up to 25% slower when the operands must be transposed.
 //
-//     LibraryMatmul* product = stream.state->get<MatmulCache>().find(threads, problem, matmul);
-//     if (product) product->run(stream, matmul, scratch);   // null: oneDNN does not take this geometry
+//     LibraryMatmul* product = stream.state->get<MatmulCache>().find(threads, problem);
+//     if (product) product->run(stream, problem, scratch);   // null: oneDNN does not take this geometry
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include <headroom/kernels/matmul/problem.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
@@ -22,7 +23,7 @@ class LibraryMatmul {
     /// Bytes of scratch for all threads, the larger of both.
     virtual std::size_t scratch() const = 0;
     /// beta must be 0 or 1. The primitives are compiled at their first run, in some milliseconds.
-    virtual void run(const CpuStream& stream, const Matmul& matmul, std::byte* scratch) = 0;
+    virtual void run(const CpuStream& stream, const Problem& problem, std::byte* scratch) = 0;
 };
 
 /// Everything that oneDNN's choice of a primitive depends on.
@@ -50,7 +51,7 @@ class MatmulCache {
     ~MatmulCache();
 
     /// Null if oneDNN has no fast primitive for it: batches, f64, f16, strides along both axes, bf16 without AVX-512.
-    LibraryMatmul* find(int threads, const Problem& problem, const Matmul& matmul);
+    LibraryMatmul* find(int threads, const Problem& problem);
 
   private:
     struct Engine;

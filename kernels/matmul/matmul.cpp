@@ -8,10 +8,7 @@
 #include <headroom/kernels/matmul/activate.hpp>
 #include <headroom/kernels/matmul/blocked.hpp>
 #include <headroom/kernels/matmul/few_rows.hpp>
-#include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/library.hpp>
-#include <headroom/kernels/matmul/parts.hpp>
-#include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -67,72 +64,68 @@ void check(const Matmul& matmul) {
     if (matmul.has_sums()) check_sums(matmul);
 }
 
-/// Null for what the blocked kernel does, such as batches.
-LibraryMatmul* library(StreamState* state, int threads, const Problem& problem, const Matmul& matmul) {
-    if (state == nullptr || problem.m * problem.n * problem.k < kLibraryThreshold) return nullptr;
-    return state->get<MatmulCache>().find(threads, problem, matmul);
-}
-
 /// c *= beta, row by row.
-void scale(const Problem& p, const Matmul& matmul) {
+void scale(const Problem& p) {
     float buffer[kChunk];
     for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; j += kChunk) {
             const std::int64_t count = std::min(kChunk, p.n - j);
-            std::byte* row = matmul.c.at(i * p.c_row + j * p.c_column);
-            load(row, matmul.c.dtype, p.c_column, count, buffer);
-            for (std::int64_t l = 0; l < count; ++l) buffer[l] *= matmul.beta;
-            store(buffer, count, row, matmul.c.dtype, p.c_column);
+            std::byte* row = p.c_at(i * p.c_row + j * p.c_column);
+            load(row, p.result, p.c_column, count, buffer);
+            for (std::int64_t l = 0; l < count; ++l) buffer[l] *= p.beta;
+            store(buffer, count, row, p.result, p.c_column);
         }
     }
 }
 
-/// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace.
-std::size_t cuda_scratch(Stream& stream, const Matmul& matmul) {
-    std::size_t bytes = 0;
-    if (matmul.has_sums()) {
-        const RowSums sums(matmul);
-        bytes = reduce_scratch(stream, sums.rows, sums.sums);
-    }
-    if (compute_of(stream).own_kernels) return bytes;
-    if (plan_fused(reduce(matmul), matmul)) {
-        const std::int64_t sums = matmul.has_sums() ? matmul.sums.numel() : 0;
-        return std::max(bytes, kGemmWorkspace + static_cast<std::size_t>(sums) * size_of(matmul.sums.dtype));
-    }
-    const Matmul product = product_part(matmul);
-    return plan_gemm(reduce(product), product) ? std::max(bytes, kGemmWorkspace) : bytes;
-}
-
-void multiply(CpuStream& stream, const Problem& problem, const Matmul& product, std::byte* scratch) {
-    if (takes_few_rows(problem, product)) return few_rows_matmul(stream, problem, product);
-    LibraryMatmul* const compiled = library(stream.state, stream.threads, problem, product);
-    if (compiled == nullptr) return blocked_matmul(stream, problem, product, scratch);
-    // oneDNN would compile one more primitive for each other beta: they are rare.
-    if (product.beta != 0 && product.beta != 1) scale(problem, product);
-    compiled->run(stream, product, scratch);
-}
-
 }  // namespace
 
-std::size_t matmul_scratch(Stream& stream, const Matmul& matmul) {
-    check(matmul);
-    if (on_cuda(stream)) return cuda_scratch(stream, matmul);
-    const Matmul product = product_part(matmul);
-    const Problem problem = reduce(product);
-    if (takes_few_rows(problem, product)) return 0;
-    const int threads = threads_of(stream);
-    StreamState* state = std::visit([](auto& s) { return s.state; }, stream);
-    const LibraryMatmul* compiled = library(state, threads, problem, product);
-    return compiled != nullptr ? compiled->scratch() : blocked_scratch(threads, problem, product.a.dtype);
+MatmulPlan::MatmulPlan(const Stream& stream, const Matmul& matmul) : matmul_(matmul) {
+    check(matmul_);
+    product_ = reduce(matmul_);
+    on_cuda(stream) ? plan_cuda(stream) : plan_cpu(stream);
 }
 
-void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch) {
-    if (matmul.has_sums()) sum_rows(stream, matmul, scratch);
-    const Matmul product = product_part(matmul);
-    const Problem problem = reduce(product);
-    if (problem.m == 0 || problem.n == 0 || problem.batches() == 0) return;
-    multiply(stream, problem, product, scratch);
-    if (matmul.has_inner()) finish_activation(stream, matmul);
+void MatmulPlan::plan_cpu(const Stream& stream) {
+    if (product_.empty()) return;
+    few_rows_ = takes_few_rows(product_);
+    if (few_rows_) return;
+    StreamState* const state = state_of(stream);
+    if (state != nullptr && product_.m * product_.n * product_.k >= kLibraryThreshold)
+        library_ = state->get<MatmulCache>().find(threads_of(stream), product_);
+    scratch_ = library_ != nullptr ? library_->scratch() : blocked_scratch(threads_of(stream), product_);
+}
+
+/// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace.
+void MatmulPlan::plan_cuda(const Stream& stream) {
+    if (matmul_.has_sums()) scratch_ = reduce_scratch(stream, matmul_.a, sums_column());
+    if (compute_of(stream).own_kernels) return;
+    gemm_ = plan_gemm(product_, matmul_);
+    if (!gemm_) return;
+    const std::size_t sums = gemm_->sums ? static_cast<std::size_t>(product_.m) * size_of(matmul_.sums.dtype) : 0;
+    scratch_ = std::max(scratch_, kGemmWorkspace + sums);
+}
+
+View MatmulPlan::sums_column() const {
+    View column = matmul_.sums;
+    column.shape.push_back(1);
+    column.strides.push_back(1);
+    return column;
+}
+
+void MatmulPlan::run(CpuStream& stream, std::byte* scratch) const {
+    if (matmul_.has_sums()) sum(stream, matmul_.a, 1.0, sums_column(), matmul_.sums_beta);
+    if (product_.empty()) return;
+    if (few_rows_) {
+        few_rows_matmul(stream, product_);
+    } else if (library_ == nullptr) {
+        blocked_matmul(stream, product_, scratch);
+    } else {
+        // oneDNN would compile one more primitive for each other beta: they are rare.
+        if (product_.beta != 0 && product_.beta != 1) scale(product_);
+        library_->run(stream, product_, scratch);
+    }
+    if (matmul_.has_inner()) finish_activation(stream, matmul_);
 }
 
 }  // namespace headroom::kernels

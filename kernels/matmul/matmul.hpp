@@ -4,19 +4,22 @@
 // convolution.
 //
 //     Matmul linear{.a = x, .b = transposed(weight), .c = y, .bias = bias};  // y = x W^T + bias
-//     std::size_t bytes = matmul_scratch(stream, linear);                    // before the launch
-//     launch(stream, [&](auto& s) { matmul(s, linear, scratch); });
+//     const MatmulPlan plan(stream, linear);
+//     std::byte* scratch = allocate(plan.scratch());                         // before the launch
+//     launch(stream, [&](auto& s) { plan.run(s, scratch); });
 #include <cstddef>
-#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
-enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf };
+class LibraryMatmul;
 
 /// c[..., m, n] = activation(a[..., m, k] x b[..., k, n] + beta * c + bias[n]).
 ///
@@ -40,7 +43,7 @@ struct Matmul {
     View c;
     View bias{};
     float beta = 0;
-    Activation activation = Activation::none;
+    Activation activation = Activation::none;  ///< or relu, gelu_tanh, gelu_erf
 
     /// Rank 0: none. Else the activation's argument, of c's shape and dtype, any strides; beta must be 0. It is
     /// written, and c is the activation of the rounded or the unrounded argument; with `derivative` it is read. Must
@@ -65,23 +68,45 @@ struct Matmul {
     bool has_sums() const { return sums.rank() == 1; }
 };
 
-/// Bytes of scratch that `matmul` needs; a function of shapes, strides, dtypes and threads, not of data, and the larger
-/// of what beta = 0 and beta = 1 need. Data pointers may be null. oneDNN may allocate more for itself during the call
-/// (see `MatmulCache`). On CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and the scratch of
-/// `sums`. Errors: DtypeError for dtypes not listed above, ShapeError for shapes that do not fit together.
-std::size_t matmul_scratch(Stream& stream, const Matmul& matmul);
+/// One call of matmul. The constructor checks it and decides which kernels compute it, and in which parts.
+class MatmulPlan {
+  public:
+    /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above, ShapeError for
+    /// shapes that do not fit together.
+    MatmulPlan(const Stream& stream, const Matmul& matmul);
 
-/// `scratch`: 64-byte aligned, as many bytes as `matmul_scratch` says; may be null for 0. The bits of the result do not
-/// depend on earlier calls; they may depend on the number of threads where oneDNN computes.
-void matmul(CpuStream& stream, const Matmul& matmul, std::byte* scratch);
-/// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
-/// 256-byte aligned. A kernel after cuBLASLt does what its epilogues can't; a half c is then rounded twice. For halves,
-/// cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and its ReLU may
-/// turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are c's, and width and strides
-/// are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other epilogues. The bits repeat from
-/// run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first used: memory that is not counted.
-/// Errors: DeviceError if cuBLASLt is not installed, or fails.
-void matmul(CudaStream& stream, const Matmul& matmul, std::byte* scratch);
+    /// Bytes; a function of shapes, strides, dtypes and threads, not of data, and the larger of what beta = 0 and beta
+    /// = 1 need. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32 MiB for each
+    /// product that cuBLASLt takes, whatever the device, and the scratch of `sums`.
+    std::size_t scratch() const { return scratch_; }
+
+    /// On the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of the
+    /// result do not depend on earlier calls; they may depend on the number of threads where oneDNN computes.
+    void run(CpuStream& stream, std::byte* scratch) const;
+    /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
+    /// 256-byte aligned. A kernel after cuBLASLt does what its epilogues can't; a half c is then rounded twice. For
+    /// halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and its
+    /// ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are c's, and width
+    /// and strides are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other epilogues. The
+    /// bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first used: memory
+    /// that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    void plan_cpu(const Stream& stream);
+    void plan_cuda(const Stream& stream);
+    bool run_whole(CudaStream& stream, std::byte* scratch) const;
+    void run_product(CudaStream& stream, std::byte* scratch) const;
+
+    View sums_column() const;
+
+    Matmul matmul_;
+    Problem product_;
+    bool few_rows_ = false;             ///< on the CPU
+    LibraryMatmul* library_ = nullptr;  ///< oneDNN's; on the CPU, null for kernels of our own
+    std::optional<Gemm> gemm_;          ///< cuBLASLt's; on a GPU, none for kernels of our own
+    std::size_t scratch_ = 0;
+};
 
 /// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
 /// cuBLASLt. Errors: FileError.

@@ -1,5 +1,7 @@
 #include <headroom/kernels/matmul/problem.hpp>
 
+#include <headroom/kernels/matmul/matmul.hpp>
+
 namespace headroom::kernels {
 
 namespace {
@@ -59,22 +61,19 @@ void fold_rows(Problem& p) {
 
 }  // namespace
 
-BatchOffset batch_offset(const Problem& problem, std::int64_t index) {
-    BatchOffset offset;
-    for (auto axis = problem.batch_rank - 1; axis >= 0; --axis) {
-        const auto i = static_cast<std::size_t>(axis);
-        const std::int64_t position = index % problem.size[i];
-        index /= problem.size[i];
-        offset.a += position * problem.a_batch[i];
-        offset.b += position * problem.b_batch[i];
-        offset.c += position * problem.c_batch[i];
-    }
-    return offset;
-}
-
 Problem reduce(const Matmul& matmul) {
-    const View &a = matmul.a, &b = matmul.b, &c = matmul.c;
-    Problem p;
+    const View &a = matmul.a, &b = matmul.b, &c = matmul.has_inner() && !matmul.derivative ? matmul.inner : matmul.c;
+    Problem p{.a = a.as<const std::byte>(),
+              .b = b.as<const std::byte>(),
+              .bias = matmul.bias.as<const std::byte>(),
+              .c = c.as<std::byte>(),
+              .bias_step = matmul.has_bias() ? matmul.bias.stride(0) : 0,
+              .operand = a.dtype,
+              .result = c.dtype,
+              .bias_dtype = matmul.bias.dtype,
+              .activation = matmul.has_inner() ? Activation::none : matmul.activation,
+              .has_bias = matmul.has_bias(),
+              .beta = matmul.beta};
     p.m = c.shape[c.rank() - 2];
     p.n = c.shape[c.rank() - 1];
     p.k = a.shape[a.rank() - 1];

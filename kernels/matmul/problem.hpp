@@ -1,18 +1,28 @@
 #pragma once
-// A matmul reduced to what matters for computing it: batch axes merged, folded into the rows where possible. Internal
-// to kernels/matmul.
+// The product in a matmul as the units of this folder see it: batch axes merged, folded into the rows where possible.
+// Numbers and addresses alone, so that it can be a kernel's argument. Internal to kernels/matmul.
 //
-//     Problem problem = reduce(matmul);
-//     if (problem.batch_rank == 0) two_dimensional(problem);
+//     const Problem problem = reduce(matmul);
+//     if (takes_few_rows(problem)) few_rows_matmul(stream, problem);
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
-#include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/kernels/dtype.hpp>
+#include <headroom/kernels/shape.hpp>
 
 namespace headroom::kernels {
 
-/// Sizes and strides in elements. Everything here is part of the key under which oneDNN's primitives are cached: so it
-/// is a plain array of numbers.
+struct Matmul;
+
+enum class Activation : std::uint8_t { none, relu, gelu_tanh, gelu_erf };
+
+/// Offsets, in elements, of one member of a batch.
+struct BatchOffset {
+    std::int64_t a = 0, b = 0, c = 0;
+};
+
+/// c = activation(a x b + beta * c + bias). Sizes and strides in elements.
 struct Problem {
     static constexpr int kMaxBatchRank = kMaxRank - 2;
 
@@ -23,19 +33,46 @@ struct Problem {
     std::array<std::int64_t, kMaxBatchRank> size{}, a_batch{}, b_batch{}, c_batch{};
     std::int64_t batch_rank = 0;
 
-    std::int64_t batches() const {
+    const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
+    std::byte* c = nullptr;
+    std::int64_t bias_step = 0;
+    Dtype operand = Dtype::f32, result = Dtype::f32, bias_dtype = Dtype::f32;
+    Activation activation = Activation::none;
+    bool has_bias = false;
+    float beta = 0;
+
+    constexpr std::int64_t batches() const {
         std::int64_t product = 1;
-        for (int i = 0; i < batch_rank; ++i) product *= size[static_cast<std::size_t>(i)];
+        for (int i = 0; i < kMaxBatchRank; ++i) product *= i < batch_rank ? size[static_cast<std::size_t>(i)] : 1;
         return product;
     }
+    constexpr bool empty() const { return m == 0 || n == 0 || batches() == 0; }
+    constexpr BatchOffset offset(std::int64_t batch) const {
+        BatchOffset offset;
+        for (int axis = kMaxBatchRank - 1; axis >= 0; --axis) {
+            if (axis >= batch_rank) continue;
+            const auto i = static_cast<std::size_t>(axis);
+            const std::int64_t position = batch % size[i];
+            batch /= size[i];
+            offset.a += position * a_batch[i];
+            offset.b += position * b_batch[i];
+            offset.c += position * c_batch[i];
+        }
+        return offset;
+    }
+
+    /// Addresses of elements.
+    const std::byte* a_at(std::int64_t element) const { return a + element * bytes(operand); }
+    const std::byte* b_at(std::int64_t element) const { return b + element * bytes(operand); }
+    const std::byte* bias_at(std::int64_t i) const { return bias + i * bias_step * bytes(bias_dtype); }
+    std::byte* c_at(std::int64_t element) const { return c + element * bytes(result); }
+
+  private:
+    static std::int64_t bytes(Dtype dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 };
 
-/// Offsets, in elements, of one member of a batch.
-struct BatchOffset {
-    std::int64_t a = 0, b = 0, c = 0;
-};
-BatchOffset batch_offset(const Problem& problem, std::int64_t index);
-
+/// The product alone: where the activation's argument is asked for, c is that; where a derivative is, c is the product
+/// that it is multiplied by.
 Problem reduce(const Matmul& matmul);
 
 }  // namespace headroom::kernels

@@ -2,14 +2,14 @@
 // The project's own matmul kernels for GPUs: for what cuBLASLt does not take. Correct for
 // any strides; not made to be as fast as cuBLASLt. Internal to kernels/matmul.
 //
-//     tiled_matmul(stream, reduce(matmul), matmul);
+//     tiled_matmul(stream, reduce(matmul));
 #include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
-/// The whole matmul, without `inner` and `sums`, in tiles of 64 x 64 that go through shared memory, 16 or (halves, on
-/// tensor cores) 32 deep. Each element is one block's sum over all of k: the same bits on every device for f32 and f64.
-void tiled_matmul(CudaStream& stream, const Problem& problem, const Matmul& matmul);
+/// In tiles of 64 x 64 that go through shared memory, 16 or (halves, on tensor cores) 32 deep. Each element is one
+/// block's sum over all of k: the same bits on every device for f32 and f64.
+void tiled_matmul(CudaStream& stream, const Problem& problem);
 
 }  // namespace headroom::kernels

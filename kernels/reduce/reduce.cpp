@@ -21,11 +21,11 @@ void for_each_run(CpuStream& stream, const Rows& rows, Work&& work) {
 
 }  // namespace
 
-std::size_t reduce_scratch(Stream& stream, const View& x, const View& y) {
+std::size_t reduce_scratch(const Stream& stream, const View& x, const View& y) {
     return on_cuda(stream) ? reduce_scratch(x, nullptr, y) : 0;
 }
 
-std::size_t moments_scratch(Stream& stream, const View& x, const View& mean, const View& variance) {
+std::size_t moments_scratch(const Stream& stream, const View& x, const View& mean, const View& variance) {
     if (!on_cuda(stream)) return 0;
     return std::max(reduce_scratch(x, nullptr, mean), reduce_scratch(x, &mean, variance));
 }
@@ -82,7 +82,7 @@ void variance_backward(CpuStream& stream, const View& x, const View& mean, const
     });
 }
 
-std::size_t extremum_backward_scratch(Stream& stream, const View& x, const View& y) {
+std::size_t extremum_backward_scratch(const Stream& stream, const View& x, const View& y) {
     const ExtremumScratch scratch(x, y, nullptr);
     return on_cuda(stream) ? scratch.cuda_bytes(x, y) : scratch.bytes;
 }

@@ -25,7 +25,7 @@
 namespace headroom::kernels {
 
 /// Bytes of scratch that `sum`, `sum_to`, `amax` and `amin` need; none on the CPU. The views may be without data.
-std::size_t reduce_scratch(Stream& stream, const View& x, const View& y);
+std::size_t reduce_scratch(const Stream& stream, const View& x, const View& y);
 
 /// y = beta * y + scale * (sum of x over the axes where y has size 1). With scale = 1 / n: the mean.
 void sum(CpuStream& stream, const View& x, double scale, const View& y, float beta, std::byte* scratch = nullptr);
@@ -47,7 +47,7 @@ void amax(CudaStream& stream, const View& x, const View& y, std::byte* scratch);
 void amin(CudaStream& stream, const View& x, const View& y, std::byte* scratch);
 
 /// Bytes of scratch that `extremum_backward` needs.
-std::size_t extremum_backward_scratch(Stream& stream, const View& x, const View& y);
+std::size_t extremum_backward_scratch(const Stream& stream, const View& x, const View& y);
 /// The gradient of both: dx = beta * dx + dy / ties where x equals y, elsewhere + 0. Ties share evenly, as PyTorch's
 /// amax does. NaN counts as equal to NaN.
 void extremum_backward(CpuStream& stream, const View& x, const View& y, const View& dy, const View& dx, float beta,
@@ -56,7 +56,7 @@ void extremum_backward(CudaStream& stream, const View& x, const View& y, const V
                        std::byte* scratch);
 
 /// Bytes of scratch that `moments` needs; none on the CPU.
-std::size_t moments_scratch(Stream& stream, const View& x, const View& mean, const View& variance);
+std::size_t moments_scratch(const Stream& stream, const View& x, const View& mean, const View& variance);
 /// mean = mean of x; variance = sum((x - mean)^2) / (n - correction) over the axes where they have size 1: two passes,
 /// so that a large mean costs no digits. Both have the same shape. Both need the dtype in which x is computed (f32;
 /// f64 for f64): the second pass reads `mean`. Correction 1 is Bessel's; n <= correction gives infinity or NaN, as

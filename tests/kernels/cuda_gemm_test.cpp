@@ -84,11 +84,7 @@ class BlasGemm : public ::testing::Test {
     bool run(const Matmul& matmul, GemmTimer* timer = nullptr) {
         const auto gemm = plan_gemm(reduce(matmul), matmul);
         EXPECT_TRUE(gemm);
-        const View &a = gemm->swapped ? matmul.b : matmul.a, &b = gemm->swapped ? matmul.a : matmul.b;
-        return blas->run(*gemm,
-                         {a.as<const std::byte>(), b.as<const std::byte>(), gemm->bias ? matmul.bias.at(0) : nullptr,
-                          matmul.c.as<std::byte>()},
-                         {.beta = matmul.beta, .workspace = workspace()}, choices, timer);
+        return blas->run(*gemm, call_of(reduce(matmul), *gemm, workspace()), {.timer = timer}, choices);
     }
     std::byte* workspace() {
         const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -97,13 +93,14 @@ class BlasGemm : public ::testing::Test {
     /// Through the function that users call, if nothing remains for a kernel. False otherwise.
     bool matmul_by_library(const Matmul& matmul) {
         const bool beside = matmul.has_inner() || matmul.has_sums();
-        const auto gemm = beside ? plan_fused(reduce(matmul), matmul) : plan_gemm(reduce(matmul), matmul);
-        if (!gemm || gemm->remains() || matmul.sums_beta != 0 || matmul.has_outer()) return false;
+        const auto gemm = plan_gemm(reduce(matmul), matmul);
+        if (!gemm || gemm->remains() || gemm->whole() != beside || matmul.sums_beta != 0 || matmul.has_outer())
+            return false;
         ++met[gemm->derivative ? 1 : gemm->inner ? 2 : gemm->sums ? 3 + gemm->swapped : 0];
         CudaStream stream{.state = &state, .device = &device, .compute = options};
         BlasState& kept = state.get<BlasState>();
         if (!kept.blas) kept.blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
-        kernels::matmul(stream, matmul, workspace());
+        MatmulPlan(stream, matmul).run(stream, workspace());
         return true;
     }
 

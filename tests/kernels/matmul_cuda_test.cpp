@@ -30,9 +30,9 @@ class MatmulCuda : public test::CudaTest {
     }
     /// c is on the host, and what was in it is found there again.
     void run(const TestArray& a, const TestArray& b, TestArray& c, const TestArray* bias, Matmul matmul) {
-        const Problem problem = reduce(host(a, b, c, bias, matmul));
+        const Matmul on_host = host(a, b, c, bias, matmul);
         leeway = {};
-        if (const auto gemm = plan_gemm(problem, host(a, b, c, bias, matmul)); gemm && !own()) {
+        if (const auto gemm = plan_gemm(reduce(on_host), on_host); gemm && !own()) {
             leeway.rounded_twice = gemm->remains();
             leeway.fast_gelu = !cuda_is_emulated() && gemm->activation == Activation::gelu_tanh;
         }
@@ -40,10 +40,9 @@ class MatmulCuda : public test::CudaTest {
         matmul.b = gpu->put(b);
         matmul.c = gpu->put(c);
         if (bias != nullptr) matmul.bias = gpu->put(*bias);
-        Stream any = gpu->stream;
-        const std::size_t bytes = matmul_scratch(any, matmul);
-        ASSERT_TRUE(bytes == 0 || bytes == kGemmWorkspace);
-        kernels::matmul(gpu->stream, matmul, bytes == 0 ? nullptr : workspace_);
+        const MatmulPlan plan(gpu->stream, matmul);
+        ASSERT_TRUE(plan.scratch() == 0 || plan.scratch() == kGemmWorkspace);
+        plan.run(gpu->stream, plan.scratch() == 0 ? nullptr : workspace_);
         gpu->get(matmul.c, c);
     }
     static Matmul host(const TestArray& a, const TestArray& b, const TestArray& c, const TestArray* bias,
@@ -212,9 +211,9 @@ TEST_F(MatmulCuda, BroadcastsByStridesOfZero) {
     b.fill(random);
     for (std::int64_t i = 0; i < copy.numel(); ++i) copy.set(i, row.get(i % 70));
     const Matmul matmul{.a = broadcast_to(gpu->put(row), {50, 70}), .b = gpu->put(b), .c = gpu->put(c)};
-    Stream any = gpu->stream;
-    EXPECT_EQ(matmul_scratch(any, matmul), 0);  // not cuBLASLt's
-    kernels::matmul(gpu->stream, matmul, nullptr);
+    const MatmulPlan plan(gpu->stream, matmul);
+    EXPECT_EQ(plan.scratch(), 0);  // not cuBLASLt's
+    plan.run(gpu->stream, nullptr);
     gpu->get(matmul.c, c);
     expect_close(copy, b, c, nullptr, {}, matmul);
 }
@@ -262,7 +261,7 @@ TEST_F(MatmulCuda, ARehearsalAsksForTheSameScratch) {
             for (const MatmulCase& shapes : kMatmulCases) {
                 const TestArray a(dtype, shapes.a, layout), b(dtype, shapes.b, layout), c(dtype, shapes.c);
                 const Matmul matmul{.a = a, .b = b, .c = c};
-                EXPECT_EQ(matmul_scratch(dry, matmul), matmul_scratch(real, matmul));
+                EXPECT_EQ(MatmulPlan(dry, matmul).scratch(), MatmulPlan(real, matmul).scratch());
             }
         }
     }
@@ -276,7 +275,7 @@ TEST_F(MatmulCuda, NeverWaitsForTheDevice) {
     const Matmul matmul{.a = gpu->put(a), .b = gpu->put(b), .c = gpu->put(c)};
     std::byte* scratch = gpu->scratch(kGemmWorkspace);
     const std::int64_t before = gpu->device->host_waits();
-    for (int i = 0; i < 3; ++i) kernels::matmul(gpu->stream, matmul, scratch);
+    for (int i = 0; i < 3; ++i) MatmulPlan(gpu->stream, matmul).run(gpu->stream, scratch);
     EXPECT_EQ(gpu->device->host_waits(), before);
 }
 

@@ -27,12 +27,12 @@ struct Machine {
     explicit Machine(int threads = 2) : stream{threads, &state} {}
 
     void run(const Matmul& matmul) {
-        Stream any = stream;
-        const std::size_t bytes = matmul_scratch(any, matmul);
+        const MatmulPlan plan(stream, matmul);
+        const std::size_t bytes = plan.scratch();
         std::vector<std::byte> memory(bytes + 192, std::byte{0xff});
         auto address = reinterpret_cast<std::uintptr_t>(memory.data());
         auto* scratch = memory.data() + (64 - address % 64) % 64;
-        kernels::matmul(stream, matmul, scratch);
+        plan.run(stream, scratch);
         for (std::byte* guard = scratch + bytes; guard != memory.data() + memory.size(); ++guard) {
             ASSERT_EQ(*guard, std::byte{0xff}) << "scratch overrun";
         }
@@ -222,12 +222,12 @@ TEST(Matmul, ScratchDependsNeitherOnBetaNorOnWhetherTheStreamIsDry) {
                               .b = contiguous_view(nullptr, dtype, {512, c[1]}),
                               .c = contiguous_view(nullptr, dtype, c)};
                 if (transposed_a) matmul.a = transposed(contiguous_view(nullptr, dtype, {512, c[0]}));
-                const std::size_t expected = matmul_scratch(cpu, matmul);
-                EXPECT_EQ(matmul_scratch(dry, matmul), expected);
+                const std::size_t expected = MatmulPlan(cpu, matmul).scratch();
+                EXPECT_EQ(MatmulPlan(dry, matmul).scratch(), expected);
                 for (const float beta : {1.0f, 0.5f}) {
                     matmul.beta = beta;
-                    EXPECT_EQ(matmul_scratch(cpu, matmul), expected);
-                    EXPECT_EQ(matmul_scratch(dry, matmul), expected);
+                    EXPECT_EQ(MatmulPlan(cpu, matmul).scratch(), expected);
+                    EXPECT_EQ(MatmulPlan(dry, matmul).scratch(), expected);
                 }
             }
         }
@@ -283,10 +283,10 @@ TEST(Matmul, RejectsDtypes) {
     StreamState state;
     Stream stream = CpuStream{1, &state};
     const auto ask = [&](Dtype a, Dtype b, Dtype c, Dtype bias) {
-        return matmul_scratch(stream, {.a = contiguous_view(nullptr, a, {2, 2}),
-                                       .b = contiguous_view(nullptr, b, {2, 2}),
-                                       .c = contiguous_view(nullptr, c, {2, 2}),
-                                       .bias = contiguous_view(nullptr, bias, {2})});
+        MatmulPlan(stream, {.a = contiguous_view(nullptr, a, {2, 2}),
+                            .b = contiguous_view(nullptr, b, {2, 2}),
+                            .c = contiguous_view(nullptr, c, {2, 2}),
+                            .bias = contiguous_view(nullptr, bias, {2})});
     };
     EXPECT_NO_THROW(ask(Dtype::f16, Dtype::f16, Dtype::f32, Dtype::f32));
     EXPECT_THROW(ask(Dtype::i32, Dtype::i32, Dtype::i32, Dtype::i32), DtypeError);

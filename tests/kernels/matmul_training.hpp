@@ -3,7 +3,7 @@
 // random operands, and what the results must be.
 //
 //     TrainingMatmul trial(random, {.pass = Pass::backward, .dtype = Dtype::bf16});
-//     kernels::matmul(stream, trial.matmul(), scratch);
+//     MatmulPlan(stream, trial.matmul()).run(stream, scratch);
 //     trial.check();
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // What training needs of a matmul beside the product, on a GPU or in the emulator.
 #include <headroom/kernels/matmul/matmul.hpp>
 
-#include <headroom/kernels/matmul/on_gpu.hpp>
+#include <headroom/kernels/matmul/emulated_gemm.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/matmul_training.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
@@ -24,16 +24,17 @@ class MatmulTrainingCuda : public test::CudaTest {
         CudaTest::SetUp();
         if (gpu) workspace_ = gpu->scratch(kMostScratch);
     }
-    /// `compute(matmul, scratch)` with everything on the device, and back.
-    template <class Compute>
-    void run(TrainingMatmul& trial, Compute&& compute) {
+    /// With everything on the device, and back.
+    void run(TrainingMatmul& trial) {
         const Matmul matmul = trial.matmul([&](const TestArray& array) { return gpu->put(array); });
-        Stream any = gpu->stream;
-        const std::size_t bytes = matmul_scratch(any, matmul);
+        const MatmulPlan plan(gpu->stream, matmul);
+        const std::size_t bytes = plan.scratch();
         ASSERT_LE(bytes + kGuard, kMostScratch);
         const std::vector<std::byte> guard(kGuard, std::byte{0xab});
         gpu->device->copy_to_device(guard.data(), workspace_ + bytes, kGuard);
-        compute(matmul, workspace_);
+        const std::int64_t waits = gpu->device->host_waits();
+        plan.run(gpu->stream, workspace_);
+        EXPECT_EQ(gpu->device->host_waits(), waits);
         std::vector<std::byte> after(kGuard);
         gpu->device->copy_to_host(workspace_ + bytes, after.data(), kGuard);
         EXPECT_EQ(after, guard) << "more scratch than was said";
@@ -42,17 +43,15 @@ class MatmulTrainingCuda : public test::CudaTest {
         if (matmul.has_outer() && matmul.outer.data != matmul.inner.data) gpu->get(matmul.outer, trial.outer);
         if (matmul.has_sums()) gpu->get(matmul.sums, trial.sums);
     }
-    void run(TrainingMatmul& trial) {
-        run(trial, [&](const Matmul& matmul, std::byte* scratch) { kernels::matmul(gpu->stream, matmul, scratch); });
-    }
     test::Leeway leeway(TrainingMatmul& trial) {
-        const Matmul matmul = trial.matmul(), product = product_part(matmul);
+        const Matmul matmul = trial.matmul();
         test::Leeway leeway;
         if (own()) return leeway;
-        const auto fused = plan_fused(reduce(matmul), matmul), plan = plan_gemm(reduce(product), product);
-        leeway.rounded_twice = !fused && plan && plan->bias_remains;
-        leeway.fast_gelu = fused && !cuda_is_emulated();
-        fused_ += fused.has_value();
+        const auto plan = plan_gemm(reduce(matmul), matmul);
+        const bool whole = plan && plan->whole();
+        leeway.rounded_twice = !whole && plan && plan->bias_remains;
+        leeway.fast_gelu = whole && !cuda_is_emulated();
+        fused_ += whole;
         return leeway;
     }
     void run_and_check(const TrainingCase& of) {
@@ -183,6 +182,7 @@ TEST_F(MatmulTrainingCuda, SumsTheFirstOperandsRows) {
 }
 
 TEST_F(MatmulTrainingCuda, WhatALibraryRefusesIsDoneByKernels) {
+    if (!cuda_is_emulated()) GTEST_SKIP() << "cuBLASLt refuses nothing on request";
     for (const bool takes_products : {false, true}) {
         for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
             for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight}) {
@@ -193,14 +193,12 @@ TEST_F(MatmulTrainingCuda, WhatALibraryRefusesIsDoneByKernels) {
                                                .biased = pass == Pass::forward,
                                                .sums_beta = 1});
                 int refusals = 0, products = 0;
-                run(trial, [&](const Matmul& matmul, std::byte* scratch) {
-                    matmul_by_parts(gpu->stream, matmul, scratch, [&](const Gemm& gemm, const Matmul& part) {
-                        if (!takes_products || gemm.fused() || gemm.has_inner() || gemm.sums) return ++refusals, false;
-                        ++products;
-                        tiled_matmul(gpu->stream, reduce(part), {.a = part.a, .b = part.b, .c = part.c});
-                        return true;
-                    });
-                });
+                gpu->state.get<EmulatedBlas>().takes = [&](const Gemm& gemm) {
+                    const bool takes = takes_products && !gemm.fused() && !gemm.whole();
+                    ++(takes ? products : refusals);
+                    return takes;
+                };
+                run(trial);
                 trial.check({.rounded_twice = true});
                 EXPECT_EQ(products, takes_products ? 1 : 0);
                 EXPECT_GE(refusals, dtype == Dtype::bf16 ? 1 : 0);
@@ -219,10 +217,10 @@ TEST_F(MatmulTrainingCuda, ARehearsalAsksForTheSameScratch) {
                 TrainingMatmul trial(
                     random_, {.pass = pass, .dtype = dtype, .beside = layout, .activation = Activation::gelu_tanh});
                 Matmul matmul = trial.matmul();
-                const std::size_t bytes = matmul_scratch(dry, matmul);
-                EXPECT_EQ(matmul_scratch(real, matmul), bytes);
+                const std::size_t bytes = MatmulPlan(dry, matmul).scratch();
+                EXPECT_EQ(MatmulPlan(real, matmul).scratch(), bytes);
                 matmul.sums_beta = 1;
-                EXPECT_EQ(matmul_scratch(dry, matmul), bytes);
+                EXPECT_EQ(MatmulPlan(dry, matmul).scratch(), bytes);
             }
         }
     }
@@ -240,11 +238,7 @@ TEST_F(MatmulTrainingCuda, RepeatsItsBitsAndNeverWaits) {
                                               .b = {300, 40},
                                               .c = {33, 40},
                                               .activation = Activation::gelu_tanh});
-                run(trial, [&](const Matmul& matmul, std::byte* scratch) {
-                    const std::int64_t before = gpu->device->host_waits();
-                    kernels::matmul(gpu->stream, matmul, scratch);
-                    EXPECT_EQ(gpu->device->host_waits(), before);
-                });
+                run(trial);
                 const std::vector<std::vector<std::byte>> bits = {trial.c.memory(), trial.inner.memory(),
                                                                   trial.outer.memory(), trial.sums.memory()};
                 if (repetition == 0) first = bits;

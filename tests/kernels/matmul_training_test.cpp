@@ -26,10 +26,10 @@ class MatmulTraining : public ::testing::Test {
   protected:
     void run(const Matmul& matmul, int threads = 2) {
         CpuStream stream{threads, &state};
-        Stream any = stream;
-        std::vector<std::byte> memory(matmul_scratch(any, matmul) + 64, std::byte{0xff});
+        const MatmulPlan plan(stream, matmul);
+        std::vector<std::byte> memory(plan.scratch() + 64, std::byte{0xff});
         const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-        kernels::matmul(stream, matmul, memory.data() + (64 - address % 64) % 64);
+        plan.run(stream, memory.data() + (64 - address % 64) % 64);
     }
     void run_and_check(std::mt19937_64& random, const TrainingCase& of) {
         TrainingMatmul trial(random, of);
@@ -171,7 +171,7 @@ TEST_F(MatmulTraining, RejectsWhatDoesNotFitTogether) {
     const View square = view(Dtype::f16, {2, 2});
     const auto refusal = [&](Matmul matmul, const char* text, auto error) {
         matmul.a = matmul.b = matmul.c = square;
-        EXPECT_THAT([&] { matmul_scratch(stream, matmul); }, ThrowsMessage<decltype(error)>(HasSubstr(text)));
+        EXPECT_THAT([&] { MatmulPlan(stream, matmul); }, ThrowsMessage<decltype(error)>(HasSubstr(text)));
     };
     const ShapeError shape("");
     const DtypeError dtype("");
