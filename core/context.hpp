@@ -55,6 +55,7 @@ struct Profile {
 
 class Context {
   public:
+    /// On the CPU. Errors: Error for a negative number of threads.
     static Context cpu(ContextOptions options = {});
     /// On the GPU with this number, as CUDA counts them. `threads` has no effect there. Calls queue work and return;
     /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.
@@ -77,6 +78,7 @@ class Context {
     /// The GPU; null on the CPU and in a dry run.
     CudaDevice* gpu() const { return device_.get(); }
     int threads() const { return threads_of(stream_); }
+    /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
     /// Writes which algorithm was chosen for each product so far, and those that were read, to the `tuning_file`: text,
     /// for this model of GPU and version of cuBLASLt. Does nothing without such a file, on a CPU and in a rehearsal.
@@ -88,13 +90,15 @@ class Context {
     Tape& tape() { return tape_; }
     Exec& exec() { return tape_.exec(); }
 
-    // Host to device. `values` has shape.numel() elements in row-major order. Errors: ShapeError.
+    /// A leaf with a copy of `values`: shape.numel() elements in row-major order, of the dtype that T stands for.
+    /// Errors: ShapeError, OutOfMemory.
     template <class T>
     Tensor from_host(std::span<const T> values, Shape shape, Category category = Category::inputs);
     template <class T>
     Tensor from_host(const std::vector<T>& values, Shape shape, Category category = Category::inputs) {
         return from_host(std::span<const T>(values), shape, category);
     }
+    /// A leaf [] with one value, rounded to the dtype.
     Tensor scalar(double value, Dtype dtype = Dtype::f32);
     /// A leaf with the caller's array as its storage.
     Tensor from_array(Array array);
@@ -105,6 +109,7 @@ class Context {
 
     // Random state: (seed, counter). Every random op takes the next counter.
     std::uint64_t seed() const { return seed_; }
+    /// The key for the next random op; takes the next counter.
     kernels::RandomKey next_random();
     /// The next counter, for randomness on the host.
     std::uint64_t take_random_counter() { return random_counter_++; }
@@ -112,6 +117,7 @@ class Context {
     void set_random_counter(std::uint64_t counter) { random_counter_ = counter; }
     /// "random.seed" and "random.counter".
     StateDict state_dict() const;
+    /// Sets seed and counter. Errors: Error if one is missing.
     void restore(const StateValues& values);
 
     /// The dtype that f32 inputs of matrix products are cast to; none outside of an `Autocast`.

@@ -64,6 +64,7 @@ class Parameters : private ParameterStorage {
     /// Registers an array that is saved with the parameters but not differentiated or optimised.
     Tensor create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32);
 
+    /// All parameters and buffers, in the order of construction.
     const std::vector<Parameter>& all() const { return all_; }
     /// Null if there is none.
     const Parameter* find(std::string_view path) const;

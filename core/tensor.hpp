@@ -121,6 +121,7 @@ class Tensor {
 /// records are forgotten, and the handles that survive are leaves. Errors: Error if no loss depends on a leaf that
 /// requires a gradient, or if a value that was saved has changed since.
 void backward(const Tensor& loss, double seed = 1.0);
+/// The same for several losses in one pass, each with a seed of its own.
 void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds);
 
 }  // namespace headroom

@@ -14,6 +14,7 @@
 
 namespace headroom::data {
 
+/// The integer format of tokens in a file, little-endian.
 enum class TokenFormat { u8, u16, u32, i32 };
 
 /// Bytes of a token: 1, 2 or 4.

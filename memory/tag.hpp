@@ -11,6 +11,7 @@
 
 namespace headroom::memory {
 
+/// The kinds of memory that statistics and reports tell apart.
 enum class Category : std::uint8_t { parameters, gradients, optimizer_state, activations, workspace, inputs };
 
 inline constexpr std::size_t kCategoryCount = 6;

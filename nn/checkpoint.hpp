@@ -48,6 +48,7 @@ class CheckpointPart {
     std::string prefix_;
 };
 
+/// The parts of a training: `{parameters, optimizer, accumulator, loader}`.
 using CheckpointParts = std::vector<CheckpointPart>;
 
 /// Writes the state of all parts, the context's random state and the program's own `values` to a safetensors file,

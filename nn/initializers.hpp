@@ -9,9 +9,13 @@
 
 namespace headroom::nn::init {
 
+/// One value everywhere.
 Initializer constant(double value);
+/// 0 everywhere.
 Initializer zeros();
+/// 1 everywhere.
 Initializer ones();
+/// Normally distributed with this mean and standard deviation.
 Initializer normal(double mean = 0.0, double deviation = 1.0);
 /// In [low, high).
 Initializer uniform(double low = 0.0, double high = 1.0);

@@ -19,6 +19,7 @@ struct LinearOptions {
 
 class Linear : public Module<Linear> {
   public:
+    /// Registers "weight" and, unless `options.bias` is false, "bias" below the path.
     Linear(const Path& path, std::int64_t in, std::int64_t out, LinearOptions options = {});
     /// x [..., in] -> [..., out].
     Tensor forward(Tensor x) const;

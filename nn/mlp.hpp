@@ -22,6 +22,7 @@ struct MlpOptions {
 class Mlp : public Module<Mlp> {
   public:
     Mlp(const Path& path, const MlpOptions& options);
+    /// x [..., width] -> the same (see `feed_forward`).
     Tensor forward(Tensor x) const;
 
     Activation activation;

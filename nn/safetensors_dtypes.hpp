@@ -11,11 +11,13 @@
 
 namespace headroom::nn {
 
+/// The format's name of a dtype.
 constexpr std::string_view safetensors_name(Dtype dtype) {
     constexpr std::string_view names[kernels::kDtypeCount] = {"F32", "F16", "BF16", "F64", "I32", "I64", "U8", "BOOL"};
     return names[static_cast<int>(dtype)];
 }
 
+/// The dtype of a name; none if Headroom has no such dtype.
 constexpr std::optional<Dtype> safetensors_dtype(std::string_view name) {
     for (int i = 0; i < kernels::kDtypeCount; ++i) {
         if (safetensors_name(static_cast<Dtype>(i)) == name) return static_cast<Dtype>(i);

@@ -26,6 +26,7 @@ class Sequential {
     std::tuple<Parts...> parts;
 };
 
+/// Makes a Sequential of modules and functions, which are moved into it.
 template <class... Parts>
 Sequential<Parts...> sequential(Parts... parts) {
     return Sequential<Parts...>(std::move(parts)...);

@@ -12,6 +12,7 @@
 
 namespace headroom::optim {
 
+/// The form of the decay after warm-up.
 enum class Decay : std::uint8_t { constant, linear, cosine };
 
 struct Schedule {

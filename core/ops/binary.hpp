@@ -33,9 +33,13 @@ struct Binary {
 
 }  // namespace ops
 
+/// a + b, also written with the operator; likewise the next three.
 Tensor add(Tensor a, Tensor b);
+/// a - b
 Tensor sub(Tensor a, Tensor b);
+/// a b
 Tensor mul(Tensor a, Tensor b);
+/// a / b
 Tensor div(Tensor a, Tensor b);
 /// a to the power of b. b's gradient is a^b log(a), and 0 where a is 0 and b is not negative.
 Tensor pow(Tensor a, Tensor b);

@@ -33,14 +33,20 @@ struct LogicalNot {
 
 }  // namespace ops
 
+/// a == b
 Tensor eq(Tensor a, Tensor b);
+/// a != b
 Tensor ne(Tensor a, Tensor b);
+/// a < b
 Tensor lt(Tensor a, Tensor b);
+/// a <= b
 Tensor le(Tensor a, Tensor b);
+/// a > b
 Tensor gt(Tensor a, Tensor b);
+/// a >= b
 Tensor ge(Tensor a, Tensor b);
 
-// The number is rounded to the dtype of a, if that is floating.
+/// a == b for a number b, which is rounded to the dtype of a, if that is floating; likewise the next five.
 Tensor eq(Tensor a, double b);
 Tensor ne(Tensor a, double b);
 Tensor lt(Tensor a, double b);
@@ -48,9 +54,11 @@ Tensor le(Tensor a, double b);
 Tensor gt(Tensor a, double b);
 Tensor ge(Tensor a, double b);
 
-// Anything but 0 counts as true.
+/// True where a and b are unlike 0.
 Tensor logical_and(Tensor a, Tensor b);
+/// True where a or b is unlike 0.
 Tensor logical_or(Tensor a, Tensor b);
+/// True where x is 0.
 Tensor logical_not(Tensor x);
 
 }  // namespace headroom

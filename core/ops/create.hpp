@@ -72,7 +72,9 @@ struct CausalMask {
 Tensor arange(Context& context, double start, double stop, double step = 1.0, Dtype dtype = Dtype::i64);
 /// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes.
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dtype::f32);
+/// `full` with 0.
 Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
+/// `full` with 1.
 Tensor ones(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 /// Normal values, drawn with the context's next random counter. Errors: DtypeError unless floating.
 Tensor randn(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double mean = 0.0, double deviation = 1.0);

@@ -97,13 +97,15 @@ struct Argmax {
 
 }  // namespace ops
 
-/// Integers and bool are summed as i64.
+/// The sum, in the dtype of x; integers and bool are summed as i64.
 Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);
+/// The sum of a floating x divided by the number of its terms.
 Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// The largest element; NaN if there is one. Equal ones share the gradient.
+/// The largest element of a floating x; NaN if there is one. Equal ones share the gradient.
 Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
+/// The smallest element; otherwise as `max`.
 Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// sum((x - mean)^2) / (n - correction); correction 1 is Bessel's.
+/// sum((x - mean)^2) / (n - correction) of a floating x; correction 1 is Bessel's.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);

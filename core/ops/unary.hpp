@@ -34,34 +34,43 @@ struct Unary {
 
 }  // namespace ops
 
+/// e^x
 Tensor exp(Tensor x);
+/// The natural logarithm.
 Tensor log(Tensor x);
+/// The square root.
 Tensor sqrt(Tensor x);
 /// 1 / sqrt(x)
 Tensor rsqrt(Tensor x);
 /// 1 / x
 Tensor reciprocal(Tensor x);
+/// The sine of x in radians.
 Tensor sin(Tensor x);
+/// The cosine of x in radians.
 Tensor cos(Tensor x);
+/// The hyperbolic tangent.
 Tensor tanh(Tensor x);
 /// 1 / (1 + e^-x)
 Tensor sigmoid(Tensor x);
 /// x sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2018).
 Tensor silu(Tensor x);
-/// x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415); by default with the
-/// approximation by tanh that GPT-2 has.
+/// GELU with the approximation by tanh that GPT-2 has, or exactly.
 enum class Gelu : std::uint8_t { tanh, erf };
+/// x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 Tensor gelu(Tensor x, Gelu form = Gelu::tanh);
 /// x to a constant power.
 Tensor pow(Tensor x, double exponent);
 
-// These take integers, too.
+/// -x, also written with the operator; integers, too.
 Tensor neg(Tensor x);
+/// |x|; the gradient at 0 is 0. Integers, too.
 Tensor abs(Tensor x);
+/// x x; integers, too.
 Tensor square(Tensor x);
-/// The larger of x and 0; the gradient at 0 is 0.
+/// The larger of x and 0; the gradient at 0 is 0. Integers, too.
 Tensor relu(Tensor x);
-/// x held between `low` and `high`, either of which may be infinite; the gradient on the borders is 1.
+/// x held between `low` and `high`, either of which may be infinite; the gradient on the borders is 1. Integers,
+/// too.
 Tensor clamp(Tensor x, double low, double high);
 /// factor x + offset. Errors: DtypeError if x has integers and the numbers are not whole.
 Tensor affine(Tensor x, double factor, double offset);

@@ -16,6 +16,7 @@
 
 namespace headroom {
 
+/// What happens to the values of an op; `inherit` leaves the decision to the enclosing region.
 enum class Answer : std::uint8_t { inherit, keep, recompute };
 
 /// The properties of a recorded op that a policy sees.
@@ -30,6 +31,7 @@ using Policy = std::function<Answer(const Candidate&)>;
 
 /// The same as no policy: undoes a broader pattern.
 Policy inherit_all();
+/// Keeps all values, also inside of a region that is recomputed.
 Policy keep_all();
 /// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": only what enters and leaves the region is kept.
 Policy recompute_all();
