@@ -33,8 +33,8 @@ struct ContextOptions {
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
     ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: for GPUs
-    /// Which algorithms earlier runs found fastest, as `save_tuning` wrote it: read if it is there and is for such a
-    /// GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
+    /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. It is read if it exists and is
+    /// for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
     std::filesystem::path tuning_file = {};
 };
 
@@ -80,9 +80,9 @@ class Context {
     int threads() const { return threads_of(stream_); }
     /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
-    /// Writes which algorithm was chosen for each product so far, and those that were read, to the `tuning_file`: text,
-    /// for this model of GPU and version of cuBLASLt. Does nothing without such a file, on a CPU and in a rehearsal.
-    /// Errors: FileError.
+    /// Writes the algorithms that were chosen for products so far, and those that were read, to the `tuning_file`:
+    /// text, for this model of GPU and version of cuBLASLt. Does nothing without such a file, on a CPU and in a dry
+    /// run. Errors: FileError.
     void save_tuning();
     Stream& stream() { return stream_; }
     DeviceMemory& memory() { return *memory_; }

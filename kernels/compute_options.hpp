@@ -1,6 +1,6 @@
 #pragma once
-// How results are computed, where speed has a price: in digits, in bits that repeat, in memory. A context fixes it for
-// its stream; a rehearsal with the same options takes the same scratch.
+// Options for results whose speed has a price: in digits, in bits that repeat, or in memory. A context sets them for
+// its stream; a dry run with the same options takes the same scratch.
 //
 //     Context context = Context::cuda(0, {.compute = {.tf32 = true, .scratch_budget = std::size_t{1} << 30}});
 //     const CudaStream stream{.state = &state, .device = device, .compute = {.own_kernels = true}};
@@ -15,18 +15,19 @@ struct ComputeOptions {
     bool tf32 = false;
     /// A product's first call tries several algorithms of cuBLASLt, waits for them, and keeps the fastest. Which one
     /// wins may differ from run to run, and with it the last bits, unless the choices of an earlier run are read
-    /// (`ContextOptions::tuning_file`). Without: what cuBLASLt itself thinks best, the same in every run with the same
-    /// device and version of cuBLASLt. To try products that add to their result, memory of that size is borrowed from
-    /// CUDA while they are tried; it is not counted, and where there is none, nothing is tried.
+    /// (`ContextOptions::tuning_file`). Without tuning, the first algorithm that cuBLASLt proposes is used: the same in
+    /// every run with the same device and version of cuBLASLt. Products that add to their result are tried on memory of
+    /// its size, borrowed from CUDA and not counted; if there is none, nothing is tried.
     bool tune = false;
-    /// Only algorithms whose bits repeat. Without, cuDNN's gradient of attention adds in whatever order its parts come,
-    /// which takes scratch that is linear in the sequence. Forward passes repeat in any case: recomputing needs that.
+    /// Use only algorithms whose bits repeat. If false, cuDNN's gradient of attention adds its parts in the order in
+    /// which they arrive, which takes scratch that is linear in the sequence. Forward passes repeat in any case,
+    /// because recomputation needs that.
     bool deterministic = true;
-    /// Neither cuBLASLt nor cuDNN, which then need not be installed. Slow.
+    /// Use neither cuBLASLt nor cuDNN, which then need not be installed. Slow.
     bool own_kernels = false;
-    /// Bytes of scratch that one op may take to be faster. Scratch that an op can't do without does not count, nor do
-    /// cuBLASLt's 32 MiB. It bounds cuDNN's gradient of attention, which is computed in parts, each within it; with 0
-    /// our own kernels compute that gradient.
+    /// Bytes of scratch that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
+    /// cuBLASLt's 32 MiB. The budget limits cuDNN's gradient of attention, which is computed in parts, each within it;
+    /// with 0 the project's own kernels compute that gradient.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     bool operator==(const ComputeOptions&) const = default;

@@ -21,7 +21,7 @@ void activate_backward(CudaStream& stream, Activation activation, const View& x,
 /// c = activation(c + bias), the bias along c's last axis. A half c is rounded for the second time.
 void add_bias(CudaStream& stream, Activation activation, const View& bias, const View& c);
 
-/// What a matmul with `inner` asks for beside its product.
+/// The part of a matmul with `inner` besides its product.
 template <class Stream>
 void finish_activation(Stream& stream, const Matmul& matmul) {
     if (matmul.derivative) return activate_backward(stream, matmul.activation, matmul.inner, matmul.c, matmul.outer);

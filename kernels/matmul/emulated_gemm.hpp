@@ -1,5 +1,5 @@
 #pragma once
-// For tests of what follows a refusal by the library, in the emulator's build. Internal to kernels/matmul.
+// For tests of refusals by the library, in the emulator's build. Internal to kernels/matmul.
 //
 //     stream.state->get<EmulatedBlas>().takes = [](const Gemm& gemm) { return !gemm.fused(); };
 #include <functional>

@@ -4,7 +4,7 @@
 // GPU does, and tests need no GPU. Internal to kernels/matmul.
 //
 //     const std::optional<Gemm> gemm = plan_gemm(reduce(matmul), matmul);
-//     if (gemm && run_gemm(stream, *gemm, call)) ...   // what `gemm` leaves is done by kernels
+//     if (gemm && run_gemm(stream, *gemm, call)) ...   // kernels do the rest
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -72,7 +72,7 @@ std::optional<Gemm> plan_gemm(const Problem& product, const Matmul& matmul);
 /// products, so that a dry run needs to know neither the device nor which algorithm will be chosen.
 inline constexpr std::size_t kGemmWorkspace = std::size_t{32} << 20;
 
-/// Addresses on the device, and what else changes from call to call.
+/// Addresses on the device, and the other arguments that change from call to call.
 struct GemmCall {
     const std::byte *a = nullptr, *b = nullptr;
     const std::byte* bias = nullptr;  ///< or where sums go
@@ -85,7 +85,8 @@ struct GemmCall {
 /// A call for the product alone.
 GemmCall call_of(const Problem& problem, const Gemm& gemm, std::byte* workspace);
 
-/// False, and nothing is done, if the library refuses: cuBLASLt, for which the CPU's kernels stand in the emulator.
+/// Returns false, and does nothing, if the library refuses: cuBLASLt; in the emulator the CPU's kernels stand in for
+/// it.
 bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call);
 
 }  // namespace headroom::kernels

@@ -75,13 +75,13 @@ class MatmulPlan {
     /// shapes that do not fit together.
     MatmulPlan(const Stream& stream, const Matmul& matmul);
 
-    /// Bytes; a function of shapes, strides, dtypes and threads, not of data, and the larger of what beta = 0 and beta
-    /// = 1 need. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32 MiB for each
-    /// product that cuBLASLt takes, whatever the device, and the scratch of `sums`.
+    /// Bytes that `run` needs: a function of shapes, strides, dtypes and threads, not of data, and the larger of what
+    /// beta = 0 and beta = 1 need. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32
+    /// MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`.
     std::size_t scratch() const { return scratch_; }
 
-    /// On the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of the
-    /// result do not depend on earlier calls; they may depend on the number of threads where oneDNN computes.
+    /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of
+    /// the result do not depend on earlier calls; they may depend on the number of threads where oneDNN computes.
     void run(CpuStream& stream, std::byte* scratch) const;
     /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
     /// 256-byte aligned. A kernel after cuBLASLt does what its epilogues can't; a half c is then rounded twice. For

@@ -1,5 +1,5 @@
 #pragma once
-// The product in a matmul as the units of this folder see it: batch axes merged, folded into the rows where possible.
+// The product of a matmul for the sources of this folder: batch axes merged, folded into the rows where possible.
 // Numbers and addresses alone, so that it can be a kernel's argument. Internal to kernels/matmul.
 //
 //     const Problem problem = reduce(matmul);
@@ -71,8 +71,8 @@ struct Problem {
     static std::int64_t bytes(Dtype dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 };
 
-/// The product alone: where the activation's argument is asked for, c is that; where a derivative is, c is the product
-/// that it is multiplied by.
+/// The product alone: with `inner`, c is the activation's argument; with `derivative`, c is the product that the
+/// derivative multiplies.
 Problem reduce(const Matmul& matmul);
 
 }  // namespace headroom::kernels
