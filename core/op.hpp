@@ -51,7 +51,7 @@ struct OpInfo {
     const char* name;
     Cost cost = Cost::cheap;
     Precision precision = Precision::follow;
-    bool in_place = false;         ///< the output may take over input 0's storage (see Exec::output)
+    std::uint8_t in_place = 0;     ///< bit i: the output may take over the storage of input i (see Exec::output)
     bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
     /// So many outputs have a gradient, the first ones. `backward` gets an undefined array for each other.
     std::uint8_t differentiable_outputs = 255;

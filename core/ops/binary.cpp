@@ -15,11 +15,14 @@ Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const At
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     const Dtype dtype = promoted(a.dtype, b.dtype);
     if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);
-    Array y = exec.output(broadcast_shapes(F::name, a.shape(), b.shape()), dtype);
+    const bool keeps_both = F::saves == kernels::Saves::input && exec.saved_wanted();
+    const Shape shape = broadcast_shapes(F::name, a.shape(), b.shape());
+    Array y = keeps_both ? exec.empty(shape, dtype) : exec.output(shape, dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};
     } else {
+        if (!keeps_both) return {{}, std::move(y)};
         return {{a, b}, std::move(y)};
     }
 }
@@ -131,14 +134,7 @@ Tensor binary(const F& f, Tensor a, Tensor b) {
 
 }  // namespace
 
-Tensor add(Tensor a, Tensor b) {
-    // In place means in a's storage. A sum has no sides: a value that only this call holds goes first.
-    const bool swap = a.defined() && b.defined() && a.value()->users > 1 && b.value()->users == 1 &&
-                      a.dtype() == b.dtype() && a.shape() == b.shape();
-    if (swap) return binary(kernels::Add{}, std::move(b), std::move(a));
-    return binary(kernels::Add{}, std::move(a), std::move(b));
-}
-
+Tensor add(Tensor a, Tensor b) { return binary(kernels::Add{}, std::move(a), std::move(b)); }
 Tensor sub(Tensor a, Tensor b) { return binary(kernels::Sub{}, std::move(a), std::move(b)); }
 Tensor mul(Tensor a, Tensor b) { return binary(kernels::Mul{}, std::move(a), std::move(b)); }
 Tensor div(Tensor a, Tensor b) { return binary(kernels::Div{}, std::move(a), std::move(b)); }

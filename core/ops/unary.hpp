@@ -24,7 +24,7 @@ struct OneSaved {
 /// A pointwise function as an op: the function with its parameters is the op's attributes.
 template <class F>
 struct Unary {
-    static constexpr OpInfo info{.name = F::name, .in_place = F::saves != kernels::Saves::input};
+    static constexpr OpInfo info{.name = F::name, .in_place = 0b1};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, NothingSaved, OneSaved>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
