@@ -31,6 +31,7 @@
 #include <headroom/core/array.hpp>
 #include <headroom/core/exec.hpp>
 #include <headroom/core/grad_sink.hpp>
+#include <headroom/kernels/pointwise/functions.hpp>
 
 namespace headroom {
 
@@ -81,6 +82,10 @@ struct SampleInput {
     static SampleInput distinct(Shape shape) { return {Fill::distinct, shape}; }
     static SampleInput index(Shape shape, std::int64_t bound) { return {Fill::index, shape, bound}; }
     static SampleInput boolean(Shape shape) { return {Fill::boolean, shape}; }
+    /// In the domain of a pointwise function.
+    static SampleInput in(const kernels::Domain& domain, Shape shape) {
+        return domain.kinked ? distinct(shape) : domain.low > -4 ? positive(shape) : normal(shape);
+    }
     static SampleInput none() { return {Fill::normal, {}, 0, false}; }
 };
 
@@ -92,6 +97,16 @@ struct Sample {
     std::vector<SampleInput> inputs;
     const char* rejected = "";
 };
+
+struct NoAttrs {};
+
+/// The same calls with attributes: so that ops of one kind have their samples compiled once.
+template <class Attrs>
+std::vector<Sample<Attrs>> with_attrs(const Attrs& attrs, const std::vector<Sample<NoAttrs>>& calls) {
+    std::vector<Sample<Attrs>> result;
+    for (const Sample<NoAttrs>& call : calls) result.push_back({call.label, attrs, call.inputs, call.rejected});
+    return result;
+}
 
 template <class Op>
 concept Operator = requires {

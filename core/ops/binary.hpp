@@ -31,6 +31,9 @@ struct Binary {
     static std::vector<Sample<Attrs>> samples();
 };
 
+/// All of them, for `all_ops`.
+void add_binary(std::vector<OpEntry>& all);
+
 }  // namespace ops
 
 Tensor add(Tensor a, Tensor b);
