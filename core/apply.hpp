@@ -191,4 +191,10 @@ OpEntry op_entry() {
         }};
 }
 
+/// Adds `Op<F>` for each function of a list.
+template <template <class> class Op, class... F>
+void add_entries(std::vector<OpEntry>& all, kernels::FunctionList<F...>) {
+    (all.push_back(op_entry<Op<F>>()), ...);
+}
+
 }  // namespace headroom

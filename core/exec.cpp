@@ -24,8 +24,12 @@ Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) 
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {
-    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-    if (offered_ && offered_.bytes() == bytes) return {std::move(offered_), dtype, Geometry::contiguous(shape)};
+    for (std::size_t i = 0; offered_ >> i; ++i) {
+        const Array& input = arrays_[i];
+        if (!(offered_ >> i & 1u) || input.dtype != dtype || input.shape() != shape) continue;
+        offered_ = 0;  // a second output has storage of its own
+        return {input.buffer, dtype, Geometry::contiguous(shape)};
+    }
     return empty(shape, dtype);
 }
 

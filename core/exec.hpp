@@ -30,8 +30,9 @@ class Exec {
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
-    /// As `empty`, for an output whose elements depend only on the same elements of input 0 (`OpInfo::in_place`): takes
-    /// over that input's storage if nothing else needs it and the sizes in bytes are equal.
+    /// As `empty`, for an output whose elements depend only on the same elements of the inputs named by
+    /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape
+    /// and dtype. Not for an op that is about to save that input.
     Array output(const Shape& shape, Dtype dtype);
     Scratch scratch(std::size_t bytes) const;
 
@@ -65,16 +66,20 @@ class Exec {
     /// For the tape, while an op works: the names for an error on a GPU, and the results that are wanted of forward.
     class Working {
       public:
-        Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true}) : exec_(exec) {
+        /// Bit i of `offered`: an output may take over the storage of array i.
+        Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true},
+                unsigned offered = 0)
+            : exec_(exec) {
             exec.op_ = op;
             exec.arrays_ = arrays;
             exec.wanted_ = wanted;
+            exec.offered_ = offered;
         }
         ~Working() {
             exec_.op_ = "";
             exec_.arrays_ = {};
             exec_.wanted_ = {};
-            exec_.offered_.reset();
+            exec_.offered_ = 0;
         }
         Working(const Working&) = delete;
         Working& operator=(const Working&) = delete;
@@ -82,11 +87,9 @@ class Exec {
       private:
         Exec& exec_;
     };
-    /// For the tape: the module path that allocations belong to, and the storage that an output of the next op may take
-    /// over.
+    /// For the tape: the module path that allocations belong to.
     void set_path(PathId path) { path_ = path; }
     std::string path_text(PathId path) const { return memory_->path(path); }
-    void offer(Buffer storage) { offered_ = std::move(storage); }
 
   private:
     template <class Work>
@@ -119,7 +122,7 @@ class Exec {
     std::span<const Array> arrays_;
     Wanted wanted_;
     PathId path_ = 0;
-    Buffer offered_;
+    unsigned offered_ = 0;
 };
 
 }  // namespace headroom

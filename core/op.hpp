@@ -31,6 +31,7 @@
 #include <headroom/core/array.hpp>
 #include <headroom/core/exec.hpp>
 #include <headroom/core/grad_sink.hpp>
+#include <headroom/kernels/pointwise/functions.hpp>
 
 namespace headroom {
 
@@ -51,7 +52,7 @@ struct OpInfo {
     const char* name;
     Cost cost = Cost::cheap;
     Precision precision = Precision::follow;
-    bool in_place = false;         ///< the output may take over input 0's storage (see Exec::output)
+    std::uint8_t in_place = 0;     ///< bit i: the output may take over the storage of input i (see Exec::output)
     bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
     /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each other
     /// one.
@@ -82,6 +83,10 @@ struct SampleInput {
     static SampleInput distinct(Shape shape) { return {Fill::distinct, shape}; }
     static SampleInput index(Shape shape, std::int64_t bound) { return {Fill::index, shape, bound}; }
     static SampleInput boolean(Shape shape) { return {Fill::boolean, shape}; }
+    /// In the domain of a pointwise function.
+    static SampleInput in(const kernels::Domain& domain, Shape shape) {
+        return domain.kinked ? distinct(shape) : domain.low > -4 ? positive(shape) : normal(shape);
+    }
     static SampleInput none() { return {Fill::normal, {}, 0, false}; }
 };
 
@@ -93,6 +98,16 @@ struct Sample {
     std::vector<SampleInput> inputs;
     const char* rejected = "";
 };
+
+struct NoAttrs {};
+
+/// The same calls with attributes: so that ops of one kind have their samples compiled once.
+template <class Attrs>
+std::vector<Sample<Attrs>> with_attrs(const Attrs& attrs, const std::vector<Sample<NoAttrs>>& calls) {
+    std::vector<Sample<Attrs>> result;
+    for (const Sample<NoAttrs>& call : calls) result.push_back({call.label, attrs, call.inputs, call.rejected});
+    return result;
+}
 
 template <class Op>
 concept Operator = requires {

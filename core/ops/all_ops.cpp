@@ -23,26 +23,10 @@
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
-#include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom {
 
 namespace {
-
-template <class... Functions>
-void add_unary(std::vector<OpEntry>& all) {
-    (all.push_back(op_entry<ops::Unary<Functions>>()), ...);
-}
-
-template <class... Functions>
-void add_binary(std::vector<OpEntry>& all) {
-    (all.push_back(op_entry<ops::Binary<Functions>>()), ...);
-}
-
-template <class... Functions>
-void add_comparisons(std::vector<OpEntry>& all) {
-    (all.push_back(op_entry<ops::Comparison<Functions>>()), ...);
-}
 
 template <class... Ops>
 void add(std::vector<OpEntry>& all) {
@@ -50,13 +34,12 @@ void add(std::vector<OpEntry>& all) {
 }
 
 std::vector<OpEntry> make_list() {
-    using namespace kernels;
     std::vector<OpEntry> all;
-    add_unary<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Log, Sin, Cos, Clamp>(all);
-    add_unary<Relu, Tanh, Sigmoid, Silu, GeluTanh, GeluErf>(all);
-    add_binary<Add, Sub, Mul, Div, Pow, Maximum, Minimum>(all);
-    add_comparisons<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>(all);
-    add<ops::LogicalNot, ops::Where>(all);
+    // Pointwise
+    ops::add_unary(all);
+    ops::add_binary(all);
+    ops::add_comparisons(all);
+    add<ops::Where>(all);
     // Shape and dtype, indices
     add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
     // Reductions
@@ -68,7 +51,8 @@ std::vector<OpEntry> make_list() {
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention>(all);
     // Losses
-    add<ops::CrossEntropy, ops::LinearCrossEntropy, ops::MeanSquaredError, ops::BinaryCrossEntropy>(all);
+    add<ops::CrossEntropy, ops::LinearCrossEntropy>(all);
+    ops::add_element_losses(all);
     return all;
 }
 

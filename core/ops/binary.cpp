@@ -15,22 +15,23 @@ Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const At
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     const Dtype dtype = promoted(a.dtype, b.dtype);
     if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);
-    Array y = exec.output(broadcast_shapes(F::name, a.shape(), b.shape()), dtype);
+    const bool keeps_both = F::saves == kernels::Saves::input && exec.saved_wanted();
+    const Shape shape = broadcast_shapes(F::name, a.shape(), b.shape());
+    Array y = keeps_both ? exec.empty(shape, dtype) : exec.output(shape, dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};
     } else {
+        if (!keeps_both) return {{}, std::move(y)};
         return {{a, b}, std::move(y)};
     }
 }
 
 namespace {
 
-/// A sum's or difference's gradient is dy or -dy, summed over what was stretched.
-template <class F>
-void hand_on(Exec& exec, int i, Array& dy, GradSink& sink) {
-    const bool negative = std::is_same_v<F, kernels::Sub> && i == 1;
-    if (!negative && sink.wanted(i) && sink.shape(i) == dy.shape()) {
+/// dy times a constant derivative, summed over what was stretched.
+void hand_on(Exec& exec, int i, double derivative, Array& dy, GradSink& sink) {
+    if (derivative == 1.0 && sink.wanted(i) && sink.shape(i) == dy.shape()) {
         sink.give(i, dy);
         return;
     }
@@ -40,9 +41,9 @@ void hand_on(Exec& exec, int i, Array& dy, GradSink& sink) {
     const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), dy.view(), target.view()));
     exec.launch([&](auto& stream) {
         if (whole) {
-            kernels::accumulate(stream, dy.view(), target.view(), -1.0f, target.beta);
+            kernels::accumulate(stream, dy.view(), target.view(), static_cast<float>(derivative), target.beta);
         } else {
-            kernels::sum(stream, dy.view(), negative ? -1.0 : 1.0, target.view(), target.beta, scratch.data());
+            kernels::sum(stream, dy.view(), derivative, target.view(), target.beta, scratch.data());
         }
     });
 }
@@ -71,8 +72,9 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
 template <class F>
 void Binary<F>::backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink) {
     if constexpr (F::saves == kernels::Saves::nothing) {
-        hand_on<F>(exec, 0, dy, sink);
-        hand_on<F>(exec, 1, dy, sink);
+        // What is computed from nothing is a constant.
+        hand_on(exec, 0, f.derivative_a(0.0, 0.0), dy, sink);
+        hand_on(exec, 1, f.derivative_b(0.0, 0.0), dy, sink);
     } else {
         const View a = saved.a.view();
         const View b = saved.b.view();
@@ -87,16 +89,11 @@ void Binary<F>::backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, Gra
     }
 }
 
-template <class F>
-std::vector<Sample<F>> Binary<F>::samples() {
-    constexpr bool positive = std::is_same_v<F, kernels::Div> || std::is_same_v<F, kernels::Pow>;
-    constexpr bool kinked = std::is_same_v<F, kernels::Maximum> || std::is_same_v<F, kernels::Minimum>;
-    const auto input = [](Shape shape) {
-        return positive ? SampleInput::positive(shape)
-               : kinked ? SampleInput::distinct(shape)
-                        : SampleInput::normal(shape);
-    };
-    std::vector<Sample<F>> all{
+namespace {
+
+std::vector<Sample<NoAttrs>> samples_of_two(const kernels::Domain& domain, bool integers) {
+    const auto input = [&](Shape shape) { return SampleInput::in(domain, shape); };
+    std::vector<Sample<NoAttrs>> all{
         {"equal shapes", {}, {input({3, 5}), input({3, 5})}},
         {"right side stretched", {}, {input({2, 3, 4}), input({4})}},
         {"left side stretched", {}, {input({3, 1}), input({2, 3, 4})}},
@@ -106,19 +103,20 @@ std::vector<Sample<F>> Binary<F>::samples() {
         {"shapes that do not fit", {}, {input({2, 3}), input({2, 4})}, "do not broadcast"},
         {"nothing on the right", {}, {input({2, 3}), SampleInput::none()}, "undefined"},
     };
-    if (!kernels::takes_integers<F>()) {
+    if (!integers) {
         all.push_back({"integers", {}, {SampleInput::index({3}, 5), SampleInput::index({3}, 5)}, "must be floating"});
     }
     return all;
 }
 
-template struct Binary<kernels::Add>;
-template struct Binary<kernels::Sub>;
-template struct Binary<kernels::Mul>;
-template struct Binary<kernels::Div>;
-template struct Binary<kernels::Pow>;
-template struct Binary<kernels::Maximum>;
-template struct Binary<kernels::Minimum>;
+}  // namespace
+
+template <class F>
+std::vector<Sample<F>> Binary<F>::samples() {
+    return with_attrs(F{}, samples_of_two(kernels::domain_of<F>(), kernels::takes_integers<F>()));
+}
+
+void add_binary(std::vector<OpEntry>& all) { add_entries<Binary>(all, kernels::BinaryFunctions{}); }
 
 }  // namespace ops
 
@@ -131,14 +129,7 @@ Tensor binary(const F& f, Tensor a, Tensor b) {
 
 }  // namespace
 
-Tensor add(Tensor a, Tensor b) {
-    // In place means in a's storage. A sum has no sides: a value that only this call holds goes first.
-    const bool swap = a.defined() && b.defined() && a.value()->users > 1 && b.value()->users == 1 &&
-                      a.dtype() == b.dtype() && a.shape() == b.shape();
-    if (swap) return binary(kernels::Add{}, std::move(b), std::move(a));
-    return binary(kernels::Add{}, std::move(a), std::move(b));
-}
-
+Tensor add(Tensor a, Tensor b) { return binary(kernels::Add{}, std::move(a), std::move(b)); }
 Tensor sub(Tensor a, Tensor b) { return binary(kernels::Sub{}, std::move(a), std::move(b)); }
 Tensor mul(Tensor a, Tensor b) { return binary(kernels::Mul{}, std::move(a), std::move(b)); }
 Tensor div(Tensor a, Tensor b) { return binary(kernels::Div{}, std::move(a), std::move(b)); }

@@ -23,13 +23,16 @@ struct Binary {
         Array b;
     };
     struct Nothing {};
-    static constexpr OpInfo info{.name = F::name, .in_place = F::saves == kernels::Saves::nothing};
+    static constexpr OpInfo info{.name = F::name, .in_place = 0b11};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, Nothing, Two>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
     static void backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+
+/// All of them, for `all_ops`.
+void add_binary(std::vector<OpEntry>& all);
 
 }  // namespace ops
 

@@ -18,7 +18,16 @@ Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, 
 }
 
 template <class F>
-std::vector<Sample<F>> Comparison<F>::samples() {
+Result<typename Predicate<F>::Saved, Array> Predicate<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
+    check_defined(F::name, {{"x", x}});
+    Array y = exec.empty(x.shape(), Dtype::boolean);
+    exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
+    return {{}, std::move(y)};
+}
+
+namespace {
+
+std::vector<Sample<NoAttrs>> comparison_samples() {
     using In = SampleInput;
     return {{"numbers", {}, {In::normal({3, 5}), In::normal({3, 5})}},
             {"stretched", {}, {In::normal({2, 1}), In::normal({4})}},
@@ -30,29 +39,30 @@ std::vector<Sample<F>> Comparison<F>::samples() {
             {"nothing on the left", {}, {In::none(), In::normal({3})}, "undefined"}};
 }
 
-template struct Comparison<kernels::Equal>;
-template struct Comparison<kernels::NotEqual>;
-template struct Comparison<kernels::Less>;
-template struct Comparison<kernels::LessEqual>;
-template struct Comparison<kernels::Greater>;
-template struct Comparison<kernels::GreaterEqual>;
-template struct Comparison<kernels::LogicalAnd>;
-template struct Comparison<kernels::LogicalOr>;
-
-Result<LogicalNot::Saved, Array> LogicalNot::forward(Exec& exec, const Attrs&, const Array& x) {
-    check_defined("logical_not", {{"x", x}});
-    Array y = exec.empty(x.shape(), Dtype::boolean);
-    exec.launch([&](auto& stream) { kernels::map(stream, kernels::LogicalNot{}, x.view(), y.view()); });
-    return {{}, std::move(y)};
-}
-
-std::vector<Sample<LogicalNot::Attrs>> LogicalNot::samples() {
+std::vector<Sample<NoAttrs>> predicate_samples() {
     using In = SampleInput;
     return {{"truth values", {}, {In::boolean({3, 5})}},
             {"integers", {}, {In::index({7}, 2)}},
             {"numbers", {}, {In::normal({7})}},
             {"empty", {}, {In::boolean({0})}},
             {"nothing", {}, {In::none()}, "undefined"}};
+}
+
+}  // namespace
+
+template <class F>
+std::vector<Sample<F>> Comparison<F>::samples() {
+    return with_attrs(F{}, comparison_samples());
+}
+
+template <class F>
+std::vector<Sample<F>> Predicate<F>::samples() {
+    return with_attrs(F{}, predicate_samples());
+}
+
+void add_comparisons(std::vector<OpEntry>& all) {
+    add_entries<Comparison>(all, kernels::Comparisons{});
+    add_entries<Predicate>(all, kernels::UnaryPredicates{});
 }
 
 }  // namespace ops
@@ -94,6 +104,7 @@ Tensor ge(Tensor a, double b) { return compare<kernels::GreaterEqual>(std::move(
 
 Tensor logical_and(Tensor a, Tensor b) { return compare<kernels::LogicalAnd>(std::move(a), std::move(b)); }
 Tensor logical_or(Tensor a, Tensor b) { return compare<kernels::LogicalOr>(std::move(a), std::move(b)); }
-Tensor logical_not(Tensor x) { return apply<ops::LogicalNot>({}, std::move(x)); }
+Tensor logical_not(Tensor x) { return apply<ops::Predicate<kernels::LogicalNot>>({}, std::move(x)); }
+Tensor isfinite(Tensor x) { return apply<ops::Predicate<kernels::IsFinite>>({}, std::move(x)); }
 
 }  // namespace headroom

@@ -23,13 +23,18 @@ struct Comparison {
     static std::vector<Sample<Attrs>> samples();
 };
 
-struct LogicalNot {
-    static constexpr OpInfo info{.name = "logical_not", .precision = Precision::full};
-    struct Attrs {};
+/// A function of one argument with a truth value.
+template <class F>
+struct Predicate {
+    static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
+    using Attrs = F;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
+
+/// All of both, for `all_ops`.
+void add_comparisons(std::vector<OpEntry>& all);
 
 }  // namespace ops
 
@@ -60,5 +65,8 @@ Tensor logical_and(Tensor a, Tensor b);
 Tensor logical_or(Tensor a, Tensor b);
 /// True where x is 0.
 Tensor logical_not(Tensor x);
+
+/// Neither infinite nor NaN; true for all integers.
+Tensor isfinite(Tensor x);
 
 }  // namespace headroom

@@ -34,9 +34,8 @@ std::vector<Sample<Dropout::Attrs>> Dropout::samples() {
             {"integers", {0.5f, key}, {SampleInput::index({4}, 3)}, "must be floating"}};
 }
 
-Result<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b) {
-    const Array& branch = attrs.residual_first ? b : a;
-    const Array& x = attrs.residual_first ? a : b;
+Result<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& attrs, const Array& branch,
+                                                     const Array& x) {
     check_floating("dropout_add", {{"branch", branch}, {"x", x}});
     check_range("dropout_add", "p", attrs.p, 0, 1);
     check_same_shape("dropout_add", {"branch", branch}, {"x", x});
@@ -47,9 +46,8 @@ Result<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& at
 }
 
 void DropoutAdd::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradSink sink) {
-    const int branch = attrs.residual_first ? 1 : 0;
-    sink.give(1 - branch, dy);
-    if (const auto target = sink.destination(branch, dy)) {
+    sink.give(1, dy);
+    if (const auto target = sink.destination(0, dy)) {
         exec.launch([&](auto& stream) {
             kernels::dropout_backward(stream, attrs.key, attrs.p, dy.view(), target.beta, target.view());
         });
@@ -61,7 +59,6 @@ std::vector<Sample<DropoutAdd::Attrs>> DropoutAdd::samples() {
     const auto two = [](Shape shape) { return std::vector{SampleInput::normal(shape), SampleInput::normal(shape)}; };
     return {
         {"matrix", {0.3f, key}, two({5, 7})},
-        {"residual first", {0.6f, key, true}, two({3, 8})},
         {"nothing kept", {1.0f, key}, two({4})},
         {"everything kept", {0.0f, key}, two({4})},
         {"empty", {0.5f, key}, two({0, 2})},
@@ -86,11 +83,7 @@ Tensor dropout_add(Tensor branch, Tensor x, double p, bool training) {
     check_range("dropout_add", "p", p, 0, 1);
     check_defined("dropout_add", {{"branch", branch}, {"x", x}});
     const kernels::RandomKey key = x.context().next_random();
-    // As in `add`: the storage of a value that only this call holds can be taken over.
-    const bool residual_first = branch.value()->users > 1 && x.value()->users == 1 && branch.dtype() == x.dtype();
-    const ops::DropoutAdd::Attrs attrs{static_cast<float>(p), key, residual_first};
-    if (residual_first) return apply<ops::DropoutAdd>(attrs, std::move(x), std::move(branch));
-    return apply<ops::DropoutAdd>(attrs, std::move(branch), std::move(x));
+    return apply<ops::DropoutAdd>({static_cast<float>(p), key}, std::move(branch), std::move(x));
 }
 
 }  // namespace headroom

@@ -12,7 +12,7 @@ namespace headroom {
 namespace ops {
 
 struct Dropout {
-    static constexpr OpInfo info{.name = "dropout", .in_place = true};
+    static constexpr OpInfo info{.name = "dropout", .in_place = 0b1};
     struct Attrs {
         float p = 0.5f;
         kernels::RandomKey key;
@@ -26,14 +26,13 @@ struct Dropout {
 /// A residual connection. One pass over memory where `dropout` and `add` take two; the residual's gradient is dy
 /// itself.
 struct DropoutAdd {
-    static constexpr OpInfo info{.name = "dropout_add", .in_place = true};
+    static constexpr OpInfo info{.name = "dropout_add", .in_place = 0b11};
     struct Attrs {
         float p = 0.5f;
         kernels::RandomKey key;
-        bool residual_first = false;  ///< of the inputs, so that the sum may take over its storage
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& branch, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

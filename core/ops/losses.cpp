@@ -1,6 +1,7 @@
 #include <headroom/core/ops/losses.hpp>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 
@@ -53,25 +54,26 @@ std::vector<Sample<typename ElementLoss<F>::Attrs>> ElementLoss<F>::samples() {
     };
 }
 
-template struct ElementLoss<kernels::SquaredDifference>;
-template struct ElementLoss<kernels::LogisticLoss>;
+void add_element_losses(std::vector<OpEntry>& all) { add_entries<ElementLoss>(all, kernels::LossFunctions{}); }
 
 }  // namespace ops
 
 namespace {
 
-template <class Op>
+template <class F>
 Loss of_elements(Tensor x, Tensor target) {
     const auto terms = static_cast<double>(x.numel());
-    return {apply<Op>({}, std::move(x), std::move(target)), terms};
+    return {apply<ops::ElementLoss<F>>({}, std::move(x), std::move(target)), terms};
 }
 
 }  // namespace
 
-Loss mse_loss(Tensor x, Tensor target) { return of_elements<ops::MeanSquaredError>(std::move(x), std::move(target)); }
+Loss mse_loss(Tensor x, Tensor target) {
+    return of_elements<kernels::SquaredDifference>(std::move(x), std::move(target));
+}
 
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target) {
-    return of_elements<ops::BinaryCrossEntropy>(std::move(x), std::move(target));
+    return of_elements<kernels::LogisticLoss>(std::move(x), std::move(target));
 }
 
 }  // namespace headroom

@@ -5,7 +5,6 @@
 //     Loss loss = binary_cross_entropy_with_logits(logits, labels);  // labels in [0, 1]
 #include <headroom/core/apply.hpp>
 #include <headroom/core/loss.hpp>
-#include <headroom/kernels/pointwise/loss_functions.hpp>
 
 namespace headroom {
 
@@ -24,10 +23,9 @@ struct ElementLoss {
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dloss, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
-using MeanSquaredError = ElementLoss<kernels::SquaredDifference>;
-using BinaryCrossEntropy = ElementLoss<kernels::LogisticLoss>;
-extern template struct ElementLoss<kernels::SquaredDifference>;
-extern template struct ElementLoss<kernels::LogisticLoss>;
+
+/// All of them, for `all_ops`.
+void add_element_losses(std::vector<OpEntry>& all);
 
 }  // namespace ops
 

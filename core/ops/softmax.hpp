@@ -14,7 +14,7 @@ namespace ops {
 template <bool kLog>
 struct SoftmaxOf {
     static constexpr OpInfo info{
-        .name = kLog ? "log_softmax" : "softmax", .precision = Precision::full, .in_place = true};
+        .name = kLog ? "log_softmax" : "softmax", .precision = Precision::full, .in_place = 0b1};
     struct Attrs {};
     struct Saved {
         Array y;

@@ -15,12 +15,13 @@ namespace ops {
 template <class F>
 Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     kernels::takes_integers<F>() ? check_defined(F::name, {{"x", x}}) : check_floating(F::name, {{"x", x}});
-    Array y = exec.output(x.shape(), x.dtype);
+    const bool keeps_x = F::saves == kernels::Saves::input && exec.saved_wanted();
+    Array y = keeps_x ? exec.empty(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};
     } else if constexpr (F::saves == kernels::Saves::input) {
-        return {{x}, std::move(y)};
+        return {{keeps_x ? x : Array{}}, std::move(y)};
     } else {
         return {{y}, y};
     }
@@ -41,60 +42,27 @@ void Unary<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy
 
 namespace {
 
-/// Where finite differences may look at a function.
-template <class F>
-SampleInput domain_of(const Shape& shape) {
-    using namespace kernels;
-    constexpr bool positive = std::is_same_v<F, Log> || std::is_same_v<F, Sqrt> || std::is_same_v<F, Rsqrt> ||
-                              std::is_same_v<F, Reciprocal> || std::is_same_v<F, PowScalar>;
-    constexpr bool kinked = std::is_same_v<F, Relu> || std::is_same_v<F, Abs> || std::is_same_v<F, Clamp>;
-    if constexpr (positive) return SampleInput::positive(shape);
-    if constexpr (kinked) return SampleInput::distinct(shape);
-    return SampleInput::normal(shape);
-}
-
-template <class F>
-F sample_parameters() {
-    if constexpr (std::is_same_v<F, kernels::Affine>) return {.factor = -1.5, .offset = 0.25};
-    if constexpr (std::is_same_v<F, kernels::Clamp>) return {.low = -0.5, .high = 0.75};
-    if constexpr (std::is_same_v<F, kernels::PowScalar>) return {.exponent = 2.5};
-    return {};
+std::vector<Sample<NoAttrs>> samples_in(const kernels::Domain& domain, bool integers) {
+    const auto input = [&](Shape shape) { return SampleInput::in(domain, shape); };
+    std::vector<Sample<NoAttrs>> all{{"matrix", {}, {input({3, 5})}},
+                                     {"one element", {}, {input({})}},
+                                     {"rank 4", {}, {input({2, 3, 1, 4})}},
+                                     {"empty", {}, {input({0, 3})}}};
+    if (!integers) all.push_back({"integers", {}, {SampleInput::index({3}, 5)}, "x must be floating"});
+    return all;
 }
 
 }  // namespace
 
 template <class F>
 std::vector<Sample<F>> Unary<F>::samples() {
-    const F f = sample_parameters<F>();
-    std::vector<Sample<F>> all{{"matrix", f, {domain_of<F>({3, 5})}},
-                               {"one element", f, {domain_of<F>({})}},
-                               {"rank 4", f, {domain_of<F>({2, 3, 1, 4})}},
-                               {"empty", f, {domain_of<F>({0, 3})}}};
-    if (!kernels::takes_integers<F>()) {
-        all.push_back({"integers", f, {SampleInput::index({3}, 5)}, "x must be floating"});
-    }
-    return all;
+    return with_attrs(kernels::sample_of<F>(), samples_in(kernels::domain_of<F>(), kernels::takes_integers<F>()));
 }
 
-template struct Unary<kernels::Neg>;
-template struct Unary<kernels::Affine>;
-template struct Unary<kernels::Abs>;
-template struct Unary<kernels::Square>;
-template struct Unary<kernels::Reciprocal>;
-template struct Unary<kernels::Sqrt>;
-template struct Unary<kernels::Rsqrt>;
-template struct Unary<kernels::PowScalar>;
-template struct Unary<kernels::Exp>;
-template struct Unary<kernels::Log>;
-template struct Unary<kernels::Sin>;
-template struct Unary<kernels::Cos>;
-template struct Unary<kernels::Clamp>;
-template struct Unary<kernels::Relu>;
-template struct Unary<kernels::Tanh>;
-template struct Unary<kernels::Sigmoid>;
-template struct Unary<kernels::Silu>;
-template struct Unary<kernels::GeluTanh>;
-template struct Unary<kernels::GeluErf>;
+void add_unary(std::vector<OpEntry>& all) {
+    add_entries<Unary>(all, kernels::UnaryFunctions{});
+    add_entries<Unary>(all, kernels::Activations{});
+}
 
 }  // namespace ops
 
@@ -114,18 +82,27 @@ void check_whole(const char* op, const Tensor& x, double number) {
 }  // namespace
 
 Tensor exp(Tensor x) { return unary(kernels::Exp{}, std::move(x)); }
+Tensor expm1(Tensor x) { return unary(kernels::Expm1{}, std::move(x)); }
 Tensor log(Tensor x) { return unary(kernels::Log{}, std::move(x)); }
+Tensor log1p(Tensor x) { return unary(kernels::Log1p{}, std::move(x)); }
 Tensor sqrt(Tensor x) { return unary(kernels::Sqrt{}, std::move(x)); }
 Tensor rsqrt(Tensor x) { return unary(kernels::Rsqrt{}, std::move(x)); }
 Tensor reciprocal(Tensor x) { return unary(kernels::Reciprocal{}, std::move(x)); }
 Tensor sin(Tensor x) { return unary(kernels::Sin{}, std::move(x)); }
 Tensor cos(Tensor x) { return unary(kernels::Cos{}, std::move(x)); }
+Tensor erf(Tensor x) { return unary(kernels::Erf{}, std::move(x)); }
+Tensor floor(Tensor x) { return unary(kernels::Floor{}, std::move(x)); }
+Tensor ceil(Tensor x) { return unary(kernels::Ceil{}, std::move(x)); }
 Tensor tanh(Tensor x) { return unary(kernels::Tanh{}, std::move(x)); }
 Tensor sigmoid(Tensor x) { return unary(kernels::Sigmoid{}, std::move(x)); }
 Tensor silu(Tensor x) { return unary(kernels::Silu{}, std::move(x)); }
+Tensor leaky_relu(Tensor x, double slope) { return unary(kernels::LeakyRelu{slope}, std::move(x)); }
+Tensor elu(Tensor x, double alpha) { return unary(kernels::Elu{alpha}, std::move(x)); }
+Tensor softplus(Tensor x) { return unary(kernels::Softplus{}, std::move(x)); }
 Tensor neg(Tensor x) { return unary(kernels::Neg{}, std::move(x)); }
 Tensor abs(Tensor x) { return unary(kernels::Abs{}, std::move(x)); }
 Tensor square(Tensor x) { return unary(kernels::Square{}, std::move(x)); }
+Tensor sign(Tensor x) { return unary(kernels::Sign{}, std::move(x)); }
 Tensor relu(Tensor x) { return unary(kernels::Relu{}, std::move(x)); }
 
 Tensor gelu(Tensor x, Gelu form) {

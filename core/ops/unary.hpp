@@ -1,7 +1,7 @@
 #pragma once
 // Pointwise functions of one tensor, and arithmetic of a tensor with a number. A tensor that is moved in may give its
 // storage to the result where its values are not needed any more. For two tensors see binary.hpp; a new function is a
-// struct with two formulas (kernels/pointwise/functions.hpp), one line in unary.cpp and one in all_ops.cpp.
+// struct with two formulas, which its header lists (kernels/pointwise/functions.hpp), and what is declared here.
 //
 //     Tensor y = gelu(x * 2.0 + 1.0);
 //     Tensor z = relu(std::move(y));      // in place
@@ -24,7 +24,7 @@ struct OneSaved {
 /// A pointwise function as an op: the function with its parameters is the op's attributes.
 template <class F>
 struct Unary {
-    static constexpr OpInfo info{.name = F::name, .in_place = F::saves != kernels::Saves::input};
+    static constexpr OpInfo info{.name = F::name, .in_place = 0b1};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, NothingSaved, OneSaved>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
@@ -32,12 +32,19 @@ struct Unary {
     static std::vector<Sample<Attrs>> samples();
 };
 
+/// All of them, for `all_ops`.
+void add_unary(std::vector<OpEntry>& all);
+
 }  // namespace ops
 
 /// e^x
 Tensor exp(Tensor x);
+/// e^x - 1, exact near 0.
+Tensor expm1(Tensor x);
 /// The natural logarithm.
 Tensor log(Tensor x);
+/// log(1 + x), exact near 0.
+Tensor log1p(Tensor x);
 /// The square root.
 Tensor sqrt(Tensor x);
 /// 1 / sqrt(x)
@@ -48,6 +55,12 @@ Tensor reciprocal(Tensor x);
 Tensor sin(Tensor x);
 /// The cosine of x in radians.
 Tensor cos(Tensor x);
+/// The error function, 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.
+Tensor erf(Tensor x);
+/// The largest integer not above x; the gradient is 0.
+Tensor floor(Tensor x);
+/// The smallest integer not below x; the gradient is 0.
+Tensor ceil(Tensor x);
 /// The hyperbolic tangent.
 Tensor tanh(Tensor x);
 /// 1 / (1 + e^-x)
@@ -58,6 +71,12 @@ Tensor silu(Tensor x);
 enum class Gelu : std::uint8_t { tanh, erf };
 /// x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 Tensor gelu(Tensor x, Gelu form = Gelu::tanh);
+/// x above 0, slope x below; the gradient at 0 is the slope.
+Tensor leaky_relu(Tensor x, double slope = 0.01);
+/// x above 0, alpha (e^x - 1) below (Clevert, Unterthiner and Hochreiter 2016, arXiv:1511.07289).
+Tensor elu(Tensor x, double alpha = 1.0);
+/// log(1 + e^x), without overflow.
+Tensor softplus(Tensor x);
 /// x to a constant power.
 Tensor pow(Tensor x, double exponent);
 
@@ -67,6 +86,8 @@ Tensor neg(Tensor x);
 Tensor abs(Tensor x);
 /// x x; integers, too.
 Tensor square(Tensor x);
+/// -1, 0 or 1, NaN for NaN; the gradient is 0.
+Tensor sign(Tensor x);
 /// The larger of x and 0; the gradient at 0 is 0. Integers, too.
 Tensor relu(Tensor x);
 /// x held between `low` and `high`, either of which may be infinite; the gradient on the borders is 1. Integers,

@@ -19,7 +19,7 @@ Result<Where::Saved, Array> Where::forward(Exec& exec, const Attrs&, const Array
             fmt::format("where: the condition must be bool, got {}; compare it with something", name(condition.dtype)));
     }
     const Shape chosen = broadcast_shapes("where", a.shape(), b.shape());
-    Array y = exec.empty(broadcast_shapes("where", condition.shape(), chosen), promoted(a.dtype, b.dtype));
+    Array y = exec.output(broadcast_shapes("where", condition.shape(), chosen), promoted(a.dtype, b.dtype));
     exec.launch([&](auto& stream) { kernels::where(stream, condition.view(), a.view(), b.view(), y.view()); });
     return {{condition}, std::move(y)};
 }

@@ -92,7 +92,9 @@ class Tape {
         bool movable = false;      ///< null, but an enclosing region says recompute: it counts once a handle leaves
     };
     static Home home_of(Region* innermost, const Record& record);
-    Value* stealable(const Tensor& input) const;
+    bool stealable(const Tensor& input) const;
+    unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
+    void take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept;
     void pop_record() noexcept;
     void drop_empty_regions() noexcept;
     void pop_dead_tail() noexcept;

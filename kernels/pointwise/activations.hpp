@@ -12,6 +12,7 @@ struct Relu {
     static constexpr const char* name = "relu";
     static constexpr Saves saves = Saves::output;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T x) const {
         return x < T(0) ? T(0) : x;
@@ -26,7 +27,10 @@ struct Relu {
 struct LeakyRelu {
     static constexpr const char* name = "leaky_relu";
     static constexpr Saves saves = Saves::input;
+    static constexpr Domain domain{.kinked = true};
+    static constexpr Accuracy accuracy{.relative = 3};
     double slope = 0.01;
+    static constexpr LeakyRelu sample() { return {0.2}; }
     template <class T>
     constexpr T operator()(T x) const {
         return x > T(0) ? x : T(slope) * x;
@@ -42,7 +46,10 @@ struct Elu {
     static constexpr const char* name = "elu";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -20, .high = 5};
+    static constexpr Accuracy accuracy{.relative = 6};
     double alpha = 1.0;
+    static constexpr Elu sample() { return {1.5}; }
     template <class T>
     constexpr T operator()(T x) const {
         return x > T(0) ? x : T(alpha) * math::expm1(x);
@@ -57,6 +64,8 @@ struct Tanh {
     static constexpr const char* name = "tanh";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -12, .high = 12};
+    static constexpr Accuracy accuracy{.relative = 6, .derivative = 12};
     template <class T>
     constexpr T operator()(T x) const {
         return math::tanh(x);
@@ -72,6 +81,8 @@ struct Sigmoid {
     static constexpr const char* name = "sigmoid";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -80, .high = 80};
+    static constexpr Accuracy accuracy{.relative = 6};
     template <class T>
     constexpr T operator()(T x) const {
         return math::sigmoid(x);
@@ -87,6 +98,8 @@ struct Softplus {
     static constexpr const char* name = "softplus";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 16;
+    static constexpr Domain domain{.low = -80, .high = 80};
+    static constexpr Accuracy accuracy{.relative = 6};
     template <class T>
     constexpr T operator()(T x) const {
         return math::softplus(x);
@@ -102,6 +115,8 @@ struct Silu {
     static constexpr const char* name = "silu";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -80, .high = 80};
+    static constexpr Accuracy accuracy{.relative = 8, .derivative = 24};
     template <class T>
     constexpr T operator()(T x) const {
         return math::quotient(x, T(1) + math::exp_above(-x));
@@ -118,6 +133,8 @@ struct GeluErf {
     static constexpr const char* name = "gelu_erf";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -12, .high = 12};
+    static constexpr Accuracy accuracy{.relative = 8, .absolute = 24, .derivative = 24};
     template <class T>
     constexpr T operator()(T x) const {
         return T(0.5) * x * (T(1) + math::erf(x * T(0.70710678118654752)));
@@ -137,6 +154,8 @@ struct GeluTanh {
     static constexpr int cost = 8;
     static constexpr double kLinear = 1.5957691216057308;  // 2 sqrt(2 / pi)
     static constexpr double kCubic = kLinear * 0.044715;
+    static constexpr Domain domain{.low = -12, .high = 20};
+    static constexpr Accuracy accuracy{.relative = 40, .absolute = 1, .derivative = 60};
     template <class T>
     constexpr T operator()(T x) const {
         const T inner = x * (T(kLinear) + T(kCubic) * x * x);
@@ -149,5 +168,7 @@ struct GeluTanh {
         return s + s * (T(1) - s) * x * (T(kLinear) + T(3 * kCubic) * square);
     }
 };
+
+using Activations = FunctionList<Relu, LeakyRelu, Elu, Tanh, Sigmoid, Softplus, Silu, GeluTanh, GeluErf>;
 
 }  // namespace headroom::kernels

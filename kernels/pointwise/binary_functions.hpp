@@ -67,6 +67,7 @@ struct Div {
     static constexpr const char* name = "div";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 2;
+    static constexpr Domain domain{.low = 0.3, .high = 3};
     template <class T>
     constexpr T operator()(T a, T b) const {
         return a / b;
@@ -86,6 +87,8 @@ struct Pow {
     static constexpr const char* name = "pow";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 32;
+    static constexpr Domain domain{.low = 0.3, .high = 3};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T a, T b) const {
         return math::pow(a, b);
@@ -107,6 +110,7 @@ struct Maximum {
     static constexpr const char* name = "maximum";
     static constexpr Saves saves = Saves::input;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T a, T b) const {
         const T larger = a > b ? a : b;  // b if either is NaN
@@ -127,6 +131,7 @@ struct Minimum {
     static constexpr const char* name = "minimum";
     static constexpr Saves saves = Saves::input;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T a, T b) const {
         const T smaller = a < b ? a : b;  // b if either is NaN
@@ -214,5 +219,9 @@ struct LogicalOr {
         return (a != T(0)) | (b != T(0));
     }
 };
+
+using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum>;
+/// Their results are truth values.
+using Comparisons = FunctionList<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>;
 
 }  // namespace headroom::kernels

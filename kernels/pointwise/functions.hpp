@@ -13,6 +13,10 @@
 // T is float or double; where `integers` is declared true, also int64_t, in which i32, i64, u8 and bool are computed.
 // To run a struct of your own, include `pointwise_loops.hpp` where it is used (for a GPU `pointwise_loops.cuh`, in a
 // .cu source).
+//
+// The functions that Headroom brings stand in a FunctionList at the end of their header. Code that goes through all of
+// them reads it there: what is compiled for CPUs and GPUs, the list of ops, tests. So these functions also declare
+// `domain`, `accuracy`, and `sample()` where default parameters would test too little.
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -63,6 +67,49 @@ constexpr bool is_predicate() {
     } else {
         return std::is_same_v<std::invoke_result_t<F, float>, bool>;
     }
+}
+
+/// Arguments that tests draw: defined there, and finite in f32. Its size is by choice, the function may take more.
+struct Domain {
+    double low = -5.0;
+    double high = 5.0;
+    bool kinked = false;  ///< has corners or steps, over which finite differences must not reach
+};
+
+/// How far f32 may be from the true result y of the same arguments, in units of 2^-24: relative |y| + absolute.
+struct Accuracy {
+    double relative = 1.0;    ///< 1: rounded correctly
+    double absolute = 0.0;    ///< where terms cancel
+    double derivative = 0.0;  ///< `absolute` of derivatives, whose `relative` is always kDerivativeAccuracy
+};
+inline constexpr double kDerivativeAccuracy = 10.0;
+
+template <class F>
+constexpr Domain domain_of() {
+    if constexpr (requires { F::domain; }) return F::domain;
+    return {};
+}
+
+template <class F>
+constexpr Accuracy accuracy_of() {
+    if constexpr (requires { F::accuracy; }) return F::accuracy;
+    return {};
+}
+
+/// The function with parameters that tests and samples of ops take.
+template <class F>
+constexpr F sample_of() {
+    if constexpr (requires { F::sample(); }) return F::sample();
+    return {};
+}
+
+template <class... Functions>
+struct FunctionList {};
+
+/// Calls `visit(sample_of<F>())` for each function of a list, in order.
+template <class... Functions, class Visit>
+void for_each_function(FunctionList<Functions...>, Visit&& visit) {
+    (visit(sample_of<Functions>()), ...);
 }
 
 /// Work per element in units of an addition, for sharing out among threads; about 8 for an exponential.

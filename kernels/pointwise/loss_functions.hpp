@@ -13,6 +13,7 @@ namespace headroom::kernels {
 struct SquaredDifference {
     static constexpr const char* name = "mse_loss";
     static constexpr Saves saves = Saves::input;
+    static constexpr Accuracy accuracy{.relative = 3};
     template <class T>
     constexpr T operator()(T x, T y) const {
         return (x - y) * (x - y);
@@ -32,6 +33,7 @@ struct LogisticLoss {
     static constexpr const char* name = "binary_cross_entropy_with_logits";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 16;
+    static constexpr Accuracy accuracy{.relative = 6, .absolute = 60, .derivative = 30};
     template <class T>
     constexpr T operator()(T x, T y) const {
         return math::softplus(x) - x * y;
@@ -45,5 +47,7 @@ struct LogisticLoss {
         return -x;
     }
 };
+
+using LossFunctions = FunctionList<SquaredDifference, LogisticLoss>;
 
 }  // namespace headroom::kernels

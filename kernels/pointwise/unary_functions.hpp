@@ -31,8 +31,10 @@ struct Affine {
     static constexpr const char* name = "affine";
     static constexpr Saves saves = Saves::nothing;
     static constexpr bool integers = true;
+    static constexpr Accuracy accuracy{.relative = 2, .absolute = 4};
     double factor = 1.0;
     double offset = 0.0;
+    static constexpr Affine sample() { return {-1.5, 0.25}; }
     template <class T>
     constexpr T operator()(T x) const {
         return T(factor) * x + T(offset);
@@ -47,6 +49,7 @@ struct Abs {
     static constexpr const char* name = "abs";
     static constexpr Saves saves = Saves::input;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T x) const {
         return x < T(0) ? -x : (x == T(0) ? T(0) : x);
@@ -75,6 +78,7 @@ struct Reciprocal {
     static constexpr const char* name = "reciprocal";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 2;
+    static constexpr Domain domain{.low = 0.1, .high = 9};
     template <class T>
     constexpr T operator()(T x) const {
         return T(1) / x;
@@ -89,6 +93,7 @@ struct Sqrt {
     static constexpr const char* name = "sqrt";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 2;
+    static constexpr Domain domain{.low = 0.01, .high = 9};
     template <class T>
     constexpr T operator()(T x) const {
         return std::sqrt(x);
@@ -104,6 +109,8 @@ struct Rsqrt {
     static constexpr const char* name = "rsqrt";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 4;
+    static constexpr Domain domain{.low = 0.1, .high = 9};
+    static constexpr Accuracy accuracy{.relative = 3};
     template <class T>
     constexpr T operator()(T x) const {
         return T(1) / std::sqrt(x);
@@ -119,7 +126,10 @@ struct PowScalar {
     static constexpr const char* name = "pow_scalar";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 32;
+    static constexpr Domain domain{.low = 0.1, .high = 7};
+    static constexpr Accuracy accuracy{.relative = 4};
     double exponent = 1.0;
+    static constexpr PowScalar sample() { return {2.5}; }
     template <class T>
     constexpr T operator()(T x) const {
         return math::pow(x, T(exponent));
@@ -134,6 +144,8 @@ struct Exp {
     static constexpr const char* name = "exp";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -80, .high = 80};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T x) const {
         return math::exp(x);
@@ -149,6 +161,8 @@ struct Expm1 {
     static constexpr const char* name = "expm1";
     static constexpr Saves saves = Saves::output;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -10, .high = 80};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T x) const {
         return math::expm1(x);
@@ -163,6 +177,8 @@ struct Log {
     static constexpr const char* name = "log";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = 0.01, .high = 50};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T x) const {
         return math::log(x);
@@ -178,6 +194,8 @@ struct Log1p {
     static constexpr const char* name = "log1p";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Domain domain{.low = -0.9, .high = 50};
+    static constexpr Accuracy accuracy{.relative = 6};
     template <class T>
     constexpr T operator()(T x) const {
         return math::log1p(x);
@@ -192,6 +210,8 @@ struct Sin {
     static constexpr const char* name = "sin";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 12;
+    static constexpr Domain domain{.low = -40, .high = 40};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T x) const {
         return math::sin(x);
@@ -206,6 +226,8 @@ struct Cos {
     static constexpr const char* name = "cos";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 12;
+    static constexpr Domain domain{.low = -40, .high = 40};
+    static constexpr Accuracy accuracy{.relative = 4};
     template <class T>
     constexpr T operator()(T x) const {
         return math::cos(x);
@@ -220,6 +242,7 @@ struct Erf {
     static constexpr const char* name = "erf";
     static constexpr Saves saves = Saves::input;
     static constexpr int cost = 8;
+    static constexpr Accuracy accuracy{.relative = 4, .derivative = 1};
     template <class T>
     constexpr T operator()(T x) const {
         return math::erf(x);
@@ -235,8 +258,10 @@ struct Clamp {
     static constexpr const char* name = "clamp";
     static constexpr Saves saves = Saves::input;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     double low = 0.0;
     double high = 1.0;
+    static constexpr Clamp sample() { return {-0.5, 0.75}; }
     template <class T>
     constexpr T operator()(T x) const {
         return x < T(low) ? T(low) : (x > T(high) ? T(high) : x);
@@ -252,6 +277,7 @@ struct Sign {
     static constexpr const char* name = "sign";
     static constexpr Saves saves = Saves::nothing;
     static constexpr bool integers = true;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T x) const {
         return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x);
@@ -266,6 +292,7 @@ struct Sign {
 struct Floor {
     static constexpr const char* name = "floor";
     static constexpr Saves saves = Saves::nothing;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T x) const {
         return std::floor(x);
@@ -280,6 +307,7 @@ struct Floor {
 struct Ceil {
     static constexpr const char* name = "ceil";
     static constexpr Saves saves = Saves::nothing;
+    static constexpr Domain domain{.kinked = true};
     template <class T>
     constexpr T operator()(T x) const {
         return std::ceil(x);
@@ -300,11 +328,16 @@ struct LogicalNot {
 };
 
 struct IsFinite {
-    static constexpr const char* name = "is_finite";
+    static constexpr const char* name = "isfinite";
     template <class T>
     constexpr bool operator()(T x) const {
         return x - x == T(0);
     }
 };
+
+using UnaryFunctions = FunctionList<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Expm1, Log,
+                                    Log1p, Sin, Cos, Erf, Clamp, Sign, Floor, Ceil>;
+/// Their results are truth values.
+using UnaryPredicates = FunctionList<LogicalNot, IsFinite>;
 
 }  // namespace headroom::kernels

@@ -43,7 +43,7 @@ def boolean(*shape):
 
 def stored(x):
     x = x.detach()
-    return (x.to(torch.uint8) if x.dtype == torch.bool else x).clone().is_contiguous()
+    return (x.to(torch.uint8) if x.dtype == torch.bool else x).clone().contiguous()
 
 
 def case(name, function, *inputs):
@@ -98,7 +98,7 @@ def pointwise():
 
 def shapes():
     case("cast", lambda x: x.float(), normal(4, 5))
-    case("contiguous", lambda x: x.transpose(0, 1).is_contiguous(), normal(4, 5))
+    case("contiguous", lambda x: x.transpose(0, 1).contiguous(), normal(4, 5))
     case("expand", lambda x: x.expand(2, 3, 4), normal(3, 1))
     case("cat", lambda a, b, c: torch.cat([a, b, c], 1), normal(3, 2), normal(3, 1), normal(3, 4))
     case("stack", lambda a, b: torch.stack([a, b], 1), normal(3, 2), normal(3, 2))
@@ -204,8 +204,19 @@ def fused():
          normal(3, 7))
 
 
+def further_pointwise():
+    """After the others, whose numbers stay as they are."""
+    for name, function in {
+        "expm1": torch.expm1, "erf": torch.erf, "sign": torch.sign, "floor": torch.floor, "ceil": torch.ceil,
+        "leaky_relu": lambda x: F.leaky_relu(x, 0.2), "elu": lambda x: F.elu(x, 1.5), "softplus": F.softplus,
+        "isfinite": lambda x: torch.isfinite(1 / torch.floor(x)),
+    }.items():
+        case(name, function, normal(5, 7))
+    case("log1p", torch.log1p, positive(5, 7) - 1)
+
+
 def main():
-    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused]:
+    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further_pointwise]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

@@ -110,6 +110,44 @@ TEST_F(Arithmetic, ASumTakesOverEitherSide) {
     EXPECT_EQ(values(kept), (Doubles{2, 4, 6}));
 }
 
+TEST_F(Arithmetic, TakesOverTheFirstThatFits) {
+    const auto fresh = [&](Doubles wanted) { return floats({wanted.begin(), wanted.end()}) * 1.0; };
+    Tensor a = fresh({1, 2}), b = fresh({3, 5});
+    const std::byte* left = storage(a);
+    Tensor sum = std::move(a) + std::move(b);
+    EXPECT_EQ(storage(sum), left) << "either would do";
+    Tensor row = fresh({1, 2}), c = fresh({3, 5});
+    const std::byte* right = storage(c);
+    const Tensor difference = std::move(row).reshape({2}).slice(0, 0, 1) - std::move(c);
+    EXPECT_EQ(storage(difference), right) << "the left side is stretched";
+    EXPECT_EQ(values(difference), (Doubles{-2, -4}));
+    Tensor yes = fresh({1, 2}), no = fresh({3, 5});
+    const std::byte* chosen = storage(no);
+    const Tensor choice = where(gt(yes, 1.0), yes, std::move(no));
+    EXPECT_EQ(storage(choice), chosen);
+    EXPECT_EQ(values(choice), (Doubles{3, 2}));
+}
+
+TEST_F(Arithmetic, TakesOverFactorsUnlessBackwardNeedsThem) {
+    const Tensor x = floats({1, 2, 3});
+    Tensor y = x * 2.0;
+    const std::byte* before = storage(y);
+    y = abs(x * std::move(y));
+    EXPECT_EQ(storage(y), before);
+    EXPECT_EQ(values(y), (Doubles{2, 8, 18}));
+    Tensor weight = floats({1, 1, 2}).requires_grad_();
+    y = weight * std::move(y);
+    EXPECT_NE(storage(y), before) << "the gradient of the weight is computed from it";
+    backward(sum(y));
+    EXPECT_EQ(values(weight.grad()), (Doubles{2, 8, 18}));
+}
+
+TEST_F(Arithmetic, TakesOverNothingOfOtherDtypeThoughTheBytesAreAsMany) {
+    Tensor row = integers({1, 2}) * 1.0;
+    const Tensor x = floats({10, 20, 30, 40}).reshape({2, 2});
+    EXPECT_EQ(values(std::move(row) + x), (Doubles{11, 22, 31, 42}));
+}
+
 TEST_F(Arithmetic, NeverTakesOverALeafThatIsRecorded) {
     Tensor x = floats({1, 2, 3});
     const std::byte* before = storage(x);

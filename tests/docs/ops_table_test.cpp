@@ -30,7 +30,7 @@ Names are those that the tape reports; the headers in `core/ops/` say how each i
 - **Cost**: what `recompute_cheap()` goes by.
 - **Precision**: *follow* casts floating inputs of different dtypes to the widest; *half* casts f32 inputs to the dtype of
   an `Autocast`; *full* takes inputs as they are and computes in f32 (f64 for f64).
-- **In place**: the output may take over the storage of the first input, where nothing else needs it.
+- **In place**: the output may take over the storage of one of these inputs, where nothing else needs it, backward included.
 - **Saves**: arrays for backward: inputs or outputs that stay alive, or small ones of the op's own.
 - **Gradient**: whether the op has one.
 
@@ -57,11 +57,20 @@ std::string inputs_of(const OpEntry& op) {
     return text.empty() ? "-" : text;
 }
 
+/// "1, 2": the inputs of which one may be overwritten, counted from 1.
+std::string overwritten(unsigned in_place) {
+    std::string text;
+    for (int i = 0; in_place >> i; ++i) {
+        if (in_place >> i & 1u) text += fmt::format("{}{}", text.empty() ? "" : ", ", i + 1);
+    }
+    return text.empty() ? "-" : text;
+}
+
 std::string row(const OpEntry& op) {
     const OpTable& table = *op.table;
     const auto yes = [](bool holds) { return holds ? "yes" : "-"; };
     return fmt::format("| `{}` | {} | {} | {} | {} | {} | {} |\n", table.info.name, inputs_of(op),
-                       name(table.info.cost), name(table.info.precision), yes(table.info.in_place),
+                       name(table.info.cost), name(table.info.precision), overwritten(table.info.in_place),
                        table.n_saved ? fmt::to_string(table.n_saved) : "-", yes(table.backward));
 }
 

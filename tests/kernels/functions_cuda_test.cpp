@@ -1,6 +1,7 @@
 // Every pointwise function on a GPU, by each of its kernels, against the CPU's in f64 on the same numbers.
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -29,18 +30,20 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class Device>
 using Call = std::function<void(Device&, const std::vector<View>& in, float beta, const View& y)>;
 
-/// A function, or a derivative, whose inputs come from [low, high], but for dy, which is the first of a derivative.
+/// A function, or a derivative, whose arguments come from its domain; dy is the first input of a derivative.
 struct Function {
     const char* name;
     int inputs;
-    double low, high, ulps, floor;
+    Domain domain;
+    double relative, absolute;
     bool gradient, integers, predicate;
     Call<CpuStream> cpu;
     Call<CudaStream> gpu;
+    std::function<double(double)> saved;  ///< what a derivative is computed from, given the argument
 };
 
 template <class F>
-Function value(const F& f, double low, double high, double ulps, double floor = 0) {
+Function value(const F& f, const Accuracy& accuracy = accuracy_of<F>()) {
     const auto call = [f](auto& stream, const std::vector<View>& in, float, const View& y) {
         if constexpr (BinaryFunction<F>) {
             map(stream, f, in[0], in[1], y);
@@ -48,35 +51,72 @@ Function value(const F& f, double low, double high, double ulps, double floor = 
             map(stream, f, in[0], y);
         }
     };
-    constexpr int inputs = BinaryFunction<F> ? 2 : 1;
-    return {F::name, inputs, low, high, ulps, floor, false, takes_integers<F>(), is_predicate<F>(), call, call};
+    return {.name = F::name,
+            .inputs = BinaryFunction<F> ? 2 : 1,
+            .domain = domain_of<F>(),
+            .relative = accuracy.relative,
+            .absolute = accuracy.absolute,
+            .gradient = false,
+            .integers = takes_integers<F>(),
+            .predicate = is_predicate<F>(),
+            .cpu = call,
+            .gpu = call,
+            .saved = {}};
 }
 
-/// The range is that of what the derivative is computed from.
-template <class F>
-Function gradient(const F& f, double low, double high, double ulps = 8, double floor = 6) {
-    const auto call = [f](auto& stream, const std::vector<View>& in, float beta, const View& dx) {
-        map_backward(stream, f, in[1], in[0], beta, dx);
-    };
-    return {F::name, 2, low, high, ulps, floor, true, false, false, call, call};
+template <class F, class Call>
+Function derivative(const F& f, int inputs, const Call& call) {
+    return {.name = F::name,
+            .inputs = inputs,
+            .domain = {std::max(domain_of<F>().low, -9.0), std::min(domain_of<F>().high, 9.0)},  // for results in f16
+            .relative = kDerivativeAccuracy,
+            .absolute = accuracy_of<F>().derivative,
+            .gradient = true,
+            .integers = false,
+            .predicate = false,
+            .cpu = call,
+            .gpu = call,
+            .saved = [f](double x) {
+                if constexpr (UnaryFunction<F>) return F::saves == Saves::output ? static_cast<double>(f(x)) : x;
+                return x;
+            }};
 }
 
 template <class F>
-std::vector<Function> partials(const F& f, double low, double high, double ulps = 10, double floor = 0) {
-    const auto of_a = [f](auto& stream, const std::vector<View>& in, float beta, const View& da) {
-        map_backward_a(stream, f, in[1], in[2], in[0], beta, da);
-    };
-    const auto of_b = [f](auto& stream, const std::vector<View>& in, float beta, const View& db) {
-        map_backward_b(stream, f, in[1], in[2], in[0], beta, db);
-    };
-    return {{F::name, 3, low, high, ulps, floor, true, false, false, of_a, of_a},
-            {F::name, 3, low, high, ulps, floor, true, false, false, of_b, of_b}};
+std::vector<Function> derivatives(const F& f) {
+    if constexpr (DifferentiableUnary<F>) {
+        return {derivative(f, 2, [f](auto& stream, const std::vector<View>& in, float beta, const View& dx) {
+            map_backward(stream, f, in[1], in[0], beta, dx);
+        })};
+    } else {
+        return {derivative(f, 3,
+                           [f](auto& stream, const std::vector<View>& in, float beta, const View& da) {
+                               map_backward_a(stream, f, in[1], in[2], in[0], beta, da);
+                           }),
+                derivative(f, 3, [f](auto& stream, const std::vector<View>& in, float beta, const View& db) {
+                    map_backward_b(stream, f, in[1], in[2], in[0], beta, db);
+                })};
+    }
 }
 
 constexpr std::int64_t kCount = test::kRaces ? 75 : 1031;
 
 class FunctionsCuda : public test::PointwiseCudaTest {
   protected:
+    template <class F>
+    void expect_function(const F& f, const Accuracy& accuracy = accuracy_of<F>()) {
+        expect_agreement(value(f, accuracy));
+        if constexpr (DifferentiableUnary<F> || DifferentiableBinary<F>) {
+            for (const Function& one : derivatives(f)) expect_agreement(one);
+        }
+    }
+
+    template <class List>
+    void expect_functions(List list) {
+        for_each_function(list, [&](const auto& f) { expect_function(f); });
+    }
+
+  private:
     void expect_agreement(const Function& f) {
         SCOPED_TRACE(f.name);
         const Dtype halved = f.gradient ? Dtype::f16 : Dtype::f32;  // gradients in f32 of halves are common
@@ -86,16 +126,16 @@ class FunctionsCuda : public test::PointwiseCudaTest {
         if (f.integers) expect_agreement(f, Dtype::i64, Layout::contiguous, 0);
     }
 
-  private:
     std::vector<TestArray> inputs_of(const Function& f, Dtype dtype, Layout layout) {
         std::vector<TestArray> inputs;
         const bool whole = f.predicate || dtype == Dtype::i64;  // so that there are equal ones, and zeros
-        std::uniform_real_distribution<double> uniform(whole ? -3.4 : f.low, whole ? 3.4 : f.high), dy(-1.5, 1.5);
+        std::uniform_real_distribution<double> uniform(whole ? -3.4 : f.domain.low, whole ? 3.4 : f.domain.high),
+            dy(-1.5, 1.5);
         for (int k = 0; k < f.inputs; ++k) {
             inputs.emplace_back(dtype, Shape{kCount}, layout);
             for (std::int64_t i = 0; i < kCount; ++i) {
                 const double drawn = f.gradient && k == 0 ? dy(random_) : uniform(random_);
-                inputs.back().set(i, whole ? std::nearbyint(drawn) : drawn);
+                inputs.back().set(i, whole ? std::nearbyint(drawn) : f.gradient && k > 0 ? f.saved(drawn) : drawn);
                 if (f.inputs - k == 1 && k > (f.gradient ? 1 : 0) && i % 5 == 0)
                     inputs[static_cast<std::size_t>(k)].set(i, inputs[static_cast<std::size_t>(k - 1)].get(i));
             }
@@ -125,85 +165,30 @@ class FunctionsCuda : public test::PointwiseCudaTest {
         });
         const bool exact = dtype == Dtype::i64 || f.predicate;
         const double extra = beta == 0 ? 0 : 2;  // rounding of the sum
-        expect_near(y, truth, computed_in, exact ? 0 : f.ulps + extra, exact ? 0 : f.floor + 4 * extra);
+        expect_near(y, truth, computed_in, exact ? 0 : f.relative + extra, exact ? 0 : f.absolute + 4 * extra);
     }
 
     std::mt19937_64 random_{7};
 };
 
-TEST_F(FunctionsCuda, ArithmeticAgrees) {
-    for (const Function& f :
-         {value(Neg{}, -5, 5, 0), value(Affine{2.5, -0.75}, -5, 5, 2, 4), value(Abs{}, -5, 5, 0),
-          value(Square{}, -5, 5, 1), value(Reciprocal{}, 0.1, 9, 1), value(Sqrt{}, 0.01, 9, 1),
-          value(Rsqrt{}, 0.1, 9, 3), value(Clamp{-1, 2}, -5, 5, 0), value(Sign{}, -2, 2, 0), value(Floor{}, -5, 5, 0),
-          value(Ceil{}, -5, 5, 0), value(LogicalNot{}, -1, 1, 0), value(IsFinite{}, -1, 1, 0)}) {
-        expect_agreement(f);
-    }
-    for (const Function& f : {gradient(Neg{}, -5, 5), gradient(Affine{2.5, -0.75}, -5, 5), gradient(Abs{}, -5, 5),
-                              gradient(Square{}, -5, 5), gradient(Reciprocal{}, 0.1, 9), gradient(Sqrt{}, 0.1, 3),
-                              gradient(Rsqrt{}, 0.1, 9), gradient(Clamp{-1, 2}, -5, 5), gradient(Sign{}, -2, 2),
-                              gradient(Floor{}, -5, 5), gradient(Ceil{}, -5, 5)}) {
-        expect_agreement(f);
-    }
+TEST_F(FunctionsCuda, FunctionsOfOneArgumentAgree) {
+    expect_functions(UnaryFunctions{});
+    expect_functions(UnaryPredicates{});
+    for (const double exponent : {0.0, 1.0, 3.0, -1.5, 0.3}) expect_function(PowScalar{exponent});
 }
 
-TEST_F(FunctionsCuda, TranscendentalsAgree) {
-    for (const Function& f :
-         {value(Exp{}, -80, 80, 4), value(Expm1{}, -10, 80, 4), value(Log{}, 0.01, 50, 4), value(Log1p{}, -0.9, 50, 6),
-          value(Sin{}, -40, 40, 4), value(Cos{}, -40, 40, 4), value(Erf{}, -5, 5, 4)}) {
-        expect_agreement(f);
-    }
-    for (const Function& f :
-         {gradient(Exp{}, 0, 9), gradient(Expm1{}, -1, 9), gradient(Log{}, 0.1, 50), gradient(Log1p{}, -0.8, 50),
-          gradient(Sin{}, -40, 40), gradient(Cos{}, -40, 40), gradient(Erf{}, -5, 5)}) {
-        expect_agreement(f);
-    }
-    for (const double exponent : {0.0, 1.0, 3.0, -1.5, 0.3}) {
-        expect_agreement(value(PowScalar{exponent}, 0.1, 7, 4));
-        expect_agreement(gradient(PowScalar{exponent}, 0.1, 7));
-    }
-}
-
-TEST_F(FunctionsCuda, ActivationsAgree) {
-    for (const Function& f :
-         {value(Relu{}, -5, 5, 0), value(LeakyRelu{0.2}, -5, 5, 3), value(Elu{1.5}, -20, 5, 6),
-          value(Tanh{}, -12, 12, 6), value(Sigmoid{}, -80, 80, 6), value(Softplus{}, -80, 80, 6),
-          value(Silu{}, -80, 80, 8), value(GeluErf{}, -12, 12, 8, 24), value(GeluTanh{}, -4, 20, 40)}) {
-        expect_agreement(f);
-    }
-    for (const Function& f : {gradient(Relu{}, 0, 5), gradient(LeakyRelu{0.2}, -5, 5), gradient(Elu{1.5}, -20, 5),
-                              gradient(Tanh{}, -1, 1, 8, 12), gradient(Sigmoid{}, 0, 1), gradient(Softplus{}, -20, 20),
-                              gradient(Silu{}, -20, 20, 8, 24), gradient(GeluErf{}, -12, 12, 8, 24),
-                              gradient(GeluTanh{}, -12, 12, 8, 60)}) {
-        expect_agreement(f);
-    }
-}
+TEST_F(FunctionsCuda, ActivationsAgree) { expect_functions(Activations{}); }
 
 TEST_F(FunctionsCuda, FunctionsOfTwoArgumentsAgree) {
-    for (const Function& f :
-         {value(Add{}, -3, 3, 1), value(Sub{}, -3, 3, 1), value(Mul{}, -3, 3, 1), value(Div{}, 0.3, 3, 1),
-          value(Pow{}, 0.3, 3, 2), value(Maximum{}, -3, 3, 0), value(Minimum{}, -3, 3, 0), value(Equal{}, -3, 3, 0),
-          value(NotEqual{}, -3, 3, 0), value(Less{}, -3, 3, 0), value(LessEqual{}, -3, 3, 0),
-          value(Greater{}, -3, 3, 0), value(GreaterEqual{}, -3, 3, 0), value(LogicalAnd{}, -3, 3, 0),
-          value(LogicalOr{}, -3, 3, 0), value(SquaredDifference{}, -3, 3, 3), value(LogisticLoss{}, -3, 3, 6, 60)}) {
-        expect_agreement(f);
-    }
-    for (const auto& both :
-         {partials(Add{}, -3, 3), partials(Sub{}, -3, 3), partials(Mul{}, -3, 3), partials(Div{}, 0.3, 3),
-          partials(Pow{}, 0.3, 3), partials(Maximum{}, -3, 3), partials(Minimum{}, -3, 3),
-          partials(SquaredDifference{}, -3, 3), partials(LogisticLoss{}, -3, 3, 10, 30)}) {
-        for (const Function& f : both) expect_agreement(f);
-    }
+    expect_functions(BinaryFunctions{});
+    expect_functions(Comparisons{});
+    expect_functions(LossFunctions{});
 }
 
 TEST_F(FunctionsCuda, NanAndInfinityComeThrough) {
     const std::vector<double> points{kNan, kInfinity, -kInfinity, -1.0, 0.0, kNan, kInfinity, -kInfinity, 2.0};
-    for (const Function& f :
-         {value(Exp{}, 0, 0, 4), value(Log{}, 0, 0, 4), value(Log1p{}, 0, 0, 4), value(Tanh{}, 0, 0, 6),
-          value(Sigmoid{}, 0, 0, 6), value(Relu{}, 0, 0, 0), value(Sqrt{}, 0, 0, 1), value(Erf{}, 0, 0, 4),
-          value(Abs{}, 0, 0, 0), value(Clamp{}, 0, 0, 0), value(Sign{}, 0, 0, 0), value(Softplus{}, 0, 0, 6),
-          value(Silu{}, 0, 0, 8), value(GeluErf{}, 0, 0, 8, 4), value(GeluTanh{}, 0, 0, 40),
-          value(Reciprocal{}, 0, 0, 1), value(IsFinite{}, 0, 0, 0), value(Floor{}, 0, 0, 0)}) {
+    const auto check = [&](const auto& function) {
+        const Function f = value(function);
         SCOPED_TRACE(f.name);
         TestArray x(Dtype::f32, {9}), wide(Dtype::f64, {9}), truth(Dtype::f64, {9});
         TestArray y(f.predicate ? Dtype::boolean : Dtype::f32, {9});
@@ -215,15 +200,16 @@ TEST_F(FunctionsCuda, NanAndInfinityComeThrough) {
         on_gpu({&x}, y, [&](CudaStream& stream, const std::vector<View>& in, const View& result) {
             f.gpu(stream, in, 0, result);
         });
-        expect_near(y, truth, Dtype::f32, f.ulps, f.floor);
-    }
+        expect_near(y, truth, Dtype::f32, f.relative, f.absolute);
+    };
+    for_each_function(UnaryFunctions{}, check);
+    for_each_function(UnaryPredicates{}, check);
+    for_each_function(Activations{}, check);
 }
 
 TEST_F(FunctionsCuda, FunctionsOfTheUsersAgree) {
-    expect_agreement(value(test::Cube{2.0}, -3, 3, 4));
-    expect_agreement(gradient(test::Cube{2.0}, -3, 3));
-    expect_agreement(value(test::Hypotenuse{}, 0.5, 3, 4));
-    for (const Function& f : partials(test::Hypotenuse{}, 0.5, 3)) expect_agreement(f);
+    expect_function(test::Cube{2.0}, {.relative = 4});
+    expect_function(test::Hypotenuse{}, {.relative = 4});
 }
 
 }  // namespace

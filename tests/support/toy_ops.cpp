@@ -16,7 +16,7 @@ namespace {
 namespace k = kernels;
 
 struct Add {
-    static constexpr OpInfo info{.name = "toy_add", .in_place = true};
+    static constexpr OpInfo info{.name = "toy_add", .in_place = 0b11};
     struct Attrs {};
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
@@ -60,7 +60,7 @@ struct Mul {
 };
 
 struct Tanh {
-    static constexpr OpInfo info{.name = "toy_tanh", .cost = Cost::expensive, .in_place = true};
+    static constexpr OpInfo info{.name = "toy_tanh", .cost = Cost::expensive, .in_place = 0b1};
     struct Attrs {};
     struct Saved {
         Array y;
