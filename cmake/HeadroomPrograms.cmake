@@ -172,7 +172,8 @@ function(headroom_script_tests folder)
 endfunction()
 
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each, with the device code of
-# <file>_test.cu where there is one; tests_<library> builds all of a library's.
+# <file>_test.cu where there is one; tests_<library> builds all of a library's. <file>_cuda_test runs on a GPU,
+# <file>_devices_test on the processor and, where there are CUDA kernels, on a GPU.
 function(headroom_tests)
     headroom_test_headers()
     headroom_test_support()
@@ -193,13 +194,13 @@ function(headroom_tests)
         cmake_path(GET folder FILENAME library)
         set(target ${library}_${file})
         set(labels ${library})
-        if(library STREQUAL kernels AND file MATCHES "_cuda_test$|^cuda_")
+        if(library STREQUAL kernels AND file MATCHES "_(cuda|devices)_test$|^cuda_")
             if(NOT TARGET kernels_cuda_tests)
                 add_custom_target(kernels_cuda_tests)
             endif()
             add_dependencies(kernels_cuda_tests ${target})
         endif()
-        if(file MATCHES "_cuda_test$")
+        if(file MATCHES "_(cuda|devices)_test$")
             list(APPEND labels gpu)
             set_property(GLOBAL APPEND PROPERTY HEADROOM_GPU_TESTS ${target})
         endif()
@@ -209,7 +210,7 @@ function(headroom_tests)
         target_precompile_headers(${target} REUSE_FROM test_headers)
         headroom_link_used(${target} ${library})
         cmake_path(REPLACE_EXTENSION source .cu OUTPUT_VARIABLE device_source)
-        if(EXISTS ${device_source})  # kernels of the test's own
+        if(EXISTS ${device_source} AND HEADROOM_CUDA_KERNELS)  # kernels of the test's own
             headroom_device_sources(${target} ${device_source})
         endif()
         if(library STREQUAL memory AND HEADROOM_HAS_CUDA)

@@ -34,12 +34,12 @@ class Gpu {
         std::byte* data = scratch(bytes);
         device->copy_to_device(x.memory().data(), data, bytes);
         View view = x.view();
-        view.data = data;
+        view.data = data + x.first();
         return view;
     }
     /// Brings back what `put` copied, gaps included.
     void get(const View& view, TestArray& x) {
-        device->copy_to_host(view.data, x.view().data, x.memory().size());
+        device->copy_to_host(static_cast<std::byte*>(view.data) - x.first(), x.begin_of_memory(), x.memory().size());
         if (auto error = device->take_index_error()) {
             ADD_FAILURE() << error->what << " " << error->value << " at " << error->position;
         }

@@ -23,6 +23,9 @@ enum class Layout {
     contiguous,
     gaps,        // every second element of longer rows
     transposed,  // the last axis is the outermost in memory
+    shifted,     // contiguous from the memory's second element on: no vector is aligned
+    slice,       // rows lie apart, each begins at a multiple of eight elements
+    ragged,      // rows lie apart by an odd number of elements, from the second element on
 };
 
 inline constexpr Layout kLayouts[] = {Layout::contiguous, Layout::gaps, Layout::transposed};
@@ -33,7 +36,14 @@ class TestArray {
     TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
         view_ = {nullptr, dtype, shape, contiguous_strides(shape)};
         std::int64_t room = shape.numel();
-        if (layout == Layout::gaps) {
+        if (layout == Layout::slice || layout == Layout::ragged) {
+            for (int i = shape.rank() - 2; i >= 0; --i) {
+                const std::int64_t pitch =
+                    layout == Layout::ragged ? (shape.back() | 1) + 2 : (shape.back() + 15) / 8 * 8;
+                view_.strides[i] = i == shape.rank() - 2 ? pitch : view_.strides[i + 1] * shape[i + 1];
+            }
+            if (shape.rank() > 1) room = view_.strides[0] * shape[0];
+        } else if (layout == Layout::gaps) {
             room = 2;
             for (int i = shape.rank() - 1; i >= 0; --i) {
                 view_.strides[i] = room;
@@ -47,16 +57,22 @@ class TestArray {
             }
         }
         memory_.assign((static_cast<std::size_t>(room) + 1) * size_of(dtype), std::byte{0xff});
-        view_.data = memory_.data();
+        first_ = layout == Layout::shifted || layout == Layout::ragged ? size_of(dtype) : 0;
+        view_.data = memory_.data() + first_;
     }
 
-    TestArray(const TestArray& other) : memory_(other.memory_), view_(other.view_) { view_.data = memory_.data(); }
+    TestArray(const TestArray& other) : memory_(other.memory_), first_(other.first_), view_(other.view_) {
+        view_.data = memory_.data() + first_;
+    }
     TestArray& operator=(const TestArray&) = delete;
 
     operator const View&() const { return view_; }
     const View& view() const { return view_; }
     std::int64_t numel() const { return view_.numel(); }
     const std::vector<std::byte>& memory() const { return memory_; }
+    std::byte* begin_of_memory() { return memory_.data(); }
+    /// Where the view begins in the memory, in bytes.
+    std::size_t first() const { return first_; }
 
     double get(std::int64_t i) const { return kernels::load_one<double>(view_.at(offset(i)), view_.dtype); }
     void set(std::int64_t i, double value) { kernels::store_one(value, view_.at(offset(i)), view_.dtype); }
@@ -86,7 +102,7 @@ class TestArray {
         TestArray copy(*this);
         const std::size_t size = size_of(view_.dtype);
         for (std::int64_t i = 0; i < numel(); ++i) {
-            const auto first = static_cast<std::size_t>(offset(i)) * size;
+            const auto first = first_ + static_cast<std::size_t>(offset(i)) * size;
             for (std::size_t j = 0; j < size; ++j) copy.memory_[first + j] = std::byte{0xff};
         }
         return copy.memory_ == std::vector<std::byte>(memory_.size(), std::byte{0xff});
@@ -103,6 +119,7 @@ class TestArray {
     }
 
     std::vector<std::byte> memory_;
+    std::size_t first_ = 0;
     View view_;
 };
 

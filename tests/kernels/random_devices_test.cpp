@@ -1,3 +1,4 @@
+// Random numbers: their distribution on the CPU, and that every device draws the same.
 #include <headroom/kernels/random/random.hpp>
 
 #include <bit>
@@ -9,13 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/random/words.hpp>
-#include <headroom/tests/kernels/test_array.hpp>
+#include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {
 namespace {
 
-using test::Layout;
-using test::TestArray;
+using namespace test;
 
 TEST(Philox, GivesTheReferenceVectors) {
     // Of the Random123 distribution, kat_vectors, philox 4x32 with 10 rounds.
@@ -61,37 +61,84 @@ TEST(RandomWords, AreTheSameWhereverARunBegins) {
     }
 }
 
-TEST(Random, DependsOnThePositionAlone) {
-    const RandomKey key = path_key(3, "x");
-    const Shape shape{7, 1501};
-    CpuStream one{1}, many{4};
-    const auto compare = [&](const auto& make) {
-        TestArray reference(Dtype::f32, shape);
-        make(one, reference);
-        for (const Layout layout : test::kLayouts) {
-            TestArray y(Dtype::f32, shape, layout);
-            make(many, y);
-            EXPECT_EQ(y.values(), reference.values());
-            EXPECT_TRUE(y.gaps_untouched());
-        }
+/// Numbers depend on the position alone, not on layout, threads or device, and are rounded from those of f32.
+Trial random_trial(const Variant& v, Random&, const Shape& shape, const RandomKey& key) {
+    Trial trial;
+    const auto make = [=](Device& device, const Views& out) {
+        device.run([&](auto& stream) {
+            uniform(stream, key, -1.5f, 3.0f, out[0]), normal(stream, key, 0.3f, 17.0f, out[1]);
+            random_integers(stream, key, 0, 100, out[2]);
+        });
     };
-    compare([&](CpuStream& s, const View& y) { uniform(s, key, -2.0f, 3.0f, y); });
-    compare([&](CpuStream& s, const View& y) { normal(s, key, 1.0f, 2.0f, y); });
-    compare([&](CpuStream& s, const View& y) { random_integers(s, key, -5, 9, y); });
+    Device cpu(Place::cpu, 1);
+    Views views;
+    for (const Dtype dtype : {Dtype::f32, Dtype::f32, Dtype::i64}) {
+        TestArray array(dtype, shape);
+        views.push_back(cpu.put(array));
+        trial.output(v, shape);
+    }
+    make(cpu, views);
+    for (std::size_t k = 0; k < 3; ++k) {
+        TestArray numbers(views[k].dtype, shape), rounded(v.dtype, shape);
+        cpu.get(views[k], numbers);
+        for (std::int64_t i = 0; i < shape.numel(); ++i) {
+            rounded.set(i, numbers.get(i));
+            trial.out[k].expect(rounded.get(i), 0);
+        }
+    }
+    trial.call = [=](Device& device, const Views&, const Views& out) { make(device, out); };
+    return trial;
 }
 
-TEST(Random, RoundsWhatF32Gives) {
-    const RandomKey key = op_key(3, 1);
-    CpuStream stream{1};
-    TestArray wide(Dtype::f32, {999});
-    normal(stream, key, 0.0f, 1.0f, wide);
-    for (const Dtype dtype : {Dtype::f16, Dtype::bf16, Dtype::f64}) {
-        TestArray y(dtype, {999}), expected(dtype, {999});
-        normal(stream, key, 0.0f, 1.0f, y);
-        for (std::int64_t i = 0; i < 999; ++i) expected.set(i, wide.get(i));
-        EXPECT_EQ(y.values(), expected.values());
+Cases cases() {
+    Cases result;
+    // One thread's elements and one more or less, a block's threads, more than the emulated grid takes at once.
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}, Shape{4}, Shape{5}, Shape{8}, Shape{31}, Shape{33},
+                               Shape{1023}, Shape{1025}, Shape{5, 37}, Shape{3, 4, 5}, Shape{70001}, Shape{0, 3}}) {
+        result.add(to_name(shape), random_trial, shape, op_key(42, 7)).only(kAllDtypes, layouts_for(shape));
+    }
+    for (const RandomKey& key : {RandomKey{~0ull, ~0ull}, RandomKey{1ull << 32, 0}, RandomKey{0, 1ull << 32}}) {
+        result
+            .add("key_" + std::to_string(key.seed & 3) + std::to_string(key.sequence & 3), random_trial, Shape{257},
+                 key)
+            .only(kF32);
+    }
+    return result;
+}
+
+const bool rows = add_rows("RandomRows", cases());
+
+using RandomNumbers = DeviceTest;
+
+TEST_P(RandomNumbers, BeginAnywhere) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::i32}) {
+        for (std::int64_t start = 0; start < 9; ++start) {
+            TestArray all(dtype, {100}), part(dtype, {100});
+            const View a = device().put(all), b = device().put(part);
+            const View of_b = contiguous_view(b.at(start), dtype, {100 - start - 1});
+            device().run([&](auto& stream) {
+                random_integers(stream, op_key(42, 7), 0, 1000, a),
+                    random_integers(stream, op_key(42, 7), 0, 1000, of_b);
+            });
+            device().get(a, all), device().get(b, part);
+            for (std::int64_t i = 0; i < 99 - start; ++i) ASSERT_EQ(part.get(start + i), all.get(i)) << start;
+        }
     }
 }
+
+/// A range of 2^32, which takes a word whole.
+TEST_P(RandomNumbers, CoverLargeRanges) {
+    TestArray y(Dtype::i64, {1000});
+    const View out = device().put(y);
+    const std::int64_t low = -(std::int64_t{1} << 40);
+    device().run([&](auto& stream) { random_integers(stream, op_key(14, 0), low, low + (1ll << 32), out); });
+    device().get(out, y);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+        ASSERT_EQ(y.get_integer(static_cast<std::int64_t>(i)), low + philox(op_key(14, 0), i / 4)[i % 4]);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RandomNumbers, testing::ValuesIn(kPlaces), place_name);
 
 TEST(Random, UniformFillsItsIntervalEvenly) {
     CpuStream stream{1};
@@ -168,8 +215,6 @@ TEST(Random, IntegersCoverTheirRange) {
     std::vector<int> counts(7);
     for (std::int64_t i = 0; i < 20000; ++i) ++counts.at(static_cast<std::size_t>(y.get_integer(i) + 3));
     for (const int count : counts) EXPECT_NEAR(count, 20000.0 / 7, 5 * std::sqrt(20000.0 / 7));
-    random_integers(stream, op_key(14, 0), 0, 1ll << 32, y);
-    EXPECT_EQ(y.get_integer(5), static_cast<std::int64_t>(philox(op_key(14, 0), 1)[1]));
 }
 
 }  // namespace

@@ -1,0 +1,242 @@
+#include <headroom/kernels/cross_entropy/cross_entropy.hpp>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include <headroom/tests/kernels/kernel_table.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using namespace test;
+using Options = CrossEntropyOptions;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+void forward(Device& device, const View& logits, const View& targets, const Options& options, const View& loss,
+             const View& terms, float beta, const View& lse) {
+    std::byte* scratch = device.scratch([&](Stream& stream) { return cross_entropy_scratch(stream, targets); });
+    device.run([&](auto& s) { cross_entropy(s, logits, targets, options, loss, terms, beta, lse, scratch); });
+}
+
+/// in: logits, targets, lse, dloss.
+void backward(Device& device, const Views& in, const Options& options, const View& dlogits, float beta) {
+    device.run([&](auto& s) { cross_entropy_backward(s, in[0], in[1], options, in[2], in[3], dlogits, beta); });
+}
+
+double exact_lse(const TestArray& logits, std::int64_t row, std::int64_t classes) {
+    double largest = -kInfinity, sum = 0;
+    for (std::int64_t c = 0; c < classes; ++c) largest = std::max(largest, logits.get(row * classes + c));
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits.get(row * classes + c) - largest);
+    return largest + std::log(sum);
+}
+
+struct Inputs {
+    Inputs(Trial& trial, const Variant& v, Random& random, const Shape& shape, std::int64_t classes)
+        : logits(trial.input(v, with(shape, classes), normal(random, 1, 3))),
+          targets(trial.input(v.in == Layout::gaps ? Dtype::i32 : Dtype::i64, shape, v.in, indices(random, classes))) {}
+    static Shape with(Shape shape, std::int64_t classes) {
+        shape.push_back(classes);
+        return shape;
+    }
+    const TestArray &logits, &targets;
+};
+
+/// The loss, and the loss added to 10 in f32.
+Trial forward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, double smoothing) {
+    Trial trial;
+    const Inputs in(trial, v, random, shape, classes);
+    const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
+    Output& lse = trial.output(compute_dtype(v.dtype), shape, Layout::contiguous);
+    const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
+    double loss = 0, bound = 0, terms = 0;
+    for (std::int64_t i = 0; i < shape.numel(); ++i) {
+        const double exact = exact_lse(in.logits, i, classes);
+        // Additions of the sum, exponentials of arguments up to 30, the logarithm.
+        const double error = unit * (n / 16 + 32 + 4 * std::abs(exact));
+        lse.expect(exact, error);
+        const std::int64_t target = in.targets.get_integer(i);
+        if (target == options.ignore_index) continue;
+        double mean = 0;
+        for (std::int64_t c = 0; c < classes; ++c) mean += in.logits.get(i * classes + c) / n;
+        loss += exact - (1 - smoothing) * in.logits.get(i * classes + target) - smoothing * mean;
+        bound += error + unit * 16;
+        ++terms;
+    }
+    trial.output(Dtype::f64, {}, v.out).expect(loss, bound);
+    trial.output(Dtype::f64, {}, v.out).expect(terms, 0);
+    trial.output(Dtype::f32, {1}, v.out, all(10)).expect(10 + loss, bound + 10 * epsilon(Dtype::f32));
+    trial.output(Dtype::f64, {1}, v.out, all(5)).expect(5 + terms, 0);
+    trial.call = [=](Device& device, const Views& in, const Views& out) {
+        forward(device, in[0], in[1], options, out[1], out[2], 0, out[0]);
+        forward(device, in[0], in[1], options, out[3], out[4], 1, out[0]);
+    };
+    return trial;
+}
+
+/// The gradient, and the gradient added to 2 in f32.
+Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, double smoothing) {
+    Trial trial;
+    const Inputs in(trial, v, random, shape, classes);
+    const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
+    const TestArray& lse = trial.input(compute_dtype(v.dtype), shape, Layout::contiguous, [&](TestArray& x) {
+        for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, exact_lse(in.logits, i, classes));
+    });
+    trial.input(v.dtype, {}, v.in, all(3));
+    const Shape all_logits = in.logits.view().shape;
+    Output &gradient = trial.output(v, all_logits), &sum = trial.output(Dtype::f32, all_logits, v.out, all(2));
+    gradient.over = 0;
+    const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
+    for (std::int64_t i = 0; i < in.logits.numel(); ++i) {
+        const std::int64_t row = i / classes, target = in.targets.get_integer(row);
+        const double p = std::exp(in.logits.get(i) - lse.get(row)), own = i % classes == target ? 1 - smoothing : 0;
+        const double value = target == options.ignore_index ? 0 : 3 * (p - own - smoothing / n);
+        const double error = 3 * unit * ((n / 16 + 128) * p + 4);
+        gradient.expect(value, error), sum.expect(2 + value, error + 8 * epsilon(Dtype::f32));
+    }
+    trial.call = [=](Device& device, const Views& in, const Views& out) {
+        backward(device, in, options, out[1], 1);
+        backward(device, in, options, out[0], 0);
+    };
+    return trial;
+}
+
+Cases cases() {
+    struct Size {
+        Shape rows;
+        std::int64_t classes;
+    };
+    Cases result;
+    // A lane, part of a warp, rows that begin anywhere, several axes, a block for a row; none.
+    for (const auto& [rows, classes] :
+         {Size{{1}, 1}, Size{{5}, 3}, Size{{40}, 65}, Size{{7}, 31}, Size{{2, 3}, 40}, Size{{3}, 1025}, Size{{0}, 5}}) {
+        for (const double smoothing : {0.0, 0.1}) {
+            const std::string name = to_name(rows) + "x" + std::to_string(classes) + (smoothing == 0 ? "" : "/smooth");
+            result.add("forward/" + name, forward_trial, rows, classes, smoothing);
+            result.add("backward/" + name, backward_trial, rows, classes, smoothing);
+        }
+    }
+    // More than a batch for each of a block's threads, halves beside f32 that begin aligned, rows for several threads.
+    for (const auto& [rows, classes] : {Size{{2}, 9001}, Size{{3}, 2056}, Size{{1500}, 5}, Size{{768}, 65}}) {
+        const std::string name = to_name(rows) + "x" + std::to_string(classes);
+        result.add("forward/" + name, forward_trial, rows, classes, 0.1).only(kFloating).large = rows[0] >= 100;
+        result.add("backward/" + name, backward_trial, rows, classes, 0.1).only(kFloating).large = rows[0] >= 100;
+    }
+    return result;
+}
+
+const bool rows = add_rows("CrossEntropyRows", cases());
+
+/// Logits and their loss, which is looked at by hand.
+class CrossEntropy : public DeviceTest {
+  protected:
+    void draw(Dtype dtype, std::int64_t count, std::int64_t classes) {
+        logits.emplace(dtype, Shape{count, classes}), lse.emplace(compute_dtype(dtype), Shape{count});
+        targets.emplace(Dtype::i64, Shape{count});
+        logits->fill(random), targets->fill_indices(random, classes);
+    }
+    double loss(const Options& options = {}) {
+        TestArray result(Dtype::f64, {});
+        const View to_lse = device().put(*lse), to = device().put(result), terms = device().put(result);
+        forward(device(), device().put(*logits), device().put(*targets), options, to, terms, 0, to_lse);
+        device().get(to, result), device().get(to_lse, *lse);
+        return result.get(0);
+    }
+    TestArray gradient() {
+        TestArray one(Dtype::f32, {}), result(*logits);
+        one.set(0, 1);
+        const View to = device().put(result);
+        backward(device(), {device().put(*logits), device().put(*targets), device().put(*lse), device().put(one)}, {},
+                 to, 0);
+        device().get(to, result);
+        return result;
+    }
+
+    std::optional<TestArray> logits, targets, lse;
+};
+
+TEST_P(CrossEntropy, StandsMaskedLogitsWhateverTheirPlaceButNoNan) {
+    for (const Dtype dtype : kWide) {
+        draw(dtype, 2, 5000);
+        for (std::int64_t c = 0; c < 4500; ++c) logits->set(c, -kInfinity), logits->set(9999 - c, -kInfinity);
+        targets->set(0, 4999), targets->set(1, 0);
+        const double expected =
+            exact_lse(*logits, 0, 5000) + exact_lse(*logits, 1, 5000) - logits->get(4999) - logits->get(5000);
+        EXPECT_NEAR(loss(), expected, 200 * epsilon(dtype));
+        const TestArray dlogits = gradient();
+        EXPECT_EQ(dlogits.get(0), 0);
+        EXPECT_EQ(dlogits.get(9999), 0);
+        for (const double value : {std::nan(""), kInfinity}) {
+            logits->set(4700, value);
+            EXPECT_TRUE(std::isnan(loss()));
+        }
+    }
+}
+
+TEST_P(CrossEntropy, GivesARowOfNothingButMaskTheLogarithmOfZero) {
+    for (const std::int64_t classes : {5, 3000}) {
+        draw(Dtype::f32, 1, classes);
+        all(-kInfinity)(*logits);
+        EXPECT_EQ(loss({.ignore_index = targets->get_integer(0)}), 0);
+        EXPECT_EQ(lse->get(0), -kInfinity);
+    }
+}
+
+TEST_P(CrossEntropy, RefusesTargetsThatAreNoClass) {
+    for (const std::int64_t wrong : {5, -1}) {
+        draw(Dtype::f32, 4, 5);
+        loss();
+        targets->set(2, static_cast<double>(wrong));
+        TestArray total(Dtype::f64, {}), dlogits(Dtype::f32, {4, 5}), one(Dtype::f32, {});
+        one.set(0, 1);
+        const View x = device().put(*logits), target = device().put(*targets), lses = device().put(*lse);
+        const View to = device().put(total), terms = device().put(total), to_logits = device().put(dlogits);
+        device().expect_index_error("cross_entropy: target", wrong, 2, 5,
+                                    [&] { forward(device(), x, target, {}, to, terms, 0, lses); });
+        device().expect_index_error("cross_entropy: target", wrong, 2, 5, [&] {
+            backward(device(), {x, target, lses, device().put(one)}, {}, to_logits, 0);
+        });
+        device().get(to, total), device().get(to_logits, dlogits);
+        if (on_gpu()) {  // it goes on with class 0
+            targets->set(2, 0);
+            EXPECT_EQ(total.get(0), loss());
+            EXPECT_EQ(dlogits.memory(), gradient().memory());
+        } else {
+            EXPECT_TRUE(std::isnan(total.get(0)) && std::isnan(dlogits.get(0)));
+        }
+    }
+}
+
+TEST_P(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
+    draw(Dtype::f32, 24, 33);
+    const double whole = loss();
+    const TestArray expected = gradient();
+    TestArray total(Dtype::f64, {}), one(Dtype::f32, {});
+    one.set(0, 1);
+    const View x = device().put(*logits), target = device().put(*targets), dloss = device().put(one);
+    const View to = device().put(total), terms = device().put(total);
+    for (std::int64_t begin = 0; begin < 24; begin += 10) {
+        const std::int64_t count = std::min<std::int64_t>(10, 24 - begin);
+        const View part = contiguous_view(x.at(begin * 33), Dtype::f32, {count, 33});
+        const View of = contiguous_view(target.at(begin), Dtype::i64, {count});
+        const View lses = device().put(TestArray(Dtype::f32, {count}));
+        forward(device(), part, of, {}, to, terms, begin == 0 ? 0.0f : 1.0f, lses);
+        backward(device(), {part, of, lses, dloss}, {}, part, 0);
+    }
+    device().get(to, total), device().get(x, *logits);
+    EXPECT_NEAR(total.get(0), whole, 1e-12 * whole);
+    EXPECT_EQ(logits->memory(), expected.memory());
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropy, testing::ValuesIn(kPlaces), place_name);
+
+TEST(CrossEntropyScratch, IsALossForEachRow) {
+    Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
+    const View targets = contiguous_view(nullptr, Dtype::i64, {16, 256});
+    EXPECT_EQ(cross_entropy_scratch(cuda, targets), 16u * 256 * 8);
+    EXPECT_EQ(cross_entropy_scratch(cpu, targets), 0u);
+}
+
+}  // namespace
+}  // namespace headroom::kernels

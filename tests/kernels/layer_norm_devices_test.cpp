@@ -1,0 +1,221 @@
+// layer_norm and rms_norm, which have their kernels in common: rms_norm subtracts no mean and adds no beta.
+#include <headroom/kernels/layer_norm/layer_norm.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <headroom/kernels/rms_norm/rms_norm.hpp>
+#include <headroom/tests/kernels/kernel_table.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using namespace test;
+
+constexpr double kEpsilon = 1e-5;
+
+enum class Kind { layer, rms };
+
+/// in: x, gamma, beta; out: y, rstd, mean. Without `affine` neither gamma nor beta is given.
+void forward(Device& device, Kind kind, bool affine, const Views& in, const Views& out) {
+    const View *gamma = affine ? &in[1] : nullptr, *beta = affine ? &in[2] : nullptr;
+    device.run([&](auto& stream) {
+        if (kind == Kind::rms) return rms_norm(stream, in[0], gamma, kEpsilon, out[0], out[1]);
+        layer_norm(stream, in[0], gamma, beta, kEpsilon, out[0], out[2], out[1]);
+    });
+}
+
+/// in: x, dy, gamma, rstd, mean.
+void backward(Device& device, Kind kind, bool affine, const Views& in, const LayerNormGradients& to) {
+    const View* gamma = affine ? &in[2] : nullptr;
+    std::byte* scratch = device.scratch([&](Stream& stream) {
+        return kind == Kind::rms ? rms_norm_backward_scratch(stream, in[0])
+                                 : layer_norm_backward_scratch(stream, in[0]);
+    });
+    device.run([&](auto& stream) {
+        if (kind == Kind::layer) return layer_norm_backward(stream, in[0], in[1], gamma, in[4], in[3], to, scratch);
+        const RmsNormGradients gradients{to.x, to.x_beta, to.gamma, to.gamma_beta};
+        rms_norm_backward(stream, in[0], in[1], gamma, in[3], gradients, scratch);
+    });
+}
+
+/// Of one row, by definition.
+struct Statistics {
+    Statistics(Kind kind, const TestArray& x, std::int64_t row, std::int64_t length) {
+        long double sum = 0, squares = 0;  // of thousands of elements, also in f64
+        for (std::int64_t i = row * length; i < (row + 1) * length; ++i) sum += x.get(i);
+        if (kind == Kind::layer) mean = static_cast<double>(sum / length);
+        for (std::int64_t i = row * length; i < (row + 1) * length; ++i) {
+            squares += std::pow(x.get(i) - mean, 2);
+            magnitude = std::max(magnitude, std::abs(x.get(i)));
+        }
+        rstd = 1 / std::sqrt(static_cast<double>(squares / length) + kEpsilon);
+    }
+    double mean = 0, rstd = 0, magnitude = 0;
+};
+
+Trial forward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine, Dtype parameters) {
+    Trial trial;
+    const std::int64_t length = shape.back(), rows = shape.numel() / length;
+    const Dtype wide = compute_dtype(v.dtype), dtype = parameters == Dtype::boolean ? v.dtype : parameters;
+    const TestArray& x = trial.input(v, shape, normal(random, 2, 3));
+    const TestArray& gamma = trial.input(dtype, {length}, v.in, normal(random, 1, 0.5));
+    const TestArray& beta = trial.input(dtype, {length}, v.in, normal(random));
+    Output &y = trial.output(v, shape), &rstds = trial.output(wide, {rows}, Layout::contiguous);
+    if (kind == Kind::layer) trial.output(wide, {rows}, Layout::contiguous);
+    y.over = 0;
+    const double unit = epsilon(wide);
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const Statistics s(kind, x, row, length);
+        const double spread = kind == Kind::layer ? s.magnitude * s.rstd : 0;
+        if (kind == Kind::layer) trial.out[2].expect(s.mean, 32 * unit * s.magnitude);
+        rstds.expect(s.rstd, 64 * unit * s.rstd * (1 + spread));
+        for (std::int64_t i = 0; i < length; ++i) {
+            const double g = affine ? gamma.get(i) : 1, b = affine && kind == Kind::layer ? beta.get(i) : 0;
+            const double h = (x.get(row * length + i) - s.mean) * s.rstd;
+            y.expect(h * g + b, unit * (64 * (spread + 1) * (1 + std::abs(h)) * std::abs(g) + std::abs(b)));
+        }
+    }
+    trial.call = [=](Device& device, const Views& in, const Views& out) { forward(device, kind, affine, in, out); };
+    return trial;
+}
+
+/// dx, and dx added to what is there; dgamma added to what is there in f32, dbeta.
+Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine) {
+    Trial trial;
+    const std::int64_t length = shape.back(), rows = shape.numel() / length;
+    const TestArray &x = trial.input(v, shape, normal(random, 2, 3)), &dy = trial.input(v, shape, normal(random));
+    const TestArray& gamma = trial.input(v, {length}, normal(random, 1, 0.5));
+    const TestArray& rstd = trial.input(compute_dtype(v.dtype), {rows}, Layout::contiguous, [&](TestArray& y) {
+        for (std::int64_t i = 0; i < rows; ++i) y.set(i, Statistics(kind, x, i, length).rstd);
+    });
+    const TestArray& mean = trial.input(compute_dtype(v.dtype), {rows}, Layout::contiguous, [&](TestArray& y) {
+        for (std::int64_t i = 0; i < rows; ++i) y.set(i, Statistics(kind, x, i, length).mean);
+    });
+    Output &dx = trial.output(v, shape), &sum = trial.output(Dtype::f32, shape, v.out, all(3));
+    Output& dgamma = trial.output(Dtype::f32, {length}, v.out, all(2));
+    Output& dbeta = trial.output(v, {length});
+    dx.over = 1;
+    const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(length);
+    std::vector<double> gammas(static_cast<std::size_t>(length)), betas(gammas);
+    double spread = 1;
+    for (std::int64_t row = 0; row < rows; ++row) {
+        const double r = rstd.get(row), m = mean.get(row);
+        double g_mean = 0, gh_mean = 0;
+        const auto at = [&](std::int64_t i) {
+            const double up = dy.get(row * length + i);
+            return std::tuple{up, up * (affine ? gamma.get(i) : 1), (x.get(row * length + i) - m) * r};
+        };
+        for (std::int64_t i = 0; i < length; ++i) {
+            const auto [up, g, h] = at(i);
+            g_mean += kind == Kind::layer ? g / n : 0, gh_mean += g * h / n;
+            gammas[static_cast<std::size_t>(i)] += up * h, betas[static_cast<std::size_t>(i)] += up;
+        }
+        // Inputs around 5 make h uncertain by 5 * rstd units; everything else is around 1.
+        spread += 4 * (1 + 5 * r);
+        for (std::int64_t i = 0; i < length; ++i) {
+            const auto [up, g, h] = at(i);
+            const double value = r * (g - g_mean - h * gh_mean),
+                         bound = 256 * unit * r * (1 + 5 * r) * (4 + std::abs(value));
+            dx.expect(value, bound), sum.expect(3 + value, bound);
+        }
+    }
+    for (std::size_t i = 0; i < gammas.size(); ++i) {
+        dgamma.expect(2 + gammas[i], 64 * unit * spread);
+        dbeta.expect(betas[i], 64 * unit * spread);
+    }
+    if (kind == Kind::rms) trial.out.pop_back();
+    trial.call = [=](Device& device, const Views& in, const Views& out) {
+        backward(device, kind, affine, in, {.x = &out[1], .x_beta = 1});
+        backward(device, kind, affine, in,
+                 {.x = out.data(), .gamma = &out[2], .gamma_beta = 1, .beta = kind == Kind::layer ? &out[3] : nullptr});
+    };
+    return trial;
+}
+
+Cases cases(Kind kind) {
+    static constexpr Dtype kHalf[] = {Dtype::bf16}, kHalves[] = {Dtype::bf16, Dtype::f16};
+    constexpr Dtype kSame = Dtype::boolean;
+    Cases result;
+    // A lane, vectors and tails of rows that begin aligned or not, several warps, chunks of several rows and teams.
+    for (const Shape& shape : {Shape{3, 1}, Shape{3, 5}, Shape{2, 2, 64}, Shape{5, 31}, Shape{9, 33}, Shape{150, 72},
+                               Shape{3, 1025}, Shape{21, 1032}, Shape{7}, Shape{0, 4}}) {
+        const std::span<const Layouts> layouts = layouts_for(shape);
+        result.add("forward/" + to_name(shape), forward_trial, shape, kind, true, kSame).only(kFloating, layouts);
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kFloating, layouts);
+    }
+    for (const Shape& shape : {Shape{5, 31}, Shape{9, 64}, Shape{2, 1025}}) {
+        result.add("forward/no_parameters/" + to_name(shape), forward_trial, shape, kind, false, kSame);
+        result.add("backward/no_parameters/" + to_name(shape), backward_trial, shape, kind, false);
+    }
+    // Rows that a GPU's registers do not hold.
+    result.add("forward/2x10244", forward_trial, Shape{2, 10244}, kind, true, kSame).only(kWide);
+    result.add("forward/2x20488", forward_trial, Shape{2, 20488}, kind, true, kSame).only(kHalf);
+    for (const Shape& shape : {Shape{2, 8192}, Shape{2, 8200}}) {
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kHalves);
+    }
+    for (const Dtype parameters : kFloating) {
+        result
+            .add("forward/parameters_in_" + std::string(name(parameters)), forward_trial, Shape{3, 72}, kind, true,
+                 parameters)
+            .only(kHalf);
+    }
+    // More rows than the most chunks have; enough for several threads.
+    for (const Shape& shape : {Shape{264 * 16 + 77, 16}, Shape{264 * 16 + 77, 15}}) {
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kF32).large = true;
+    }
+    result.add("threads/768x128", backward_trial, Shape{768, 128}, kind, true).only(kF32).only_on(kPlaces[0]);
+    result.add("backward/1321x1536", backward_trial, Shape{264 * 5 + 1, 1536}, kind, true).only(kHalf).large = true;
+    return result;
+}
+
+const bool rows = add_rows("LayerNormRows", cases(Kind::layer)) && add_rows("RmsNormRows", cases(Kind::rms));
+
+using LayerNorm = DeviceTest;
+
+TEST_P(LayerNorm, KeepsItsDigitsWhenTheMeanIsLarge) {
+    for (const std::int64_t length : {511, 512}) {
+        TestArray x(Dtype::f32, {1, length}), rstd(Dtype::f32, {1});
+        x.fill(random, 10000, 1);
+        const View in = device().put(x), y = device().put(x), mean = device().put(rstd), out = device().put(rstd);
+        forward(device(), Kind::layer, false, {in, in, in}, {y, out, mean});
+        device().get(out, rstd);
+        // The rounded mean is off by 10000 epsilon at most: its square is what the variance gets wrong.
+        EXPECT_NEAR(rstd.get(0) / Statistics(Kind::layer, x, 0, length).rstd, 1, 64 * epsilon(Dtype::f32) + 1e-5);
+    }
+}
+
+TEST_P(LayerNorm, GradientHasTheSameBitsWhateverIsAskedFor) {
+    for (const Dtype dtype : kWide) {
+        const Shape shape{34, 1504}, last{1504}, first{34};
+        TestArray x(dtype, shape), gamma(dtype, last), rstd(dtype, first), dx(dtype, shape), sum(dtype, last);
+        x.fill(random), gamma.fill(random), rstd.fill(random, 1, 0.1);
+        const View number = device().put(rstd);
+        const Views in{device().put(x), device().put(x), device().put(gamma), number, number};
+        const auto ask = [&](bool for_x, bool for_gamma, bool for_beta) {
+            const View to_x = device().put(dx), to_gamma = device().put(sum), to_beta = device().put(sum);
+            backward(device(), Kind::layer, true, in,
+                     {.x = for_x ? &to_x : nullptr,
+                      .gamma = for_gamma ? &to_gamma : nullptr,
+                      .beta = for_beta ? &to_beta : nullptr});
+            std::vector<TestArray> results{dx, sum, sum};
+            device().get(to_x, results[0]), device().get(to_gamma, results[1]), device().get(to_beta, results[2]);
+            return results;
+        };
+        const auto together = ask(true, true, true);
+        EXPECT_EQ(ask(true, false, false)[0].memory(), together[0].memory());
+        EXPECT_EQ(ask(false, true, false)[1].memory(), together[1].memory());
+        EXPECT_EQ(ask(false, false, true)[2].memory(), together[2].memory());
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, LayerNorm, testing::ValuesIn(kPlaces), place_name);
+
+TEST(LayerNormScratch, IsTwoSumsForEachChunkOfRows) {
+    Stream cuda = DryStream{.cuda = true};
+    EXPECT_EQ(layer_norm_backward_scratch(cuda, contiguous_view(nullptr, Dtype::bf16, {4096, 768})),
+              2u * 264 * 768 * 4);
+}
+
+}  // namespace
+}  // namespace headroom::kernels
