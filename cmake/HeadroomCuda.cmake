@@ -125,7 +125,8 @@ function(headroom_device_sources target)
             list(APPEND flags --coverage)
             target_link_options(${target} PUBLIC --coverage)
         endif()
-        set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}")  # CMake says -x c++
+        set_source_files_properties(${sources} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "${flags}"  # CMake says -x c++
+            SKIP_PRECOMPILE_HEADERS ON)
         set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=off")
         target_sources(${target} PRIVATE ${sources})
         target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:headroom_simt>)

@@ -71,7 +71,7 @@ class Device {
 
   private:
     Place place_;
-    std::unique_ptr<Gpu> gpu_;
+    std::shared_ptr<Gpu> gpu_;  ///< shared: builds without CUDA have no such class
     StreamState state_;
     Stream stream_;
     std::deque<TestArray> arrays_;  // on the processor

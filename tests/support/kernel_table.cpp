@@ -9,10 +9,6 @@
 #include <headroom/tests/kernels/race_cases.hpp>
 #if HEADROOM_CUDA_KERNELS
 #include <headroom/tests/kernels/gpu.hpp>
-#else
-namespace headroom::kernels::test {
-class Gpu {};
-}  // namespace headroom::kernels::test
 #endif
 
 namespace headroom::kernels::test {
@@ -28,7 +24,7 @@ bool is_there(Place) { return true; }
 Device::Device(Place place, int threads) : place_(place), stream_(CpuStream{.threads = threads, .state = &state_}) {
 #if HEADROOM_CUDA_KERNELS
     if (place == Place::gpu) {
-        gpu_ = std::make_unique<Gpu>();
+        gpu_ = std::make_shared<Gpu>();
         stream_ = gpu_->stream;
     }
 #endif
