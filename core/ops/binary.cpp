@@ -36,15 +36,9 @@ void hand_on(Exec& exec, int i, Array& dy, GradSink& sink) {
     }
     const auto target = sink.destination(i);
     if (!target) return;
-    const bool whole = target.array.shape() == dy.shape();
-    const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), dy.view(), target.view()));
-    exec.launch([&](auto& stream) {
-        if (whole) {
-            kernels::accumulate(stream, dy.view(), target.view(), -1.0f, target.beta);
-        } else {
-            kernels::sum(stream, dy.view(), negative ? -1.0 : 1.0, target.view(), target.beta, scratch.data());
-        }
-    });
+    if (target.array.shape() != dy.shape())
+        return exec.run<kernels::SumPlan>(dy.view(), negative ? -1.0 : 1.0, target.view(), target.beta);
+    exec.launch([&](auto& stream) { kernels::accumulate(stream, dy.view(), target.view(), -1.0f, target.beta); });
 }
 
 /// Calls `write(stream, view, beta)` with where to put input i's gradient before it is summed over what was stretched;
@@ -59,11 +53,8 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
     }
     const auto target = sink.destination(i);
     const Array whole = exec.empty(dy.shape(), target.array.dtype, Category::workspace);
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), whole.view(), target.view()));
-    exec.launch([&](auto& stream) {
-        write(stream, whole.view(), 0.0f);
-        kernels::sum_to(stream, whole.view(), target.view(), target.beta, scratch.data());
-    });
+    exec.launch([&](auto& stream) { write(stream, whole.view(), 0.0f); });
+    exec.run<kernels::SumPlan>(whole.view(), 1.0, target.view(), target.beta);
 }
 
 }  // namespace

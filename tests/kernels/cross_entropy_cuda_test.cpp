@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
@@ -38,9 +39,7 @@ struct Batch {
         TestArray terms(Dtype::f64, {});
         if (beta != 0) terms.set(0, 5);
         const View target = gpu.put(targets), lses = gpu.put(lse), to = gpu.put(loss), to_terms = gpu.put(terms);
-        Stream any = gpu.stream;
-        std::byte* scratch = gpu.scratch(cross_entropy_scratch(any, target));
-        cross_entropy(gpu.stream, logit, target, options, to, to_terms, beta, lses, scratch);
+        gpu.run<CrossEntropyPlan>(logit, target, options, to, to_terms, beta, lses);
         gpu.get(to, loss);
         gpu.get(to_terms, terms);
         double counted = beta != 0 ? 5 * static_cast<double>(beta) : 0;
@@ -80,7 +79,7 @@ struct Exact {
         CpuStream cpu;
         TestArray total(Dtype::f64, {}), terms(Dtype::f64, {}), dloss(Dtype::f64, {});
         dloss.set(0, scale);
-        cross_entropy(cpu, logits, batch.targets, batch.options, total, terms, 0, lse);
+        test::run<CrossEntropyPlan>(cpu, logits, batch.targets, batch.options, total, terms, 0.0f, lse);
         cross_entropy_backward(cpu, logits, batch.targets, batch.options, lse, dloss, gradient, 0);
         loss = total.get(0);
     }
@@ -165,11 +164,11 @@ TEST_F(CrossEntropyCuda, TakesTargetsAndLogitsOfSeveralAxes) {
     logits.fill(random);
     targets.fill_indices(random, 40);
     CpuStream cpu;
-    cross_entropy(cpu, test::converted(logits, Dtype::f64), targets, {}, expected, terms, 0, wide_lse);
+    test::run<CrossEntropyPlan>(cpu, test::converted(logits, Dtype::f64), targets, CrossEntropyOptions{}, expected,
+                                terms, 0.0f, wide_lse);
     const View to = gpu->put(loss), target = gpu->put(targets);
-    Stream any = gpu->stream;
-    cross_entropy(gpu->stream, gpu->put(logits), target, {}, to, gpu->put(terms), 0, gpu->put(lse),
-                  gpu->scratch(cross_entropy_scratch(any, target)));
+    gpu->run<CrossEntropyPlan>(gpu->put(logits), target, CrossEntropyOptions{}, to, gpu->put(terms), 0.0f,
+                               gpu->put(lse));
     gpu->get(to, loss);
     EXPECT_NEAR(loss.get(0), expected.get(0), 6 * 64 * epsilon(Dtype::f32));
 }
@@ -243,9 +242,7 @@ TEST_F(CrossEntropyCuda, NotesTargetsThatAreNoClassAndTakesClassZero) {
         dloss.set(0, 1);
         const View logits = gpu->put(batch.logits), targets = gpu->put(batch.targets), lse = gpu->put(batch.lse);
         const View to = gpu->put(loss), to_logits = gpu->put(gradient);
-        Stream any = gpu->stream;
-        cross_entropy(gpu->stream, logits, targets, {}, to, gpu->put(terms), 0, lse,
-                      gpu->scratch(cross_entropy_scratch(any, targets)));
+        gpu->run<CrossEntropyPlan>(logits, targets, CrossEntropyOptions{}, to, gpu->put(terms), 0.0f, lse);
         gpu->device->synchronize();
         expect_noted();
         cross_entropy_backward(gpu->stream, logits, targets, {}, lse, gpu->put(dloss), to_logits, 0);
@@ -316,9 +313,12 @@ TEST_F(CrossEntropyCuda, GradientMayBeWrittenOverTheLogits) {
 TEST_F(CrossEntropyCuda, ScratchIsTheSameInARehearsalAndNoneOnTheCpu) {
     const View targets = contiguous_view(nullptr, Dtype::i64, {16, 256});
     Stream real = gpu->stream, dry = DryStream{.cuda = true}, cpu = CpuStream{};
-    EXPECT_EQ(cross_entropy_scratch(real, targets), 16u * 256 * 8);
-    EXPECT_EQ(cross_entropy_scratch(dry, targets), 16u * 256 * 8);
-    EXPECT_EQ(cross_entropy_scratch(cpu, targets), 0u);
+    const auto bytes = [&](const Stream& stream) {
+        return CrossEntropyPlan(stream, View{}, targets, {}, {}, {}, 0, {}).scratch();
+    };
+    EXPECT_EQ(bytes(real), 16u * 256 * 8);
+    EXPECT_EQ(bytes(dry), 16u * 256 * 8);
+    EXPECT_EQ(bytes(cpu), 0u);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
@@ -30,7 +31,7 @@ struct Rows {
     double forward(CpuStream& stream, Dtype loss_dtype = Dtype::f64) {
         TestArray loss(loss_dtype, {});
         TestArray terms(Dtype::f64, {});
-        cross_entropy(stream, logits, targets, options, loss, terms, 0, lse);
+        test::run<CrossEntropyPlan>(stream, logits, targets, options, loss, terms, 0.0f, lse);
         std::int64_t counted = 0;
         for (std::int64_t row = 0; row < count(); ++row) counted += ignored(row) ? 0 : 1;
         EXPECT_EQ(terms.get(0), static_cast<double>(counted));
@@ -101,7 +102,7 @@ TEST(CrossEntropy, AddsToALoss) {
     TestArray loss(Dtype::f64, {1}), terms(Dtype::f64, {1});
     loss.set(0, 10);
     terms.set(0, 3);
-    cross_entropy(stream, rows.logits, rows.targets, {}, loss, terms, 1, rows.lse);
+    test::run<CrossEntropyPlan>(stream, rows.logits, rows.targets, CrossEntropyOptions{}, loss, terms, 1.0f, rows.lse);
     EXPECT_EQ(loss.get(0), 10 + once);
     EXPECT_EQ(terms.get(0), 3 + 8);
 }
@@ -110,7 +111,7 @@ TEST(CrossEntropy, OfNoRowsIsZero) {
     CpuStream stream;
     TestArray logits(Dtype::f32, {0, 5}), targets(Dtype::i64, {0}), lse(Dtype::f32, {0}), loss(Dtype::f32, {});
     TestArray terms(Dtype::f64, {});
-    cross_entropy(stream, logits, targets, {}, loss, terms, 0, lse);
+    test::run<CrossEntropyPlan>(stream, logits, targets, CrossEntropyOptions{}, loss, terms, 0.0f, lse);
     EXPECT_EQ(loss.get(0), 0);
     EXPECT_EQ(terms.get(0), 0);
     cross_entropy_backward(stream, logits, targets, {}, lse, loss, logits, 0);
@@ -141,7 +142,8 @@ TEST(CrossEntropy, RefusesTargetsThatAreNoClassBeforeWriting) {
         rows.targets.set(2, wrong);
         TestArray loss(Dtype::f32, {}), terms(Dtype::f64, {}), gradient(Dtype::f32, {4, 5});
         try {
-            cross_entropy(stream, rows.logits, rows.targets, {}, loss, terms, 0, rows.lse);
+            test::run<CrossEntropyPlan>(stream, rows.logits, rows.targets, CrossEntropyOptions{}, loss, terms, 0.0f,
+                                        rows.lse);
             ADD_FAILURE() << "accepted";
         } catch (const ShapeError& error) {
             EXPECT_THAT(error.what(), testing::HasSubstr("position 2 is outside of [0, 5)"));
@@ -239,7 +241,8 @@ TEST(CrossEntropy, OverChunksOfRowsIsThatOverAll) {
         const View logits = contiguous_view(rows.logits.view().at(begin * 33), Dtype::f32, {count, 33});
         const View targets = contiguous_view(rows.targets.view().at(begin), Dtype::i64, {count});
         TestArray lse(Dtype::f32, {count});
-        cross_entropy(stream, logits, targets, {}, loss, terms, begin == 0 ? 0.0f : 1.0f, lse);
+        test::run<CrossEntropyPlan>(stream, logits, targets, CrossEntropyOptions{}, loss, terms,
+                                    begin == 0 ? 0.0f : 1.0f, lse);
         cross_entropy_backward(stream, logits, targets, {}, lse, one, logits, 0);
     }
     EXPECT_NEAR(loss.get(0), whole, 1e-12 * whole);

@@ -25,9 +25,7 @@ class EmbeddingCuda : public test::CudaTest {
     }
 
     void backward(const View& ids, const View& dy, const View& dtable, float beta) {
-        Stream any = gpu->stream;
-        std::byte* scratch = gpu->scratch(embedding_backward_scratch(any, ids, dtable));
-        embedding_backward(gpu->stream, ids, dy, dtable, beta, scratch);
+        gpu->run<EmbeddingGradientPlan>(ids, dy, dtable, beta);
     }
 
     /// Runs the gradient and compares with the sum in f64.
@@ -305,7 +303,7 @@ TEST(EmbeddingScratch, OfARehearsalIsTheDevices) {
     const View table = contiguous_view(nullptr, Dtype::bf16, {50257, 768});
     // Keys and positions twice, counts of 256 digits in 8 tiles; two sums of a row for each tile of 64 positions.
     const std::size_t sort = 4 * 8192 * 4 + 256 * 8 * 4 + 256 * 4, sums = 2 * 128 * 768 * 4;
-    EXPECT_EQ(embedding_backward_scratch(cuda, ids, table), sort + sums);
+    EXPECT_EQ(EmbeddingGradientPlan(cuda, ids, {}, table, 0).scratch(), sort + sums);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
@@ -16,9 +17,7 @@ using test::Layout;
 using test::TestArray;
 
 void backward(CpuStream& stream, const View& ids, const View& dy, const View& dtable, float beta) {
-    Stream any = stream;
-    std::vector<std::byte> scratch(embedding_backward_scratch(any, ids, dtable), std::byte{0x5a});
-    embedding_backward(stream, ids, dy, dtable, beta, scratch.data());
+    test::run<EmbeddingGradientPlan>(stream, ids, dy, dtable, beta);
 }
 
 TEST(Embedding, CopiesRowsForEveryDtypeLayoutAndIndexType) {

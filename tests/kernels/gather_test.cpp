@@ -7,6 +7,7 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/gather_cases.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -22,15 +23,11 @@ using test::position;
 using test::TestArray;
 
 void add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta) {
-    Stream any = stream;
-    std::vector<std::byte> scratch(scatter_add_scratch(any, axis, index, y), std::byte{0x5a});
-    scatter_add(stream, axis, index, source, y, beta, scratch.data());
+    test::run<ScatterAddPlan>(stream, axis, index, source, y, beta);
 }
 
 void select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta) {
-    Stream any = stream;
-    std::vector<std::byte> scratch(index_select_backward_scratch(any, axis, index, dx), std::byte{0x5a});
-    index_select_backward(stream, axis, index, dy, dx, beta, scratch.data());
+    test::run<IndexSelectGradientPlan>(stream, axis, index, dy, dx, beta);
 }
 
 std::int64_t along(const Shape& shape, std::int64_t i, int axis) {

@@ -50,9 +50,7 @@ struct Layer : test::LayerNormLayer {
         if (dx) to_x = over ? upstream : gpu.put(*dx), gradients.x = &to_x;
         if (dgamma) to_gamma = gpu.put(*dgamma), gradients.gamma = &to_gamma;
         if (dbeta) to_beta = gpu.put(*dbeta), gradients.beta = &to_beta;
-        Stream any = gpu.stream;
-        std::byte* scratch = gpu.scratch(layer_norm_backward_scratch(any, in));
-        layer_norm_backward(gpu.stream, in, upstream, affine ? &g : nullptr, means, rstds, gradients, scratch);
+        gpu.run<LayerNormGradientPlan>(in, upstream, affine ? &g : nullptr, means, rstds, gradients);
         if (dx) gpu.get(to_x, *dx);
         if (dgamma) gpu.get(to_gamma, *dgamma);
         if (dbeta) gpu.get(to_beta, *dbeta);
@@ -248,8 +246,9 @@ TEST_F(LayerNormCuda, GradientOfNoRowsIsZero) {
 TEST_F(LayerNormCuda, ScratchIsTheSameInARehearsal) {
     const View x = contiguous_view(nullptr, Dtype::bf16, {4096, 768});
     Stream real = gpu->stream, dry = DryStream{.cuda = true};
-    EXPECT_EQ(layer_norm_backward_scratch(real, x), layer_norm_backward_scratch(dry, x));
-    EXPECT_EQ(layer_norm_backward_scratch(real, x), 2u * 264 * 768 * 4);
+    for (const Stream* stream : {&real, &dry}) {
+        EXPECT_EQ(LayerNormGradientPlan(*stream, x, x, nullptr, {}, {}, {}).scratch(), 2u * 264 * 768 * 4);
+    }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels::test {
@@ -45,10 +46,7 @@ struct LayerNormLayer {
                             kLayerNormEpsilon, y, mean, rstd);
     }
     void backward(CpuStream& stream, const kernels::LayerNormGradients& gradients, bool affine = true) const {
-        Stream any = stream;
-        std::vector<std::byte> scratch(kernels::layer_norm_backward_scratch(any, x));
-        kernels::layer_norm_backward(stream, x, dy, affine ? &gamma.view() : nullptr, mean, rstd, gradients,
-                                     scratch.data());
+        test::run<LayerNormGradientPlan>(stream, x, dy, affine ? &gamma.view() : nullptr, mean, rstd, gradients);
     }
 
     TestArray x, gamma, beta, y, dy, mean, rstd;

@@ -19,14 +19,12 @@ using test::TestArray;
 class NormCuda : public CudaTest {
   protected:
     void squares(const View& x, TestArray& result, float beta) {
-        Stream any = gpu->stream;
         const View to = gpu->put(result);
-        sum_of_squares(gpu->stream, x, to, beta, gpu->scratch(sum_of_squares_scratch(any, x)));
+        gpu->run<SumOfSquaresPlan>(x, to, beta);
         gpu->get(to, result);
     }
     bool finite(const TestArray& x) {
-        Stream any = gpu->stream;
-        return all_finite(gpu->stream, gpu->put(x), gpu->scratch(all_finite_scratch(any)));
+        return all_finite(gpu->stream, gpu->put(x), gpu->scratch(all_finite_scratch(gpu->stream)));
     }
 };
 
@@ -83,9 +81,9 @@ TEST_F(NormCuda, SumOfSquaresIsFiniteIfAndOnlyIfEveryElementIs) {
 TEST_F(NormCuda, RehearsalsKnowTheScratchAndTheCpuNeedsNone) {
     Stream cuda = gpu->stream, rehearsal = DryStream{.cuda = true}, cpu = CpuStream{};
     const View x{nullptr, Dtype::f32, {100003}, {1}};
-    EXPECT_EQ(sum_of_squares_scratch(cuda, x), 6 * sizeof(double));
-    EXPECT_EQ(sum_of_squares_scratch(rehearsal, x), 6 * sizeof(double));
-    EXPECT_EQ(sum_of_squares_scratch(cpu, x), 0u);
+    EXPECT_EQ(SumOfSquaresPlan(cuda, x, {}, 0).scratch(), 6 * sizeof(double));
+    EXPECT_EQ(SumOfSquaresPlan(rehearsal, x, {}, 0).scratch(), 6 * sizeof(double));
+    EXPECT_EQ(SumOfSquaresPlan(cpu, x, {}, 0).scratch(), 0u);
     EXPECT_EQ(all_finite_scratch(rehearsal), all_finite_scratch(cuda));
     EXPECT_EQ(all_finite_scratch(cpu), 0u);
 }

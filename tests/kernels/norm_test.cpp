@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
@@ -24,9 +25,9 @@ TEST(SumOfSquares, IsRightForEveryDtypeAndSize) {
             x.fill(random);
             double expected = 0;
             for (const double value : x.values()) expected += value * value;
-            sum_of_squares(stream, x, result, 0);
+            test::run<SumOfSquaresPlan>(stream, x, result, 0.0f);
             EXPECT_NEAR(result.get(0), expected, 1e-12 * expected);
-            sum_of_squares(stream, x, result, 1);
+            test::run<SumOfSquaresPlan>(stream, x, result, 1.0f);
             EXPECT_NEAR(result.get(0), 2 * expected, 1e-12 * expected);
         }
     }
@@ -36,7 +37,7 @@ TEST(SumOfSquares, OfTheLargestFloatsIsFinite) {
     CpuStream stream;
     TestArray x(Dtype::f32, {1000}), result(Dtype::f64, {1});
     for (std::int64_t i = 0; i < 1000; ++i) x.set(i, std::numeric_limits<float>::max());
-    sum_of_squares(stream, x, result, 0);
+    test::run<SumOfSquaresPlan>(stream, x, result, 0.0f);
     EXPECT_NEAR(std::sqrt(result.get(0) / 1000), std::numeric_limits<float>::max(), 1e26);
 }
 
@@ -46,11 +47,11 @@ TEST(SumOfSquares, GivesTheSameBitsForAnyNumberOfThreads) {
     x.fill(random);
     CpuStream one{.threads = 1};
     TestArray expected(Dtype::f64, {});
-    sum_of_squares(one, x, expected, 0);
+    test::run<SumOfSquaresPlan>(one, x, expected, 0.0f);
     for (const int threads : {2, 3, 7}) {
         CpuStream stream{.threads = threads};
         TestArray result(Dtype::f64, {});
-        sum_of_squares(stream, x, result, 0);
+        test::run<SumOfSquaresPlan>(stream, x, result, 0.0f);
         EXPECT_EQ(result.memory(), expected.memory());
     }
 }

@@ -5,6 +5,7 @@
 
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 
 namespace headroom::kernels {
@@ -49,14 +50,9 @@ const Case kCases[] = {{{5, 7}, {5, 1}},
 
 class ReduceCuda : public CudaTest {
   protected:
-    /// Exactly what `reduce_scratch` says.
-    std::byte* scratch(const View& x, const View& y) {
-        Stream any = gpu->stream;
-        return gpu->scratch(reduce_scratch(any, x, y));
-    }
     void sum_on_device(const TestArray& x, double scale, TestArray& y, float beta) {
         const View dx = gpu->put(x), dy = gpu->put(y);
-        sum(gpu->stream, dx, scale, dy, beta, scratch(x, y));
+        gpu->run<SumPlan>(dx, scale, dy, beta);
         gpu->get(dy, y);
     }
 };
@@ -66,9 +62,9 @@ struct Sums {
     explicit Sums(const TestArray& x, const Shape& to) : sum(Dtype::f64, to), magnitude(Dtype::f64, to) {
         CpuStream host;
         TestArray wide = test::converted(x, Dtype::f64);
-        sum_to(host, wide, sum, 0);
+        test::run<SumPlan>(host, wide, 1.0, sum, 0.0f);
         for (std::int64_t i = 0; i < wide.numel(); ++i) wide.set(i, std::abs(wide.get(i)));
-        sum_to(host, wide, magnitude, 0);
+        test::run<SumPlan>(host, wide, 1.0, magnitude, 0.0f);
     }
     TestArray sum, magnitude;
 };
@@ -151,7 +147,7 @@ TEST_F(ReduceCuda, SumGivesTheSameBitsWhereverTheArrayBegins) {
             sum_on_device(x, 1, first, 0);
             TestArray y(Dtype::f32, c.y);
             const View all = gpu->put(room), dy = gpu->put(y);
-            sum_to(gpu->stream, contiguous_view(all.at(1), dtype, c.x), dy, 0, scratch(x, y));
+            gpu->run<SumPlan>(contiguous_view(all.at(1), dtype, c.x), 1.0, dy, 0.0f);
             gpu->get(dy, y);
             EXPECT_EQ(y.memory(), first.memory()) << describe(x);
         }
@@ -169,10 +165,10 @@ TEST_F(ReduceCuda, SumTakesPartsOfRowsBroadcastAndReversedInputs) {
         TestArray y(Dtype::f32, to), expected(Dtype::f64, to), magnitude(Dtype::f64, to);
         const View part{dx.at(begin), dx.dtype, shape, strides}, dy = gpu->put(y);
         const View same{x.view().at(begin), dx.dtype, shape, strides};
-        sum_to(gpu->stream, part, dy, 0, scratch(part, y));
+        gpu->run<SumPlan>(part, 1.0, dy, 0.0f);
         gpu->get(dy, y);
-        sum_to(host, same, expected, 0);
-        sum_to(host, {magnitudes.view().at(begin), dx.dtype, shape, strides}, magnitude, 0);
+        test::run<SumPlan>(host, same, 1.0, expected, 0.0f);
+        test::run<SumPlan>(host, View{magnitudes.view().at(begin), dx.dtype, shape, strides}, 1.0, magnitude, 0.0f);
         for (std::int64_t i = 0; i < y.numel(); ++i) {
             const double bound = 4 * epsilon(Dtype::f32) * magnitude.get(i);
             EXPECT_NEAR(y.get(i), expected.get(i), bound) << describe(part) << " " << i;
@@ -219,10 +215,10 @@ TEST_F(ReduceCuda, RehearsalsKnowTheScratchAndTheCpuNeedsNone) {
     Stream cuda = gpu->stream, rehearsal = DryStream{.cuda = true}, cpu = CpuStream{};
     const TestArray x(Dtype::f32, {1030, 40}), y(Dtype::f32, {40});
     const View shape_only{nullptr, Dtype::f32, {1030, 40}, {40, 1}};
-    EXPECT_GT(reduce_scratch(cuda, x, y), 0u);
-    EXPECT_EQ(reduce_scratch(rehearsal, shape_only, y), reduce_scratch(cuda, x, y));
-    EXPECT_EQ(reduce_scratch(cpu, x, y), 0u);
-    EXPECT_EQ(moments_scratch(cpu, x, y, y), 0u);
+    EXPECT_GT(SumPlan(cuda, x, 1, y, 0).scratch(), 0u);
+    EXPECT_EQ(SumPlan(rehearsal, shape_only, 1, y, 0).scratch(), SumPlan(cuda, x, 1, y, 0).scratch());
+    EXPECT_EQ(SumPlan(cpu, x, 1, y, 0).scratch(), 0u);
+    EXPECT_EQ(MomentsPlan(cpu, x, 1, y, y).scratch(), 0u);
 }
 
 TEST_F(ReduceCuda, SumBackwardStretchesAndScales) {
@@ -261,10 +257,10 @@ TEST_F(ReduceCuda, AmaxAndAminAreExactForEveryDtypeLayoutAndSetOfAxes) {
                 x.fill(random);
                 SCOPED_TRACE(describe(x) + " to " + describe(largest));
                 const View dx = gpu->put(x), to_high = gpu->put(largest), to_low = gpu->put(smallest);
-                amax(gpu->stream, dx, to_high, scratch(x, largest));
-                amin(gpu->stream, dx, to_low, scratch(x, smallest));
+                gpu->run<AmaxPlan>(dx, to_high);
+                gpu->run<AminPlan>(dx, to_low);
                 gpu->get(to_high, largest), gpu->get(to_low, smallest);
-                amax(host, x, high), amin(host, x, low);
+                test::run<AmaxPlan>(host, x, high), test::run<AminPlan>(host, x, low);
                 ASSERT_EQ(largest.values(), high.values());
                 ASSERT_EQ(smallest.values(), low.values());
                 ASSERT_TRUE(largest.gaps_untouched());
@@ -280,8 +276,8 @@ TEST_F(ReduceCuda, AmaxIsNanIfOneElementIsWhereverItStands) {
             for (std::int64_t j = 0; j < 100; ++j) x.set(j, j % 3 == 0 ? -kInfinity : kInfinity);
             x.set(i, kNan);
             const View dx = gpu->put(x), to_y = gpu->put(y), to_z = gpu->put(z);
-            amax(gpu->stream, dx, to_y, scratch(x, y));
-            amin(gpu->stream, dx, to_z, scratch(x, z));
+            gpu->run<AmaxPlan>(dx, to_y);
+            gpu->run<AminPlan>(dx, to_z);
             gpu->get(to_y, y), gpu->get(to_z, z);
             ASSERT_TRUE(std::isnan(y.get(0)) && std::isnan(z.get(0))) << i;
         }
@@ -301,13 +297,11 @@ TEST_F(ReduceCuda, ExtremumBackwardSharesAsTheHostDoes) {
                 x.set(3, kNan);
                 dy.fill(random);
                 if (beta != 0) dx.fill(random);
-                amax(host, x, y);
+                test::run<AmaxPlan>(host, x, y);
                 TestArray expected(dx);
-                std::vector<std::byte> memory(extremum_backward_scratch(cpu, x, y));
-                extremum_backward(host, x, y, dy, expected, beta, memory.data());
+                test::run<ExtremumGradientPlan>(host, x, y, dy, expected, beta);
                 const View to = gpu->put(dx);
-                extremum_backward(gpu->stream, gpu->put(x), gpu->put(y), gpu->put(dy), to, beta,
-                                  gpu->scratch(extremum_backward_scratch(any, x, y)));
+                gpu->run<ExtremumGradientPlan>(gpu->put(x), gpu->put(y), gpu->put(dy), to, beta);
                 gpu->get(to, dx);
                 for (std::int64_t i = 0; i < dx.numel(); ++i) {
                     const double value = expected.get(i);
@@ -328,10 +322,9 @@ TEST_F(ReduceCuda, MomentsKeepTheirDigitsWhenTheMeanIsLarge) {
             TestArray x(Dtype::f32, c.x), mean(Dtype::f32, c.y), variance(Dtype::f32, c.y);
             TestArray exact_mean(Dtype::f64, c.y), exact_variance(Dtype::f64, c.y);
             x.fill(random, 1000, 1);
-            moments(host, test::converted(x, Dtype::f64), correction, exact_mean, exact_variance);
+            test::run<MomentsPlan>(host, test::converted(x, Dtype::f64), correction, exact_mean, exact_variance);
             const View to_mean = gpu->put(mean), to_variance = gpu->put(variance);
-            moments(gpu->stream, gpu->put(x), correction, to_mean, to_variance,
-                    gpu->scratch(moments_scratch(any, x, mean, variance)));
+            gpu->run<MomentsPlan>(gpu->put(x), correction, to_mean, to_variance);
             gpu->get(to_mean, mean), gpu->get(to_variance, variance);
             for (std::int64_t i = 0; i < mean.numel(); ++i) {
                 EXPECT_NEAR(mean.get(i), exact_mean.get(i), 1000 * 2 * epsilon(Dtype::f32));
@@ -350,10 +343,9 @@ TEST_F(ReduceCuda, MomentsOfF64AreTheHosts) {
         TestArray x(Dtype::f64, c.x), mean(Dtype::f64, c.y), variance(Dtype::f64, c.y), exact_mean(mean);
         TestArray exact_variance(variance);
         x.fill(random, 10, 1);
-        moments(host, x, 1, exact_mean, exact_variance);
+        test::run<MomentsPlan>(host, x, 1, exact_mean, exact_variance);
         const View to_mean = gpu->put(mean), to_variance = gpu->put(variance);
-        moments(gpu->stream, gpu->put(x), 1, to_mean, to_variance,
-                gpu->scratch(moments_scratch(any, x, mean, variance)));
+        gpu->run<MomentsPlan>(gpu->put(x), 1, to_mean, to_variance);
         gpu->get(to_mean, mean), gpu->get(to_variance, variance);
         for (std::int64_t i = 0; i < mean.numel(); ++i) {
             // Each of up to 1025 additions is wrong by half a unit of what has been summed by then, on both devices.

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels {
@@ -89,7 +90,7 @@ TEST(Sum, IsRightForEveryDtypeLayoutAndSetOfAxes) {
                     if (beta != 0) y.fill(random);
                     const auto before = y.values();
                     SCOPED_TRACE(describe(x) + " to " + describe(y));
-                    sum(stream, x, 0.25, y, beta);
+                    test::run<SumPlan>(stream, x, 0.25, y, beta);
                     const Sums expected = reference_sums(c, x);
                     for (std::size_t i = 0; i < before.size(); ++i) {
                         const double value = 0.25 * expected.sum[i] + (beta != 0 ? before[i] : 0);
@@ -111,7 +112,7 @@ TEST(Sum, HasAnErrorThatDoesNotGrowWithTheLength) {
         TestArray x(Dtype::f32, c.x), y(Dtype::f32, c.y);
         x.fill(random, 1, 0.1);
         const Sums expected = reference_sums(c, x);
-        sum_to(stream, x, y, 0);
+        test::run<SumPlan>(stream, x, 1.0, y, 0.0f);
         for (std::int64_t i = 0; i < y.numel(); ++i) {
             const auto j = static_cast<std::size_t>(i);
             EXPECT_NEAR(y.get(i), expected.sum[j], 4 * epsilon(Dtype::f32) * expected.magnitude[j]) << describe(x);
@@ -127,11 +128,11 @@ TEST(Sum, GivesTheSameBitsForAnyNumberOfThreads) {
         x.fill(random);
         TestArray one(Dtype::f32, c.y);
         CpuStream single{.threads = 1};
-        sum_to(single, x, one, 0);
+        test::run<SumPlan>(single, x, 1.0, one, 0.0f);
         for (const int threads : {2, 3, 7}) {
             TestArray y(Dtype::f32, c.y);
             CpuStream stream{.threads = threads};
-            sum_to(stream, x, y, 0);
+            test::run<SumPlan>(stream, x, 1.0, y, 0.0f);
             EXPECT_EQ(y.memory(), one.memory()) << describe(x) << " with " << threads << " threads";
         }
     }
@@ -145,7 +146,7 @@ TEST(Sum, OfHalvesGoesIntoAWiderDestinationUnrounded) {
     y.fill(random);
     const auto before = y.values();
     const Sums expected = reference_sums({{64, 48}, {48}}, x);
-    sum_to(stream, x, y, 1);
+    test::run<SumPlan>(stream, x, 1.0, y, 1.0f);
     for (std::size_t i = 0; i < before.size(); ++i) {
         EXPECT_NEAR(y.get(static_cast<std::int64_t>(i)), before[i] + expected.sum[i],
                     8 * epsilon(Dtype::f32) * (expected.magnitude[i] + std::abs(before[i])));
@@ -156,31 +157,31 @@ TEST(Sum, TakesBroadcastAndReversedInputs) {
     CpuStream stream;
     float values[] = {1, 2, 4};
     TestArray y(Dtype::f32, {1, 1});
-    sum_to(stream, {values, Dtype::f32, {5, 3}, {0, 1}}, y, 0);
+    test::run<SumPlan>(stream, View{values, Dtype::f32, {5, 3}, {0, 1}}, 1.0, y, 0.0f);
     EXPECT_EQ(y.get(0), 35);
     TestArray rows(Dtype::f32, {5, 1});
-    sum_to(stream, {values, Dtype::f32, {5, 3}, {0, 1}}, rows, 0);
+    test::run<SumPlan>(stream, View{values, Dtype::f32, {5, 3}, {0, 1}}, 1.0, rows, 0.0f);
     EXPECT_EQ(rows.get(4), 7);
     TestArray columns(Dtype::f32, {1, 3});
-    sum_to(stream, {values + 2, Dtype::f32, {2, 3}, {0, -1}}, columns, 0);
+    test::run<SumPlan>(stream, View{values + 2, Dtype::f32, {2, 3}, {0, -1}}, 1.0, columns, 0.0f);
     EXPECT_EQ(columns.values(), (std::vector<double>{8, 4, 2}));
 }
 
 TEST(Sum, OfNothingIsZeroAndOfIntegersAndBoolsExact) {
     CpuStream stream;
     TestArray empty(Dtype::f32, {0, 3}), y(Dtype::f32, {1, 3});
-    sum_to(stream, empty, y, 0);
+    test::run<SumPlan>(stream, empty, 1.0, y, 0.0f);
     EXPECT_EQ(y.values(), (std::vector<double>{0, 0, 0}));
     TestArray no_output(Dtype::f32, {0, 1});
-    sum_to(stream, empty, no_output, 0);
+    test::run<SumPlan>(stream, empty, 1.0, no_output, 0.0f);
 
     TestArray integers(Dtype::i64, {3}), total(Dtype::i64, {1});
     for (int i = 0; i < 3; ++i) integers.set(i, 1e15 + i);
-    sum_to(stream, integers, total, 0);
+    test::run<SumPlan>(stream, integers, 1.0, total, 0.0f);
     EXPECT_EQ(total.get_integer(0), 3000000000000003);
     TestArray flags(Dtype::boolean, {4}), count(Dtype::f32, {1});
     for (int i = 0; i < 4; ++i) flags.set(i, i % 2);
-    sum_to(stream, flags, count, 0);
+    test::run<SumPlan>(stream, flags, 1.0, count, 0.0f);
     EXPECT_EQ(count.get(0), 2);
 }
 
@@ -216,8 +217,8 @@ TEST(Amax, AndAminAreExactForEveryDtypeLayoutAndSetOfAxes) {
                     high[j] = std::max(high[j], x.get(i));
                     low[j] = std::min(low[j], x.get(i));
                 }
-                amax(stream, x, largest);
-                amin(stream, x, smallest);
+                test::run<AmaxPlan>(stream, x, largest);
+                test::run<AminPlan>(stream, x, smallest);
                 ASSERT_EQ(largest.values(), high);
                 ASSERT_EQ(smallest.values(), low);
             }
@@ -232,8 +233,8 @@ TEST(Amax, IsNanIfOneElementIsWhereverItStands) {
             TestArray x(Dtype::f32, shape), y(Dtype::f32, {1, 1}), z(Dtype::f32, {1, 1});
             for (std::int64_t j = 0; j < 100; ++j) x.set(j, static_cast<double>(j));
             x.set(i, kNan);
-            amax(stream, x, y);
-            amin(stream, x, z);
+            test::run<AmaxPlan>(stream, x, y);
+            test::run<AminPlan>(stream, x, z);
             EXPECT_TRUE(std::isnan(y.get(0)) && std::isnan(z.get(0))) << i;
         }
     }
@@ -246,10 +247,8 @@ TEST(ExtremumBackward, SharesEvenlyAmongTies) {
         const double values[] = {3, 1, 3, 2, -1, 5, 0, 5};
         for (int i = 0; i < 8; ++i) x.set(i, values[i]), dx.set(i, 1);
         dy.set(0, 4), dy.set(1, 6);
-        amax(stream, x, y);
-        Stream any = stream;
-        std::vector<std::byte> scratch(extremum_backward_scratch(any, x, y));
-        extremum_backward(stream, x, y, dy, dx, 1, scratch.data());
+        test::run<AmaxPlan>(stream, x, y);
+        test::run<ExtremumGradientPlan>(stream, x, y, dy, dx, 1.0f);
         EXPECT_EQ(dx.values(), (std::vector<double>{3, 1, 3, 1, 1, 4, 1, 4}));
     }
 }
@@ -260,10 +259,8 @@ TEST(ExtremumBackward, ReachesColumnsAndNan) {
     const double values[] = {1, kNan, 1, 2, 0, kNan};
     for (int i = 0; i < 6; ++i) x.set(i, values[i]);
     dy.set(0, 2), dy.set(1, 4);
-    amax(stream, x, y);
-    Stream any = stream;
-    std::vector<std::byte> scratch(extremum_backward_scratch(any, x, y));
-    extremum_backward(stream, x, y, dy, dx, 0, scratch.data());
+    test::run<AmaxPlan>(stream, x, y);
+    test::run<ExtremumGradientPlan>(stream, x, y, dy, dx, 0.0f);
     EXPECT_EQ(dx.values(), (std::vector<double>{1, 2, 1, 0, 0, 2}));
 }
 
@@ -274,7 +271,7 @@ TEST(Moments, KeepTheirDigitsWhenTheMeanIsLarge) {
         for (const double correction : {0.0, 1.0}) {
             TestArray x(Dtype::f32, c.x), mean(Dtype::f32, c.y), variance(Dtype::f32, c.y);
             x.fill(random, 1000, 1);
-            moments(stream, x, correction, mean, variance);
+            test::run<MomentsPlan>(stream, x, correction, mean, variance);
             const auto to = destinations(c);
             const Sums sums = reference_sums(c, x);
             const double n = static_cast<double>(x.numel()) / static_cast<double>(mean.numel());
@@ -301,10 +298,10 @@ TEST(VarianceBackward, AgreesWithFiniteDifferences) {
         TestArray dvariance(Dtype::f64, c.y), dx(Dtype::f64, c.x);
         x.fill(random);
         dvariance.fill(random);
-        moments(stream, x, 1, mean, variance);
+        test::run<MomentsPlan>(stream, x, 1, mean, variance);
         variance_backward(stream, x, mean, dvariance, 1, dx, 0);
         const auto expected = test::finite_differences(x, [&] {
-            moments(stream, x, 1, mean, variance);
+            test::run<MomentsPlan>(stream, x, 1, mean, variance);
             return test::dot(variance, dvariance);
         });
         for (std::int64_t i = 0; i < x.numel(); ++i) {

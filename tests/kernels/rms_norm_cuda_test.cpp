@@ -45,9 +45,7 @@ struct Layer : test::RmsNormLayer {
         RmsNormGradients gradients{.x_beta = dx_beta, .gamma_beta = gamma_beta};
         if (dx) to_x = over ? upstream : gpu.put(*dx), gradients.x = &to_x;
         if (dgamma) to_gamma = gpu.put(*dgamma), gradients.gamma = &to_gamma;
-        Stream any = gpu.stream;
-        std::byte* scratch = gpu.scratch(rms_norm_backward_scratch(any, in));
-        rms_norm_backward(gpu.stream, in, upstream, &g, rstds, gradients, scratch);
+        gpu.run<RmsNormGradientPlan>(in, upstream, &g, rstds, gradients);
         if (dx) gpu.get(to_x, *dx);
         if (dgamma) gpu.get(to_gamma, *dgamma);
     }

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels::test {
@@ -38,9 +39,7 @@ struct RmsNormLayer {
         kernels::rms_norm(stream, x, affine ? &gamma.view() : nullptr, kRmsNormEpsilon, y, rstd);
     }
     void backward(CpuStream& stream, const kernels::RmsNormGradients& gradients, bool affine = true) const {
-        Stream any = stream;
-        std::vector<std::byte> scratch(kernels::rms_norm_backward_scratch(any, x));
-        kernels::rms_norm_backward(stream, x, dy, affine ? &gamma.view() : nullptr, rstd, gradients, scratch.data());
+        test::run<RmsNormGradientPlan>(stream, x, dy, affine ? &gamma.view() : nullptr, rstd, gradients);
     }
 
     TestArray x, gamma, y, dy, rstd;

@@ -27,17 +27,11 @@ class ScatterAddCuda : public test::CudaTest {
         if (HasFailure()) fmt::print("seed {}\n", seed);
     }
 
-    std::byte* scratch(std::size_t (*bytes)(Stream&, int, const View&, const View&), int axis, const View& index,
-                       const View& y) {
-        Stream any = gpu->stream;
-        return gpu->scratch(bytes(any, axis, index, y));
-    }
     void add(int axis, const View& index, const View& source, const View& y, float beta) {
-        scatter_add(gpu->stream, axis, index, source, y, beta, scratch(scatter_add_scratch, axis, index, y));
+        gpu->run<ScatterAddPlan>(axis, index, source, y, beta);
     }
     void select_backward(int axis, const View& index, const View& dy, const View& dx, float beta) {
-        index_select_backward(gpu->stream, axis, index, dy, dx, beta,
-                              scratch(index_select_backward_scratch, axis, index, dx));
+        gpu->run<IndexSelectGradientPlan>(axis, index, dy, dx, beta);
     }
 
     /// y = beta * y + sums, with what it must be and by how much it may differ.
@@ -303,13 +297,13 @@ TEST(GatherScratch, OfARehearsalIsTheDevices) {
     Stream cpu = CpuStream{}, cuda = DryStream{.cuda = true};
     const View y = contiguous_view(nullptr, Dtype::bf16, {8, 50000});
     const auto index = [](std::int64_t n) { return contiguous_view(nullptr, Dtype::i64, {8, n}); };
-    EXPECT_EQ(scatter_add_scratch(cpu, 1, index(1), y), 0u);
-    EXPECT_EQ(scatter_add_scratch(cpu, 1, index(2), y), 8u * 50000 * 4);
-    EXPECT_EQ(scatter_add_scratch(cuda, 1, index(256), y), 0u);
-    EXPECT_GE(scatter_add_scratch(cuda, 1, index(300), y), 16u * 8 * 300);
-    EXPECT_LE(scatter_add_scratch(cuda, 1, index(std::int64_t{1} << 22), y), std::size_t{80} << 20);
-    EXPECT_EQ(index_select_backward_scratch(cpu, 1, contiguous_view(nullptr, Dtype::i64, {1}), y), 0u);
-    EXPECT_GE(index_select_backward_scratch(cuda, 1, contiguous_view(nullptr, Dtype::i64, {100}), y), 1600u);
+    EXPECT_EQ(ScatterAddPlan(cpu, 1, index(1), {}, y, 0).scratch(), 0u);
+    EXPECT_EQ(ScatterAddPlan(cpu, 1, index(2), {}, y, 0).scratch(), 8u * 50000 * 4);
+    EXPECT_EQ(ScatterAddPlan(cuda, 1, index(256), {}, y, 0).scratch(), 0u);
+    EXPECT_GE(ScatterAddPlan(cuda, 1, index(300), {}, y, 0).scratch(), 16u * 8 * 300);
+    EXPECT_LE(ScatterAddPlan(cuda, 1, index(std::int64_t{1} << 22), {}, y, 0).scratch(), std::size_t{80} << 20);
+    EXPECT_EQ(IndexSelectGradientPlan(cpu, 1, contiguous_view(nullptr, Dtype::i64, {1}), {}, y, 0).scratch(), 0u);
+    EXPECT_GE(IndexSelectGradientPlan(cuda, 1, contiguous_view(nullptr, Dtype::i64, {100}), {}, y, 0).scratch(), 1600u);
 }
 
 }  // namespace
