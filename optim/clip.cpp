@@ -11,11 +11,8 @@ namespace headroom::optim {
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
     Exec& exec = parameters.context().exec();
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
-    for (const GradientSegment& segment : parameters.segments()) {
-        const View x = segment.gradients.view();
-        const Scratch scratch = exec.scratch(kernels::sum_of_squares_scratch(exec.stream(), x));
-        exec.launch([&](auto& stream) { kernels::sum_of_squares(stream, x, result.view(), 1.0f, scratch.data()); });
-    }
+    for (const GradientSegment& segment : parameters.segments())
+        exec.run<kernels::SumOfSquaresPlan>(segment.gradients.view(), result.view(), 1.0f);
 }
 
 double gradient_norm(Parameters& parameters) {

@@ -148,10 +148,10 @@ struct Work {
 };
 
 /// Planned for each run, as an op does.
-template <class Plan, class Call>
-auto planned(Bench& bench, const Call& call) {
-    return [&bench, call, scratch = bench.bytes(Plan(bench.any(), call).scratch())] {
-        Plan(bench.any(), call).run(bench.stream(), scratch);
+template <class Plan, class... Call>
+auto planned(Bench& bench, const Call&... call) {
+    return [&bench, call..., scratch = bench.bytes(Plan(bench.any(), call...).scratch())] {
+        Plan(bench.any(), call...).run(bench.stream(), scratch);
     };
 }
 
@@ -170,12 +170,11 @@ void fused_matmul(Bench& bench, const std::string& name, const Matmul& product) 
     View sums = product.sums;
     sums.shape.push_back(1);
     sums.strides.push_back(1);
-    std::byte* scratch = product.has_sums() ? bench.bytes(reduce_scratch(bench.any(), product.a, sums)) : nullptr;
+    const auto run_sums = planned<SumPlan>(bench, product.a, 1.0, sums, product.sums_beta);
     bench.measure(name + ", by parts", work.bytes, work.operations, [&] {
-        CudaStream& stream = bench.stream();
-        if (product.has_sums()) sum(stream, product.a, 1.0, sums, product.sums_beta, scratch);
+        if (product.has_sums()) run_sums();
         run();
-        if (product.has_inner()) finish_activation(stream, product);
+        if (product.has_inner()) finish_activation(bench.stream(), product);
     });
 }
 
@@ -214,14 +213,12 @@ void norms(Bench& bench, Dtype dtype, const std::string& suffix) {
     CudaStream& stream = bench.stream();
     bench.measure("layer_norm" + suffix, 2 * size(x), 0,
                   [&] { layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd); });
-    std::byte* scratch = bench.bytes(layer_norm_backward_scratch(bench.any(), x));
-    bench.measure("layer_norm_backward" + suffix, 3 * size(x), 0, [&] {
-        layer_norm_backward(stream, x, y, &gamma, mean, rstd, {.x = &dx, .gamma = &gamma, .beta = &beta}, scratch);
-    });
+    bench.measure("layer_norm_backward" + suffix, 3 * size(x), 0,
+                  planned<LayerNormGradientPlan>(bench, x, y, &gamma, mean, rstd,
+                                                 LayerNormGradients{.x = &dx, .gamma = &gamma, .beta = &beta}));
     bench.measure("rms_norm" + suffix, 2 * size(x), 0, [&] { rms_norm(stream, x, &gamma, 1e-5, y, rstd); });
-    std::byte* rms_scratch = bench.bytes(rms_norm_backward_scratch(bench.any(), x));
     bench.measure("rms_norm_backward" + suffix, 3 * size(x), 0,
-                  [&] { rms_norm_backward(stream, x, y, &gamma, rstd, {.x = &dx, .gamma = &gamma}, rms_scratch); });
+                  planned<RmsNormGradientPlan>(bench, x, y, &gamma, rstd, RmsNormGradients{.x = &dx, .gamma = &gamma}));
     bench.measure("softmax" + suffix, 2 * size(x), 0, [&] { softmax(stream, x, y); });
     bench.measure("softmax_backward" + suffix, 3 * size(x), 0, [&] { softmax_backward(stream, y, x, dx, 0.0f); });
     bench.forget();
@@ -231,13 +228,9 @@ void reductions(Bench& bench, Dtype dtype, const std::string& suffix) {
     const View dy = bench.array(dtype, {kRows, 4 * kWidth}), bias = bench.array(Dtype::f32, {4 * kWidth}),
                rows = bench.array(Dtype::f32, {kRows, 1}), square = bench.array(Dtype::f64, {}),
                flat = contiguous_view(dy.data, dtype, {dy.numel()});
-    CudaStream& stream = bench.stream();
-    std::byte* scratch =
-        bench.bytes(std::max({reduce_scratch(bench.any(), dy, bias), reduce_scratch(bench.any(), dy, rows),
-                              sum_of_squares_scratch(bench.any(), flat)}));
-    bench.measure("sum of columns" + suffix, size(dy), 0, [&] { sum_to(stream, dy, bias, 0.0f, scratch); });
-    bench.measure("sum of rows" + suffix, size(dy), 0, [&] { sum_to(stream, dy, rows, 0.0f, scratch); });
-    bench.measure("sum_of_squares" + suffix, size(dy), 0, [&] { sum_of_squares(stream, flat, square, 0.0f, scratch); });
+    bench.measure("sum of columns" + suffix, size(dy), 0, planned<SumPlan>(bench, dy, 1.0, bias, 0.0f));
+    bench.measure("sum of rows" + suffix, size(dy), 0, planned<SumPlan>(bench, dy, 1.0, rows, 0.0f));
+    bench.measure("sum_of_squares" + suffix, size(dy), 0, planned<SumOfSquaresPlan>(bench, flat, square, 0.0f));
     bench.forget();
 }
 
@@ -247,9 +240,8 @@ void losses(Bench& bench, Dtype dtype, const std::string& suffix) {
                lse = bench.array(Dtype::f32, {rows}), loss = bench.array(Dtype::f32, {}),
                terms = bench.array(Dtype::f64, {}), dlogits = bench.array(dtype, {rows, kClasses});
     CudaStream& stream = bench.stream();
-    std::byte* scratch = bench.bytes(cross_entropy_scratch(bench.any(), targets));
     bench.measure("cross_entropy" + suffix, size(logits), 0,
-                  [&] { cross_entropy(stream, logits, targets, {}, loss, terms, 0.0f, lse, scratch); });
+                  planned<CrossEntropyPlan>(bench, logits, targets, CrossEntropyOptions{}, loss, terms, 0.0f, lse));
     bench.measure("cross_entropy_backward" + suffix, 2 * size(logits), 0,
                   [&] { cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
     bench.forget();
@@ -260,9 +252,8 @@ void embeddings(Bench& bench) {
                y = bench.array(Dtype::f32, {kRows, kWidth});
     CudaStream& stream = bench.stream();
     bench.measure("embedding f32", 2 * size(y), 0, [&] { embedding(stream, table, ids, y); });
-    std::byte* scratch = bench.bytes(embedding_backward_scratch(bench.any(), ids, table));
     bench.measure("embedding_backward f32", size(y) + 2 * size(table), 0,
-                  [&] { embedding_backward(stream, ids, y, table, 1.0f, scratch); });
+                  planned<EmbeddingGradientPlan>(bench, ids, y, table, 1.0f));
     bench.forget();
 }
 
@@ -299,17 +290,15 @@ void attention(Bench& bench, Dtype dtype, const std::string& suffix) {
                                      .scale = forward.scale};
     // Two products of T x T x D, half of which the mask leaves; backward has five.
     const double product = 0.5 * 2.0 * batch * heads * time * time * width;
-    std::byte* scratch = bench.bytes(
-        std::max(attention_scratch(bench.any(), forward), attention_gradient_scratch(bench.any(), backward)));
+    const auto run_forward = planned<AttentionPlan>(bench, forward);
+    const auto run_backward = planned<AttentionGradientPlan>(bench, backward);
     bool& own = bench.stream().compute.own_kernels;
     for (const bool without_library : {false, true}) {
         if (without_library && !is_half(dtype)) break;  // it was not asked
         own = without_library;
         const std::string who = without_library ? ", own kernels" : "";
-        bench.measure("attention" + suffix + who, 4 * size(q), 2 * product,
-                      [&] { attention(bench.stream(), forward, scratch); });
-        bench.measure("attention_gradient" + suffix + who, 8 * size(q), 5 * product,
-                      [&] { attention_gradient(bench.stream(), backward, scratch); });
+        bench.measure("attention" + suffix + who, 4 * size(q), 2 * product, run_forward);
+        bench.measure("attention_gradient" + suffix + who, 8 * size(q), 5 * product, run_backward);
     }
     own = false;
     bench.forget();

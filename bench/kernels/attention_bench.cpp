@@ -88,10 +88,9 @@ void forward(benchmark::State& state) {
     Problem problem(state);
     kernels::StreamState kept;
     kernels::CpuStream stream{thread_count(), &kept};
-    kernels::Stream any = stream;
-    const Attention attention = problem.forward();
-    std::vector<std::byte> scratch(attention_scratch(any, attention) + 64);
-    for (auto _ : state) kernels::attention(stream, attention, align(scratch));
+    const AttentionPlan plan(stream, problem.forward());
+    std::vector<std::byte> scratch(plan.scratch() + 64);
+    for (auto _ : state) plan.run(stream, align(scratch));
     problem.count(state, 2);
 }
 
@@ -99,12 +98,12 @@ void gradient(benchmark::State& state) {
     Problem problem(state);
     kernels::StreamState kept;
     kernels::CpuStream stream{thread_count(), &kept};
-    kernels::Stream any = stream;
-    std::vector<std::byte> scratch(attention_scratch(any, problem.forward()) + 64);
-    kernels::attention(stream, problem.forward(), align(scratch));
-    const AttentionGradient attention = problem.gradient();
-    scratch.resize(attention_gradient_scratch(any, attention) + 64);
-    for (auto _ : state) attention_gradient(stream, attention, align(scratch));
+    const AttentionPlan forward(stream, problem.forward());
+    std::vector<std::byte> scratch(forward.scratch() + 64);
+    forward.run(stream, align(scratch));
+    const AttentionGradientPlan plan(stream, problem.gradient());
+    scratch.resize(plan.scratch() + 64);
+    for (auto _ : state) plan.run(stream, align(scratch));
     problem.count(state, 5);
 }
 

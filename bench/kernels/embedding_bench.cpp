@@ -20,14 +20,11 @@ struct Lookup {
         for (std::size_t i = 0; i < indices.size(); ++i) {
             indices[i] = static_cast<std::int64_t>(i * 7919) % state.range(1);
         }
-        kernels::Stream any = stream;
-        scratch.resize(embedding_backward_scratch(any, ids, table));
     }
     kernels::CpuStream stream{.threads = bench::thread_count()};
     Floats table, rows;
     std::vector<std::int64_t> indices;
     kernels::View ids;
-    std::vector<std::byte> scratch;
 };
 
 void forward(benchmark::State& state) {
@@ -41,8 +38,10 @@ void forward(benchmark::State& state) {
 
 void gradient(benchmark::State& state) {
     Lookup lookup(state);
+    const EmbeddingGradientPlan plan(lookup.stream, lookup.ids, lookup.rows, lookup.table, 1);
+    std::vector<std::byte> scratch(plan.scratch());
     for (auto _ : state) {
-        embedding_backward(lookup.stream, lookup.ids, lookup.rows, lookup.table, 1, lookup.scratch.data());
+        plan.run(lookup.stream, scratch.data());
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * lookup.rows.bytes());

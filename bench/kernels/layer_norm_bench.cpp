@@ -24,14 +24,10 @@ struct Layer {
           dgamma({shape[1]}),
           dbeta({shape[1]}),
           mean({shape[0]}),
-          rstd({shape[0]}) {
-        kernels::Stream any = stream;
-        scratch.resize(layer_norm_backward_scratch(any, x));
-    }
+          rstd({shape[0]}) {}
     kernels::CpuStream stream{.threads = bench::thread_count()};
     kernels::Shape shape;
     Floats x, y, dy, dx, gamma, beta, dgamma, dbeta, mean, rstd;
-    std::vector<std::byte> scratch;
 };
 
 void layer_norm_forward(benchmark::State& state) {
@@ -47,10 +43,12 @@ void layer_norm_forward(benchmark::State& state) {
 void layer_norm_gradient(benchmark::State& state) {
     Layer layer(state);
     const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma, dbeta = layer.dbeta;
+    const LayerNormGradientPlan plan(
+        layer.stream, layer.x, layer.dy, &gamma, layer.mean, layer.rstd,
+        {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1, .beta = &dbeta, .beta_beta = 1});
+    std::vector<std::byte> scratch(plan.scratch());
     for (auto _ : state) {
-        layer_norm_backward(layer.stream, layer.x, layer.dy, &gamma, layer.mean, layer.rstd,
-                            {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1, .beta = &dbeta, .beta_beta = 1},
-                            layer.scratch.data());
+        plan.run(layer.stream, scratch.data());
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * 4 * layer.x.bytes());
@@ -69,9 +67,11 @@ void rms_norm_forward(benchmark::State& state) {
 void rms_norm_gradient(benchmark::State& state) {
     Layer layer(state);
     const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma;
+    const RmsNormGradientPlan plan(layer.stream, layer.x, layer.dy, &gamma, layer.rstd,
+                                   {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1});
+    std::vector<std::byte> scratch(plan.scratch());
     for (auto _ : state) {
-        rms_norm_backward(layer.stream, layer.x, layer.dy, &gamma, layer.rstd,
-                          {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1}, layer.scratch.data());
+        plan.run(layer.stream, scratch.data());
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * 4 * layer.x.bytes());

@@ -109,7 +109,7 @@ void sum_of_rows(benchmark::State& state) {
     kernels::CpuStream stream{thread_count(), &kept};
     const kernels::View from = contiguous_view(dy.data(), kernels::Dtype::f32, {rows, columns});
     const kernels::View to = contiguous_view(dbias.data(), kernels::Dtype::f32, {columns});
-    for (auto _ : state) sum_to(stream, from, to, 0);
+    for (auto _ : state) SumPlan(stream, from, 1.0, to, 0).run(stream, nullptr);
     state.SetBytesProcessed(state.iterations() * rows * columns * 4);
 }
 BENCHMARK(sum_of_rows)->UseRealTime()->Args({768, 128})->Args({768, 512})->Args({768, 65})->Args({1024, 3072});

@@ -52,8 +52,9 @@ void sgd_step(benchmark::State& state) {
 void squares(benchmark::State& state) {
     Range range(state);
     double result = 0;
+    const View to = contiguous_view(&result, kernels::Dtype::f64, {});
     for (auto _ : state) {
-        sum_of_squares(range.stream, range.gradient, contiguous_view(&result, kernels::Dtype::f64, {}), 0);
+        SumOfSquaresPlan(range.stream, range.gradient, to, 0).run(range.stream, nullptr);
         benchmark::DoNotOptimize(result);
     }
     state.SetBytesProcessed(state.iterations() * range.gradient.bytes());

@@ -15,7 +15,7 @@ void reduce_to(benchmark::State& state, const kernels::Shape& x_shape, const ker
     kernels::CpuStream stream{.threads = bench::thread_count()};
     Floats x(x_shape), y(y_shape);
     for (auto _ : state) {
-        sum_to(stream, x, y, 1);
+        SumPlan(stream, x, 1.0, y, 1).run(stream, nullptr);
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * x.bytes());

@@ -39,16 +39,6 @@ Packed unpack(const View& packed, const AttentionPacked::Attrs& attrs) {
 /// The view of [B, T, H * D] as [B, T, H, D].
 View split_heads(const View& x, std::int64_t heads) { return heads_of(x, 0, heads, x.size(2) / heads); }
 
-void run(Exec& exec, const kernels::Attention& attention) {
-    const Scratch scratch = exec.scratch(kernels::attention_scratch(exec.stream(), attention));
-    exec.launch([&](auto& stream) { kernels::attention(stream, attention, scratch.data()); });
-}
-
-void run(Exec& exec, const kernels::AttentionGradient& gradient) {
-    const Scratch scratch = exec.scratch(kernels::attention_gradient_scratch(exec.stream(), gradient));
-    exec.launch([&](auto& stream) { kernels::attention_gradient(stream, gradient, scratch.data()); });
-}
-
 void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
     check_floating("attention_packed", {{"qkv", qkv}});
     if (attrs.heads < 1 || attrs.kv_heads < 1 || attrs.heads % attrs.kv_heads != 0) {
@@ -82,13 +72,13 @@ Result<AttentionPacked::Saved, Array> AttentionPacked::forward(Exec& exec, const
     const std::int64_t batch = qkv.size(0), time = qkv.size(1), width = in.q.size(3);
     Array o = exec.empty({batch, time, attrs.heads * width}, qkv.dtype);
     Array lse = exec.empty({batch, attrs.heads, time}, compute_dtype(qkv.dtype));
-    run(exec, kernels::Attention{.q = in.q,
-                                 .k = in.k,
-                                 .v = in.v,
-                                 .o = split_heads(o.view(), attrs.heads),
-                                 .lse = lse.view(),
-                                 .causal = attrs.causal,
-                                 .scale = resolve(attrs.scale, width)});
+    exec.run<kernels::AttentionPlan>(kernels::Attention{.q = in.q,
+                                                        .k = in.k,
+                                                        .v = in.v,
+                                                        .o = split_heads(o.view(), attrs.heads),
+                                                        .lse = lse.view(),
+                                                        .causal = attrs.causal,
+                                                        .scale = resolve(attrs.scale, width)});
     return {{qkv, o, std::move(lse)}, o};
 }
 
@@ -96,20 +86,20 @@ void AttentionPacked::backward(Exec& exec, const Attrs& attrs, const Saved& save
     const auto target = sink.destination(0);
     if (!target) return;
     const Packed in = unpack(saved.qkv.view(), attrs), out = unpack(target.view(), attrs);
-    run(exec, kernels::AttentionGradient{.q = in.q,
-                                         .k = in.k,
-                                         .v = in.v,
-                                         .o = split_heads(saved.o.view(), attrs.heads),
-                                         .lse = saved.lse.view(),
-                                         .dy = split_heads(dy.view(), attrs.heads),
-                                         .dq = out.q,
-                                         .dk = out.k,
-                                         .dv = out.v,
-                                         .beta_q = target.beta,
-                                         .beta_k = target.beta,
-                                         .beta_v = target.beta,
-                                         .causal = attrs.causal,
-                                         .scale = resolve(attrs.scale, in.q.size(3))});
+    exec.run<kernels::AttentionGradientPlan>(kernels::AttentionGradient{.q = in.q,
+                                                                        .k = in.k,
+                                                                        .v = in.v,
+                                                                        .o = split_heads(saved.o.view(), attrs.heads),
+                                                                        .lse = saved.lse.view(),
+                                                                        .dy = split_heads(dy.view(), attrs.heads),
+                                                                        .dq = out.q,
+                                                                        .dk = out.k,
+                                                                        .dv = out.v,
+                                                                        .beta_q = target.beta,
+                                                                        .beta_k = target.beta,
+                                                                        .beta_v = target.beta,
+                                                                        .causal = attrs.causal,
+                                                                        .scale = resolve(attrs.scale, in.q.size(3))});
 }
 
 std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
@@ -134,13 +124,13 @@ Result<Attention::Saved, Array> Attention::forward(Exec& exec, const Attrs& attr
     check(q, k, v);
     Array o = exec.empty(q.shape(), q.dtype);
     Array lse = exec.empty({q.size(0), q.size(2), q.size(1)}, compute_dtype(q.dtype));
-    run(exec, kernels::Attention{.q = q.view(),
-                                 .k = k.view(),
-                                 .v = v.view(),
-                                 .o = o.view(),
-                                 .lse = lse.view(),
-                                 .causal = attrs.causal,
-                                 .scale = resolve(attrs.scale, q.size(3))});
+    exec.run<kernels::AttentionPlan>(kernels::Attention{.q = q.view(),
+                                                        .k = k.view(),
+                                                        .v = v.view(),
+                                                        .o = o.view(),
+                                                        .lse = lse.view(),
+                                                        .causal = attrs.causal,
+                                                        .scale = resolve(attrs.scale, q.size(3))});
     return {{q, k, v, o, std::move(lse)}, o};
 }
 
@@ -149,20 +139,21 @@ void Attention::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arr
     const JointTarget& dq = targets.ask(0);
     const JointTarget& dk = targets.ask(1);
     const JointTarget& dv = targets.ask(2);
-    run(exec, kernels::AttentionGradient{.q = saved.q.view(),
-                                         .k = saved.k.view(),
-                                         .v = saved.v.view(),
-                                         .o = saved.o.view(),
-                                         .lse = saved.lse.view(),
-                                         .dy = dy.view(),
-                                         .dq = dq.view,
-                                         .dk = dk.view,
-                                         .dv = dv.view,
-                                         .beta_q = dq.beta,
-                                         .beta_k = dk.beta,
-                                         .beta_v = dv.beta,
-                                         .causal = attrs.causal,
-                                         .scale = resolve(attrs.scale, saved.q.size(3))});
+    exec.run<kernels::AttentionGradientPlan>(
+        kernels::AttentionGradient{.q = saved.q.view(),
+                                   .k = saved.k.view(),
+                                   .v = saved.v.view(),
+                                   .o = saved.o.view(),
+                                   .lse = saved.lse.view(),
+                                   .dy = dy.view(),
+                                   .dq = dq.view,
+                                   .dk = dk.view,
+                                   .dv = dv.view,
+                                   .beta_q = dq.beta,
+                                   .beta_k = dk.beta,
+                                   .beta_v = dv.beta,
+                                   .causal = attrs.causal,
+                                   .scale = resolve(attrs.scale, saved.q.size(3))});
 }
 
 std::vector<Sample<Attention::Attrs>> Attention::samples() {

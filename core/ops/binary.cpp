@@ -37,14 +37,10 @@ void hand_on(Exec& exec, int i, double derivative, Array& dy, GradSink& sink) {
     }
     const auto target = sink.destination(i);
     if (!target) return;
-    const bool whole = target.array.shape() == dy.shape();
-    const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), dy.view(), target.view()));
+    if (target.array.shape() != dy.shape())
+        return exec.run<kernels::SumPlan>(dy.view(), derivative, target.view(), target.beta);
     exec.launch([&](auto& stream) {
-        if (whole) {
-            kernels::accumulate(stream, dy.view(), target.view(), static_cast<float>(derivative), target.beta);
-        } else {
-            kernels::sum(stream, dy.view(), derivative, target.view(), target.beta, scratch.data());
-        }
+        kernels::accumulate(stream, dy.view(), target.view(), static_cast<float>(derivative), target.beta);
     });
 }
 
@@ -60,11 +56,8 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
     }
     const auto target = sink.destination(i);
     const Array whole = exec.empty(dy.shape(), target.array.dtype, Category::workspace);
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), whole.view(), target.view()));
-    exec.launch([&](auto& stream) {
-        write(stream, whole.view(), 0.0f);
-        kernels::sum_to(stream, whole.view(), target.view(), target.beta, scratch.data());
-    });
+    exec.launch([&](auto& stream) { write(stream, whole.view(), 0.0f); });
+    exec.run<kernels::SumPlan>(whole.view(), 1.0, target.view(), target.beta);
 }
 
 }  // namespace

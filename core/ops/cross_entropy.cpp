@@ -23,11 +23,8 @@ Result<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec,
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
-    const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), targets.view()));
-    exec.launch([&](auto& stream) {
-        kernels::cross_entropy(stream, logits.view(), targets.view(), attrs, loss.view(), terms.view(), 0.0f,
-                               lse.view(), scratch.data());
-    });
+    exec.run<kernels::CrossEntropyPlan>(logits.view(), targets.view(), attrs, loss.view(), terms.view(), 0.0f,
+                                        lse.view());
     return {{logits, targets, std::move(lse)}, {std::move(loss), std::move(terms)}};
 }
 

@@ -22,11 +22,7 @@ Result<Embedding::Saved, Array> Embedding::forward(Exec& exec, const Attrs&, con
 void Embedding::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
     const auto dtable = sink.destination(0);
     if (!dtable) return;
-    const View ids = saved.ids.view();
-    const Scratch scratch = exec.scratch(kernels::embedding_backward_scratch(exec.stream(), ids, dtable.view()));
-    exec.launch([&](auto& stream) {
-        kernels::embedding_backward(stream, ids, dy.view(), dtable.view(), dtable.beta, scratch.data());
-    });
+    exec.run<kernels::EmbeddingGradientPlan>(saved.ids.view(), dy.view(), dtable.view(), dtable.beta);
 }
 
 std::vector<Sample<Embedding::Attrs>> Embedding::samples() {

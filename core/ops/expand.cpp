@@ -37,8 +37,7 @@ Result<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, con
 
 void Expand::backward(Exec& exec, const Attrs&, const Saved&, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
-        const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), dy.view(), dx.view()));
-        exec.launch([&](auto& stream) { kernels::sum_to(stream, dy.view(), dx.view(), dx.beta, scratch.data()); });
+        exec.run<kernels::SumPlan>(dy.view(), 1.0, dx.view(), dx.beta);
     }
 }
 

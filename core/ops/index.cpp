@@ -44,11 +44,7 @@ Result<Gather::Saved, Array> Gather::forward(Exec& exec, const Attrs& attrs, con
 void Gather::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const int axis = dx.array.shape().axis(attrs.axis);
-        const View index = saved.index.view();
-        const Scratch scratch = exec.scratch(kernels::scatter_add_scratch(exec.stream(), axis, index, dx.view()));
-        exec.launch([&](auto& stream) {
-            kernels::scatter_add(stream, axis, index, dy.view(), dx.view(), dx.beta, scratch.data());
-        });
+        exec.run<kernels::ScatterAddPlan>(axis, saved.index.view(), dy.view(), dx.view(), dx.beta);
     }
 }
 
@@ -73,11 +69,8 @@ Result<ScatterAdd::Saved, Array> ScatterAdd::forward(Exec& exec, const Attrs& at
     check_along("scatter_add", x, axis, index);
     check_same_shape("scatter_add", {"source", source}, {"index", index});
     Array y = exec.empty(x.shape(), x.dtype);
-    const Scratch scratch = exec.scratch(kernels::scatter_add_scratch(exec.stream(), axis, index.view(), y.view()));
-    exec.launch([&](auto& stream) {
-        kernels::copy(stream, x.view(), y.view());
-        kernels::scatter_add(stream, axis, index.view(), source.view(), y.view(), 1.0f, scratch.data());
-    });
+    exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
+    exec.run<kernels::ScatterAddPlan>(axis, index.view(), source.view(), y.view(), 1.0f);
     return {{index}, std::move(y)};
 }
 
@@ -118,12 +111,7 @@ Result<IndexSelect::Saved, Array> IndexSelect::forward(Exec& exec, const Attrs& 
 void IndexSelect::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
     if (const auto dx = sink.destination(0)) {
         const int axis = dx.array.shape().axis(attrs.axis);
-        const View index = saved.index.view();
-        const Scratch scratch =
-            exec.scratch(kernels::index_select_backward_scratch(exec.stream(), axis, index, dx.view()));
-        exec.launch([&](auto& stream) {
-            kernels::index_select_backward(stream, axis, index, dy.view(), dx.view(), dx.beta, scratch.data());
-        });
+        exec.run<kernels::IndexSelectGradientPlan>(axis, saved.index.view(), dy.view(), dx.view(), dx.beta);
     }
 }
 

@@ -32,23 +32,19 @@ Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attr
 }
 
 void LayerNorm::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
-    const View x = saved.x.view(), gamma = saved.gamma.view(), dy_view = dy.view();
+    const View gamma = saved.gamma.view(), dy_view = dy.view();
     JointTargets targets(exec, sink);
     const JointTarget& dgamma = targets.ask(1);
     const JointTarget& dbeta = targets.ask(2);
     const JointTarget& dx = targets.ask(0, dy);
-    const Scratch scratch = exec.scratch(kernels::layer_norm_backward_scratch(exec.stream(), x));
-    exec.launch([&](auto& stream) {
-        kernels::layer_norm_backward(stream, x, dy_view, saved.gamma.defined() ? &gamma : nullptr, saved.mean.view(),
-                                     saved.rstd.view(),
-                                     {.x = dx.pointer(),
-                                      .x_beta = dx.beta,
-                                      .gamma = dgamma.pointer(),
-                                      .gamma_beta = dgamma.beta,
-                                      .beta = dbeta.pointer(),
-                                      .beta_beta = dbeta.beta},
-                                     scratch.data());
-    });
+    const kernels::LayerNormGradients gradients{.x = dx.pointer(),
+                                                .x_beta = dx.beta,
+                                                .gamma = dgamma.pointer(),
+                                                .gamma_beta = dgamma.beta,
+                                                .beta = dbeta.pointer(),
+                                                .beta_beta = dbeta.beta};
+    exec.run<kernels::LayerNormGradientPlan>(saved.x.view(), dy_view, saved.gamma.defined() ? &gamma : nullptr,
+                                             saved.mean.view(), saved.rstd.view(), gradients);
 }
 
 std::vector<Sample<LayerNorm::Attrs>> LayerNorm::samples() {

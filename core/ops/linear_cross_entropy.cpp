@@ -74,12 +74,8 @@ Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::f
         kernels::fill(stream, 0.0, terms.view());
     });
     Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
-        const View classes = rows_of(targets.view(), first, count);
-        const Scratch scratch = exec.scratch(kernels::cross_entropy_scratch(exec.stream(), classes));
-        exec.launch([&](auto& stream) {
-            kernels::cross_entropy(stream, logits, classes, attrs, total.view(), terms.view(), 1.0f,
-                                   rows_of(lse.view(), first, count), scratch.data());
-        });
+        exec.run<kernels::CrossEntropyPlan>(logits, rows_of(targets.view(), first, count), attrs, total.view(),
+                                            terms.view(), 1.0f, rows_of(lse.view(), first, count));
     });
     exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });
     return {{x, weight, targets, std::move(lse)}, {std::move(loss), std::move(terms)}};

@@ -18,11 +18,8 @@ Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec
     const Dtype compute = compute_dtype(promoted(x.dtype, target.dtype));
     Array loss = exec.empty({}, compute);
     const Array terms = exec.empty(x.shape(), compute, Category::workspace);
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), terms.view(), loss.view()));
-    exec.launch([&](auto& stream) {
-        kernels::map(stream, F{}, x.view(), target.view(), terms.view());
-        kernels::sum(stream, terms.view(), 1.0, loss.view(), 0.0f, scratch.data());
-    });
+    exec.launch([&](auto& stream) { kernels::map(stream, F{}, x.view(), target.view(), terms.view()); });
+    exec.run<kernels::SumPlan>(terms.view(), 1.0, loss.view(), 0.0f);
     return {{x, target}, std::move(loss)};
 }
 

@@ -61,11 +61,6 @@ struct Loop {
     std::int64_t size, a_stride, b_stride;
 };
 
-void sum_to(Exec& exec, const View& x, const View& y, float beta) {
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x, y));
-    exec.launch([&](auto& stream) { kernels::sum_to(stream, x, y, beta, scratch.data()); });
-}
-
 }  // namespace
 
 void product(Exec& exec, const kernels::Matmul& matmul) { exec.run<kernels::MatmulPlan>(matmul); }
@@ -99,7 +94,7 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         matmul.sums = sums;
         matmul.sums_beta = sums_beta;
     } else if (sums.rank() == 1) {
-        sum_to(exec, kernels::transposed(a), sums, sums_beta);
+        exec.run<kernels::SumPlan>(kernels::transposed(a), 1.0, sums, sums_beta);
     }
     if (rounds == 0) {
         if (beta == 0.0f) exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, c); });
@@ -123,7 +118,7 @@ void affine_gradients(Exec& exec, const View& dy, const View& x, const JointTarg
     if (dweight) {
         product_to(exec, kernels::transposed(dy), x, dweight.view, dweight.beta, dbias.view, dbias.beta);
     } else if (dbias) {
-        sum_to(exec, dy, dbias.view, dbias.beta);
+        exec.run<kernels::SumPlan>(dy, 1.0, dbias.view, dbias.beta);
     }
 }
 

@@ -69,11 +69,6 @@ View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttr
     return seen_as(dy, reduced(op, x, attrs.axes, attrs.keepdim).kept);
 }
 
-void sum_into(Exec& exec, const Array& x, double scale, const View& y) {
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x.view(), y));
-    exec.launch([&](auto& stream) { kernels::sum(stream, x.view(), scale, y, 0.0f, scratch.data()); });
-}
-
 using In = SampleInput;
 
 std::vector<Sample<ReduceAttrs>> common_samples(In (*input)(Shape), bool of_nothing) {
@@ -101,7 +96,7 @@ Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Arr
     check_defined("sum", {{"x", x}});
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
-    sum_into(exec, x, 1.0, seen_as(y, to.kept));
+    exec.run<kernels::SumPlan>(x.view(), 1.0, seen_as(y, to.kept), 0.0f);
     return {{}, std::move(y)};
 }
 
@@ -119,7 +114,7 @@ Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const A
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const double scale = 1.0 / static_cast<double>(to.count);
-    sum_into(exec, x, scale, seen_as(y, to.kept));
+    exec.run<kernels::SumPlan>(x.view(), scale, seen_as(y, to.kept), 0.0f);
     return {{}, std::move(y)};
 }
 
@@ -145,14 +140,7 @@ Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Ex
     const Reduced to = chosen(info.name, x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const View kept = seen_as(y, to.kept);
-    const Scratch scratch = exec.scratch(kernels::reduce_scratch(exec.stream(), x.view(), kept));
-    exec.launch([&](auto& stream) {
-        if constexpr (kLargest) {
-            kernels::amax(stream, x.view(), kept, scratch.data());
-        } else {
-            kernels::amin(stream, x.view(), kept, scratch.data());
-        }
-    });
+    exec.run<std::conditional_t<kLargest, kernels::AmaxPlan, kernels::AminPlan>>(x.view(), kept);
     return {{x, y}, y};
 }
 
@@ -162,9 +150,7 @@ void Extremum<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved& s
         const View x = saved.x.view();
         const View y = stretched(info.name, saved.y, saved.x.shape(), attrs);
         const View from = stretched(info.name, dy, saved.x.shape(), attrs);
-        const Scratch scratch = exec.scratch(kernels::extremum_backward_scratch(exec.stream(), x, y));
-        exec.launch(
-            [&](auto& stream) { kernels::extremum_backward(stream, x, y, from, dx.view(), dx.beta, scratch.data()); });
+        exec.run<kernels::ExtremumGradientPlan>(x, y, from, dx.view(), dx.beta);
     }
 }
 
@@ -187,11 +173,9 @@ Result<Var::Saved, Array> Var::forward(Exec& exec, const Attrs& attrs, const Arr
     Array mean = exec.empty(to.kept, wide);
     const Array variance = is_half(x.dtype) ? exec.empty(to.kept, wide, Category::workspace) : y;
     const View kept = seen_as(variance, to.kept);
-    const Scratch scratch = exec.scratch(kernels::moments_scratch(exec.stream(), x.view(), mean.view(), kept));
-    exec.launch([&](auto& stream) {
-        kernels::moments(stream, x.view(), attrs.correction, mean.view(), kept, scratch.data());
-        if (is_half(x.dtype)) kernels::copy(stream, variance.view(), seen_as(y, to.kept));
-    });
+    exec.run<kernels::MomentsPlan>(x.view(), attrs.correction, mean.view(), kept);
+    if (is_half(x.dtype))
+        exec.launch([&](auto& stream) { kernels::copy(stream, variance.view(), seen_as(y, to.kept)); });
     return {{x, std::move(mean)}, std::move(y)};
 }
 

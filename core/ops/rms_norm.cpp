@@ -28,17 +28,14 @@ Result<RmsNorm::Saved, Array> RmsNorm::forward(Exec& exec, const Attrs& attrs, c
 }
 
 void RmsNorm::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
-    const View x = saved.x.view(), gamma = saved.gamma.view(), dy_view = dy.view();
+    const View gamma = saved.gamma.view(), dy_view = dy.view();
     JointTargets targets(exec, sink);
     const JointTarget& dgamma = targets.ask(1);
     const JointTarget& dx = targets.ask(0, dy);
-    const Scratch scratch = exec.scratch(kernels::rms_norm_backward_scratch(exec.stream(), x));
-    exec.launch([&](auto& stream) {
-        kernels::rms_norm_backward(
-            stream, x, dy_view, saved.gamma.defined() ? &gamma : nullptr, saved.rstd.view(),
-            {.x = dx.pointer(), .x_beta = dx.beta, .gamma = dgamma.pointer(), .gamma_beta = dgamma.beta},
-            scratch.data());
-    });
+    const kernels::RmsNormGradients gradients{
+        .x = dx.pointer(), .x_beta = dx.beta, .gamma = dgamma.pointer(), .gamma_beta = dgamma.beta};
+    exec.run<kernels::RmsNormGradientPlan>(saved.x.view(), dy_view, saved.gamma.defined() ? &gamma : nullptr,
+                                           saved.rstd.view(), gradients);
 }
 
 std::vector<Sample<RmsNorm::Attrs>> RmsNorm::samples() {

@@ -32,11 +32,10 @@ void choose_gradient(Exec& exec, int i, const Array& condition, const Array& dy,
     const bool whole = target.array.shape() == dy.shape();
     const Array spread = whole ? Array{} : exec.empty(dy.shape(), target.array.dtype, Category::workspace);
     const View to = whole ? target.view() : spread.view();
-    const Scratch scratch = exec.scratch(whole ? 0 : kernels::reduce_scratch(exec.stream(), to, target.view()));
     exec.launch([&](auto& stream) {
         kernels::where_backward(stream, condition.view(), i == 1, dy.view(), whole ? target.beta : 0.0f, to);
-        if (!whole) kernels::sum_to(stream, to, target.view(), target.beta, scratch.data());
     });
+    if (!whole) exec.run<kernels::SumPlan>(to, 1.0, target.view(), target.beta);
 }
 
 }  // namespace

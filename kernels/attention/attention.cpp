@@ -190,7 +190,7 @@ void compute_group(const Attention& attention, const Geometry& g, std::int64_t t
 }
 
 template <class T>
-void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) {
+void compute(CpuStream& stream, const Attention& attention, std::size_t bytes, std::byte* scratch) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
     const std::int64_t groups = g.batch * g.key_heads;
     if (groups * g.queries == 0) return;
@@ -199,7 +199,6 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
     const std::int64_t parts = groups >= stream.threads ? 1 : std::min<std::int64_t>(stream.threads, blocks);
     const std::int64_t tasks = groups * parts;
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);
-    const std::size_t bytes = Workspace<T>::elements(g) * sizeof(T);
     parallel_for(stream, threads, g.batch * g.heads * g.queries * g.keys * g.width / 8, [&](std::int64_t thread) {
         const Workspace<T> workspace(g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * tasks / threads;
@@ -214,20 +213,24 @@ void compute(CpuStream& stream, const Attention& attention, std::byte* scratch) 
 
 }  // namespace
 
-std::size_t attention_scratch(Stream& stream, const Attention& attention) {
-    if (on_cuda(stream)) return sdpa_scratch(plan_sdpa(attention));
+AttentionPlan::AttentionPlan(const Stream& stream, const Attention& attention) : attention_(attention) {
+    if (on_cuda(stream)) {
+        library_ = plan_sdpa(attention);
+        scratch_ = sdpa_scratch(library_);
+        return;
+    }
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
-    const std::size_t bytes = attention.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
-                                                              : Workspace<float>::elements(g) * sizeof(float);
+    thread_bytes_ = attention.q.dtype == Dtype::f64 ? Workspace<double>::elements(g) * sizeof(double)
+                                                    : Workspace<float>::elements(g) * sizeof(float);
     const auto threads = static_cast<std::size_t>(threads_of(stream));
-    return bytes * threads + kScratchGap * (threads - 1);
+    scratch_ = thread_bytes_ * threads + kScratchGap * (threads - 1);
 }
 
-void attention(CpuStream& stream, const Attention& attention, std::byte* scratch) {
-    if (attention.q.dtype == Dtype::f64) {
-        compute<double>(stream, attention, scratch);
+void AttentionPlan::run(CpuStream& stream, std::byte* scratch) const {
+    if (attention_.q.dtype == Dtype::f64) {
+        compute<double>(stream, attention_, thread_bytes_, scratch);
     } else {
-        compute<float>(stream, attention, scratch);
+        compute<float>(stream, attention_, thread_bytes_, scratch);
     }
 }
 

@@ -2,14 +2,14 @@
 
 namespace headroom::kernels {
 
-void attention(CudaStream& stream, const Attention& attention, std::byte* scratch) {
-    const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
+void AttentionPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const Geometry g = geometry_of(attention_.q, attention_.k, attention_.causal);
     if (g.batch * g.heads * g.queries == 0) return;
-    if (attention_by_library(stream, attention, scratch)) return;
-    if (fits_tensor_cores(g, attention.q.dtype)) {
-        attention_on_tensor_cores(stream, attention);
+    if (library_ && attention_by_library(stream, *library_, attention_, scratch)) return;
+    if (fits_tensor_cores(g, attention_.q.dtype)) {
+        attention_on_tensor_cores(stream, attention_);
     } else {
-        attention_plain(stream, attention);
+        attention_plain(stream, attention_);
     }
 }
 

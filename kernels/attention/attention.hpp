@@ -2,12 +2,15 @@
 // Scaled dot-product attention in blocks, after FlashAttention: softmax(scale * q k^T) v without ever storing the
 // matrix of scores. Memory is linear in the sequence. Not for additive masks or dropout on the probabilities.
 //
-//     Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 1 / std::sqrt(64.0)};
-//     std::size_t bytes = attention_scratch(stream, attention);
-//     launch(stream, [&](auto& s) { kernels::attention(s, attention, scratch); });
+//     const Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 0.125};
+//     const AttentionPlan plan(stream, attention);
+//     std::byte* scratch = allocate(plan.scratch());                  // before the launch
+//     launch(stream, [&](auto& s) { plan.run(s, scratch); });
 #include <cstddef>
+#include <optional>
 #include <string>
 
+#include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -31,19 +34,32 @@ struct Attention {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention`: linear in S, per thread; on CUDA 64 KiB if the sizes and dtypes qualify for cuDNN,
-/// else none. Depends on shapes, strides, dtypes and threads only.
-std::size_t attention_scratch(Stream& stream, const Attention& attention);
+/// One call of attention. The constructor decides which kernels compute it.
+class AttentionPlan {
+  public:
+    AttentionPlan(const Stream& stream, const Attention& attention);
 
-/// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
-void attention(CpuStream& stream, const Attention& attention, std::byte* scratch);
-/// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by cuDNN,
-/// where it was found (see `attention_library`), if D is a multiple of 8, T and S are 64 or more, not causal with S <
-/// T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning. cuDNN makes a plan for each
-/// new shape, in about a second, and loads its kernels into memory that is not counted. The project's own kernels
-/// compute new shapes after 64 plans, and all where cuDNN is missing or refuses: with as much scratch and without a
-/// message; `attention_library` gives the reason.
-void attention(CudaStream& stream, const Attention& attention, std::byte* scratch);
+    /// Bytes: linear in S, per thread; on CUDA 64 KiB if the sizes and dtypes qualify for cuDNN, else none. Depends on
+    /// shapes, strides, dtypes and threads only.
+    std::size_t scratch() const { return scratch_; }
+
+    /// On the stream that it was planned for. Bits do not depend on the number of threads. `scratch`: 64-byte aligned;
+    /// may be null for 0 bytes.
+    void run(CpuStream& stream, std::byte* scratch) const;
+    /// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by
+    /// cuDNN, where it was found (see `attention_library`), if D is a multiple of 8, T and S are 64 or more, not causal
+    /// with S < T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning. cuDNN makes a
+    /// plan for each new shape, in about a second, and loads its kernels into memory that is not counted. The project's
+    /// own kernels compute new shapes after 64 plans, and all where cuDNN is missing or refuses: with as much scratch
+    /// and without a message; `attention_library` gives the reason.
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    Attention attention_;
+    std::optional<Sdpa> library_;   ///< what cuDNN is asked for
+    std::size_t thread_bytes_ = 0;  ///< of one thread on the CPU
+    std::size_t scratch_ = 0;
+};
 
 /// dq = beta_q * dq + ..., likewise dk and dv, given the arrays that `Attention` read and wrote, and the gradient `dy`
 /// [B, T, H, D] of its output. Gradients have the shapes of q, k, v, may be strided, and have their operand's dtype or
@@ -66,20 +82,32 @@ struct AttentionGradient {
     double scale = 1;
 };
 
-/// Bytes of scratch for `attention_gradient`: linear in S, per thread. Depends on shapes, strides, dtypes and threads
-/// only; less where dk and dv have contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. On
-/// CUDA: one number for each query of each head or, if the sizes and dtypes qualify for cuDNN, the need of its gradient
-/// for some batches or heads at a time, within `ComputeOptions::scratch_budget`: two bytes for each score if it is
-/// deterministic, else an f32 for each element of dq.
-std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient);
+/// One call of the gradient. The constructor decides which kernels compute it.
+class AttentionGradientPlan {
+  public:
+    AttentionGradientPlan(const Stream& stream, const AttentionGradient& gradient);
 
-/// Bits do not depend on the number of threads. `scratch`: 64-byte aligned; may be null for 0 bytes.
-void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch);
-/// f16 and bf16 with D <= 128: on tensor cores, probabilities and the gradient of scores rounded to the operands'
-/// dtype; by cuDNN where it would compute the forward, all three gradients are wanted in that dtype with betas of 0,
-/// one key head fits into the scratch budget, and, if it is to be deterministic, the GPU's compute capability is 9.x or
-/// 10.x. The bits repeat from run to run unless `ComputeOptions` waive that.
-void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
+    /// Bytes: linear in S, per thread. Depends on shapes, strides, dtypes and threads only; less where dk and dv have
+    /// contiguous rows of whole vectors (16 floats) of the type computed in, or rank 0. On CUDA: one number for each
+    /// query of each head or, if the sizes and dtypes qualify for cuDNN, the need of its gradient for some batches or
+    /// heads at a time, within `ComputeOptions::scratch_budget`: two bytes for each score if it is deterministic, else
+    /// an f32 for each element of dq.
+    std::size_t scratch() const { return scratch_; }
+
+    /// As `AttentionPlan::run`.
+    void run(CpuStream& stream, std::byte* scratch) const;
+    /// f16 and bf16 with D <= 128: on tensor cores, probabilities and the gradient of scores rounded to the operands'
+    /// dtype; by cuDNN where it would compute the forward, all three gradients are wanted in that dtype with betas of
+    /// 0, one key head fits into the scratch budget, and, if it is to be deterministic, the GPU's compute capability is
+    /// 9.x or 10.x. The bits repeat from run to run unless `ComputeOptions` waive that.
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    AttentionGradient gradient_;
+    std::optional<Sdpa> library_;   ///< what cuDNN is asked for
+    std::size_t thread_bytes_ = 0;  ///< of one thread on the CPU
+    std::size_t scratch_ = 0;
+};
 
 /// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
 /// the reason why the project's own kernels compute.

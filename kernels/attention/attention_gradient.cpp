@@ -166,12 +166,11 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
 }
 
 template <class T>
-void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch) {
+void compute(CpuStream& stream, const AttentionGradient& gradient, std::size_t bytes, std::byte* scratch) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     const std::int64_t tasks = g.batch * g.key_heads;
     if (tasks == 0) return;
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);
-    const std::size_t bytes = Workspace<T>::elements(gradient, g) * sizeof(T);
     parallel_for(stream, threads, g.batch * g.heads * g.queries * g.keys * g.width / 4, [&](std::int64_t thread) {
         const Workspace<T> workspace(gradient, g, scratch + static_cast<std::size_t>(thread) * (bytes + kScratchGap));
         const std::int64_t end = (thread + 1) * tasks / threads;
@@ -183,22 +182,25 @@ void compute(CpuStream& stream, const AttentionGradient& gradient, std::byte* sc
 
 }  // namespace
 
-std::size_t attention_gradient_scratch(Stream& stream, const AttentionGradient& gradient) {
+AttentionGradientPlan::AttentionGradientPlan(const Stream& stream, const AttentionGradient& gradient)
+    : gradient_(gradient) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     if (on_cuda(stream)) {
-        return std::max(delta_bytes(g, gradient.q.dtype), sdpa_scratch(plan_sdpa(gradient, compute_of(stream))));
+        library_ = plan_sdpa(gradient, compute_of(stream));
+        scratch_ = std::max(delta_bytes(g, gradient.q.dtype), sdpa_scratch(library_));
+        return;
     }
-    const std::size_t bytes = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(gradient, g) * sizeof(double)
-                                                             : Workspace<float>::elements(gradient, g) * sizeof(float);
+    thread_bytes_ = gradient.q.dtype == Dtype::f64 ? Workspace<double>::elements(gradient, g) * sizeof(double)
+                                                   : Workspace<float>::elements(gradient, g) * sizeof(float);
     const auto threads = static_cast<std::size_t>(threads_of(stream));
-    return bytes * threads + kScratchGap * (threads - 1);
+    scratch_ = thread_bytes_ * threads + kScratchGap * (threads - 1);
 }
 
-void attention_gradient(CpuStream& stream, const AttentionGradient& gradient, std::byte* scratch) {
-    if (gradient.q.dtype == Dtype::f64) {
-        compute<double>(stream, gradient, scratch);
+void AttentionGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
+    if (gradient_.q.dtype == Dtype::f64) {
+        compute<double>(stream, gradient_, thread_bytes_, scratch);
     } else {
-        compute<float>(stream, gradient, scratch);
+        compute<float>(stream, gradient_, thread_bytes_, scratch);
     }
 }
 

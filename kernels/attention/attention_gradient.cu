@@ -38,10 +38,11 @@ struct Delta {
 
 }  // namespace
 
-void attention_gradient(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch) {
+void AttentionGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const AttentionGradient& gradient = gradient_;
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     if (g.batch * g.heads * g.width == 0) return;
-    if (attention_gradient_by_library(stream, gradient, scratch)) return;
+    if (library_ && attention_gradient_by_library(stream, *library_, gradient, scratch)) return;
     const Dtype dtype = gradient.q.dtype;
     dispatch(dtype, [&]<class T>(TypeTag<T>) {
         if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, f16> ||

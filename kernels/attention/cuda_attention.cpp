@@ -62,17 +62,16 @@ bool wanted(const CudaStream& stream) { return !stream.compute.own_kernels; }
 
 }  // namespace
 
-bool attention_by_library(CudaStream& stream, const Attention& a, std::byte* scratch) {
-    const std::optional<Sdpa> whole = wanted(stream) && ready(a) ? plan_sdpa(a) : std::nullopt;
-    if (!whole || !takes(stream, *whole)) return false;
-    cudnn_of(stream)->run(*whole, data_of(a), scratch);
+bool attention_by_library(CudaStream& stream, const Sdpa& whole, const Attention& a, std::byte* scratch) {
+    if (!wanted(stream) || !ready(a) || !takes(stream, whole)) return false;
+    cudnn_of(stream)->run(whole, data_of(a), scratch);
     return true;
 }
 
-bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& g, std::byte* scratch) {
-    const std::optional<Sdpa> whole = wanted(stream) && ready(g) ? plan_sdpa(g, stream.compute) : std::nullopt;
-    if (!whole || !takes(stream, *whole)) return false;
-    for_each_part(*whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
+bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const AttentionGradient& g,
+                                   std::byte* scratch) {
+    if (!wanted(stream) || !ready(g) || !takes(stream, whole)) return false;
+    for_each_part(whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
         cudnn_of(stream)->run(part, data_of(g, batch, key_head), scratch);
     });
     return true;

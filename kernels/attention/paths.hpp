@@ -2,7 +2,7 @@
 // The ways in which attention is computed on a GPU; attention.cu and attention_gradient.cu choose among them. Internal
 // to kernels/attention.
 //
-//     if (attention_by_library(stream, attention, scratch)) return;
+//     if (library && attention_by_library(stream, *library, attention, scratch)) return;
 //     if (fits_tensor_cores(g, q.dtype)) return attention_on_tensor_cores(stream, attention);
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/geometry.hpp>
@@ -12,9 +12,11 @@ namespace headroom::kernels {
 /// Halves, with heads whose rows fit into shared memory.
 inline bool fits_tensor_cores(const Geometry& g, Dtype dtype) { return is_half(dtype) && g.width <= 128; }
 
-/// By cuDNN. Returns false, and does nothing, if cuDNN is missing or not used for this attention.
-bool attention_by_library(CudaStream& stream, const Attention& attention, std::byte* scratch);
-bool attention_gradient_by_library(CudaStream& stream, const AttentionGradient& gradient, std::byte* scratch);
+/// By cuDNN, for which `whole` is the call. Returns false, and does nothing, if cuDNN is missing, refuses, or is not
+/// wanted.
+bool attention_by_library(CudaStream& stream, const Sdpa& whole, const Attention& attention, std::byte* scratch);
+bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const AttentionGradient& gradient,
+                                   std::byte* scratch);
 
 void attention_on_tensor_cores(CudaStream& stream, const Attention& attention);
 /// Any dtype and width.

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include <headroom/kernels/attention/attention.hpp>
+
 namespace headroom::kernels {
 
 namespace {

@@ -12,9 +12,13 @@
 #include <cstdint>
 #include <optional>
 
-#include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
+
+struct Attention;
+struct AttentionGradient;
 
 /// Shapes, strides and options: what one of cuDNN's plans is made for. Its name there: scaled dot-product attention.
 struct Sdpa {

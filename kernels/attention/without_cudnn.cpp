@@ -3,8 +3,8 @@
 
 namespace headroom::kernels {
 
-bool attention_by_library(CudaStream&, const Attention&, std::byte*) { return false; }
-bool attention_gradient_by_library(CudaStream&, const AttentionGradient&, std::byte*) { return false; }
+bool attention_by_library(CudaStream&, const Sdpa&, const Attention&, std::byte*) { return false; }
+bool attention_gradient_by_library(CudaStream&, const Sdpa&, const AttentionGradient&, std::byte*) { return false; }
 std::string attention_library(CudaStream&) {
     return "own kernels: built without the headers of cuDNN and its frontend";
 }

@@ -55,25 +55,36 @@ void zero_gradient(const Rows& out, float beta, std::int64_t row) {
 
 }  // namespace
 
-void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, const View& terms, float beta, const View& lse, std::byte*) {
-    const Rows rows(logits);
-    const Indices classes(targets);
-    classes.check("cross_entropy: target", rows.length(), options.ignore_index);
+CrossEntropyPlan::CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets,
+                                   const CrossEntropyOptions& options, const View& loss, const View& terms, float beta,
+                                   const View& lse)
+    : logits_(logits),
+      targets_(targets),
+      options_(options),
+      loss_(loss),
+      terms_(terms),
+      beta_(beta),
+      lse_(lse),
+      scratch_(on_cuda(stream) ? static_cast<std::size_t>(targets.numel()) * sizeof(double) : 0) {}
+
+void CrossEntropyPlan::run(CpuStream& stream, std::byte*) const {
+    const Rows rows(logits_);
+    const Indices classes(targets_);
+    classes.check("cross_entropy: target", rows.length(), options_.ignore_index);
     const std::int64_t count = classes.count();
     const std::int64_t parts = std::clamp<std::int64_t>(count / 16, 1, kMaxParts);
     double sums[kMaxParts] = {};
     std::int64_t counts[kMaxParts] = {};
-    dispatch_compute(logits.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, parts, kExpCost * logits.numel(), [&](std::int64_t part) {
+    dispatch_compute(logits_.dtype, [&]<class T>(TypeTag<T>) {
+        parallel_for(stream, parts, kExpCost * logits_.numel(), [&](std::int64_t part) {
             for (std::int64_t i = count * part / parts; i < count * (part + 1) / parts; ++i) {
                 RowReader<T> row(rows, i);
                 const auto [largest, sum] = sum_exp(row, rows.length());
-                lse.as<T>()[i] = largest + math::log(sum);
+                lse_.as<T>()[i] = largest + math::log(sum);
                 const std::int64_t target = classes[i];
-                if (target == options.ignore_index) continue;
-                const T logit = load_one<T>(rows.at(i, target), logits.dtype);
-                sums[part] += row_loss(row, rows.length(), logit, lse.as<T>()[i], options.label_smoothing);
+                if (target == options_.ignore_index) continue;
+                const T logit = load_one<T>(rows.at(i, target), logits_.dtype);
+                sums[part] += row_loss(row, rows.length(), logit, lse_.as<T>()[i], options_.label_smoothing);
                 ++counts[part];
             }
         });
@@ -84,12 +95,8 @@ void cross_entropy(CpuStream& stream, const View& logits, const View& targets, c
         total += sums[part];
         counted += counts[part];
     }
-    add_to_scalar(total, beta, loss);
-    add_to_scalar(static_cast<double>(counted), beta, terms);
-}
-
-std::size_t cross_entropy_scratch(Stream& stream, const View& targets) {
-    return on_cuda(stream) ? static_cast<std::size_t>(targets.numel()) * sizeof(double) : 0;
+    add_to_scalar(total, beta_, loss_);
+    add_to_scalar(static_cast<double>(counted), beta_, terms_);
 }
 
 void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,

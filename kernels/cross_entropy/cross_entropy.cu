@@ -183,23 +183,22 @@ struct CrossEntropyGradient {
 
 }  // namespace
 
-void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch) {
-    const std::int64_t rows = targets.numel(), classes = logits.rank() == 0 ? 1 : logits.size(logits.rank() - 1);
+void CrossEntropyPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const std::int64_t rows = targets_.numel(), classes = logits_.rank() == 0 ? 1 : logits_.size(logits_.rank() - 1);
     double* losses = reinterpret_cast<double*>(scratch);
-    const bool empty = logits.numel() == 0;
+    const bool empty = logits_.numel() == 0;
     if (!empty) {
-        dispatch_way(logits.dtype, has_wide_rows(logits), [&]<class Way>(Way) {
+        dispatch_way(logits_.dtype, has_wide_rows(logits_), [&]<class Way>(Way) {
             using C = typename Way::Compute;
             const unsigned warps = team_warps(vectors_of<Way>(classes), kBatch, kMostWarps);
-            launch(stream, team_launch<C>(rows, warps), CrossEntropy<Way>{}, typename Way::Rows(logits),
-                   Targets(stream, targets, options, classes), Smoothing{options.label_smoothing, classes}, lse.as<C>(),
-                   losses, rows, warps);
+            launch(stream, team_launch<C>(rows, warps), CrossEntropy<Way>{}, typename Way::Rows(logits_),
+                   Targets(stream, targets_, options_, classes), Smoothing{options_.label_smoothing, classes},
+                   lse_.as<C>(), losses, rows, warps);
         });
     }
     const LaunchShape shape{.threads = TotalLoss::kMaxThreads, .shared_bytes = 2 * shared_size<double>(kLossWarps)};
-    launch(stream, shape, TotalLoss{}, static_cast<const double*>(losses), Targets(stream, targets, options, classes),
-           empty ? 0 : rows, loss.data, loss.dtype, terms.as<double>(), beta);
+    launch(stream, shape, TotalLoss{}, static_cast<const double*>(losses), Targets(stream, targets_, options_, classes),
+           empty ? 0 : rows, loss_.data, loss_.dtype, terms_.as<double>(), beta_);
 }
 
 void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,

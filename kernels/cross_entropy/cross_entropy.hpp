@@ -3,7 +3,8 @@
 // for targets that are distributions: use `log_softmax`. A loss over chunks of rows calls the same functions chunk by
 // chunk, with beta 1 for the loss (best an f64 one), and may write the gradient over the logits.
 //
-//     cross_entropy(stream, logits, targets, {}, loss, terms, 0, lse);   // logits [768, 65], targets [768], lse [768]
+//     const CrossEntropyPlan plan(stream, logits, targets, {}, loss, terms, 0, lse);   // logits [768, 65], targets
+//     [768] plan.run(stream, scratch);                                                       // plan.scratch() bytes
 //     cross_entropy_backward(stream, logits, targets, {}, lse, dloss, dlogits, 0);
 //
 // Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one that
@@ -29,13 +30,24 @@ struct CrossEntropyOptions {
 /// lse = log(sum(exp(logits))). `lse` is contiguous, one element per row, f32 (f64 for f64 logits); rows of
 /// `ignore_index` have one too. The loss is one element of any floating dtype, summed in f64 in chunks of rows that
 /// depend on the shape alone. terms = beta * terms + the number of rows that count: one f64.
-void cross_entropy(CpuStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch = nullptr);
-void cross_entropy(CudaStream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                   const View& loss, const View& terms, float beta, const View& lse, std::byte* scratch);
+class CrossEntropyPlan {
+  public:
+    CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
+                     const View& loss, const View& terms, float beta, const View& lse);
 
-/// Bytes of scratch that `cross_entropy` needs: on CUDA the rows' losses, on the CPU nothing.
-std::size_t cross_entropy_scratch(Stream& stream, const View& targets);
+    /// Bytes: on a GPU the rows' losses, on the CPU nothing.
+    std::size_t scratch() const { return scratch_; }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    View logits_, targets_;
+    CrossEntropyOptions options_;
+    View loss_, terms_;
+    float beta_;
+    View lse_;
+    std::size_t scratch_;
+};
 
 /// dlogits = beta * dlogits + dloss * (exp(logits - lse) - (1 - e) * [class = target] - e / C). `dloss` is one element,
 /// read from memory. dlogits may be the logits themselves (beta 0).

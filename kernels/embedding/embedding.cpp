@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include <headroom/kernels/gather/sort_plan.hpp>
 #include <headroom/kernels/indices.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -87,23 +86,27 @@ void embedding(CpuStream& stream, const View& table, const View& ids, const View
     });
 }
 
-std::size_t embedding_backward_scratch(Stream& stream, const View& ids, const View& dtable) {
-    if (on_cuda(stream)) return SelectPlan(0, ids, dtable).bytes();
-    return static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t);
-}
+EmbeddingGradientPlan::EmbeddingGradientPlan(const Stream& stream, const View& ids, const View& dy, const View& dtable,
+                                             float beta)
+    : ids_(ids),
+      dy_(dy),
+      dtable_(dtable),
+      beta_(beta),
+      plan_(0, ids, dtable),
+      scratch_(on_cuda(stream) ? plan_.bytes()
+                               : static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t)) {}
 
-void embedding_backward(CpuStream& stream, const View& ids, const View& dy, const View& dtable, float beta,
-                        std::byte* scratch) {
-    const Rows gradient(dy), out(dtable);
-    const Indices indices(ids);
+void EmbeddingGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
+    const Rows gradient(dy_), out(dtable_);
+    const Indices indices(ids_);
     indices.check("embedding: index", out.count());
-    if (dtable.numel() == 0) return;
+    if (dtable_.numel() == 0) return;
     const Sorted sorted = sort_positions(indices, out.count(), scratch);
-    dispatch_compute(dtable.dtype, [&]<class T>(TypeTag<T>) {
-        parallel_for(stream, kTasks, dy.numel() + dtable.numel(), [&](std::int64_t task) {
+    dispatch_compute(dtable_.dtype, [&]<class T>(TypeTag<T>) {
+        parallel_for(stream, kTasks, dy_.numel() + dtable_.numel(), [&](std::int64_t task) {
             const std::int64_t end = first_row(sorted, out.count(), task + 1);
             for (std::int64_t v = first_row(sorted, out.count(), task); v < end; ++v) {
-                row_gradient<T>(sorted, v, gradient, out, beta);
+                row_gradient<T>(sorted, v, gradient, out, beta_);
             }
         });
     });

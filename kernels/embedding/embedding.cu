@@ -45,19 +45,17 @@ void embedding(CudaStream& stream, const View& table, const View& ids, const Vie
     gather_elements(stream, gathering, check);
 }
 
-void embedding_backward(CudaStream& stream, const View& ids, const View& dy, const View& dtable, float beta,
-                        std::byte* scratch) {
-    const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable.shape[0]);
-    if (dtable.numel() == 0) return check_indices(stream, ids, check);
-    const SelectPlan plan(0, ids, dtable);
-    const SegmentRows rows(without_columns(dy), row_of(dy), without_columns(dtable), row_of(dtable));
-    const Sorted sorted = sort_indices(stream, ids, check, plan.sort, scratch);
-    if (beta == 0) {
-        scale(stream, dtable, 0);
+void EmbeddingGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable_.shape[0]);
+    if (dtable_.numel() == 0) return check_indices(stream, ids_, check);
+    const SegmentRows rows(without_columns(dy_), row_of(dy_), without_columns(dtable_), row_of(dtable_));
+    const Sorted sorted = sort_indices(stream, ids_, check, plan_.sort, scratch);
+    if (beta_ == 0) {
+        scale(stream, dtable_, 0);
     } else {
-        scale_other_rows(stream, sorted, rows, beta);
+        scale_other_rows(stream, sorted, rows, beta_);
     }
-    sum_segments(stream, sorted, rows, plan.sums, beta, scratch + plan.sort.bytes());
+    sum_segments(stream, sorted, rows, plan_.sums, beta_, scratch + plan_.sort.bytes());
 }
 
 }  // namespace headroom::kernels

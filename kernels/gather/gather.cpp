@@ -147,14 +147,19 @@ void gather(CpuStream& stream, const View& x, int axis, const View& index, const
     gather_checked(stream, x, axis, index, y);
 }
 
-void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
-                 std::byte* scratch) {
-    Indices(index).check("scatter_add: index", y.shape[axis]);
-    scatter_checked(stream, axis, index, source, y, beta, scratch);
-}
+ScatterAddPlan::ScatterAddPlan(const Stream& stream, int axis, const View& index, const View& source, const View& y,
+                               float beta)
+    : axis_(axis),
+      index_(index),
+      source_(source),
+      y_(y),
+      beta_(beta),
+      plan_(axis, index, y),
+      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(y, index.shape[axis])) {}
 
-std::size_t scatter_add_scratch(Stream& stream, int axis, const View& index, const View& y) {
-    return on_cuda(stream) ? ScatterPlan(axis, index, y).bytes() : scratch_apart(y, index.shape[axis]);
+void ScatterAddPlan::run(CpuStream& stream, std::byte* scratch) const {
+    Indices(index_).check("scatter_add: index", y_.shape[axis_]);
+    scatter_checked(stream, axis_, index_, source_, y_, beta_, scratch);
 }
 
 void index_select(CpuStream& stream, const View& x, int axis, const View& index, const View& y) {
@@ -162,14 +167,19 @@ void index_select(CpuStream& stream, const View& x, int axis, const View& index,
     gather_checked(stream, x, axis, spread(index, axis, y.shape), y);
 }
 
-void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
-                           std::byte* scratch) {
-    Indices(index).check("index_select: index", dx.shape[axis]);
-    scatter_checked(stream, axis, spread(index, axis, dy.shape), dy, dx, beta, scratch);
-}
+IndexSelectGradientPlan::IndexSelectGradientPlan(const Stream& stream, int axis, const View& index, const View& dy,
+                                                 const View& dx, float beta)
+    : axis_(axis),
+      index_(index),
+      dy_(dy),
+      dx_(dx),
+      beta_(beta),
+      plan_(axis, index, dx),
+      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(dx, index.numel())) {}
 
-std::size_t index_select_backward_scratch(Stream& stream, int axis, const View& index, const View& dx) {
-    return on_cuda(stream) ? SelectPlan(axis, index, dx).bytes() : scratch_apart(dx, index.numel());
+void IndexSelectGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
+    Indices(index_).check("index_select: index", dx_.shape[axis_]);
+    scatter_checked(stream, axis_, spread(index_, axis_, dy_.shape), dy_, dx_, beta_, scratch);
 }
 
 }  // namespace headroom::kernels

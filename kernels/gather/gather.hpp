@@ -3,9 +3,11 @@
 // gradient is faster.
 //
 //     gather(stream, x, 1, index, y);                     // y[i][j][k] = x[i][index[i][j][k]][k]
-//     scatter_add(stream, 1, index, dy, dx, 0, scratch);  // its gradient
+//     ScatterAddPlan(stream, 1, index, dy, dx, 0);        // its gradient
 //     index_select(stream, x, 0, index, y);               // y[i][j] = x[index[i]][j]
-//     index_select_backward(stream, 0, index, dy, dx, 1, scratch);
+//     IndexSelectGradientPlan(stream, 0, index, dy, dx, 1);
+//
+// A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`.
 //
 // Indices are i32 or i64 with any strides; one outside of the axis throws ShapeError with its value and position,
 // before anything is written; on a GPU the host throws when it next waits. Semantics are PyTorch's, and a negative
@@ -14,6 +16,7 @@
 // each time, for any number of threads.
 #include <cstddef>
 
+#include <headroom/kernels/gather/scatter_plan.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -28,14 +31,23 @@ void gather(CudaStream& stream, const View& x, int axis, const View& index, cons
 /// `gather`. `index` has the shape of `source`, or is smaller (then only that part of source is read). Floating dtypes,
 /// which may differ; y's strides reach each element once. beta * y is rounded before sums are added. On a GPU, a line
 /// of y along `axis` and one of the index have less than 2^31 elements.
-void scatter_add(CpuStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
-                 std::byte* scratch);
-void scatter_add(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
-                 std::byte* scratch);
+class ScatterAddPlan {
+  public:
+    ScatterAddPlan(const Stream& stream, int axis, const View& index, const View& source, const View& y, float beta);
 
-/// Bytes of scratch that `scatter_add` needs. CPU: sums in f32, as many as a half y has elements, where several may
-/// land on one. GPU: sorted positions, for lines of more than 256 indices.
-std::size_t scatter_add_scratch(Stream& stream, int axis, const View& index, const View& y);
+    /// Bytes. CPU: sums in f32, as many as a half y has elements, where several may land on one. GPU: sorted positions,
+    /// for lines of more than 256 indices.
+    std::size_t scratch() const { return scratch_; }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    int axis_;
+    View index_, source_, y_;
+    float beta_;
+    ScatterPlan plan_;  ///< of a GPU
+    std::size_t scratch_;
+};
 
 /// y = slices of x along `axis`, in the order of `index` (rank 1). Any dtype, the same for x and y.
 void index_select(CpuStream& stream, const View& x, int axis, const View& index, const View& y);
@@ -43,13 +55,22 @@ void index_select(CudaStream& stream, const View& x, int axis, const View& index
 
 /// dx = beta * dx, then dx[slice index[i]] += dy[slice i]. Floating dtypes, which may differ. beta * dx is rounded
 /// before sums are added. On a GPU, index and axis have less than 2^31 elements.
-void index_select_backward(CpuStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
-                           std::byte* scratch);
-void index_select_backward(CudaStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
-                           std::byte* scratch);
+class IndexSelectGradientPlan {
+  public:
+    IndexSelectGradientPlan(const Stream& stream, int axis, const View& index, const View& dy, const View& dx,
+                            float beta);
 
-/// Bytes of scratch that `index_select_backward` needs. CPU: as scatter_add. GPU: sorted positions, and sums of slices
-/// that have many of them.
-std::size_t index_select_backward_scratch(Stream& stream, int axis, const View& index, const View& dx);
+    /// Bytes. CPU: as scatter_add. GPU: sorted positions, and sums of slices that have many of them.
+    std::size_t scratch() const { return scratch_; }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    int axis_;
+    View index_, dy_, dx_;
+    float beta_;
+    SelectPlan plan_;  ///< of a GPU
+    std::size_t scratch_;
+};
 
 }  // namespace headroom::kernels

@@ -124,32 +124,28 @@ void scatter_add_sorted(CudaStream& stream, int axis, const View& index, const V
     }
 }
 
-void scatter_add(CudaStream& stream, int axis, const View& index, const View& source, const View& y, float beta,
-                 std::byte* scratch) {
-    const IndexCheck check = index_check(stream, "scatter_add: index", y.shape[axis]);
-    if (y.numel() == 0) return check_indices(stream, index, check);
-    scale(stream, y, beta);
-    if (index.numel() == 0) return;
-    const ScatterPlan plan(axis, index, y);
-    const float kept = beta == 0 ? 0.0f : 1.0f;
-    if (plan.sorts()) {
-        scatter_add_sorted(stream, axis, index, source, y, kept, plan, scratch);
-    } else if (y.dtype == Dtype::f64) {
-        add_on_lines<double>(stream, Scatter(axis, index, source, y), axis, check, kept);
+void ScatterAddPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const IndexCheck check = index_check(stream, "scatter_add: index", y_.shape[axis_]);
+    if (y_.numel() == 0) return check_indices(stream, index_, check);
+    scale(stream, y_, beta_);
+    if (index_.numel() == 0) return;
+    const float kept = beta_ == 0 ? 0.0f : 1.0f;
+    if (plan_.sorts()) {
+        scatter_add_sorted(stream, axis_, index_, source_, y_, kept, plan_, scratch);
+    } else if (y_.dtype == Dtype::f64) {
+        add_on_lines<double>(stream, Scatter(axis_, index_, source_, y_), axis_, check, kept);
     } else {
-        add_on_lines<float>(stream, Scatter(axis, index, source, y), axis, check, kept);
+        add_on_lines<float>(stream, Scatter(axis_, index_, source_, y_), axis_, check, kept);
     }
 }
 
-void index_select_backward(CudaStream& stream, int axis, const View& index, const View& dy, const View& dx, float beta,
-                           std::byte* scratch) {
-    const IndexCheck check = index_check(stream, "index_select: index", dx.shape[axis]);
-    if (dx.numel() == 0) return check_indices(stream, index, check);
-    scale(stream, dx, beta);
-    const SelectPlan plan(axis, index, dx);
-    const SegmentRows rows(along(dy, axis), without(dy, axis), along(dx, axis), without(dx, axis));
-    const Sorted sorted = sort_indices(stream, index, check, plan.sort, scratch);
-    sum_segments(stream, sorted, rows, plan.sums, beta == 0 ? 0.0f : 1.0f, scratch + plan.sort.bytes());
+void IndexSelectGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const IndexCheck check = index_check(stream, "index_select: index", dx_.shape[axis_]);
+    if (dx_.numel() == 0) return check_indices(stream, index_, check);
+    scale(stream, dx_, beta_);
+    const SegmentRows rows(along(dy_, axis_), without(dy_, axis_), along(dx_, axis_), without(dx_, axis_));
+    const Sorted sorted = sort_indices(stream, index_, check, plan_.sort, scratch);
+    sum_segments(stream, sorted, rows, plan_.sums, beta_ == 0 ? 0.0f : 1.0f, scratch + plan_.sort.bytes());
 }
 
 }  // namespace headroom::kernels

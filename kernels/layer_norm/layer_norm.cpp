@@ -90,9 +90,6 @@ void row_gradient(RowReader<T>& in, RowReader<T>& gradient, const View* gamma, T
     });
 }
 
-/// Parts into which rows are cut for the sums over rows.
-std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 32, 1, 128); }
-
 }  // namespace
 
 void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
@@ -107,34 +104,40 @@ void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View*
     });
 }
 
-std::size_t layer_norm_backward_scratch(Stream& stream, const View& x) {
-    if (on_cuda(stream)) return norm_scratch(x, 2);
-    const Rows rows(x);
-    const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
-    return static_cast<std::size_t>(2 * parts_of(rows.count()) * rows.length()) * size;
+LayerNormGradientPlan::LayerNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma,
+                                             const View& mean, const View& rstd, const LayerNormGradients& gradients)
+    : x_(x), dy_(dy), mean_(mean), rstd_(rstd), gamma_(gamma), gradients_(gradients) {
+    if (on_cuda(stream)) {
+        chunks_ = norm_chunks(x);
+    } else {
+        const Rows rows(x);
+        chunks_.parts = std::clamp<std::int64_t>(rows.count() / 32, 1, 128);
+        chunks_.columns = rows.length();
+    }
 }
 
-void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
-                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch) {
-    const Rows in(x), gradient(dy);
-    const Rows out(gradients.x ? *gradients.x : x);
-    const std::int64_t rows = in.count(), length = in.length(), parts = parts_of(rows);
-    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+void LayerNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
+    const Rows in(x_), gradient(dy_);
+    const Rows out(gradients_.x ? *gradients_.x : x_);
+    const std::int64_t rows = in.count(), length = in.length(), parts = chunks_.parts;
+    dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
         T* sums = reinterpret_cast<T*>(scratch);  // per part: dgamma, then dbeta
-        parallel_for(stream, parts, 6 * x.numel(), [&](std::int64_t part) {
+        parallel_for(stream, parts, 6 * x_.numel(), [&](std::int64_t part) {
             T* dgamma = sums + part * 2 * length;
             std::fill_n(dgamma, 2 * length, T{0});
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);
-                row_gradient(values, upstream, gamma, mean.as<T>()[row], rstd.as<T>()[row],
-                             gradients.x ? &out : nullptr, gradients.x_beta, row, length, dgamma, dgamma + length);
+                row_gradient(values, upstream, gamma_, mean_.as<T>()[row], rstd_.as<T>()[row],
+                             gradients_.x ? &out : nullptr, gradients_.x_beta, row, length, dgamma, dgamma + length);
             }
         });
         const auto add_parts = [&](T* first, const View* to, float factor) {
-            if (to) sum_to(stream, {first, dtype_of<T>, {parts, length}, {2 * length, 1}}, *to, factor);
+            if (!to) return;
+            const View all{first, dtype_of<T>, {parts, length}, {2 * length, 1}};
+            SumPlan(stream, all, 1.0, *to, factor).run(stream, nullptr);
         };
-        add_parts(sums, gradients.gamma, gradients.gamma_beta);
-        add_parts(sums + length, gradients.beta, gradients.beta_beta);
+        add_parts(sums, gradients_.gamma, gradients_.gamma_beta);
+        add_parts(sums + length, gradients_.beta, gradients_.beta_beta);
     });
 }
 

@@ -8,10 +8,9 @@ void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View
     normalize(stream, x, gamma, beta, epsilon, y, &mean, rstd);
 }
 
-void layer_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
-                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch) {
-    normalize_backward(stream, x, dy, gamma, &mean, rstd, {gradients.x, gradients.x_beta},
-                       {gradients.gamma, gradients.gamma_beta}, {gradients.beta, gradients.beta_beta}, scratch);
+void LayerNormGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    normalize_backward(stream, chunks_, x_, dy_, gamma_, &mean_, rstd_, {gradients_.x, gradients_.x_beta},
+                       {gradients_.gamma, gradients_.gamma_beta}, {gradients_.beta, gradients_.beta_beta}, scratch);
 }
 
 }  // namespace headroom::kernels

@@ -3,14 +3,16 @@
 // normalising over other axes: permute the view, or use `moments`.
 //
 //     layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd);          // x, y [768, 128], gamma, beta [128]
-//     layer_norm_backward(stream, x, dy, &gamma, mean, rstd,
-//                         {.x = &dx, .gamma = &dgamma, .gamma_beta = 1}, scratch);
+//     const LayerNormGradientPlan plan(stream, x, dy, &gamma, mean, rstd,
+//                           {.x = &dx, .gamma = &dgamma, .gamma_beta = 1});
+//     plan.run(stream, scratch);                                          // plan.scratch() bytes
 //
 // Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `mean` and `rstd` are contiguous, one
 // element per row, f32 (f64 for f64 x). A row is read from memory once: its sums are formed in the first-level cache,
 // the variance from the differences to the mean.
 #include <cstddef>
 
+#include <headroom/kernels/layer_norm/normalize.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -33,15 +35,28 @@ struct LayerNormGradients {
     float beta_beta = 0;
 };
 
-/// Bytes of scratch that `layer_norm_backward` needs: sums of gamma's and beta's gradients per chunk of rows.
-std::size_t layer_norm_backward_scratch(Stream& stream, const View& x);
-
 /// With h = (x - mean) * rstd and g = dy * gamma:  dx = rstd * (g - mean(g) - h * mean(g * h)), dgamma = sum(dy * h)
 /// and dbeta = sum(dy) over all rows: first in chunks of rows, which depend on the shape alone, then over the chunks.
 /// x's gradient may be dy's memory (beta 0).
-void layer_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
-                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch);
-void layer_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
-                         const View& rstd, const LayerNormGradients& gradients, std::byte* scratch);
+/// Views behind pointers must be there until it runs.
+class LayerNormGradientPlan {
+  public:
+    LayerNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma, const View& mean,
+                          const View& rstd, const LayerNormGradients& gradients);
+
+    /// Bytes: sums of gamma's and beta's gradients per chunk of rows.
+    std::size_t scratch() const {
+        const std::int64_t numbers = 2 * chunks_.parts * chunks_.columns;
+        return static_cast<std::size_t>(numbers) * (x_.dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
+    }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    View x_, dy_, mean_, rstd_;
+    const View* gamma_;
+    LayerNormGradients gradients_;
+    NormChunks chunks_;
+};
 
 }  // namespace headroom::kernels

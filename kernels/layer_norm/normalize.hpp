@@ -23,27 +23,20 @@ struct NormChunks {
     std::int64_t columns = 0;  ///< of a sum in scratch: the length, rounded up to whole vectors
 };
 
-inline NormChunks norm_chunks(Dtype dtype, std::int64_t rows, std::int64_t length) {
+inline NormChunks norm_chunks(const View& x) {
     constexpr unsigned kMostWarps = 16, kWarpsOfBlock = 8;
     constexpr std::int64_t kElementsOfWarp = 32 * 16, kMostParts = 264;  // two blocks for each of 132 multiprocessors
+    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = length == 0 ? 0 : x.numel() / length;
     NormChunks chunks;
     while (chunks.warps < kMostWarps && length > kElementsOfWarp * chunks.warps) chunks.warps *= 2;
-    chunks.fits = dtype != Dtype::f64 && length <= kElementsOfWarp * chunks.warps;
+    chunks.fits = x.dtype != Dtype::f64 && length <= kElementsOfWarp * chunks.warps;
     chunks.teams = std::max(1u, kWarpsOfBlock / chunks.warps);
     chunks.parts = std::clamp<std::int64_t>(rows / (2 * std::int64_t{chunks.teams}), 1, kMostParts);
     chunks.columns = (length + 7) / 8 * 8;
     return chunks;
 }
 
-/// Bytes of scratch for `sums` (1 or 2) parameters' gradients.
-inline std::size_t norm_scratch(const View& x, int sums) {
-    const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1), rows = length == 0 ? 0 : x.numel() / length;
-    const NormChunks chunks = norm_chunks(x.dtype, rows, length);
-    const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
-    return static_cast<std::size_t>(sums * chunks.parts * chunks.columns) * size;
-}
-
-/// A gradient's destination and beta; null if not wanted.
+/// The destination and beta of a gradient; null if not wanted.
 struct NormTarget {
     const View* view = nullptr;
     float beta = 0;
@@ -54,7 +47,8 @@ void normalize(CudaStream& stream, const View& x, const View* gamma, const View*
                const View* mean, const View& rstd);
 
 /// `mean` as above. Scratch is for 2 sums if there is a mean, else for 1, and then `beta` is not wanted.
-void normalize_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View* mean,
-                        const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta, std::byte* scratch);
+void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View& x, const View& dy, const View* gamma,
+                        const View* mean, const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta,
+                        std::byte* scratch);
 
 }  // namespace headroom::kernels

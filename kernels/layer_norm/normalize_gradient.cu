@@ -256,12 +256,12 @@ void start_general(CudaStream& stream, const View& x, const View& dy, const View
 
 }  // namespace
 
-void normalize_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View* mean,
-                        const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta, std::byte* scratch) {
+void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View& x, const View& dy, const View* gamma,
+                        const View* mean, const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta,
+                        std::byte* scratch) {
     const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1);
     if (length == 0) return;
     const std::int64_t rows = x.numel() / length;
-    const NormChunks chunks = norm_chunks(x.dtype, rows, length);
     const bool wants_sums = dgamma.view != nullptr || dbeta.view != nullptr;
     const bool wide = chunks.fits && has_aligned_rows(x) && same_cuts(x, dy) && is_wide_weight(x, gamma) &&
                       (dx.view == nullptr || is_wide_target(x, *dx.view));

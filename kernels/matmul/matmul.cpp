@@ -9,7 +9,6 @@
 #include <headroom/kernels/matmul/blocked.hpp>
 #include <headroom/kernels/matmul/few_rows.hpp>
 #include <headroom/kernels/matmul/library.hpp>
-#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -83,6 +82,12 @@ void scale(const Problem& p) {
 MatmulPlan::MatmulPlan(const Stream& stream, const Matmul& matmul) : matmul_(matmul) {
     check(matmul_);
     product_ = reduce(matmul_);
+    if (matmul_.has_sums()) {
+        View column = matmul_.sums;
+        column.shape.push_back(1);
+        column.strides.push_back(1);
+        sums_.emplace(stream, matmul_.a, 1.0, column, matmul_.sums_beta);
+    }
     on_cuda(stream) ? plan_cuda(stream) : plan_cpu(stream);
 }
 
@@ -98,7 +103,7 @@ void MatmulPlan::plan_cpu(const Stream& stream) {
 
 /// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace.
 void MatmulPlan::plan_cuda(const Stream& stream) {
-    if (matmul_.has_sums()) scratch_ = reduce_scratch(stream, matmul_.a, sums_column());
+    if (sums_) scratch_ = sums_->scratch();
     if (compute_of(stream).own_kernels) return;
     gemm_ = plan_gemm(product_, matmul_);
     if (!gemm_) return;
@@ -106,15 +111,8 @@ void MatmulPlan::plan_cuda(const Stream& stream) {
     scratch_ = std::max(scratch_, kGemmWorkspace + sums);
 }
 
-View MatmulPlan::sums_column() const {
-    View column = matmul_.sums;
-    column.shape.push_back(1);
-    column.strides.push_back(1);
-    return column;
-}
-
 void MatmulPlan::run(CpuStream& stream, std::byte* scratch) const {
-    if (matmul_.has_sums()) sum(stream, matmul_.a, 1.0, sums_column(), matmul_.sums_beta);
+    if (sums_) sums_->run(stream, nullptr);
     if (product_.empty()) return;
     if (few_rows_) {
         few_rows_matmul(stream, product_);

@@ -4,7 +4,6 @@
 #include <headroom/kernels/matmul/activate.hpp>
 #include <headroom/kernels/matmul/tiled.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
-#include <headroom/kernels/reduce/reduce.hpp>
 
 namespace headroom::kernels {
 
@@ -39,7 +38,7 @@ void MatmulPlan::run_product(CudaStream& stream, std::byte* scratch) const {
 
 void MatmulPlan::run(CudaStream& stream, std::byte* scratch) const {
     if (gemm_ && gemm_->whole() && run_whole(stream, scratch)) return;
-    if (matmul_.has_sums()) sum(stream, matmul_.a, 1.0, sums_column(), matmul_.sums_beta, scratch);
+    if (sums_) sums_->run(stream, scratch);
     if (product_.empty()) return;
     run_product(stream, scratch);
     if (matmul_.has_inner()) finish_activation(stream, matmul_);

@@ -14,6 +14,7 @@
 
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -98,10 +99,9 @@ class MatmulPlan {
     bool run_whole(CudaStream& stream, std::byte* scratch) const;
     void run_product(CudaStream& stream, std::byte* scratch) const;
 
-    View sums_column() const;
-
     Matmul matmul_;
     Problem product_;
+    std::optional<SumPlan> sums_;
     bool few_rows_ = false;             ///< on the CPU
     LibraryMatmul* library_ = nullptr;  ///< oneDNN's; on the CPU, null for kernels of our own
     std::optional<Gemm> gemm_;          ///< cuBLASLt's; on a GPU, none for kernels of our own

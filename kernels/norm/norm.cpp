@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include <headroom/kernels/norm/partition.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
 #include <headroom/kernels/runs.hpp>
@@ -46,28 +45,29 @@ bool finite_run(const T* x, std::int64_t count) {
 
 }  // namespace
 
-std::size_t sum_of_squares_scratch(Stream& stream, const View& x) {
-    const std::int64_t parts = norm_parts(x.numel());
-    return on_cuda(stream) && parts > 1 ? static_cast<std::size_t>(parts) * sizeof(double) : 0;
-}
+SumOfSquaresPlan::SumOfSquaresPlan(const Stream& stream, const View& x, const View& result, float beta)
+    : x_(x),
+      result_(result),
+      beta_(beta),
+      cuda_parts_(on_cuda(stream) ? std::clamp<std::int64_t>(x.numel() / 16384, 1, 1024) : 0) {}
 
-std::size_t all_finite_scratch(Stream& stream) { return on_cuda(stream) ? sizeof(unsigned) : 0; }
+std::size_t all_finite_scratch(const Stream& stream) { return on_cuda(stream) ? sizeof(unsigned) : 0; }
 
-void sum_of_squares(CpuStream& stream, const View& x, const View& result, float beta, std::byte*) {
-    const std::int64_t count = x.numel();
+void SumOfSquaresPlan::run(CpuStream& stream, std::byte*) const {
+    const std::int64_t count = x_.numel();
     const std::int64_t parts = std::clamp<std::int64_t>(count / kPartElements, 1, kMaxParts);
     double sums[kMaxParts] = {};
-    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+    dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
         parallel_for(stream, parts, count, [&](std::int64_t part) {
             T buffer[kChunk];
             const std::int64_t first = count * part / parts;
             for_each_chunk(count * (part + 1) / parts - first, [&](std::int64_t begin, std::int64_t length) {
-                sums[part] += squares_of_run(borrow(x.at(first + begin), x.dtype, 1, length, buffer), length);
+                sums[part] += squares_of_run(borrow(x_.at(first + begin), x_.dtype, 1, length, buffer), length);
             });
         });
     });
-    double& total = *result.as<double>();
-    total = beta == 0 ? 0 : static_cast<double>(beta) * total;
+    double& total = *result_.as<double>();
+    total = beta_ == 0 ? 0 : static_cast<double>(beta_) * total;
     for (std::int64_t part = 0; part < parts; ++part) total += sums[part];
 }
 

@@ -6,7 +6,6 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/norm/partition.hpp>
 #include <headroom/kernels/reduce/sources.cuh>
 
 namespace headroom::kernels {
@@ -126,26 +125,26 @@ void find_not_finite(CudaStream& stream, const Elements& x, std::int64_t steps, 
 
 }  // namespace
 
-void sum_of_squares(CudaStream& stream, const View& x, const View& result, float beta, std::byte* scratch) {
-    const std::int64_t count = x.numel(), parts = norm_parts(count);
+void SumOfSquaresPlan::run(CudaStream& stream, std::byte* scratch) const {
+    const std::int64_t count = x_.numel(), parts = cuda_parts_;
     double* partials = parts > 1 ? reinterpret_cast<double*>(scratch) : nullptr;
-    const Target target{result.as<double>(), beta};
+    const Target target{result_.as<double>(), beta_};
     const std::size_t shared = shared_size<double>(kThreads / kWarp);
     const auto run = [&]<class Source>(const Source& source) {
         device::launch(stream, {.x = blocks_for(parts, 1), .threads = kThreads, .shared_bytes = shared},
                        SquaresOfPart<Source>{source, count, partials, target});
     };
-    const bool aligned = std::bit_cast<std::uintptr_t>(x.data) % 16 == 0;
-    if (x.dtype == Dtype::f64) {
-        run(AnyElements<double>{x.data, x.dtype});
+    const bool aligned = std::bit_cast<std::uintptr_t>(x_.data) % 16 == 0;
+    if (x_.dtype == Dtype::f64) {
+        run(AnyElements<double>{x_.data, x_.dtype});
     } else if (!aligned) {
-        run(AnyEights{x.data, x.dtype, aligned});
-    } else if (x.dtype == Dtype::f16) {
-        run(AlignedEights<f16>{x.as<const f16>()});
-    } else if (x.dtype == Dtype::bf16) {
-        run(AlignedEights<bf16>{x.as<const bf16>()});
+        run(AnyEights{x_.data, x_.dtype, aligned});
+    } else if (x_.dtype == Dtype::f16) {
+        run(AlignedEights<f16>{x_.as<const f16>()});
+    } else if (x_.dtype == Dtype::bf16) {
+        run(AlignedEights<bf16>{x_.as<const bf16>()});
     } else {
-        run(AlignedEights<float>{x.as<const float>()});
+        run(AlignedEights<float>{x_.as<const float>()});
     }
     if (!partials) return;
     device::launch(stream, {.threads = kThreads, .shared_bytes = shared}, JoinSquares{partials, parts, target});

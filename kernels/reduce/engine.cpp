@@ -117,7 +117,7 @@ std::int64_t parts_of(const ReduceAxes& reduced, std::int64_t elements, std::int
 }
 
 template <class Op, class T>
-void reduce_rows(CpuStream& stream, const ReducePlan& plan, const View& x, const View* center, const Result& result) {
+void reduce_rows(CpuStream& stream, const ReduceLoops& plan, const View& x, const View* center, const Result& result) {
     ReduceAxes reduced = plan.reduced;
     reduced.push_back(plan.inner);
     const std::int64_t outputs = plan.kept.numel();
@@ -151,7 +151,7 @@ void reduce_rows(CpuStream& stream, const ReducePlan& plan, const View& x, const
 }
 
 template <class Op, class T>
-void reduce_columns(CpuStream& stream, const ReducePlan& plan, const View& x, const View* center,
+void reduce_columns(CpuStream& stream, const ReduceLoops& plan, const View& x, const View* center,
                     const Result& result) {
     const ReduceAxis& inner = plan.inner;
     const std::int64_t blocks = (inner.size + kBlock - 1) / kBlock;
@@ -206,33 +206,39 @@ void reduce_columns(CpuStream& stream, const ReducePlan& plan, const View& x, co
 }
 
 template <class Op, class T>
-void reduce_with(CpuStream& stream, const View& x, const View* center, const Result& result) {
-    const ReducePlan plan(x, center, result.y);
-    if (plan.columns) {
-        reduce_columns<Op, T>(stream, plan, x, center, result);
+void reduce_with(CpuStream& stream, const ReduceLoops& loops, const View& x, const View* center, const Result& result) {
+    if (loops.columns) {
+        reduce_columns<Op, T>(stream, loops, x, center, result);
     } else {
-        reduce_rows<Op, T>(stream, plan, x, center, result);
+        reduce_rows<Op, T>(stream, loops, x, center, result);
     }
 }
 
 }  // namespace
 
-void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
-            float beta) {
-    if (y.numel() == 0) return;
-    const Result result{y, scale, beta};
-    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        switch (reduction) {
+ReductionPlan::ReductionPlan(const Stream& stream, Reduction reduction, const View& x, const View* center, double scale,
+                             const View& y, float beta)
+    : reduction_(reduction), x_(x), y_(y), scale_(scale), beta_(beta), loops_(x, center, y) {
+    if (center != nullptr) center_ = *center;
+    if (on_cuda(stream)) partition_.emplace(loops_, x.dtype);
+}
+
+void ReductionPlan::run(CpuStream& stream, std::byte*) const {
+    if (y_.numel() == 0) return;
+    const Result result{y_, scale_, beta_};
+    const View* const center = center_ ? &*center_ : nullptr;
+    dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
+        switch (reduction_) {
             case Reduction::sum:
-                return reduce_with<Sum, T>(stream, x, center, result);
+                return reduce_with<Sum, T>(stream, loops_, x_, center, result);
             case Reduction::largest:
-                return reduce_with<Largest, T>(stream, x, center, result);
+                return reduce_with<Largest, T>(stream, loops_, x_, center, result);
             case Reduction::smallest:
-                return reduce_with<Smallest, T>(stream, x, center, result);
+                return reduce_with<Smallest, T>(stream, loops_, x_, center, result);
             case Reduction::squared_deviation:
-                return reduce_with<SquaredDeviation, T>(stream, x, center, result);
+                return reduce_with<SquaredDeviation, T>(stream, loops_, x_, center, result);
             case Reduction::count_equal:
-                return reduce_with<CountEqual, T>(stream, x, center, result);
+                return reduce_with<CountEqual, T>(stream, loops_, x_, center, result);
         }
     });
 }

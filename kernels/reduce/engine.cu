@@ -35,7 +35,7 @@ StridedAxes<1> reduced_axes(const ReduceAxes& axes) {
 }
 
 struct Problem {
-    const ReducePlan& plan;
+    const ReduceLoops& plan;
     const Partition& partition;
     ReduceCenter center;
     ReduceTarget target;
@@ -107,7 +107,7 @@ void run_aligned_sum(CudaStream& stream, const Problem& problem, const View& x) 
 }
 
 template <class Op>
-void run(CudaStream& stream, const Problem& problem, const View& x, const Op& op) {
+void reduce_with(CudaStream& stream, const Problem& problem, const View& x, const Op& op) {
     const bool wide_numbers = x.dtype == Dtype::f64 || x.dtype == Dtype::i32 || x.dtype == Dtype::i64;
     const bool aligned = std::bit_cast<std::uintptr_t>(x.data) % 16 == 0;
     if (wide_numbers) {
@@ -124,27 +124,24 @@ void run(CudaStream& stream, const Problem& problem, const View& x, const Op& op
 
 }  // namespace
 
-void reduce(CudaStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
-            float beta, std::byte* scratch) {
-    if (y.numel() == 0) return;
-    const ReducePlan plan(x, center, y);
-    const Partition partition(plan, x.dtype);
-    const double sign = reduction == Reduction::smallest ? -1 : 1;
-    const Problem problem{
-        plan,
-        partition,
-        {center ? center->data : nullptr, center ? center->dtype : Dtype::f32},
-        {y.data, y.dtype, sign * scale, beta, reinterpret_cast<double*>(scratch), partition.outputs, partition.parts}};
-    switch (reduction) {
+void ReductionPlan::run(CudaStream& stream, std::byte* scratch) const {
+    if (y_.numel() == 0) return;
+    const double sign = reduction_ == Reduction::smallest ? -1 : 1;
+    const Problem problem{loops_,
+                          *partition_,
+                          {center_ ? center_->data : nullptr, center_ ? center_->dtype : Dtype::f32},
+                          {y_.data, y_.dtype, sign * scale_, beta_, reinterpret_cast<double*>(scratch),
+                           partition_->outputs, partition_->parts}};
+    switch (reduction_) {
         case Reduction::sum:
-            return run(stream, problem, x, SumOnDevice{});
+            return reduce_with(stream, problem, x_, SumOnDevice{});
         case Reduction::largest:
         case Reduction::smallest:
-            return run(stream, problem, x, ExtremeOnDevice{static_cast<float>(sign)});
+            return reduce_with(stream, problem, x_, ExtremeOnDevice{static_cast<float>(sign)});
         case Reduction::squared_deviation:
-            return run(stream, problem, x, SquaredDeviationOnDevice{});
+            return reduce_with(stream, problem, x_, SquaredDeviationOnDevice{});
         case Reduction::count_equal:
-            return run(stream, problem, x, CountEqualOnDevice{});
+            return reduce_with(stream, problem, x_, CountEqualOnDevice{});
     }
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 // The one loop nest behind all reductions over axes; the operations differ in what they do with one element. Internal
-// to reduce/: call the functions of reduce.hpp.
+// to reduce/: use the plans of reduce.hpp.
 //
-//     reduce(stream, Reduction::sum, x, nullptr, 1.0 / n, y, beta);
-//     reduce(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
+//     const ReductionPlan plan(stream, Reduction::squared_deviation, x, &mean, 1.0 / n, variance, 0);
+//     plan.run(stream, scratch);
 #include <cstddef>
+#include <optional>
 
+#include <headroom/kernels/reduce/partition.hpp>
+#include <headroom/kernels/reduce/plan.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -19,14 +22,28 @@ enum class Reduction {
     count_equal,        // number of x equal to center
 };
 
-/// y = beta * y + scale * (reduction of x). `center` has the shape of y.
-void reduce(CpuStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
-            float beta);
-/// `scratch` has room for `reduce_scratch` bytes of the same x, center and y.
-void reduce(CudaStream& stream, Reduction reduction, const View& x, const View* center, double scale, const View& y,
-            float beta, std::byte* scratch);
+/// y = beta * y + scale * (reduction of x). `center`: null, or of the shape of y.
+class ReductionPlan {
+  public:
+    ReductionPlan(const Stream& stream, Reduction reduction, const View& x, const View* center, double scale,
+                  const View& y, float beta);
 
-/// Bytes of scratch that `reduce` needs on a GPU; y may be without data.
-std::size_t reduce_scratch(const View& x, const View* center, const View& y);
+    /// Bytes; none on the CPU. Depends on shapes, strides and dtypes.
+    std::size_t scratch() const { return partition_ ? partition_->scratch_bytes() : 0; }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    /// `scratch`: 8-byte aligned.
+    void run(CudaStream& stream, std::byte* scratch) const;
+    /// For a result whose place is known late.
+    void set_result(void* y) { y_.data = y; }
+
+  private:
+    Reduction reduction_;
+    View x_, y_;
+    std::optional<View> center_;
+    double scale_;
+    float beta_;
+    ReduceLoops loops_;
+    std::optional<Partition> partition_;  ///< on a GPU
+};
 
 }  // namespace headroom::kernels

@@ -4,7 +4,6 @@
 #include <bit>
 
 #include <headroom/kernels/device/shape.hpp>
-#include <headroom/kernels/reduce/engine.hpp>
 
 namespace headroom::kernels {
 
@@ -32,7 +31,7 @@ bool steps_by_groups(const ReduceAxes& axes) {
 
 }  // namespace
 
-Partition::Partition(const ReducePlan& plan, Dtype dtype) {
+Partition::Partition(const ReduceLoops& plan, Dtype dtype) {
     const bool narrow = dtype == Dtype::f32 || is_half(dtype);
     wide = narrow && plan.inner.x == 1 && steps_by_groups(plan.kept) && steps_by_groups(plan.reduced);
     outputs = plan.kept.numel() * (plan.columns ? plan.inner.size : 1);
@@ -44,7 +43,7 @@ Partition::Partition(const ReducePlan& plan, Dtype dtype) {
     }
 }
 
-void Partition::share_rows(const ReducePlan& plan) {
+void Partition::share_rows(const ReduceLoops& plan) {
     const std::int64_t runs = plan.reduced.numel();
     wide = wide && (runs == 1 || plan.inner.size % kWidth == 0);
     groups = runs * (plan.inner.size / (wide ? kWidth : 1));
@@ -56,16 +55,12 @@ void Partition::share_rows(const ReducePlan& plan) {
     team = parts > 1 || groups > kBlockGroups ? kThreads : power_of_two(groups);
 }
 
-void Partition::share_columns(const ReducePlan& plan) {
+void Partition::share_columns(const ReduceLoops& plan) {
     groups = quotient_up(plan.inner.size, wide ? kWidth : 1);
     team = power_of_two(groups);
     tiles = quotient_up(groups, team);
     const std::int64_t most = quotient_up(kMostColumnTasks, plan.kept.numel() * tiles);
     parts = std::clamp<std::int64_t>(plan.reduced.numel() / (kRowsPerThread * (kThreads / team)), 1, most);
-}
-
-std::size_t reduce_scratch(const View& x, const View* center, const View& y) {
-    return Partition(ReducePlan(x, center, y), x.dtype).scratch_bytes();
 }
 
 }  // namespace headroom::kernels

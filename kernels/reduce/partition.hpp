@@ -3,7 +3,7 @@
 // dry run without a GPU knows the scratch, and sums have the same bits on every GPU and at any address. Internal to
 // reduce/.
 //
-//     const Partition partition(ReducePlan(x, center, y), x.dtype);
+//     const Partition partition(ReduceLoops(x, center, y), x.dtype);
 //     std::size_t bytes = partition.scratch_bytes();     // partial results, f64: [part, output]
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Partition {
     static constexpr std::int64_t kWidth = 8;  ///< elements that a thread takes at a time, if neighbours are reduced
                                                ///< or kept together
 
-    Partition(const ReducePlan& plan, Dtype dtype);
+    Partition(const ReduceLoops& plan, Dtype dtype);
 
     std::size_t scratch_bytes() const {
         return parts == 1 ? 0 : static_cast<std::size_t>(outputs * parts) * sizeof(double);
@@ -35,8 +35,8 @@ struct Partition {
     std::int64_t tiles = 1;   ///< columns: blocks side by side
 
   private:
-    void share_rows(const ReducePlan& plan);
-    void share_columns(const ReducePlan& plan);
+    void share_rows(const ReduceLoops& plan);
+    void share_columns(const ReduceLoops& plan);
 };
 
 }  // namespace headroom::kernels

@@ -44,7 +44,7 @@ ReduceAxes ReduceAxes::part(std::int64_t part, std::int64_t parts, std::int64_t&
     return result;
 }
 
-ReducePlan::ReducePlan(const View& x, const View* center, const View& y) {
+ReduceLoops::ReduceLoops(const View& x, const View* center, const View& y) {
     std::array<Candidate, kMaxRank> candidates;
     std::size_t count = 0;
     const int missing = x.rank() - y.rank();

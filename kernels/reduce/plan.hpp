@@ -2,8 +2,8 @@
 // The order in which a reduction walks through memory: axes merged where strides allow, sorted so that the innermost
 // loop follows the input's smallest stride. Internal to reduce/.
 //
-//     const ReducePlan plan(x, center, y);
-//     if (plan.columns) ...   // the innermost axis is kept: rows are added to a block of accumulators
+//     const ReduceLoops loops(x, center, y);
+//     if (loops.columns) ...   // the innermost axis is kept: rows are added to a block of accumulators
 //     else ...                // it is reduced: a run becomes one number
 #include <array>
 #include <cstddef>
@@ -78,9 +78,9 @@ class ReduceAxes {
     std::size_t count_ = 0;
 };
 
-struct ReducePlan {
+struct ReduceLoops {
     /// `y` may lack leading axes; `center` is null or has the shape of y.
-    ReducePlan(const View& x, const View* center, const View& y);
+    ReduceLoops(const View& x, const View* center, const View& y);
 
     ReduceAxes kept, reduced;
     /// The innermost loop, taken out of `kept` (columns) or `reduced`.

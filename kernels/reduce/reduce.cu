@@ -4,7 +4,6 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/reduce/engine.hpp>
 #include <headroom/kernels/reduce/shapes.hpp>
 
 namespace headroom::kernels {
@@ -113,29 +112,6 @@ void add(CudaStream& stream, Dtype compute, const View* const (&views)[N], float
 
 }  // namespace
 
-void sum(CudaStream& stream, const View& x, double scale, const View& y, float beta, std::byte* scratch) {
-    reduce(stream, Reduction::sum, x, nullptr, scale, y, beta, scratch);
-}
-
-void sum_to(CudaStream& stream, const View& x, const View& y, float beta, std::byte* scratch) {
-    reduce(stream, Reduction::sum, x, nullptr, 1, y, beta, scratch);
-}
-
-void amax(CudaStream& stream, const View& x, const View& y, std::byte* scratch) {
-    reduce(stream, Reduction::largest, x, nullptr, 1, y, 0, scratch);
-}
-
-void amin(CudaStream& stream, const View& x, const View& y, std::byte* scratch) {
-    reduce(stream, Reduction::smallest, x, nullptr, 1, y, 0, scratch);
-}
-
-void moments(CudaStream& stream, const View& x, double correction, const View& mean, const View& variance,
-             std::byte* scratch) {
-    const double count = elements_per_output(x, mean);
-    reduce(stream, Reduction::sum, x, nullptr, 1 / count, mean, 0, scratch);
-    reduce(stream, Reduction::squared_deviation, x, &mean, 1 / (count - correction), variance, 0, scratch);
-}
-
 void sum_backward(CudaStream& stream, const View& dy, double scale, const View& dx, float beta) {
     if (dx.numel() == 0) return;
     add<2>(stream, dx.dtype, {&dx, &dy}, beta, [&]<class T>(TypeTag<T>) { return Scale<T>{static_cast<T>(scale)}; });
@@ -149,12 +125,10 @@ void variance_backward(CudaStream& stream, const View& x, const View& mean, cons
            [&]<class T>(TypeTag<T>) { return TowardsMean<T>{static_cast<T>(factor)}; });
 }
 
-void extremum_backward(CudaStream& stream, const View& x, const View& y, const View& dy, const View& dx, float beta,
-                       std::byte* scratch) {
-    if (dx.numel() == 0) return;
-    const ExtremumScratch parts(x, y, scratch);
-    reduce(stream, Reduction::count_equal, x, &y, 1, parts.ties, 0, scratch + parts.cuda_begin);
-    add<5>(stream, x.dtype, {&dx, &x, &y, &dy, &parts.ties}, beta, [&]<class T>(TypeTag<T>) { return ToTies<T>{}; });
+void ExtremumGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    if (dx_.numel() == 0) return;
+    const View ties = count_ties(stream, scratch);
+    add<5>(stream, x_.dtype, {&dx_, &x_, &y_, &dy_, &ties}, beta_, [&]<class T>(TypeTag<T>) { return ToTies<T>{}; });
 }
 
 }  // namespace headroom::kernels

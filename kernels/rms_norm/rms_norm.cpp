@@ -69,9 +69,6 @@ void row_gradient(RowReader<T>& in, RowReader<T>& gradient, const View* gamma, T
     });
 }
 
-/// Parts into which rows are cut for the sums over rows.
-std::int64_t parts_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows / 32, 1, 128); }
-
 }  // namespace
 
 void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd) {
@@ -85,31 +82,36 @@ void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilo
     });
 }
 
-std::size_t rms_norm_backward_scratch(Stream& stream, const View& x) {
-    if (on_cuda(stream)) return norm_scratch(x, 1);
-    const Rows rows(x);
-    const std::size_t size = x.dtype == Dtype::f64 ? sizeof(double) : sizeof(float);
-    return static_cast<std::size_t>(parts_of(rows.count()) * rows.length()) * size;
+RmsNormGradientPlan::RmsNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma,
+                                         const View& rstd, const RmsNormGradients& gradients)
+    : x_(x), dy_(dy), rstd_(rstd), gamma_(gamma), gradients_(gradients) {
+    if (on_cuda(stream)) {
+        chunks_ = norm_chunks(x);
+    } else {
+        const Rows rows(x);
+        chunks_.parts = std::clamp<std::int64_t>(rows.count() / 32, 1, 128);
+        chunks_.columns = rows.length();
+    }
 }
 
-void rms_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
-                       const RmsNormGradients& gradients, std::byte* scratch) {
-    const Rows in(x), gradient(dy);
-    const Rows out(gradients.x ? *gradients.x : x);
-    const std::int64_t rows = in.count(), length = in.length(), parts = parts_of(rows);
-    dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
+void RmsNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
+    const Rows in(x_), gradient(dy_);
+    const Rows out(gradients_.x ? *gradients_.x : x_);
+    const std::int64_t rows = in.count(), length = in.length(), parts = chunks_.parts;
+    dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
         T* dgamma = reinterpret_cast<T*>(scratch);
-        parallel_for(stream, parts, 5 * x.numel(), [&](std::int64_t part) {
+        parallel_for(stream, parts, 5 * x_.numel(), [&](std::int64_t part) {
             std::fill_n(dgamma + part * length, length, T{0});
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);
-                row_gradient(values, upstream, gamma, rstd.as<T>()[row], gradients.x ? &out : nullptr, gradients.x_beta,
-                             row, length, dgamma + part * length);
+                row_gradient(values, upstream, gamma_, rstd_.as<T>()[row], gradients_.x ? &out : nullptr,
+                             gradients_.x_beta, row, length, dgamma + part * length);
             }
         });
-        if (gradients.gamma) {
-            sum_to(stream, contiguous_view(dgamma, dtype_of<T>, {parts, length}), *gradients.gamma,
-                   gradients.gamma_beta);
+        if (gradients_.gamma) {
+            SumPlan(stream, contiguous_view(dgamma, dtype_of<T>, {parts, length}), 1.0, *gradients_.gamma,
+                    gradients_.gamma_beta)
+                .run(stream, nullptr);
         }
     });
 }

@@ -7,10 +7,9 @@ void rms_norm(CudaStream& stream, const View& x, const View* gamma, double epsil
     normalize(stream, x, gamma, nullptr, epsilon, y, nullptr, rstd);
 }
 
-void rms_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
-                       const RmsNormGradients& gradients, std::byte* scratch) {
-    normalize_backward(stream, x, dy, gamma, nullptr, rstd, {gradients.x, gradients.x_beta},
-                       {gradients.gamma, gradients.gamma_beta}, {}, scratch);
+void RmsNormGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
+    normalize_backward(stream, chunks_, x_, dy_, gamma_, nullptr, rstd_, {gradients_.x, gradients_.x_beta},
+                       {gradients_.gamma, gradients_.gamma_beta}, {}, scratch);
 }
 
 }  // namespace headroom::kernels

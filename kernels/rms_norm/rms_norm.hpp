@@ -3,13 +3,15 @@
 // Not for inputs whose mean should be removed: that is layer_norm/.
 //
 //     rms_norm(stream, x, &gamma, 1e-5, y, rstd);                          // x, y [768, 128], gamma [128]
-//     rms_norm_backward(stream, x, dy, &gamma, rstd,
-//                       {.x = &dx, .gamma = &dgamma, .gamma_beta = 1}, scratch);
+//     const RmsNormGradientPlan plan(stream, x, dy, &gamma, rstd,
+//                         {.x = &dx, .gamma = &dgamma, .gamma_beta = 1});
+//     plan.run(stream, scratch);                                          // plan.scratch() bytes
 //
 // Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `rstd` is contiguous, one element per row,
 // f32 (f64 for f64 x).
 #include <cstddef>
 
+#include <headroom/kernels/layer_norm/normalize.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -27,14 +29,27 @@ struct RmsNormGradients {
     float gamma_beta = 0;
 };
 
-/// Bytes of scratch that `rms_norm_backward` needs: sums of gamma's gradient per chunk of rows.
-std::size_t rms_norm_backward_scratch(Stream& stream, const View& x);
-
 /// With h = x * rstd and g = dy * gamma:  dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
 /// chunks of rows that depend on the shape alone. x's gradient may be dy's memory (beta 0).
-void rms_norm_backward(CpuStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
-                       const RmsNormGradients& gradients, std::byte* scratch);
-void rms_norm_backward(CudaStream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
-                       const RmsNormGradients& gradients, std::byte* scratch);
+/// Views behind pointers must be there until it runs.
+class RmsNormGradientPlan {
+  public:
+    RmsNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma, const View& rstd,
+                        const RmsNormGradients& gradients);
+
+    /// Bytes: sums of gamma's gradient per chunk of rows.
+    std::size_t scratch() const {
+        const std::int64_t numbers = chunks_.parts * chunks_.columns;
+        return static_cast<std::size_t>(numbers) * (x_.dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
+    }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    View x_, dy_, rstd_;
+    const View* gamma_;
+    RmsNormGradients gradients_;
+    NormChunks chunks_;
+};
 
 }  // namespace headroom::kernels

@@ -220,7 +220,7 @@ TEST_F(AttentionCuda, NeedsNoLseWhereNoGradientFollows) {
         device.forward.lse = View{};
         const TestArray nothing(dtype, trial.o.view().shape);
         device.forward.o = gpu->put(nothing);
-        attention(gpu->stream, device.forward, nullptr);
+        gpu->run<AttentionPlan>(device.forward);
         TestArray o(nothing);
         gpu->get(device.forward.o, o);
         EXPECT_EQ(o.values(), trial.o.values());
@@ -248,7 +248,7 @@ TEST_F(AttentionCuda, ScratchIsLinearInTheSequenceAndEqualInARehearsal) {
         const View lse = contiguous_view(nullptr, test::compute_dtype(dtype), {1, 2, length});
         const Attention forward{x, x, x, x, lse, true, 1};
         const AttentionGradient gradient{x, x, x, x, lse, x, x, x, x, 0, 0, 0, true, 1};
-        return attention_scratch(stream, forward) + attention_gradient_scratch(stream, gradient);
+        return AttentionPlan(stream, forward).scratch() + AttentionGradientPlan(stream, gradient).scratch();
     };
     for (const Dtype dtype : kDtypes) {
         for (const std::int64_t length : {10, 1000, 10000, 100000}) {

@@ -62,12 +62,10 @@ TEST_F(AttentionLibraryCuda, ForwardAndGradientMayBeDifferentImplementations) {
     for (const bool own_forward : {true, false}) {
         Trial trial({2, 130, 130, 2, 2, 64, true}, Dtype::bf16, Layout::contiguous, random, Dtype::bf16);
         const test::OnDevice device(*gpu, trial, 0);
-        Stream any = gpu->stream;
         own = own_forward;
-        attention(gpu->stream, device.forward, gpu->scratch(attention_scratch(any, device.forward)));
+        gpu->run<AttentionPlan>(device.forward);
         own = !own_forward;
-        attention_gradient(gpu->stream, device.gradient,
-                           gpu->scratch(attention_gradient_scratch(any, device.gradient)));
+        gpu->run<AttentionGradientPlan>(device.gradient);
         own = false;
         device.get(*gpu, trial);
         expect_matches(trial, 0, Weights::rounded);
@@ -95,16 +93,13 @@ TEST_F(AttentionLibraryCuda, BitsRepeatAndDoNotDependOnParts) {
                o = empty(shape, Dtype::bf16), lse = empty({batch, heads, length}, Dtype::f32);
     const View gradients[] = {empty(shape, Dtype::bf16), empty(shape, Dtype::bf16), empty(shape, Dtype::bf16)};
     const AttentionGradient whole{q, k, v, o, lse, dy, gradients[0], gradients[1], gradients[2], 0, 0, 0, true, 0.125};
-    Stream any = gpu->stream;
-    const Attention forward{q, k, v, o, lse, true, 0.125};
-    attention(gpu->stream, forward, gpu->scratch(attention_scratch(any, forward)));
-    std::byte* const scratch = gpu->scratch(attention_gradient_scratch(any, whole));
+    gpu->run<AttentionPlan>(Attention{q, k, v, o, lse, true, 0.125});
     ASSERT_LT(largest_part(*plan_sdpa(whole)).batch, batch);
-    attention_gradient(gpu->stream, whole, scratch);
+    gpu->run<AttentionGradientPlan>(whole);
     std::vector<std::vector<std::byte>> first;
     for (const View& x : gradients) first.push_back(bytes_of(*gpu, x));
     for (int i = 0; i < 5; ++i) {
-        attention_gradient(gpu->stream, whole, scratch);
+        gpu->run<AttentionGradientPlan>(whole);
         for (int j = 0; j < 3; ++j) EXPECT_EQ(bytes_of(*gpu, gradients[j]), first[static_cast<std::size_t>(j)]);
     }
     for (std::int64_t b = 0; b < batch; ++b) {
@@ -113,7 +108,7 @@ TEST_F(AttentionLibraryCuda, BitsRepeatAndDoNotDependOnParts) {
             x->data = x->at(b * x->stride(0));
             x->shape[0] = 1;
         }
-        attention_gradient(gpu->stream, one, scratch);
+        gpu->run<AttentionGradientPlan>(one);
     }
     for (int j = 0; j < 3; ++j) EXPECT_EQ(bytes_of(*gpu, gradients[j]), first[static_cast<std::size_t>(j)]);
 }
@@ -138,8 +133,7 @@ TEST_F(AttentionLibraryCuda, NeedsNoLseWhereNoGradientFollows) {
     device.forward.lse = View{};
     const TestArray nothing(Dtype::bf16, trial.o.view().shape);
     device.forward.o = gpu->put(nothing);
-    Stream any = gpu->stream;
-    attention(gpu->stream, device.forward, gpu->scratch(attention_scratch(any, device.forward)));
+    gpu->run<AttentionPlan>(device.forward);
     TestArray o(nothing);
     gpu->get(device.forward.o, o);
     EXPECT_EQ(o.values(), trial.o.values());

@@ -25,10 +25,8 @@ struct OnDevice {
         gradient.dv = gpu.put(t.dv);
     }
     void run(Gpu& gpu) const {
-        Stream any = gpu.stream;
-        kernels::attention(gpu.stream, forward, gpu.scratch(kernels::attention_scratch(any, forward)));
-        kernels::attention_gradient(gpu.stream, gradient,
-                                    gpu.scratch(kernels::attention_gradient_scratch(any, gradient)));
+        gpu.run<AttentionPlan>(forward);
+        gpu.run<AttentionGradientPlan>(gradient);
     }
     void get(Gpu& gpu, AttentionTrial& t) const {
         gpu.get(forward.o, t.o);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/tests/kernels/attention_trial.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -32,21 +33,8 @@ struct Trial : test::AttentionTrial {
     void run(int threads, float beta = 0) const {
         StreamState state;
         CpuStream stream{threads, &state};
-        Stream any = stream;
-        with_scratch(attention_scratch(any, forward()), [&](std::byte* s) { attention(stream, forward(), s); });
-        with_scratch(attention_gradient_scratch(any, gradient(beta)),
-                     [&](std::byte* s) { attention_gradient(stream, gradient(beta), s); });
-    }
-
-    /// Scratch that is NaN at first, and notices being overrun.
-    template <class Work>
-    static void with_scratch(std::size_t bytes, Work&& work) {
-        std::vector<std::byte> memory(bytes + 192, std::byte{0xff});
-        auto* scratch = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
-        work(scratch);
-        for (std::byte* guard = scratch + bytes; guard != memory.data() + memory.size(); ++guard) {
-            ASSERT_EQ(*guard, std::byte{0xff}) << "scratch overrun";
-        }
+        test::run<AttentionPlan>(stream, forward());
+        test::run<AttentionGradientPlan>(stream, gradient(beta));
     }
 };
 
@@ -109,13 +97,11 @@ TEST(Attention, ReadsAndWritesSlicesOfAPackedTensor) {
     TestArray o(Dtype::f32, trial.o.view().shape);
     StreamState state;
     CpuStream stream{2, &state};
-    Stream any = stream;
     const Attention forward{slices[0], slices[1], slices[2], o, trial.lse, true, trial.scale};
-    Trial::with_scratch(attention_scratch(any, forward), [&](std::byte* s) { attention(stream, forward, s); });
+    test::run<AttentionPlan>(stream, forward);
     const AttentionGradient gradient{slices[0],  slices[1],  slices[2], o, trial.lse, trial.dy, dslices[0],
                                      dslices[1], dslices[2], 0,         0, 0,         true,     trial.scale};
-    Trial::with_scratch(attention_gradient_scratch(any, gradient),
-                        [&](std::byte* s) { attention_gradient(stream, gradient, s); });
+    test::run<AttentionGradientPlan>(stream, gradient);
     EXPECT_EQ(o.values(), trial.o.values());
     for (int part = 0; part < 3; ++part) {
         const std::int64_t width = (part == 0 ? c.heads : c.key_heads) * c.width;
@@ -162,9 +148,7 @@ TEST(Attention, ComputesOnlyTheGradientsThatAreWanted) {
         if (!(wanted & 4)) gradient.dv.data = nullptr;
         StreamState state;
         CpuStream stream{1, &state};
-        Stream any = stream;
-        Trial::with_scratch(attention_gradient_scratch(any, gradient),
-                            [&](std::byte* s) { attention_gradient(stream, gradient, s); });
+        test::run<AttentionGradientPlan>(stream, gradient);
         EXPECT_EQ(dq.memory(), wanted & 1 ? all.dq.memory() : nothing.memory());
         EXPECT_EQ(dk.values() == all.dk.values(), (wanted & 2) != 0);
         EXPECT_EQ(dv.values() == all.dv.values(), (wanted & 4) != 0);
@@ -190,7 +174,7 @@ TEST(Attention, ScratchIsLinearInTheSequenceAndEqualWhenDry) {
         const View x = contiguous_view(nullptr, Dtype::f32, {1, length, 1, 64});
         const Attention forward{x, x, x, x, {}, true, 1};
         const AttentionGradient gradient{x, x, x, x, {}, x, x, x, x, 0, 0, 0, true, 1};
-        return attention_scratch(stream, forward) + attention_gradient_scratch(stream, gradient);
+        return AttentionPlan(stream, forward).scratch() + AttentionGradientPlan(stream, gradient).scratch();
     };
     for (const std::int64_t length : {64, 1000, 4096}) EXPECT_EQ(bytes(dry, length), bytes(cpu, length));
     EXPECT_LE(bytes(cpu, 65536), 64 * bytes(cpu, 1024));

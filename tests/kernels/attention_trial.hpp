@@ -2,9 +2,10 @@
 // An attention with everything that it reads and writes, and what its results may differ from those in f64: for tests
 // of its kernels on any device.
 //
-//     const AttentionTrial trial(AttentionCase{1, 65, 65, 4, 2, 16, true}, Dtype::f16, Layout::gaps, random,
-//     Dtype::f32); kernels::attention(stream, trial.forward(), scratch); kernels::attention_gradient(stream,
-//     trial.gradient(), scratch); expect_matches(trial);
+//     const AttentionTrial trial({1, 65, 65, 4, 2, 16, true}, Dtype::f16, Layout::gaps, random, Dtype::f32);
+//     test::run<AttentionPlan>(stream, trial.forward());
+//     test::run<AttentionGradientPlan>(stream, trial.gradient());
+//     expect_matches(trial);
 #include <algorithm>
 #include <cmath>
 #include <limits>

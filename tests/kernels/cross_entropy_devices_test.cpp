@@ -16,8 +16,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void forward(Device& device, const View& logits, const View& targets, const Options& options, const View& loss,
              const View& terms, float beta, const View& lse) {
-    std::byte* scratch = device.scratch([&](Stream& stream) { return cross_entropy_scratch(stream, targets); });
-    device.run([&](auto& s) { cross_entropy(s, logits, targets, options, loss, terms, beta, lse, scratch); });
+    device.run<CrossEntropyPlan>(logits, targets, options, loss, terms, beta, lse);
 }
 
 /// in: logits, targets, lse, dloss.
@@ -234,8 +233,11 @@ INSTANTIATE_TEST_SUITE_P(Devices, CrossEntropy, testing::ValuesIn(kPlaces), plac
 TEST(CrossEntropyScratch, IsALossForEachRow) {
     Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
     const View targets = contiguous_view(nullptr, Dtype::i64, {16, 256});
-    EXPECT_EQ(cross_entropy_scratch(cuda, targets), 16u * 256 * 8);
-    EXPECT_EQ(cross_entropy_scratch(cpu, targets), 0u);
+    const auto bytes = [&](const Stream& stream) {
+        return CrossEntropyPlan(stream, View{}, targets, {}, {}, {}, 0, {}).scratch();
+    };
+    EXPECT_EQ(bytes(cuda), 16u * 256 * 8);
+    EXPECT_EQ(bytes(cpu), 0u);
 }
 
 }  // namespace

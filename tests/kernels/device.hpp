@@ -58,7 +58,14 @@ class Device {
     void run(Work&& work) {
         launch(stream_, work);
     }
-    /// What `size(stream)` says, filled with NaN, and not a byte more. A rehearsal must say the same.
+    /// A call that is planned: `Plan(stream, arguments...)`, with the scratch that it asks for.
+    template <class Plan, class... Arguments>
+    void run(const Arguments&... arguments) {
+        const Plan plan(stream_, arguments...);
+        std::byte* memory = scratch([&](const Stream& stream) { return Plan(stream, arguments...).scratch(); });
+        launch(stream_, [&](auto& stream) { plan.run(stream, memory); });
+    }
+    /// As many bytes as `size(stream)`, filled with NaN, and not one more. A dry stream must give the same size.
     std::byte* scratch(const std::function<std::size_t(Stream&)>& size);
 
     /// `call` meets an index that is out of bounds. The processor refuses it before it writes anything: an error with

@@ -68,16 +68,9 @@ struct Problem {
         });
     }
     void backward(Device& device, const View& index, const View& dy, const View& dx, float beta) const {
-        std::byte* scratch = device.scratch([&](Stream& stream) {
-            if (kind == Kind::gather) return scatter_add_scratch(stream, axis, index, dx);
-            if (kind == Kind::select) return index_select_backward_scratch(stream, axis, index, dx);
-            return embedding_backward_scratch(stream, index, dx);
-        });
-        device.run([&](auto& stream) {
-            if (kind == Kind::gather) return scatter_add(stream, axis, index, dy, dx, beta, scratch);
-            if (kind == Kind::select) return index_select_backward(stream, axis, index, dy, dx, beta, scratch);
-            embedding_backward(stream, index, dy, dx, beta, scratch);
-        });
+        if (kind == Kind::gather) return device.run<ScatterAddPlan>(axis, index, dy, dx, beta);
+        if (kind == Kind::select) return device.run<IndexSelectGradientPlan>(axis, index, dy, dx, beta);
+        device.run<EmbeddingGradientPlan>(index, dy, dx, beta);
     }
     const char* what() const {
         const char* names[] = {"gather: index", "index_select: index", "embedding: index"};
@@ -309,18 +302,27 @@ TEST(GatherScratch, OfARehearsalIsTheDevices) {
     Stream cpu = CpuStream{}, cuda = DryStream{.cuda = true};
     const View y = contiguous_view(nullptr, Dtype::bf16, {8, 50000});
     const auto index = [](std::int64_t n) { return contiguous_view(nullptr, Dtype::i64, {8, n}); };
-    EXPECT_EQ(scatter_add_scratch(cpu, 1, index(1), y), 0u);
-    EXPECT_EQ(scatter_add_scratch(cpu, 1, index(2), y), 8u * 50000 * 4);
-    EXPECT_EQ(scatter_add_scratch(cuda, 1, index(256), y), 0u);
-    EXPECT_GE(scatter_add_scratch(cuda, 1, index(300), y), 16u * 8 * 300);
-    EXPECT_LE(scatter_add_scratch(cuda, 1, index(std::int64_t{1} << 22), y), std::size_t{80} << 20);
-    EXPECT_EQ(index_select_backward_scratch(cpu, 1, contiguous_view(nullptr, Dtype::i64, {1}), y), 0u);
-    EXPECT_GE(index_select_backward_scratch(cuda, 1, contiguous_view(nullptr, Dtype::i64, {100}), y), 1600u);
+    const auto scatter = [&](const Stream& stream, std::int64_t n) {
+        return ScatterAddPlan(stream, 1, index(n), contiguous_view(nullptr, Dtype::bf16, {8, n}), y, 0).scratch();
+    };
+    EXPECT_EQ(scatter(cpu, 1), 0u);
+    EXPECT_EQ(scatter(cpu, 2), 8u * 50000 * 4);
+    EXPECT_EQ(scatter(cuda, 256), 0u);
+    EXPECT_GE(scatter(cuda, 300), 16u * 8 * 300);
+    EXPECT_LE(scatter(cuda, std::int64_t{1} << 22), std::size_t{80} << 20);
+    const auto select = [&](const Stream& stream, std::int64_t n) {
+        const View positions = contiguous_view(nullptr, Dtype::i64, {n}),
+                   dy = contiguous_view(nullptr, Dtype::bf16, {8, n});
+        return IndexSelectGradientPlan(stream, 1, positions, dy, y, 0).scratch();
+    };
+    EXPECT_EQ(select(cpu, 1), 0u);
+    EXPECT_GE(select(cuda, 100), 1600u);
     // Keys and positions twice, counts of 256 digits in 8 tiles; two sums of a row for each tile of 64 positions.
     const std::size_t sort = 4 * 8192 * 4 + 256 * 8 * 4 + 256 * 4, sums = 2 * 128 * 768 * 4;
-    EXPECT_EQ(embedding_backward_scratch(cuda, contiguous_view(nullptr, Dtype::i64, {8, 1024}),
-                                         contiguous_view(nullptr, Dtype::bf16, {50257, 768})),
-              sort + sums);
+    const View ids = contiguous_view(nullptr, Dtype::i64, {8, 1024});
+    const View dy = contiguous_view(nullptr, Dtype::bf16, {8, 1024, 768});
+    const View table = contiguous_view(nullptr, Dtype::bf16, {50257, 768});
+    EXPECT_EQ(EmbeddingGradientPlan(cuda, ids, dy, table, 0).scratch(), sort + sums);
 }
 
 #if HEADROOM_CUDA_KERNELS

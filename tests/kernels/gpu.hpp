@@ -9,6 +9,7 @@
 //         kernels::softmax(gpu->stream, dx, dy);
 //         gpu->get(dy, y);                            // waits
 //     }
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <iostream>
@@ -53,6 +54,25 @@ class Gpu {
         return buffers_.back().data();
     }
 
+    /// Plans a call and runs it. Its scratch is NaN at first, as far as 64 KiB, and must not be overrun.
+    template <class Plan, class... Call>
+    void run(const Call&... call) {
+        const Plan plan(stream, call...);
+        const std::size_t bytes = plan.scratch();
+        const std::vector<std::byte> nan(std::min<std::size_t>(bytes, 65536), std::byte{0xff}),
+            guard(256, std::byte{0xab});
+        if (workspace_.bytes() < bytes + guard.size())
+            workspace_ = memory::Buffer::allocate(memory, bytes + guard.size(), 0, {memory::Category::workspace, 0});
+        device->copy_to_device(nan.data(), workspace_.data(), nan.size());
+        device->copy_to_device(guard.data(), workspace_.data() + bytes, guard.size());
+        const std::int64_t waits = device->host_waits();
+        plan.run(stream, workspace_.data());
+        EXPECT_EQ(device->host_waits(), waits);
+        std::vector<std::byte> after(guard.size());
+        device->copy_to_host(workspace_.data() + bytes, after.data(), after.size());
+        EXPECT_EQ(after, guard) << "more scratch than was said";
+    }
+
     StreamState state;
     std::unique_ptr<CudaDevice> device;
     CudaStream stream{.threads = 1, .state = &state};
@@ -60,6 +80,7 @@ class Gpu {
 
   private:
     std::deque<memory::Buffer> buffers_;
+    memory::Buffer workspace_;
 };
 
 /// A generator with a new seed, which it prints.

@@ -28,15 +28,9 @@ void forward(Device& device, Kind kind, bool affine, const Views& in, const View
 /// in: x, dy, gamma, rstd, mean.
 void backward(Device& device, Kind kind, bool affine, const Views& in, const LayerNormGradients& to) {
     const View* gamma = affine ? &in[2] : nullptr;
-    std::byte* scratch = device.scratch([&](Stream& stream) {
-        return kind == Kind::rms ? rms_norm_backward_scratch(stream, in[0])
-                                 : layer_norm_backward_scratch(stream, in[0]);
-    });
-    device.run([&](auto& stream) {
-        if (kind == Kind::layer) return layer_norm_backward(stream, in[0], in[1], gamma, in[4], in[3], to, scratch);
-        const RmsNormGradients gradients{to.x, to.x_beta, to.gamma, to.gamma_beta};
-        rms_norm_backward(stream, in[0], in[1], gamma, in[3], gradients, scratch);
-    });
+    if (kind == Kind::layer) return device.run<LayerNormGradientPlan>(in[0], in[1], gamma, in[4], in[3], to);
+    const RmsNormGradients gradients{to.x, to.x_beta, to.gamma, to.gamma_beta};
+    device.run<RmsNormGradientPlan>(in[0], in[1], gamma, in[3], gradients);
 }
 
 /// Of one row, by definition.
@@ -213,8 +207,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, LayerNorm, testing::ValuesIn(kPlaces), place_n
 
 TEST(LayerNormScratch, IsTwoSumsForEachChunkOfRows) {
     Stream cuda = DryStream{.cuda = true};
-    EXPECT_EQ(layer_norm_backward_scratch(cuda, contiguous_view(nullptr, Dtype::bf16, {4096, 768})),
-              2u * 264 * 768 * 4);
+    const View x = contiguous_view(nullptr, Dtype::bf16, {4096, 768});
+    EXPECT_EQ(LayerNormGradientPlan(cuda, x, x, nullptr, {}, {}, {}).scratch(), 2u * 264 * 768 * 4);
 }
 
 }  // namespace

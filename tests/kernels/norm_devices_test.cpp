@@ -11,8 +11,7 @@ namespace {
 using namespace test;
 
 void squares(Device& device, const View& x, const View& result, float beta) {
-    std::byte* scratch = device.scratch([&](Stream& stream) { return sum_of_squares_scratch(stream, x); });
-    device.run([&](auto& stream) { sum_of_squares(stream, x, result, beta, scratch); });
+    device.run<SumOfSquaresPlan>(x, result, beta);
 }
 
 /// The sum, and the sum added to itself.
@@ -108,8 +107,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, Norm, testing::ValuesIn(kPlaces), place_name);
 TEST(NormScratch, IsASumForEachPartOnAGpu) {
     Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
     const View x{nullptr, Dtype::f32, {100003}, {1}};
-    EXPECT_EQ(sum_of_squares_scratch(cuda, x), 6 * sizeof(double));
-    EXPECT_EQ(sum_of_squares_scratch(cpu, x), 0u);
+    EXPECT_EQ(SumOfSquaresPlan(cuda, x, {}, 0).scratch(), 6 * sizeof(double));
+    EXPECT_EQ(SumOfSquaresPlan(cpu, x, {}, 0).scratch(), 0u);
     EXPECT_EQ(all_finite_scratch(cpu), 0u);
 }
 

@@ -15,16 +15,12 @@ using namespace test;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::byte* scratch_for(Device& device, const View& x, const View& y) {
-    return device.scratch([&](Stream& stream) { return reduce_scratch(stream, x, y); });
-}
 void sum(Device& device, const View& x, double scale, const View& y, float beta) {
-    std::byte* scratch = scratch_for(device, x, y);
-    device.run([&](auto& stream) { sum(stream, x, scale, y, beta, scratch); });
+    device.run<SumPlan>(x, scale, y, beta);
 }
 void extremes(Device& device, const View& x, const View& largest, const View& smallest) {
-    std::byte* scratch = scratch_for(device, x, largest);
-    device.run([&](auto& stream) { amax(stream, x, largest, scratch), amin(stream, x, smallest, scratch); });
+    device.run<AmaxPlan>(x, largest);
+    device.run<AminPlan>(x, smallest);
 }
 
 /// For each element of x the position of the element of y that it is reduced into.
@@ -135,12 +131,8 @@ Trial extremum_backward_trial(const Variant& v, Random& random, const Shape& fro
         total.expect(total.before() + value, bound * (std::abs(total.before()) + std::abs(value)));
     }
     trial.call = [](Device& device, const Views& in, const Views& out) {
-        std::byte* scratch =
-            device.scratch([&](Stream& stream) { return extremum_backward_scratch(stream, in[0], in[1]); });
-        device.run([&](auto& stream) {
-            extremum_backward(stream, in[0], in[1], in[2], out[0], 0, scratch);
-            extremum_backward(stream, in[0], in[1], in[2], out[1], 1, scratch);
-        });
+        device.run<ExtremumGradientPlan>(in[0], in[1], in[2], out[0], 0.0f);
+        device.run<ExtremumGradientPlan>(in[0], in[1], in[2], out[1], 1.0f);
     };
     return trial;
 }
@@ -169,9 +161,7 @@ Trial moments_trial(const Variant& v, Random& random, const Shape& from, const S
         variance.expect(value, 10 * additions * unit * (4 + value) + 1e6 * unit * unit);
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
-        std::byte* scratch =
-            device.scratch([&](Stream& stream) { return moments_scratch(stream, in[0], out[0], out[1]); });
-        device.run([&](auto& stream) { moments(stream, in[0], correction, out[0], out[1], scratch); });
+        device.run<MomentsPlan>(in[0], correction, out[0], out[1]);
     };
     return trial;
 }
@@ -413,9 +403,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, Reduce, testing::ValuesIn(kPlaces), place_name
 TEST(ReduceScratch, IsOnAGpuWhereSumsHaveParts) {
     Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
     const View x = contiguous_view(nullptr, Dtype::f32, {1030, 40}), y = contiguous_view(nullptr, Dtype::f32, {40});
-    EXPECT_GT(reduce_scratch(cuda, x, y), 0u);
-    EXPECT_EQ(reduce_scratch(cpu, x, y), 0u);
-    EXPECT_EQ(moments_scratch(cpu, x, y, y), 0u);
+    EXPECT_GT(SumPlan(cuda, x, 1, y, 0).scratch(), 0u);
+    EXPECT_EQ(SumPlan(cpu, x, 1, y, 0).scratch(), 0u);
+    EXPECT_EQ(MomentsPlan(cpu, x, 1, y, y).scratch(), 0u);
 }
 
 }  // namespace

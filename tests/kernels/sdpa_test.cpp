@@ -8,6 +8,7 @@
 
 #include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/packed_attention.hpp>
+#include <headroom/tests/kernels/planned.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -170,20 +171,11 @@ TEST(Sdpa, AGradientsPartsCoverItOnceAndKeepToTheScratch) {
 }
 
 /// By the CPU's kernel.
-template <class A>
-void compute(const A& a) {
+template <class Plan, class Call>
+void compute(const Call& call) {
     StreamState state;
     CpuStream stream{.threads = 1, .state = &state};
-    Stream any = stream;
-    constexpr std::size_t alignment = 64;
-    if constexpr (std::is_same_v<A, Attention>) {
-        std::vector<std::byte> memory(attention_scratch(any, a) + alignment);
-        attention(stream, a, memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment));
-    } else {
-        std::vector<std::byte> memory(attention_gradient_scratch(any, a) + alignment);
-        attention_gradient(stream, a,
-                           memory.data() + (alignment - reinterpret_cast<std::uintptr_t>(memory.data()) % alignment));
-    }
+    test::run<Plan>(stream, call);
 }
 
 /// What cuDNN would compute of a part: from its addresses, sizes and strides.
@@ -202,14 +194,14 @@ void compute_part(const Sdpa& x, const SdpaData& data) {
                            .dv = view(data.dv, x.dv, x.keys, x.key_heads)};
     part.causal = x.causal;
     part.scale = x.scale;
-    compute(part);
+    compute<AttentionGradientPlan>(part);
 }
 
 TEST(Sdpa, PartsHaveTheirAddressesSizesAndStrides) {
     std::mt19937_64 random(1);
     const test::AttentionCase shape{5, 64, 70, 6, 3, 8, true};
     test::AttentionTrial whole(shape, Dtype::bf16, test::Layout::contiguous, random, Dtype::bf16);
-    compute(whole.forward());
+    compute<AttentionPlan>(whole.forward());
     const test::AttentionTrial fresh = whole;
     auto plan = plan_sdpa(whole.gradient());
     ASSERT_TRUE(plan);
@@ -273,15 +265,15 @@ TEST(Sdpa, ARehearsalOfAGpuReckonsWithIt) {
     for (const ComputeOptions& options :
          {ComputeOptions{}, {.deterministic = false}, {.scratch_budget = 100'000'000}, {.scratch_budget = 0}}) {
         Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true, .compute = options};
-        EXPECT_EQ(attention_scratch(dry, kGpt2.forward()), kSdpaCounters);
-        EXPECT_EQ(attention_gradient_scratch(dry, kGpt2.gradient()),
+        EXPECT_EQ(AttentionPlan(dry, kGpt2.forward()).scratch(), kSdpaCounters);
+        EXPECT_EQ(AttentionGradientPlan(dry, kGpt2.gradient()).scratch(),
                   std::max<std::size_t>(sdpa_scratch(plan_sdpa(kGpt2.gradient(), options)), 64 * 12 * 1024 * 4));
     }
     Stream dry = DryStream{.threads = 1, .state = &state, .cuda = true};
     PackedAttention own = kGpt2;
     own.dtype = Dtype::f32;
-    EXPECT_EQ(attention_scratch(dry, own.forward()), 0u);
-    EXPECT_EQ(attention_gradient_scratch(dry, own.gradient()), 64u * 12 * 1024 * 4);
+    EXPECT_EQ(AttentionPlan(dry, own.forward()).scratch(), 0u);
+    EXPECT_EQ(AttentionGradientPlan(dry, own.gradient()).scratch(), 64u * 12 * 1024 * 4);
 }
 
 }  // namespace

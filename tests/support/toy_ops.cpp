@@ -167,8 +167,7 @@ struct Total {
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         Array y = exec.empty({}, x.dtype);
-        const Scratch scratch = exec.scratch(k::reduce_scratch(exec.stream(), x.view(), y.view()));
-        exec.launch([&](auto& stream) { k::sum(stream, x.view(), 1.0, y.view(), 0.0f, scratch.data()); });
+        exec.run<k::SumPlan>(x.view(), 1.0, y.view(), 0.0f);
         return {{}, std::move(y)};
     }
     static void backward(Exec& exec, const Attrs&, const Saved&, Array dy, GradSink sink) {
