@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/memory/error.hpp>
@@ -78,9 +79,7 @@ Tensor Tensor::detach() const {
 Tensor& Tensor::requires_grad_(bool on) & {
     if (value_->producer)
         throw Error("requires_grad: only a leaf can be marked; this tensor was computed (use detach())");
-    if (on && !is_floating(dtype())) {
-        throw DtypeError(fmt::format("requires_grad: dtype must be floating, got {}", name(dtype())));
-    }
+    if (on) check_floating("requires_grad", "dtype", dtype());
     value_->requires_grad = on;
     return *this;
 }

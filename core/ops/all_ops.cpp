@@ -43,9 +43,10 @@ std::vector<OpEntry> make_list() {
     // Shape and dtype, indices
     add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
     // Reductions
-    add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax>(all);
+    add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax, ops::Argmin>(all);
     // From nothing, and random
-    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::CausalMask, ops::Dropout, ops::DropoutAdd>(all);
+    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::CausalMask, ops::Dropout, ops::DropoutAdd>(
+        all);
     // Products
     add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention

@@ -83,6 +83,39 @@ std::vector<Sample<typename Random<kNormal>::Attrs>> Random<kNormal>::samples() 
 template struct Random<true>;
 template struct Random<false>;
 
+Result<RandInt::Saved, Array> RandInt::forward(Exec& exec, const Attrs& attrs) {
+    check_sizes("randint", attrs.shape);
+    if (attrs.dtype != Dtype::i32 && attrs.dtype != Dtype::i64) {
+        throw DtypeError(fmt::format("randint: dtype must be i32 or i64, got {}", name(attrs.dtype)));
+    }
+    constexpr std::int64_t range = std::int64_t{1} << 32;
+    const bool held = attrs.dtype == Dtype::i64 || (attrs.low >= -range / 2 && attrs.high <= range / 2);
+    const auto count = static_cast<std::uint64_t>(attrs.high) - static_cast<std::uint64_t>(attrs.low);
+    if (attrs.low >= attrs.high || count > static_cast<std::uint64_t>(range) || !held) {
+        throw Error(fmt::format("randint: can't draw {} from [{}, {})", name(attrs.dtype), attrs.low, attrs.high));
+    }
+    Array y = exec.empty(attrs.shape, attrs.dtype);
+    exec.launch([&](auto& stream) { kernels::random_integers(stream, attrs.key, attrs.low, attrs.high, y.view()); });
+    return {{}, std::move(y)};
+}
+
+std::vector<Sample<RandInt::Attrs>> RandInt::samples() {
+    const kernels::RandomKey key = kernels::op_key(9, 4);
+    return {{"matrix", {.shape = {3, 5}, .low = -4, .high = 9, .key = key}, {}},
+            {"the dtype's range",
+             {.shape = {7}, .low = -(1ll << 31), .high = 1ll << 31, .dtype = Dtype::i32, .key = key},
+             {}},
+            {"empty", {.shape = {0, 2}, .key = key}, {}},
+            {"negative size", {.shape = {-3}, .key = key}, {}, "negative size"},
+            {"nothing to draw", {.shape = {3}, .low = 2, .high = 2, .key = key}, {}, "from [2, 2)"},
+            {"more than the dtype holds",
+             {.shape = {3}, .low = 0, .high = 1ll << 32, .dtype = Dtype::i32, .key = key},
+             {},
+             "can't draw i32"},
+            {"more than a word", {.shape = {3}, .low = -1, .high = 1ll << 32, .key = key}, {}, "can't draw i64"},
+            {"floating", {.shape = {3}, .dtype = Dtype::f32, .key = key}, {}, "must be i32 or i64"}};
+}
+
 Result<CausalMask::Saved, Array> CausalMask::forward(Exec& exec, const Attrs& attrs) {
     check_sizes("causal_mask", {attrs.queries, attrs.keys});
     Array y = exec.empty({attrs.queries, attrs.keys}, Dtype::boolean);
@@ -120,6 +153,10 @@ Tensor randn(Context& context, const Shape& shape, Dtype dtype, double mean, dou
 Tensor rand(Context& context, const Shape& shape, Dtype dtype, double low, double high) {
     return apply<ops::Rand>(context,
                             {shape, dtype, static_cast<float>(low), static_cast<float>(high), context.next_random()});
+}
+
+Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shape& shape, Dtype dtype) {
+    return apply<ops::RandInt>(context, {shape, low, high, dtype, context.next_random()});
 }
 
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {

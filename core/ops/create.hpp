@@ -55,6 +55,20 @@ struct Random {
 using Randn = Random<true>;
 using Rand = Random<false>;
 
+struct RandInt {
+    static constexpr OpInfo info{.name = "randint"};
+    struct Attrs {
+        Shape shape;
+        std::int64_t low = 0;
+        std::int64_t high = 1;
+        Dtype dtype = Dtype::i64;
+        kernels::RandomKey key;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
 struct CausalMask {
     static constexpr OpInfo info{.name = "causal_mask"};
     struct Attrs {
@@ -80,6 +94,9 @@ Tensor ones(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 Tensor randn(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double mean = 0.0, double deviation = 1.0);
 /// Uniform values in [low, high), which rounding may reach. Errors: DtypeError unless floating.
 Tensor rand(Context& context, const Shape& shape, Dtype dtype = Dtype::f32, double low = 0.0, double high = 1.0);
+/// Integers in [low, high), all as likely but for 2^-32. Errors: Error unless 0 < high - low <= 2^32 and the dtype
+/// holds them; DtypeError unless that is i32 or i64.
+Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shape& shape, Dtype dtype = Dtype::i64);
 /// True where query t of `queries` may attend to key s of `keys`: s <= t + keys - queries, so that the last query sees
 /// every key. bool [queries, keys]
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys);

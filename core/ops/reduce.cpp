@@ -196,16 +196,25 @@ std::vector<Sample<ReduceAttrs>> Var::samples() {
     return all;
 }
 
-Result<Argmax::Saved, Array> Argmax::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("argmax", {{"x", x}});
-    const Reduced to = chosen("argmax", x.shape(), attrs.axis, attrs.keepdim);
+template <bool kLargest>
+Result<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Exec& exec, const Attrs& attrs,
+                                                                              const Array& x) {
+    check_floating(info.name, {{"x", x}});
+    const Reduced to = chosen(info.name, x.shape(), attrs.axis, attrs.keepdim);
     Array y = exec.empty(to.shape, Dtype::i64);
     const int axis = x.shape().axis(attrs.axis);
-    exec.launch([&](auto& stream) { kernels::argmax(stream, x.view(), axis, seen_as(y, to.kept)); });
+    exec.launch([&](auto& stream) {
+        if constexpr (kLargest) {
+            kernels::argmax(stream, x.view(), axis, seen_as(y, to.kept));
+        } else {
+            kernels::argmin(stream, x.view(), axis, seen_as(y, to.kept));
+        }
+    });
     return {{}, std::move(y)};
 }
 
-std::vector<Sample<Argmax::Attrs>> Argmax::samples() {
+template <bool kLargest>
+std::vector<Sample<typename Position<kLargest>::Attrs>> Position<kLargest>::samples() {
     return {{"last axis", {}, {In::distinct({3, 5})}},
             {"first axis, kept", {.axis = 0, .keepdim = true}, {In::distinct({5, 3})}},
             {"middle axis", {.axis = 1}, {In::distinct({2, 3, 4})}},
@@ -214,6 +223,9 @@ std::vector<Sample<Argmax::Attrs>> Argmax::samples() {
             {"axis outside", {.axis = 2}, {In::distinct({2, 3})}, "axis 2 is outside"},
             {"integers", {.axis = 0}, {In::index({4}, 3)}, "x must be floating"}};
 }
+
+template struct Position<true>;
+template struct Position<false>;
 
 }  // namespace ops
 
@@ -230,5 +242,7 @@ Tensor var(Tensor x, const Axes& axes, double correction, bool keepdim) {
 }
 
 Tensor argmax(Tensor x, int axis, bool keepdim) { return apply<ops::Argmax>({axis, keepdim}, std::move(x)); }
+
+Tensor argmin(Tensor x, int axis, bool keepdim) { return apply<ops::Argmin>({axis, keepdim}, std::move(x)); }
 
 }  // namespace headroom

@@ -84,8 +84,9 @@ struct Var {
     static std::vector<Sample<Attrs>> samples();
 };
 
-struct Argmax {
-    static constexpr OpInfo info{.name = "argmax"};
+template <bool kLargest>
+struct Position {
+    static constexpr OpInfo info{.name = kLargest ? "argmax" : "argmin"};
     struct Attrs {
         int axis = -1;
         bool keepdim = false;
@@ -94,6 +95,8 @@ struct Argmax {
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
+using Argmax = Position<true>;
+using Argmin = Position<false>;
 
 }  // namespace ops
 
@@ -109,5 +112,7 @@ Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
+/// The same of the smallest.
+Tensor argmin(Tensor x, int axis = -1, bool keepdim = false);
 
 }  // namespace headroom

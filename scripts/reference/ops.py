@@ -204,7 +204,7 @@ def fused():
          normal(3, 7))
 
 
-def further_pointwise():
+def further():
     """After the others, whose numbers stay as they are."""
     for name, function in {
         "expm1": torch.expm1, "erf": torch.erf, "sign": torch.sign, "floor": torch.floor, "ceil": torch.ceil,
@@ -213,10 +213,11 @@ def further_pointwise():
     }.items():
         case(name, function, normal(5, 7))
     case("log1p", torch.log1p, positive(5, 7) - 1)
+    case("argmin", lambda x: x.argmin(1), normal(4, 70, 3))
 
 
 def main():
-    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further_pointwise]:
+    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

@@ -1,4 +1,5 @@
 // Ops that make, join, choose and reduce: what their arguments mean.
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -49,6 +50,9 @@ TEST_F(Arrangement, RandomTensorsTakeTheNextCounter) {
     EXPECT_GE(min(u).item(), 2.0);
     EXPECT_LE(max(u).item(), 3.0);
     EXPECT_NEAR(mean(u).item(), 2.5, 0.1);
+    const Doubles drawn = values(randint(context, -2, 3, {256}, Dtype::i32));
+    EXPECT_EQ(std::set(drawn.begin(), drawn.end()), (std::set<double>{-2, -1, 0, 1, 2}));
+    EXPECT_NE(values(randint(context, -2, 3, {256})), drawn);
 }
 
 TEST_F(Arrangement, DropoutKeepsTheExpectation) {
@@ -145,6 +149,7 @@ TEST_F(Arrangement, ReductionsNameAxesFromEitherEnd) {
     EXPECT_EQ(values(max(x, {1, 2})), (Doubles{11, 23}));
     EXPECT_EQ(values(min(x, {1, 2})), (Doubles{0, 12}));
     EXPECT_EQ(values(argmax(x, 0)), Doubles(12, 1.0));
+    EXPECT_EQ(values(argmin(x, 0)), Doubles(12, 0.0));
     EXPECT_NEAR(var(sequence({4}), 0).item(), 5.0 / 3.0, 4 * epsilon(Dtype::f32));
     EXPECT_EQ(sum(gather(x, 0, zeros(context, {1, 3, 4}, Dtype::i64))).item(), 66.0);
     EXPECT_EQ(sum(causal_mask(context, 3, 3)).dtype(), Dtype::i64);

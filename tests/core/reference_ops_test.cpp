@@ -123,6 +123,7 @@ const Case kCases[] = {
     {"var", 70, [](const In& x) { return var(x[0], 1); }},
     {"var_population", 280, [](const In& x) { return var(x[0], {0, 1}, 0.0, true); }},
     {"argmax", 1, [](const In& x) { return argmax(x[0], 1); }},
+    {"argmin", 1, [](const In& x) { return argmin(x[0], 1); }},
     {"softmax", 70, [](const In& x) { return softmax(x[0]); }},
     {"softmax_axis", 5, [](const In& x) { return softmax(x[0], 0); }},
     {"log_softmax", 70, [](const In& x) { return log_softmax(x[0]); }},
