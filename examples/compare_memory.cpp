@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/gpt/flags.hpp>
-#include <headroom/examples/gpt/session.hpp>
+#include <headroom/examples/gpt/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/session.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/history/html_report.hpp>
 
-namespace headroom::gpt {
+namespace headroom {
 namespace {
 
 constexpr std::size_t kEvents = 1'000'000;
@@ -23,10 +23,10 @@ struct Training {
     double loss = 0;
 };
 
-Training train(const GptFlags& flags, const data::TextCorpus& corpus) {
-    Context context = Context::cpu({.threads = flags.threads, .memory_limit = flags.memory_limit, .seed = flags.seed});
+Training train(const program::Flags& flags, const program::Program& program) {
+    Context context = program::make_context(flags);
     context.memory().start_history(kEvents);
-    Session session(context, flags, corpus);
+    program::Session session(context, flags, program);
     Training training;
     for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
     for (const optim::StepResult& result : session.results()) training.loss = result.loss;
@@ -34,15 +34,13 @@ Training train(const GptFlags& flags, const data::TextCorpus& corpus) {
     return training;
 }
 
-void main_program(GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
+void main_program(gpt::GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
     program::expect_writable("--out", out);
-    const data::TextOptions text{.block = flags.block};
-    const data::TextCorpus corpus =
-        flags.bytes ? data::TextCorpus::bytes(flags.data, text) : data::TextCorpus::characters(flags.data, text);
+    const program::Program program = gpt::text_program(flags);
     std::vector<Training> trainings;
     for (const std::string& technique : techniques) {
         flags.recompute = technique;
-        const Training& training = trainings.emplace_back(train(flags, corpus));
+        const Training& training = trainings.emplace_back(train(flags, program));
         const MemoryStatistics& memory = training.snapshot.statistics;
         fmt::print("--recompute {:<7} peak {:>12} bytes live, {:>12} reserved, loss {:.6f}\n", technique,
                    memory.peak_allocated, memory.peak_reserved, training.loss);
@@ -61,13 +59,13 @@ void main_program(GptFlags flags, const std::vector<std::string>& techniques, co
 }
 
 }  // namespace
-}  // namespace headroom::gpt
+}  // namespace headroom
 
 int main(int argc, char** argv) {
     CLI::App app("Draws the memory of a GPT's training for several ways of recomputing.", "compare_memory");
     headroom::gpt::GptFlags flags;
-    headroom::gpt::add_flags(app, flags);
     flags.steps = 3;
+    headroom::gpt::add_flags(app, flags);
     std::vector<std::string> techniques{"none", "mlp", "blocks"};
     std::string out;
     app.add_option("--out", out, "file for the page")->required();
@@ -75,5 +73,5 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->check(CLI::IsMember({"none", "cheap", "mlp", "blocks"}))
         ->capture_default_str();
-    return headroom::program::run(app, argc, argv, [&] { headroom::gpt::main_program(flags, techniques, out); });
+    return headroom::program::run(app, argc, argv, [&] { headroom::main_program(flags, techniques, out); });
 }

@@ -28,6 +28,7 @@ struct Flags {
     std::int64_t batch = 8, accumulate = 1, time = 1024, layers = 12, heads = 12, width = 768, vocabulary = 50304;
     std::int64_t warmup = 5, steps = 20;
     double memory = 141e9;  // of the GPU that is rehearsed
+    ComputeOptions compute;
 };
 
 std::optional<Dtype> autocast_dtype(const std::string& dtype) {
@@ -104,12 +105,14 @@ Peaks rehearse(const Profile& profile, const Flags& flags) {
 
 void run(const Flags& flags) {
     if (flags.device == "dry") {
-        const Peaks predicted = rehearse(Profile::gpu(static_cast<std::size_t>(flags.memory)), flags);
+        Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
+        profile.compute = flags.compute;
+        const Peaks predicted = rehearse(profile, flags);
         fmt::print("{{\"dtype\": \"{}\", \"batch\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
                    flags.dtype, flags.batch, predicted.allocated, predicted.reserved);
         return;
     }
-    Context context = Context::cuda();
+    Context context = Context::cuda(0, {.compute = flags.compute});
     const Peaks predicted = rehearse(context.profile(), flags);
     Training training(context, flags);
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
@@ -126,12 +129,14 @@ void run(const Flags& flags) {
     const Peaks measured = peaks(context);
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
-        "\"recompute\": \"{}\", \"parameters\": {}, \"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
+        "\"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, \"parameters\": {}, "
+        "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
         "\"peak_allocated\": {}, "
         "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"attention\": \"{}\"}}\n",
-        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, training.parameters(),
-        tokens / seconds, 1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
+        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, flags.compute.tf32, flags.compute.tune,
+        flags.compute.deterministic, training.parameters(), tokens / seconds,
+        1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
         context.memory().statistics().synchronizations - allocator_waits, measured.allocated, measured.reserved,
         predicted.allocated, predicted.reserved, kernels::attention_library(std::get<CudaStream>(context.stream())));
 }
@@ -145,6 +150,11 @@ int main(int argc, char** argv) {
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
+    app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
+    app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product");
+    bool nondeterministic = false;
+    app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
+    app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes of scratch that an op may take");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--accumulate", &flags.accumulate},
                                       {"--time", &flags.time},
@@ -157,6 +167,7 @@ int main(int argc, char** argv) {
         app.add_option(name, *value)->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))->capture_default_str();
     }
     CLI11_PARSE(app, argc, argv);
+    flags.compute.deterministic = !nondeterministic;
     try {
         run(flags);
     } catch (const std::exception& error) {

@@ -2,7 +2,7 @@
 // The one JSON object that a training program leaves behind, and the throughput in it.
 //
 //     Summary summary;
-//     summary.val_loss = 1.88;
+//     summary.train_loss = 1.88;
 //     write_summary("run.json", summary);
 #include <cstddef>
 #include <cstdint>
@@ -11,31 +11,30 @@
 #include <string>
 
 #include <headroom/core/context.hpp>
+#include <headroom/examples/program/rehearsal.hpp>
+#include <headroom/examples/program/task.hpp>
 
 namespace headroom::program {
 
 struct Summary {
-    std::optional<double> val_loss;
-    std::optional<double> val_accuracy;
+    std::optional<Validation> validation;
     std::optional<double> train_loss;
     std::string rate_name = "tokens_per_second";
     std::optional<double> rate;
     double seconds = 0;
     std::optional<std::size_t> peak_bytes_allocated;
     std::optional<std::size_t> peak_bytes_reserved;
-    std::size_t peak_bytes_predicted = 0;
-    std::size_t peak_bytes_reserved_predicted = 0;
-    std::size_t resident_bytes = 0;  ///< parameters and optimizer state
-    std::int64_t parameters = 0;
+    Forecast forecast;
     std::int64_t steps = 0;
     std::optional<std::string> state_sha256;
+    ComputeOptions compute;
 };
 
 /// Takes the peaks of what a context has allocated so far.
 void take_peaks(Summary& summary, Context& context);
 
-/// Absent figures are null (an interrupted training has no val_loss), an absent val_accuracy is left out. Errors:
-/// FileError if it can't be written.
+/// Absent figures are null (an interrupted training has no val_loss). Left out are a val_accuracy that does not exist,
+/// and options of computing that are as usual. Errors: FileError if it can't be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 /// Units of work per second of training steps: the first ones warm caches up and are left out.

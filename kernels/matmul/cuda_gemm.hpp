@@ -63,7 +63,7 @@ class BlasMatmul {
     std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, const GemmAlignment& alignment,
                                                  int most) const;
     std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, const Gemm& gemm,
-                        const Data& data, const Call& call, GemmTimer& timer) const;
+                        const GemmCall& call, const Options& options) const;
     cublasStatus_t enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
                            const GemmCall& call, const void* old, cudaStream_t stream) const;
 

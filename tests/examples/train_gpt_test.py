@@ -88,6 +88,41 @@ class TrainGpt(ProgramCase):
         self.assertEqual(figures["peak_bytes_reserved_predicted"] % (2 << 20), 0)  # pages of 2 MiB
         self.assertGreater(figures["peak_bytes_predicted"], figures["resident_bytes"])
 
+    def test_scratch_of_a_rehearsed_gpu_is_what_was_allowed(self):
+        flags = ("--device", "dry", "--gpu-memory", 10**11, "--dtype", "bf16", "--block", 1024, "--width", 128,
+                 "--batch", 32, "--bytes")
+        usual = self.figures(*flags)
+        self.assertEqual(set(usual), KEYS)
+        less = self.figures(*flags, "--scratch-budget", 10**7)
+        any_order = self.figures(*flags, "--nondeterministic")
+        for figures in (less, any_order):
+            self.assertLess(figures["peak_bytes_predicted"], usual["peak_bytes_predicted"])
+        self.assertEqual(set(less) - KEYS, {"scratch_budget"})
+        self.assertEqual((less["scratch_budget"], any_order["deterministic"]), (10**7, False))
+
+    def test_a_processor_computes_in_one_way(self):
+        file = self.path("tuning.txt")
+        plain = self.figures("--steps", 3)
+        told = self.figures("--steps", 3, "--tf32", "--tune", file, "--nondeterministic", "--scratch-budget", 0)
+        for figure in ("state_sha256", "peak_bytes_allocated", "peak_bytes_reserved"):
+            self.assertEqual(told[figure], plain[figure])
+        self.assertEqual((told["tf32"], told["tune"]), (True, True))
+        self.assertFalse(os.path.exists(file))
+        self.fails(1, ["--tune", self.path("missing/tuning.txt")], "--tune", "no folder")
+        self.fails(2, ["--scratch-budget", -1], "--scratch-budget")
+
+    def test_what_was_found_by_tuning_is_kept(self):
+        file = self.path("tuning_of_gpu.txt")
+        flags = ("--layers", 1, "--width", 16, "--block", 8, "--steps", 3, "--stop-after", 2, "--device", "cuda",
+                 "--tune", file)
+        if (run := self.run_program(*flags)).returncode != 0:
+            self.skipTest(run.stderr.strip())
+        figures = self.figures(*flags)
+        self.assertEqual(figures["peak_bytes_allocated"], figures["peak_bytes_predicted"])
+        with open(file, encoding="utf-8") as stream:
+            self.assertTrue(stream.readline().startswith("headroom matmul choices"))
+        self.fails(1, [*flags[:-1], self.write("damaged.txt", "no choices")], "damaged.txt is damaged in line 1")
+
     def test_trains_on_a_gpu_in_the_memory_that_was_predicted(self):
         flags = ("--layers", 1, "--width", 16, "--block", 8, "--steps", 3, "--stop-after", 2, "--device", "cuda")
         run = self.run_program(*flags)

@@ -1,6 +1,7 @@
 """train_mnist as a whole, on synthetic images, and on real ones where they are."""
 import gzip
 import os
+import re
 import shutil
 import struct
 import unittest
@@ -64,6 +65,49 @@ class TrainMnist(ProgramCase):
     def test_other_sizes_are_predicted_too(self):
         self.expect_predicted(self.figures("--data", self.data, "--batch", 7, "--hidden", 33, "--epochs", 1))
         self.expect_predicted(self.figures("--data", self.data, "--batch", 100, "--threads", 1, "--epochs", 1))
+
+    def test_accumulating_is_the_big_batch(self):
+        big = self.figures("--data", self.data, "--epochs", 2, "--dropout", 0, "--shift", 0)
+        small = self.figures("--data", self.data, "--epochs", 2, "--dropout", 0, "--shift", 0, "--batch", 5,
+                             "--accumulate", 4)
+        self.assertEqual(small["steps"], big["steps"])
+        self.assertAlmostEqual(small["val_loss"], big["val_loss"], places=3)
+        self.expect_predicted(small)
+
+    def test_halves_are_predicted(self):
+        full = self.figures("--data", self.data)
+        for dtype in ("bf16", "f16"):
+            half = self.figures("--data", self.data, "--dtype", dtype)
+            self.assertNotEqual(half["state_sha256"], full["state_sha256"])
+            self.assertGreater(half["val_accuracy"], 0.9)
+            self.expect_predicted(half)
+
+    def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
+        file = self.path("stopped.safetensors")
+        whole = self.figures("--data", self.data, "--epochs", 3, "--accumulate", 2)
+        stopped = self.figures("--data", self.data, "--epochs", 3, "--accumulate", 2, "--stop-after", 7, "--save", file)
+        self.assertEqual((stopped["steps"], stopped["val_loss"]), (7, None))
+        resumed = self.figures("--data", self.data, "--epochs", 3, "--accumulate", 2, "--resume", file)
+        self.assertEqual(resumed["steps"], whole["steps"])
+        for figure in ("state_sha256", "val_loss", "val_accuracy"):
+            self.assertEqual(resumed[figure], whole[figure])
+        self.expect_predicted(resumed)
+        for flags, part in ((["--hidden", 33], "hidden 32, not 33"), (["--shift", 1], "shift 2, not 1"),
+                            (["--dtype", "bf16"], "dtype"), (["--batch", 10], "batch")):
+            self.fails(1, ["--data", self.data, "--accumulate", 2, *flags, "--resume", file], "stopped.safetensors",
+                       part)
+
+    def test_memory_that_does_not_suffice_is_known_beforehand(self):
+        page = self.path("memory.html")
+        self.succeeds("--data", self.data, "--epochs", 1, "--memory-history", page)
+        self.assertTrue(os.path.exists(page))
+        flags = ("--data", self.data, "--batch", 100, "--accumulate", 2, "--hidden", 96, "--epochs", 2)
+        limit = self.figures(*flags)["peak_bytes_reserved"] - 1
+        line = self.fails(3, (*flags, "--memory-limit", limit), "out of memory", "it fits with")
+        advice = re.search(r"it fits with --batch (\d+) --accumulate (\d+) ", line)
+        self.assertEqual(int(advice[1]) * int(advice[2]), 200)
+        self.expect_predicted(self.figures("--data", self.data, "--hidden", 96, "--epochs", 2, "--memory-limit", limit,
+                                           "--batch", advice[1], "--accumulate", advice[2]))
 
     def test_data_that_cannot_be_used(self):
         self.fails(1, ["--data", self.path("missing")], "missing")

@@ -1,4 +1,4 @@
-#include <headroom/examples/gpt/history_file.hpp>
+#include <headroom/examples/program/history_file.hpp>
 
 #include <filesystem>
 
@@ -9,7 +9,7 @@
 #include <headroom/memory/history/torch_snapshot.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
-namespace headroom::gpt {
+namespace headroom::program {
 
 namespace {
 
@@ -53,4 +53,4 @@ void with_history(Context& context, const std::string& file, const std::string& 
     write(context, file, title);
 }
 
-}  // namespace headroom::gpt
+}  // namespace headroom::program

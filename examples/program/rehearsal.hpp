@@ -1,16 +1,15 @@
 #pragma once
 // Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
 //
-//     Forecast forecast = rehearse(flags, corpus);
+//     Forecast forecast = rehearse(flags, program);
 //     fmt::print("{}\n", forecast.peak_allocated);
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/core/context.hpp>
-#include <headroom/data/text.hpp>
-#include <headroom/examples/gpt/flags.hpp>
+#include <headroom/examples/program/flags.hpp>
+#include <headroom/examples/program/task.hpp>
 
-namespace headroom::gpt {
+namespace headroom::program {
 
 /// Bytes, of the whole program: training steps, evaluation and sampling.
 struct Forecast {
@@ -20,11 +19,8 @@ struct Forecast {
     std::int64_t parameters = 0;
 };
 
-/// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.
-Context make_context(const GptFlags& flags);
-
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if
 /// --memory-limit is too small; its message says which flags would fit. As `make_context`.
-Forecast rehearse(const GptFlags& flags, const data::TextCorpus& corpus);
+Forecast rehearse(const Flags& flags, const Program& program);
 
-}  // namespace headroom::gpt
+}  // namespace headroom::program

@@ -8,7 +8,7 @@
 
 #include <headroom/core/context.hpp>
 
-namespace headroom::gpt {
+namespace headroom::program {
 
 /// What is wrong with such a file's name, or nothing.
 std::string history_file_problem(const std::string& file);
@@ -18,4 +18,4 @@ std::string history_file_problem(const std::string& file);
 void with_history(Context& context, const std::string& file, const std::string& title,
                   const std::function<void()>& body);
 
-}  // namespace headroom::gpt
+}  // namespace headroom::program

@@ -1,32 +1,28 @@
 #pragma once
-// One training of a GPT on one context: model, optimizer, accumulator, data order. The same code rehearses on a dry
-// context and trains on a real one, which is why the predicted peak is the real one.
+// One training on one context: a task's model with optimizer, accumulator and schedule. The same code rehearses on a
+// dry context and trains on a real one, which is why the predicted peak is the real one.
 //
-//     Session session(context, flags, corpus);
+//     Session session(context, flags, program);
 //     for (int i = 0; i < 10; ++i) session.step();
 //     double training_loss = session.results().back().loss;
-//     double loss = session.evaluate();
+//     double loss = session.evaluate().loss;
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include <headroom/data/data_loader.hpp>
-#include <headroom/data/feed.hpp>
-#include <headroom/data/text.hpp>
-#include <headroom/data/text_windows.hpp>
-#include <headroom/examples/gpt/flags.hpp>
-#include <headroom/nn/gpt.hpp>
+#include <headroom/examples/program/flags.hpp>
+#include <headroom/examples/program/task.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/schedule.hpp>
 
-namespace headroom::gpt {
+namespace headroom::program {
 
 class Session {
   public:
-    /// `corpus` outlives the session.
-    Session(Context& context, const GptFlags& flags, const data::TextCorpus& corpus);
+    Session(Context& context, const Flags& flags, const Program& program);
 
     /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
@@ -41,15 +37,14 @@ class Session {
     std::vector<optim::StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_.unread(); }
-    std::int64_t tokens_per_step() const { return flags_.accumulate * flags_.batch * flags_.block; }
 
-    /// Mean loss per token over the whole validation split, in evaluation mode.
-    double evaluate();
-    /// Text after the first line of the validation split, safe to print.
-    std::string sample(std::int64_t tokens);
+    /// Over the validation data, in evaluation mode.
+    Validation evaluate();
+    /// The task's.
+    std::string sample();
 
     void save(const std::string& path);
-    /// Continues a saved training. Errors: FileError or Error if the file is of another model, text or data order.
+    /// Continues a saved training. Errors: FileError or Error if the file is of another model or data.
     void resume(const std::string& path);
     /// SHA-256 over parameters, optimizer state and random position.
     std::string state_sha256();
@@ -63,28 +58,23 @@ class Session {
     class Description;
     /// Where a step found the data and the random numbers.
     struct Start {
-        data::DataLoaderState order;
+        StateValues order;
         std::uint64_t random_counter = 0;
     };
 
-    /// Copies the batch to the device.
-    Loss loss(const data::TokenBatch& batch);
+    nn::CheckpointParts parts(Description& description);
+    Loss loss();
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
-    GptFlags flags_;
-    const data::TextCorpus& corpus_;
+    Flags flags_;
     Parameters parameters_;
-    nn::Gpt model_;
+    std::unique_ptr<Task> task_;
     optim::AdamW optimizer_;
     optim::GradientAccumulator accumulator_;
     optim::Schedule schedule_;
-    data::TextWindows training_;
-    data::TextWindows validation_;
-    data::DataLoader<data::TextWindows> loader_;
-    data::Feed feed_;
     std::int64_t steps_done_ = 0;
-    std::deque<Start> unread_;  ///< of the steps that `results` would tell of
+    std::deque<Start> unread_;  ///< of the steps whose results are unread
 };
 
-}  // namespace headroom::gpt
+}  // namespace headroom::program

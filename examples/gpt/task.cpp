@@ -1,0 +1,101 @@
+#include <headroom/examples/gpt/task.hpp>
+
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/text.hpp>
+#include <headroom/data/text_windows.hpp>
+#include <headroom/data/utf8.hpp>
+
+namespace headroom::gpt {
+
+namespace {
+
+class TextTask final : public program::Task {
+  public:
+    TextTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch,
+             std::shared_ptr<const data::TextCorpus> corpus)
+        : flags_(flags),
+          corpus_(std::move(corpus)),
+          model_(nn::Path(parameters), flags.model(corpus_->vocabulary().size())),
+          training_(corpus_->split().train, flags.block, data::WindowStart::every_token),
+          validation_(corpus_->split().validation, flags.block, data::WindowStart::every_block),
+          loader_(training_, data::Sampler::with_replacement(training_.size(), batch, flags.seed)),
+          feed_(parameters.context()) {}
+
+    Loss loss() override { return loss_of(program::next_batch(loader_)); }
+
+    program::Validation evaluate() override {
+        data::DataLoader<data::TextWindows> loader(validation_, validation_.in_order(loader_.sampler().batch()),
+                                                   {.epochs = 1});
+        double total = 0, terms = 0;
+        while (const data::TokenBatch* batch = loader.next()) {
+            const Loss loss = loss_of(*batch);
+            total += loss.sum().item();
+            terms += loss.terms();
+        }
+        return {.loss = total / terms, .accuracy = std::nullopt};
+    }
+
+    nn::CheckpointPart order() override { return loader_; }
+
+    nlohmann::json describe() const override {
+        const nn::GptOptions& model = model_.options;
+        const data::Vocabulary& vocabulary = corpus_->vocabulary();
+        return {{"model",
+                 {{"vocabulary", model.vocabulary},
+                  {"block", model.block},
+                  {"layers", model.layers},
+                  {"heads", model.heads},
+                  {"width", model.width},
+                  {"dropout", model.dropout}}},
+                {"vocabulary",
+                 {{"kind", data::vocabulary_kind_name(vocabulary.kind())}, {"code_points", vocabulary.code_points()}}}};
+    }
+
+    /// Text after the first line of the validation split, safe to print.
+    std::string sample() override {
+        if (flags_.sample == 0) return "";
+        const data::TokenView text = corpus_->split().validation;
+        std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(text.size(), flags_.block / 2 + 1)));
+        text.copy(0, prompt);
+        const nn::SamplingOptions options{.temperature = flags_.temperature, .top_k = flags_.top_k};
+        const auto all = nn::generate(model_, prompt, flags_.sample, options);
+        return data::printable(corpus_->vocabulary().decode(std::span(all).subspan(prompt.size())));
+    }
+
+  private:
+    Loss loss_of(const data::TokenBatch& batch) {
+        const Shape shape{batch.rows, batch.length};
+        const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
+        return model_.loss(inputs, targets);
+    }
+
+    const GptFlags& flags_;
+    std::shared_ptr<const data::TextCorpus> corpus_;
+    nn::Gpt model_;
+    data::TextWindows training_;
+    data::TextWindows validation_;
+    data::DataLoader<data::TextWindows> loader_;
+    data::Feed feed_;
+};
+
+}  // namespace
+
+program::Program text_program(const GptFlags& flags) {
+    const data::TextOptions text{.block = flags.block};
+    const auto corpus = std::make_shared<const data::TextCorpus>(
+        flags.bytes ? data::TextCorpus::bytes(flags.data, text) : data::TextCorpus::characters(flags.data, text));
+    return {.data = fmt::format("{} tokens of {} kinds", corpus->tokens().size(), corpus->vocabulary().size()),
+            .unit = "tokens",
+            .units = flags.block,
+            .task = [&flags, corpus](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<TextTask>(parameters, flags, batch, corpus);
+            }};
+}
+
+}  // namespace headroom::gpt

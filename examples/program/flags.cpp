@@ -1,0 +1,135 @@
+#include <headroom/examples/program/flags.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/program/history_file.hpp>
+#include <headroom/examples/program/ranges.hpp>
+
+namespace headroom::program {
+
+namespace {
+
+void add_device(CLI::App& app, Flags& flags) {
+    app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
+        ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
+        ->capture_default_str();
+    app.add_option("--gpu-memory", flags.gpu_memory,
+                   "with --device dry: predict for a GPU with so many bytes, instead of this machine's processor")
+        ->check(natural());
+    app.add_option("--threads", flags.threads, "0: one per processor")->check(whole(0, 1024));
+    app.add_option("--seed", flags.seed, "of initialisation, data order and all other random numbers")
+        ->check(natural())
+        ->capture_default_str();
+    app.add_option("--memory-limit", flags.memory_limit,
+                   "limit of the memory that is taken from the device, in bytes; 0: all of it")
+        ->check(natural());
+}
+
+void add_compute(CLI::App& app, Flags& flags) {
+    app.add_option("--dtype", flags.dtype, "of matrix products")
+        ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+        ->capture_default_str();
+    app.add_flag("--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
+    app.add_option("--tune", flags.tuning_file,
+                   "on a GPU, try several algorithms for each product; with a file, what was found is kept in it, and "
+                   "taken from it next time")
+        ->type_name("[FILE]")
+        ->expected(0, 1);
+    app.add_flag_callback(
+        "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
+        "on a GPU, bits need not repeat: gradients of attention take less scratch");
+    app.add_option("--scratch-budget", flags.compute.scratch_budget,
+                   "on a GPU, bytes that an op may take as scratch to be faster")
+        ->check(natural())
+        ->capture_default_str();
+}
+
+void add_step(CLI::App& app, Flags& flags) {
+    const auto count = whole(1, 1 << 20);
+    const auto none_or_more = whole(0, std::int64_t{1} << 40);
+    const auto not_negative = real(0, 1e30);
+    app.add_option("--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
+    app.add_option("--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
+    app.add_option("--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
+    app.add_option("--min-lr", flags.min_lr,
+                   fmt::format("learning rate at the end ({})",
+                               flags.min_lr < 0 ? "a tenth of --lr" : fmt::to_string(flags.min_lr)))
+        ->check(not_negative);
+    app.add_option("--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
+    app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
+    app.add_option("--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
+    app.add_option("--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
+}
+
+void add_recompute(CLI::App& app, Flags& flags) {
+    std::string what = "what backward computes again";
+    std::vector<std::string> names;
+    for (const Recompute& each : flags.recomputes) {
+        what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
+        names.push_back(each.name);
+    }
+    app.add_option("--recompute", flags.recompute, what)->check(CLI::IsMember(names))->capture_default_str();
+    app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute " + names.back());
+}
+
+void add_files(CLI::App& app, Flags& flags) {
+    app.add_option("--memory-history", flags.memory_history,
+                   "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
+                   "Perfetto")
+        ->check(history_file_problem);
+    app.add_option("--save", flags.save, "file to save the training to at the end");
+    app.add_option("--resume", flags.resume, "file to continue from");
+    app.add_option("--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")
+        ->check(whole(0, std::int64_t{1} << 40));
+    app.add_option("--json", flags.json, "file for the figures of the run");
+}
+
+}  // namespace
+
+const Recompute& Flags::recomputed() const {
+    if (checkpoint) return recomputes.back();
+    return *std::ranges::find(recomputes, recompute, &Recompute::name);
+}
+
+std::optional<Dtype> Flags::autocast() const {
+    if (dtype == "bf16") return Dtype::bf16;
+    if (dtype == "f16") return Dtype::f16;
+    return std::nullopt;
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+    flags.program = app.get_name();
+    add_step(app, flags);
+    add_device(app, flags);
+    add_compute(app, flags);
+    if (flags.recomputes.size() > 1) add_recompute(app, flags);
+    add_files(app, flags);
+    app.parse_complete_callback([&app, &flags] {
+        flags.compute.tune = app.count("--tune") > 0;
+        if (flags.gpu_memory == 0 || flags.device == "dry") return;
+        throw CLI::ValidationError(
+            "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+    });
+}
+
+Context make_context(const Flags& flags) {
+    const ContextOptions options{.threads = flags.threads,
+                                 .memory_limit = flags.memory_limit,
+                                 .seed = flags.seed,
+                                 .compute = flags.compute,
+                                 .tuning_file = flags.tuning_file};
+    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+}
+
+Profile profile_of(const Flags& flags) {
+    if (flags.gpu_memory == 0) return make_context(flags).profile();
+    Profile profile = Profile::gpu(flags.gpu_memory);
+    profile.memory_limit = flags.memory_limit;
+    profile.seed = flags.seed;
+    profile.compute = flags.compute;
+    return profile;
+}
+
+}  // namespace headroom::program

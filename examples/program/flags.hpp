@@ -1,0 +1,73 @@
+#pragma once
+// What every training program can be told: where it runs, how it computes, how it steps, what it reads and writes. A
+// program adds flags of its own, and sets its own defaults before.
+//
+//     program::Flags flags;
+//     flags.batch = 100;
+//     program::add_flags(app, flags);
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <headroom/core/context.hpp>
+
+namespace headroom::program {
+
+/// A value of --recompute.
+struct Recompute {
+    std::string name;
+    std::string what;                                      ///< backward computes again
+    std::vector<std::pair<std::string, Policy>> policies;  ///< by module path
+};
+
+struct Flags {
+    std::string program;  ///< its name, which stands in its files
+    std::string device = "cpu";
+    std::size_t gpu_memory = 0;
+    int threads = 0;
+    std::uint64_t seed = 1337;
+    std::size_t memory_limit = 0;
+    ComputeOptions compute;
+    std::string tuning_file;
+    std::string dtype = "f32";
+
+    std::int64_t batch = 12;  ///< of one micro-batch
+    std::int64_t accumulate = 1;
+    std::int64_t steps = 0;  ///< each program has its own way of saying how many
+    double lr = 1e-3;
+    double min_lr = -1;  ///< below 0: a tenth of lr
+    std::int64_t warmup = 100;
+    double weight_decay = 0.1;
+    double beta2 = 0.99;
+    double clip = 1.0;
+    std::vector<Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
+    std::string recompute = "none";
+    bool checkpoint = false;  ///< the same as the last of `recomputes`
+
+    std::string memory_history;
+    std::string save;
+    std::string resume;
+    std::int64_t stop_after = -1;
+    std::string json;
+
+    double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
+    const Recompute& recomputed() const;
+    /// None for f32.
+    std::optional<Dtype> autocast() const;
+};
+
+/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's parse_complete_callback; its
+/// `callback` is left to the program.
+void add_flags(CLI::App& app, Flags& flags);
+
+/// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.
+Context make_context(const Flags& flags);
+/// Of what the training will run on, or of the GPU that the flags describe. Errors: as `make_context`.
+Profile profile_of(const Flags& flags);
+
+}  // namespace headroom::program

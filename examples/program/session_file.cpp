@@ -1,0 +1,84 @@
+// A training in a file: what its parts are, and what the program was told, as one JSON object.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/examples/program/session.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/checkpoint.hpp>
+#include <headroom/nn/state_hash.hpp>
+
+namespace headroom::program {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSteps = "steps";
+
+/// Names the first field of a section that differs between what was saved and what was asked for.
+void expect_same(const std::string& section, const Json& saved, const Json& asked) {
+    for (const auto& [name, value] : asked.items()) {
+        if (saved.contains(name) && saved[name] == value) continue;
+        if (value.is_structured())
+            throw Error(fmt::format("it was trained with another {}; use the same data", section));
+        throw Error(fmt::format("it was trained with {} {}, not {}; use the same flags", name,
+                                saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
+    }
+}
+
+}  // namespace
+
+/// What the file has to agree with, and the step it was saved at: a part of the checkpoint like the others, so that a
+/// file that does not fit changes nothing.
+class Session::Description {
+  public:
+    explicit Description(Session& session) : session_(session) {}
+
+    StateDict state_dict() const {
+        return {{}, {{session_.flags_.program, describe().dump()}, {kSteps, fmt::to_string(session_.steps_done_)}}};
+    }
+    void restore(const StateValues& values) {
+        const std::string& program = session_.flags_.program;
+        const auto text = state_value<std::string>(values, program);
+        const auto steps = state_value<std::int64_t>(values, kSteps);
+        const Json saved = Json::parse(text, nullptr, false);
+        if (!saved.is_object() || steps < 0) throw FileError(fmt::format("what {} wrote into it is damaged", program));
+        const Json asked = describe();
+        for (const auto& [section, fields] : asked.items()) {
+            expect_same(section, saved.value(section, Json::object()), fields);
+        }
+        session_.steps_done_ = steps;
+    }
+
+  private:
+    Json describe() const {
+        const Flags& flags = session_.flags_;
+        Json json = session_.task_->describe();
+        json["training"] = {{"seed", flags.seed}, {"accumulate", flags.accumulate}, {"dtype", flags.dtype}};
+        return json;
+    }
+
+    Session& session_;
+};
+
+nn::CheckpointParts Session::parts(Description& description) {
+    return {description, parameters_, optimizer_, accumulator_, task_->order()};
+}
+
+void Session::save(const std::string& path) {
+    Description description(*this);
+    nn::save_checkpoint(path, context_, parts(description));
+}
+
+void Session::resume(const std::string& path) {
+    Description description(*this);
+    try {
+        nn::load_checkpoint(path, context_, parts(description));
+    } catch (const Error& error) {
+        throw Error(fmt::format("--resume {}", error.what()));
+    }
+}
+
+std::string Session::state_sha256() { return nn::state_sha256(context_, {parameters_, optimizer_}); }
+
+}  // namespace headroom::program

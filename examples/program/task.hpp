@@ -1,0 +1,67 @@
+#pragma once
+// What a program has of its own: data, and a task, which is a model, the order of the data, and the loss. All else of a
+// training is the session's.
+//
+//     class Digits final : public program::Task {
+//       public:
+//         Digits(Parameters& parameters, std::int64_t batch, const Images& images);
+//         Loss loss() override { ... return cross_entropy(model_(images), labels); }
+//         ...
+//     };
+//     program::train(flags, [&] {
+//         const auto images = std::make_shared<Images>(read(flags.data));
+//         return program::Program{.data = "60000 images", .unit = "samples", .units = 1, .task = ...};
+//     });
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/core/parameters.hpp>
+#include <headroom/nn/checkpoint.hpp>
+
+namespace headroom::program {
+
+struct Validation {
+    double loss = 0;
+    std::optional<double> accuracy;
+};
+
+/// Made once for the rehearsal and once for the training, each time in another context. The session sets modes,
+/// precision and recomputation.
+class Task {
+  public:
+    virtual ~Task() = default;
+    /// Of the next micro-batch.
+    virtual Loss loss() = 0;
+    /// Over all of the validation data.
+    virtual Validation evaluate() = 0;
+    /// Where the task stands in its data.
+    virtual nn::CheckpointPart order() = 0;
+    /// What a training that goes on must have in common with this one: fields by section, such as {"model": {"width":
+    /// 128}}.
+    virtual nlohmann::json describe() const = 0;
+    /// What to print after a complete training, such as generated text; nothing if empty.
+    virtual std::string sample() { return ""; }
+};
+
+struct Program {
+    std::string data;        ///< for people: "60000 images"
+    std::string unit;        ///< of throughput: "samples", "tokens"
+    std::int64_t units = 1;  ///< in a sample of a batch
+    /// With so many samples in a micro-batch. What the flags say of the batch does not count: fewer may be tried.
+    std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)> task;
+};
+
+/// The next batch, of the next epoch where one has ended.
+template <class Loader>
+const typename Loader::Batch& next_batch(Loader& loader) {
+    const auto* batch = loader.next();
+    return batch ? *batch : *loader.next();
+}
+
+}  // namespace headroom::program
