@@ -15,7 +15,7 @@
 #include <vector>
 
 #include <headroom/tests/kernels/column_major.hpp>
-#include <headroom/tests/kernels/matmul_cases.hpp>
+#include <headroom/tests/kernels/matmul_trial.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 
 namespace headroom::kernels::test {
