@@ -1,5 +1,7 @@
 #include <headroom/core/exec.hpp>
 
+#include <bit>
+
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -24,9 +26,9 @@ Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) 
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {
-    for (std::size_t i = 0; offered_ >> i; ++i) {
-        const Array& input = arrays_[i];
-        if (!(offered_ >> i & 1u) || input.dtype != dtype || input.shape() != shape) continue;
+    for (unsigned rest = offered_; rest; rest &= rest - 1) {
+        const Array& input = arrays_[static_cast<std::size_t>(std::countr_zero(rest))];
+        if (input.dtype != dtype || input.shape() != shape) continue;
         offered_ = 0;  // a second output has storage of its own
         return {input.buffer, dtype, Geometry::contiguous(shape)};
     }

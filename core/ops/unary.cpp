@@ -21,7 +21,8 @@ Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attr
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};
     } else if constexpr (F::saves == kernels::Saves::input) {
-        return {{keeps_x ? x : Array{}}, std::move(y)};
+        if (!keeps_x) return {{}, std::move(y)};
+        return {{x}, std::move(y)};
     } else {
         return {{y}, y};
     }

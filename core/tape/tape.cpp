@@ -42,39 +42,6 @@ void Tape::release_value(Value* value) noexcept {
     free_values_.push_back(value);
 }
 
-/// True if nobody else needs the storage of an input, so that an output may be written over it.
-bool Tape::stealable(const Tensor& input) const {
-    if (!input.defined()) return false;
-    const Value* value = input.value();
-    const bool sole = value->users == 1 && value->holds == 0 && value->array.buffer.unique();
-    // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be
-    // too.
-    const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
-    if (!sole || wanted || (!value->producer && value->requires_grad)) return false;
-    const bool needed = value->pins && (!value->home || value->home->encloses(cursor_));
-    return !needed && value->dense(input.geometry());
-}
-
-/// Bit i: `info` declares that input i may be overwritten, and nobody else needs it.
-unsigned Tape::offered(const OpInfo& info, std::span<const Tensor> inputs) const {
-    unsigned result = 0;
-    for (std::size_t i = 0; i < inputs.size() && info.in_place >> i; ++i) {
-        if (info.in_place >> i & 1u && stealable(inputs[i])) result |= 1u << i;
-    }
-    return result;
-}
-
-/// The input whose storage became the output's has none any more.
-void Tape::take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept {
-    for (std::size_t i = 0; offered >> i; ++i) {
-        if (!(offered >> i & 1u)) continue;
-        Value& value = *inputs[i].value();
-        if (!value.array.buffer.same(output.buffer)) continue;
-        value.array.buffer.reset();
-        if (value.pins && value.producer) plan(*value.producer);
-    }
-}
-
 void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs) {
     InlineList<Array, 2> out(op.n_outputs);
     InlineList<Array, 4> saved(op.n_saved);
@@ -97,7 +64,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
-        take_over(inputs, free, out[i]);
+        if (free) take_over(inputs, free, out[i]);
         const Geometry geometry = Geometry::contiguous(out[i].shape());
         const bool has_gradient = is_floating(out[i].dtype) && i < op.info.differentiable_outputs;
         Value* value = new_value(std::move(out[i]));
