@@ -34,7 +34,8 @@ struct Array {
     std::int64_t size(int axis) const { return geometry.shape[geometry.shape.axis(axis)]; }
     std::int64_t numel() const { return geometry.shape.numel(); }
     bool is_contiguous() const { return kernels::is_contiguous(geometry.shape, geometry.strides); }
-    View view() const {
+    /// Inlined always: a View has over 100 bytes, which are then written where they are used.
+    [[gnu::always_inline]] View view() const {
         std::byte* data = buffer.data();
         if (data) data += geometry.offset * static_cast<std::int64_t>(size_of(dtype));
         return {data, dtype, geometry.shape, geometry.strides};
