@@ -1,4 +1,4 @@
-// copy, accumulate, fill, arange and causal_mask.
+// copy and accumulate.
 #include <headroom/kernels/copy/copy.hpp>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <limits>
 
-#include <headroom/kernels/fill/fill.hpp>
 #include <headroom/tests/kernels/kernel_table.hpp>
 #include <headroom/tests/kernels/sample.hpp>
 #if HEADROOM_CUDA_KERNELS
@@ -27,14 +26,7 @@ constexpr Layouts kPairs[] = {{kEach[0], kEach[0]}, {kEach[0], kEach[1]}, {kEach
                               {kEach[3], kEach[0]}, {kEach[3], kEach[3]}, {kEach[4], kEach[0]}, {kEach[4], kEach[4]},
                               {kEach[5], kEach[0]}, {kEach[5], kEach[4]}, {kEach[5], kEach[5]}};
 
-/// What an array of `dtype` holds of a number; how numbers are converted is convert_test's.
-double stored(Dtype dtype, double value) {
-    TestArray one(dtype, {});
-    one.set(0, value);
-    return one.get(0);
-}
-
-double stored(Dtype dtype, const TestArray& x, std::int64_t i) {
+double stored_element(Dtype dtype, const TestArray& x, std::int64_t i) {
     if (is_floating(x.view().dtype)) return stored(dtype, x.get(i));
     TestArray one(dtype, {});
     store_one(x.get_integer(i), one.view().data, dtype);
@@ -67,7 +59,7 @@ Trial copy_trial(const Variant& v, Random&, const Shape& from, const Shape& to, 
     Trial trial;
     const TestArray& x = trial.input(v.dtype, from, v.in, mixed);
     Output& y = trial.output(target, to, v.out);
-    for (const std::int64_t i : sources(from, to)) y.expect(stored(target, x, i), 0);
+    for (const std::int64_t i : sources(from, to)) y.expect(stored_element(target, x, i), 0);
     trial.call = [](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) { copy(stream, in[0], out[0]); });
     };
@@ -101,28 +93,6 @@ Trial accumulate_trial(const Variant& v, Random& random, const Shape& from, cons
             accumulate(stream, in[0], out[0], alpha, 0.0f);
             accumulate(stream, in[0], out[1], alpha, 1.0f);
             accumulate(stream, in[0], out[2], alpha, 0.5f);
-        });
-    };
-    return trial;
-}
-
-Trial fill_trial(const Variant& v, Random&, const Shape& shape) {
-    Trial trial;
-    Output &y = trial.output(v, shape), &mask = trial.output(v, shape.rank() == 2 ? shape : Shape{1, 1});
-    Output &count = trial.output(v, {shape.numel()}), &down = trial.output(v, {shape.numel()});
-    for (std::int64_t i = 0; i < shape.numel(); ++i) {
-        y.expect(stored(v.dtype, 113.7), 0);
-        count.expect(stored(v.dtype, static_cast<double>(7 + i)), 0);
-        down.expect(stored(v.dtype, 1000 - 0.25 * static_cast<double>(i)), 0);
-    }
-    const Shape& square = mask.array.view().shape;
-    for (std::int64_t i = 0; i < square.numel(); ++i) {
-        mask.expect(i % square[1] <= i / square[1] + square[1] - square[0] ? 1 : 0, 0);
-    }
-    trial.call = [](Device& device, const Views&, const Views& out) {
-        device.run([&](auto& stream) {
-            fill(stream, 113.7, out[0]), causal_mask(stream, out[1]);
-            arange(stream, 7, 1, out[2]), arange(stream, 1000, -0.25, out[3]);
         });
     };
     return trial;
@@ -168,11 +138,6 @@ Cases cases() {
                 .only(kAllDtypes, kContiguous);
         }
     }
-    for (const Shape& shape :
-         {Shape{}, Shape{1}, Shape{7}, Shape{16}, Shape{33}, Shape{1025}, Shape{1, 1}, Shape{33, 33}, Shape{32, 64},
-          Shape{64, 48}, Shape{1, 80}, Shape{65, 3}, Shape{2, 3, 4, 5, 6}, Shape{40001}, Shape{3, 0}}) {
-        result.add("fill/" + to_name(shape), fill_trial, shape).only(kAllDtypes, layouts_for(shape));
-    }
     return result;
 }
 
@@ -186,18 +151,13 @@ class Copy : public DeviceTest {
     using Part = std::function<View(const View&)>;
     static View whole(const View& view) { return view; }
 
-    static std::int64_t offset(const View& x, std::int64_t i) {
-        std::int64_t result = 0;
-        for (int axis = x.rank() - 1; axis >= 0; --axis) result += i % x.size(axis) * x.stride(axis), i /= x.size(axis);
-        return result;
-    }
     void expect_copied(TestArray x, const Part& of_x, const TestArray& y, const Part& of_y) {
         if (!sample_.takes_next()) return;
         number(x);
         TestArray expected(y), result(y);
         const View from = of_x(x), to = of_y(expected);
         for (std::int64_t i = 0; i < from.numel(); ++i) {
-            store_one(load_one<double>(from.at(offset(from, i)), from.dtype), to.at(offset(to, i)), to.dtype);
+            store_one(load_one<double>(from.at(offset_of(from, i)), from.dtype), to.at(offset_of(to, i)), to.dtype);
         }
         const View in = device().put(x), out = device().put(y);
         device().run([&](auto& stream) { copy(stream, of_x(in), of_y(out)); });
@@ -323,7 +283,7 @@ TEST_P(Copy, ConvertsWhatIsHard) {
                 device().run([&](auto& stream) { copy(stream, in, out); });
                 device().get(out, y);
                 for (std::int64_t i = 0; i < n; ++i) {
-                    const double want = stored(target, x, i), got = y.get(i);
+                    const double want = stored_element(target, x, i), got = y.get(i);
                     if (std::isnan(want) && std::isnan(got)) continue;
                     ASSERT_EQ(got, want) << name(source) << " to " << name(target) << ": " << x.get(i);
                     ASSERT_EQ(std::signbit(got), std::signbit(want)) << x.get(i);
@@ -369,49 +329,9 @@ TEST_P(Copy, AccumulatesOntoItsSource) {
     }
 }
 
-TEST_P(Copy, FillsPartsThatBeginAnywhere) {
-    const auto check = [&](const TestArray& y, const Part& part, bool mask) {
-        if (!sample_.takes_next()) return;
-        TestArray expected(y), result(y);
-        const View to = part(expected), out = device().put(y), of_out = part(out);
-        for (std::int64_t i = 0; i < to.numel(); ++i) {
-            const double value = !mask ? 3 : i % to.size(1) <= i / to.size(1) + to.size(1) - to.size(0) ? 1 : 0;
-            store_one(value, to.at(offset(to, i)), to.dtype);
-        }
-        device().run([&](auto& stream) { mask ? causal_mask(stream, of_out) : fill(stream, 3.0, of_out); });
-        device().get(out, result);
-        EXPECT_EQ(result.memory(), expected.memory()) << describe(to);
-    };
-    for (const Dtype dtype : kSizes) {
-        for (std::int64_t start = 0; start < 17; ++start) {
-            for (const std::int64_t count : {1, 2, 15, 16, 17, 33, 60}) {
-                check(
-                    {dtype, {80}}, [&](const View& y) { return contiguous_view(y.at(start), dtype, {count}); }, false);
-            }
-            for (const std::int64_t columns : {3, 16, 32}) {
-                const auto part = [&](const View& y) { return View{y.at(start), dtype, {4, 3, columns}, y.strides}; };
-                check({dtype, {4, 3, 64}}, part, false);
-            }
-        }
-    }
-    for (const std::int64_t pitch : {70, 72, 80}) {
-        for (const std::int64_t start : {0, 1, 8}) {
-            check(
-                {Dtype::bf16, {20, pitch}},
-                [&](const View& y) {
-                    return View{y.at(start), Dtype::bf16, {20, 48}, y.strides};
-                },
-                true);
-        }
-    }
-}
-
 TEST_P(Copy, LeavesEmptyArraysAlone) {
     const View empty = contiguous_view(nullptr, Dtype::f32, {0, 3});
-    device().run([&](auto& stream) {
-        copy(stream, empty, empty), accumulate(stream, empty, empty, 1.0f, 1.0f), fill(stream, 1.0, empty);
-        arange(stream, 1.0, 1.0, contiguous_view(nullptr, Dtype::f32, {0})), causal_mask(stream, empty);
-    });
+    device().run([&](auto& stream) { copy(stream, empty, empty), accumulate(stream, empty, empty, 1.0f, 1.0f); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Copy, testing::ValuesIn(kPlaces), place_name);

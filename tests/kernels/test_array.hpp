@@ -31,6 +31,16 @@ enum class Layout {
 inline constexpr Layout kLayouts[] = {Layout::contiguous, Layout::gaps, Layout::transposed};
 inline constexpr Dtype kFloating[] = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64};
 
+/// Where element i of a view lies, counted in row-major order.
+inline std::int64_t offset_of(const View& view, std::int64_t i) {
+    std::int64_t result = 0;
+    for (int axis = view.rank() - 1; axis >= 0; --axis) {
+        result += i % view.shape[axis] * view.strides[axis];
+        i /= view.shape[axis];
+    }
+    return result;
+}
+
 class TestArray {
   public:
     TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
@@ -109,14 +119,7 @@ class TestArray {
     }
 
   private:
-    std::int64_t offset(std::int64_t i) const {
-        std::int64_t result = 0;
-        for (int axis = view_.rank() - 1; axis >= 0; --axis) {
-            result += i % view_.shape[axis] * view_.strides[axis];
-            i /= view_.shape[axis];
-        }
-        return result;
-    }
+    std::int64_t offset(std::int64_t i) const { return offset_of(view_, i); }
 
     std::vector<std::byte> memory_;
     std::size_t first_ = 0;
@@ -129,6 +132,13 @@ inline Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f6
 /// The most by which rounding `value` to `dtype` changes it, subnormal numbers of f16 included.
 inline double rounding(Dtype dtype, double value) {
     return epsilon(dtype) * std::abs(value) + (dtype == Dtype::f16 ? 0x1p-24 : 0x1p-126);
+}
+
+/// What an array of `dtype` holds of a number; how numbers are converted is convert_test's.
+inline double stored(Dtype dtype, double value) {
+    TestArray one(dtype, {});
+    one.set(0, value);
+    return one.get(0);
 }
 
 /// The elements of `source` in another dtype, contiguous.
