@@ -5,7 +5,8 @@ function(headroom_header_checks)
     foreach(library IN LISTS libraries)
         file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${library}/*.cpp ${PROJECT_SOURCE_DIR}/${library}/*/*.cpp)
         file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
-            ${PROJECT_SOURCE_DIR}/${library}/*.hpp ${PROJECT_SOURCE_DIR}/${library}/*/*.hpp)
+            ${PROJECT_SOURCE_DIR}/${library}/*.hpp ${PROJECT_SOURCE_DIR}/${library}/*/*.hpp
+            ${PROJECT_SOURCE_DIR}/${library}/*/*/*.hpp)
         foreach(source IN LISTS sources)
             file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
             string(REGEX REPLACE "^#include <headroom/(.*)>.*" "\\1" first "${first}")

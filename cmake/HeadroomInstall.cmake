@@ -7,7 +7,8 @@ set(targets headroom)
 foreach(name IN LISTS libraries)
     list(APPEND targets headroom_${name})
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom
-            FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+            FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh"
+            PATTERN internal EXCLUDE PATTERN memory/allocator EXCLUDE PATTERN memory/driver EXCLUDE)
 endforeach()
 install(TARGETS ${targets} EXPORT headroom)
 install(FILES ${HEADROOM_INCLUDE_ROOTS}/umbrella/headroom/headroom.hpp ${HEADROOM_INCLUDE_ROOTS}/memory/headroom/config.hpp

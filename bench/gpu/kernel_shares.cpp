@@ -22,7 +22,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
-#include <headroom/kernels/matmul/activate.hpp>
+#include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
-#include <headroom/core/ops/products.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {

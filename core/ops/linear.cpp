@@ -1,7 +1,7 @@
 #include <headroom/core/ops/linear.hpp>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/products.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 
 namespace headroom {
 

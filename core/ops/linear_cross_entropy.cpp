@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
-#include <headroom/core/ops/products.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/products.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {

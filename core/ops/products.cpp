@@ -1,4 +1,4 @@
-#include <headroom/core/ops/products.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include <headroom/kernels/attention/block.hpp>
+#include <headroom/kernels/attention/internal/block.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/matmul/transpose.hpp>

@@ -1,4 +1,4 @@
-#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/internal/paths.hpp>
 
 namespace headroom::kernels {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include <headroom/kernels/attention/attention.hpp>
-#include <headroom/kernels/attention/block.hpp>
-#include <headroom/kernels/attention/destination.hpp>
+#include <headroom/kernels/attention/internal/block.hpp>
+#include <headroom/kernels/attention/internal/destination.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/parallel.hpp>

@@ -1,5 +1,5 @@
-#include <headroom/kernels/attention/heads.cuh>
-#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/internal/heads.cuh>
+#include <headroom/kernels/attention/internal/paths.hpp>
 
 namespace headroom::kernels {
 

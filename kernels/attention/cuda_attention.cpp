@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/attention/cuda_cudnn.hpp>
-#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
+#include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>

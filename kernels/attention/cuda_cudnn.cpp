@@ -1,4 +1,4 @@
-#include <headroom/kernels/attention/cuda_cudnn.hpp>
+#include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 
 #include <cstdint>
 #include <exception>

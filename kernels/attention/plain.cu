@@ -1,5 +1,5 @@
-#include <headroom/kernels/attention/paths.hpp>
-#include <headroom/kernels/attention/plain.cuh>
+#include <headroom/kernels/attention/internal/paths.hpp>
+#include <headroom/kernels/attention/internal/plain.cuh>
 
 namespace headroom::kernels {
 

@@ -1,5 +1,5 @@
-#include <headroom/kernels/attention/paths.hpp>
-#include <headroom/kernels/attention/tensor_cores.cuh>
+#include <headroom/kernels/attention/internal/paths.hpp>
+#include <headroom/kernels/attention/internal/tensor_cores.cuh>
 
 namespace headroom::kernels {
 

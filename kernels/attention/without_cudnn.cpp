@@ -1,5 +1,5 @@
 // Stands in for cuda_attention.cpp where cuDNN's frontend is not there, and in the emulator's build.
-#include <headroom/kernels/attention/paths.hpp>
+#include <headroom/kernels/attention/internal/paths.hpp>
 
 namespace headroom::kernels {
 

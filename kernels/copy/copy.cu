@@ -4,7 +4,7 @@
 #include <bit>
 #include <type_traits>
 
-#include <headroom/kernels/copy/transposition.hpp>
+#include <headroom/kernels/copy/internal/transposition.hpp>
 #include <headroom/kernels/device/eights.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>

@@ -1,4 +1,4 @@
-#include <headroom/kernels/copy/transposition.hpp>
+#include <headroom/kernels/copy/internal/transposition.hpp>
 
 #include <bit>
 #include <cstdint>

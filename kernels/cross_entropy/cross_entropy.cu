@@ -4,7 +4,7 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/row_access.hpp>
 #include <headroom/kernels/device/team.hpp>
-#include <headroom/kernels/softmax/online.hpp>
+#include <headroom/kernels/softmax/internal/online.hpp>
 
 namespace headroom::kernels {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include <headroom/kernels/device/cuda_staging.hpp>
+#include <headroom/kernels/device/internal/cuda_staging.hpp>
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/error.hpp>
 

@@ -1,4 +1,4 @@
-#include <headroom/kernels/device/cuda_staging.hpp>
+#include <headroom/kernels/device/internal/cuda_staging.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/device/emulated_memory.hpp>
-#include <headroom/kernels/device/emulated_queues.hpp>
 #include <headroom/kernels/device/emulated_thread.hpp>
+#include <headroom/kernels/device/internal/emulated_memory.hpp>
+#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 

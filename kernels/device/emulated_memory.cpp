@@ -1,4 +1,4 @@
-#include <headroom/kernels/device/emulated_memory.hpp>
+#include <headroom/kernels/device/internal/emulated_memory.hpp>
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 #include <headroom/kernels/dropout/dropout.hpp>
 
-#include <headroom/kernels/dropout/threshold.hpp>
-#include <headroom/kernels/random/words.hpp>
+#include <headroom/kernels/dropout/internal/threshold.hpp>
+#include <headroom/kernels/random/internal/words.hpp>
 #include <headroom/kernels/walk.hpp>
 
 // Compiled without contraction of multiplications and additions: bits must equal those of other devices.

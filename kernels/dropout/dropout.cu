@@ -3,7 +3,7 @@
 #include <headroom/kernels/device/eights.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
-#include <headroom/kernels/dropout/threshold.hpp>
+#include <headroom/kernels/dropout/internal/threshold.hpp>
 
 // Elements are taken eight or four at a time, as whole blocks of random words. The arithmetic is that of dropout.cpp,
 // compiled without contraction here as there, so the bits are the same.

@@ -1,7 +1,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 
-#include <headroom/kernels/gather/gathering.hpp>
-#include <headroom/kernels/gather/segments.hpp>
+#include <headroom/kernels/gather/internal/gathering.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 
 namespace headroom::kernels {
 

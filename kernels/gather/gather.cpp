@@ -1,6 +1,6 @@
 #include <headroom/kernels/gather/gather.hpp>
 
-#include <headroom/kernels/gather/lines.hpp>
+#include <headroom/kernels/gather/internal/lines.hpp>
 #include <headroom/kernels/gather/scatter_plan.hpp>
 #include <headroom/kernels/indices.hpp>
 #include <headroom/kernels/parallel.hpp>

@@ -2,7 +2,7 @@
 
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
-#include <headroom/kernels/gather/gathering.hpp>
+#include <headroom/kernels/gather/internal/gathering.hpp>
 
 namespace headroom::kernels {
 

@@ -2,9 +2,9 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/gather/gather.hpp>
-#include <headroom/kernels/gather/gathering.hpp>
+#include <headroom/kernels/gather/internal/gathering.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 #include <headroom/kernels/gather/scatter_plan.hpp>
-#include <headroom/kernels/gather/segments.hpp>
 
 namespace headroom::kernels {
 

@@ -2,7 +2,7 @@
 // many as 16 bytes hold, and writes each row that begins and ends in the tile. What is left, a row that comes from the
 // tile before or goes on in the next, is joined by a second kernel. So a row with many positions is the work of many
 // threads, and the order of the sum depends on nothing but the keys.
-#include <headroom/kernels/gather/segments.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 
 #include <headroom/kernels/device/launch.hpp>
 

@@ -1,8 +1,8 @@
 // A stable radix sort of positions by key, three kernels per 8 bits: how often each digit occurs in each tile; where
 // each digit of each tile begins; and the move, for which every warp ranks its elements by votes.
 #include <headroom/kernels/device/launch.hpp>
-#include <headroom/kernels/gather/gathering.hpp>
-#include <headroom/kernels/gather/segments.hpp>
+#include <headroom/kernels/gather/internal/gathering.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 
 namespace headroom::kernels {
 

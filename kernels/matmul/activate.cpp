@@ -1,10 +1,10 @@
-#include <headroom/kernels/matmul/activate.hpp>
+#include <headroom/kernels/matmul/internal/activate.hpp>
 
 #include <type_traits>
 
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/copy/copy.hpp>
-#include <headroom/kernels/matmul/activation.hpp>
+#include <headroom/kernels/matmul/internal/activation.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/walk.hpp>
 

@@ -2,8 +2,8 @@
 #include <headroom/kernels/device/eights.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
-#include <headroom/kernels/matmul/activate.hpp>
-#include <headroom/kernels/matmul/activation.hpp>
+#include <headroom/kernels/matmul/internal/activate.hpp>
+#include <headroom/kernels/matmul/internal/activation.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {

@@ -1,11 +1,11 @@
-#include <headroom/kernels/matmul/blocked.hpp>
+#include <headroom/kernels/matmul/internal/blocked.hpp>
 
 #include <algorithm>
 
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/matmul/epilogue.hpp>
-#include <headroom/kernels/matmul/pack.hpp>
-#include <headroom/kernels/matmul/tile.hpp>
+#include <headroom/kernels/matmul/internal/epilogue.hpp>
+#include <headroom/kernels/matmul/internal/pack.hpp>
+#include <headroom/kernels/matmul/internal/tile.hpp>
 #include <headroom/kernels/parallel.hpp>
 
 namespace headroom::kernels {

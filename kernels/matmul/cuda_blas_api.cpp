@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/cuda_blas_api.hpp>
+#include <headroom/kernels/matmul/internal/cuda_blas_api.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/cuda_blas_description.hpp>
+#include <headroom/kernels/matmul/internal/cuda_blas_description.hpp>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/cuda_gemm.hpp>
+#include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
+#include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/memory/error.hpp>
 

@@ -4,8 +4,8 @@
 
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/emulated_thread.hpp>
-#include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/emulated_gemm.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
+#include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 
 namespace headroom::kernels {

@@ -1,7 +1,7 @@
-#include <headroom/kernels/matmul/epilogue.hpp>
+#include <headroom/kernels/matmul/internal/epilogue.hpp>
 
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/matmul/activation.hpp>
+#include <headroom/kernels/matmul/internal/activation.hpp>
 
 namespace headroom::kernels {
 

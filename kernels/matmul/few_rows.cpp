@@ -1,9 +1,9 @@
-#include <headroom/kernels/matmul/few_rows.hpp>
+#include <headroom/kernels/matmul/internal/few_rows.hpp>
 
 #include <algorithm>
 
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/matmul/epilogue.hpp>
+#include <headroom/kernels/matmul/internal/epilogue.hpp>
 #include <headroom/kernels/matmul/vector.hpp>
 #include <headroom/kernels/parallel.hpp>
 

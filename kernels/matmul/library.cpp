@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/library.hpp>
+#include <headroom/kernels/matmul/internal/library.hpp>
 
 #ifdef _OPENMP
 #include <omp.h>

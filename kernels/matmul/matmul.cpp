@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/matmul/activate.hpp>
-#include <headroom/kernels/matmul/blocked.hpp>
-#include <headroom/kernels/matmul/few_rows.hpp>
-#include <headroom/kernels/matmul/library.hpp>
+#include <headroom/kernels/matmul/internal/activate.hpp>
+#include <headroom/kernels/matmul/internal/blocked.hpp>
+#include <headroom/kernels/matmul/internal/few_rows.hpp>
+#include <headroom/kernels/matmul/internal/library.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {

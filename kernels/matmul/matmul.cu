@@ -1,8 +1,8 @@
 // How a matmul on a GPU is put together from the library's calls and the project's own kernels.
 #include <headroom/kernels/matmul/matmul.hpp>
 
-#include <headroom/kernels/matmul/activate.hpp>
-#include <headroom/kernels/matmul/tiled.hpp>
+#include <headroom/kernels/matmul/internal/activate.hpp>
+#include <headroom/kernels/matmul/internal/tiled.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {

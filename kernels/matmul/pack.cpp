@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/pack.hpp>
+#include <headroom/kernels/matmul/internal/pack.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/tile.hpp>
+#include <headroom/kernels/matmul/internal/tile.hpp>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include <headroom/kernels/device/elements.hpp>
 #include <headroom/kernels/device/launch.hpp>
-#include <headroom/kernels/matmul/activation.hpp>
-#include <headroom/kernels/matmul/tiled.hpp>
+#include <headroom/kernels/matmul/internal/activation.hpp>
+#include <headroom/kernels/matmul/internal/tiled.hpp>
 
 namespace headroom::kernels {
 

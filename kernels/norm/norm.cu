@@ -6,7 +6,7 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/reduce/sources.cuh>
+#include <headroom/kernels/reduce/internal/sources.cuh>
 
 namespace headroom::kernels {
 

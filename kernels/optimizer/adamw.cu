@@ -1,8 +1,8 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
-#include <headroom/kernels/optimizer/ranges.cuh>
-#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/optimizer/internal/ranges.cuh>
+#include <headroom/kernels/optimizer/internal/updates.hpp>
 
 namespace headroom::kernels {
 

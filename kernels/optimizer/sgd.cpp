@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/optimizer/internal/updates.hpp>
 #include <headroom/kernels/parallel.hpp>
 
 namespace headroom::kernels {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include <headroom/kernels/math.hpp>
-#include <headroom/kernels/random/words.hpp>
+#include <headroom/kernels/random/internal/words.hpp>
 #include <headroom/kernels/walk.hpp>
 
 // Compiled without contraction of multiplications and additions: bits must equal those of other devices.

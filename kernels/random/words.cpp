@@ -1,4 +1,4 @@
-#include <headroom/kernels/random/words.hpp>
+#include <headroom/kernels/random/internal/words.hpp>
 
 #if defined(__AVX512F__)
 #include <immintrin.h>

@@ -3,8 +3,8 @@
 #include <type_traits>
 
 #include <headroom/kernels/reduce/engine.hpp>
-#include <headroom/kernels/reduce/kernels.cuh>
-#include <headroom/kernels/reduce/ops.cuh>
+#include <headroom/kernels/reduce/internal/kernels.cuh>
+#include <headroom/kernels/reduce/internal/ops.cuh>
 
 namespace headroom::kernels {
 

@@ -1,7 +1,7 @@
 #include <headroom/kernels/reduce/reduce.hpp>
 
 #include <headroom/kernels/parallel.hpp>
-#include <headroom/kernels/reduce/shapes.hpp>
+#include <headroom/kernels/reduce/internal/shapes.hpp>
 #include <headroom/kernels/rows.hpp>
 
 namespace headroom::kernels {

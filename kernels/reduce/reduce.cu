@@ -4,7 +4,7 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/dispatch.hpp>
-#include <headroom/kernels/reduce/shapes.hpp>
+#include <headroom/kernels/reduce/internal/shapes.hpp>
 
 namespace headroom::kernels {
 

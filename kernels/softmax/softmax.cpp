@@ -1,7 +1,7 @@
 #include <headroom/kernels/softmax/softmax.hpp>
 
 #include <headroom/kernels/parallel.hpp>
-#include <headroom/kernels/softmax/log_sum_exp.hpp>
+#include <headroom/kernels/softmax/internal/log_sum_exp.hpp>
 
 namespace headroom::kernels {
 

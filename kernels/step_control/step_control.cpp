@@ -1,6 +1,6 @@
 #include <headroom/kernels/step_control/step_control.hpp>
 
-#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/optimizer/internal/updates.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 
 namespace headroom::kernels {

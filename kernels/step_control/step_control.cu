@@ -1,6 +1,6 @@
 // One thread does all: a few dozen numbers, which lie in the device's memory anyhow.
 #include <headroom/kernels/device/launch.hpp>
-#include <headroom/kernels/optimizer/updates.hpp>
+#include <headroom/kernels/optimizer/internal/updates.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
 
 namespace headroom::kernels {

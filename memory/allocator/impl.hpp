@@ -16,7 +16,7 @@
 #include <headroom/memory/allocator/peaks.hpp>
 #include <headroom/memory/allocator/shard.hpp>
 #include <headroom/memory/device_memory.hpp>
-#include <headroom/memory/history/ring.hpp>
+#include <headroom/memory/history/internal/ring.hpp>
 
 namespace headroom::memory {
 

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
-#include <headroom/memory/history/file_writer.hpp>
-#include <headroom/memory/history/timeline.hpp>
+#include <headroom/memory/history/internal/file_writer.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 
 namespace headroom::memory {
 

@@ -1,4 +1,4 @@
-#include <headroom/memory/history/file_writer.hpp>
+#include <headroom/memory/history/internal/file_writer.hpp>
 
 #include <cerrno>
 #include <cstdint>

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
-#include <headroom/memory/history/file_writer.hpp>
+#include <headroom/memory/history/internal/file_writer.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 #include <headroom/memory/history/report_page.hpp>
-#include <headroom/memory/history/timeline.hpp>
 
 namespace headroom::memory {
 

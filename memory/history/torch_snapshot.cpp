@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include <headroom/memory/history/file_writer.hpp>
-#include <headroom/memory/history/pickle_writer.hpp>
-#include <headroom/memory/history/timeline.hpp>
+#include <headroom/memory/history/internal/file_writer.hpp>
+#include <headroom/memory/history/internal/pickle_writer.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 
 namespace headroom::memory {
 

@@ -8,9 +8,9 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/internal/products.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/matmul.hpp>
-#include <headroom/core/ops/products.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/parameters.hpp>

@@ -9,7 +9,7 @@
 
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/matmul/choices.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {

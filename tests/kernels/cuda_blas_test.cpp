@@ -1,5 +1,5 @@
 // What cuBLASLt is told, tried on NVIDIA's library where it is installed: that needs no GPU.
-#include <headroom/kernels/matmul/cuda_blas_description.hpp>
+#include <headroom/kernels/matmul/internal/cuda_blas_description.hpp>
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 // What cuDNN is asked, tried on NVIDIA's library where it is installed. It makes real plans for a GPU that is described
 // in words, so that no GPU is needed; kernels are compiled, and given to a driver that takes them and keeps none.
-#include <headroom/kernels/attention/cuda_cudnn.hpp>
+#include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 
 #include <dlfcn.h>
 

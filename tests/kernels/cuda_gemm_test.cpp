@@ -1,6 +1,6 @@
 // Products through cuBLASLt, without it and without a GPU: a library that computes on the host what its descriptors
 // say.
-#include <headroom/kernels/matmul/cuda_gemm.hpp>
+#include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
 
 #include <array>
 #include <cstdlib>

@@ -12,8 +12,8 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 #if HEADROOM_CUDA_KERNELS
+#include <headroom/kernels/gather/internal/segments.hpp>
 #include <headroom/kernels/gather/scatter_plan.hpp>
-#include <headroom/kernels/gather/segments.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #endif
 

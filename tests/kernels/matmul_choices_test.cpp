@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/choices.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
 
 #include <fstream>
 #include <limits>

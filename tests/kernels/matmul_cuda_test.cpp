@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <limits>
 
-#include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/emulated_gemm.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
+#include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/matmul_sweeps.hpp>

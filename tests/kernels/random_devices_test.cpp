@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/kernels/random/words.hpp>
+#include <headroom/kernels/random/internal/words.hpp>
 #include <headroom/tests/kernels/kernel_table.hpp>
 
 namespace headroom::kernels {

@@ -1,4 +1,4 @@
-#include <headroom/memory/history/pickle_writer.hpp>
+#include <headroom/memory/history/internal/pickle_writer.hpp>
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <headroom/memory/history/timeline.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 
 namespace headroom::memory::testing {
 

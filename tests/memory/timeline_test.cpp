@@ -1,4 +1,4 @@
-#include <headroom/memory/history/timeline.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 
 #include <gtest/gtest.h>
 

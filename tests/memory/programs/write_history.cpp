@@ -11,7 +11,7 @@
 
 #include <headroom/memory/history/chrome_trace.hpp>
 #include <headroom/memory/history/html_report.hpp>
-#include <headroom/memory/history/timeline.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 #include <headroom/memory/history/torch_snapshot.hpp>
 #include <headroom/tests/memory/timeline_peak.hpp>
 #include <headroom/tests/support/training_history.hpp>

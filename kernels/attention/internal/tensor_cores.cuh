@@ -10,7 +10,7 @@
 //     multiply_rows<T, 64, 4>(block, queries, warp_row, tile, 0, scores);      // scores = q k^T
 #include <bit>
 
-#include <headroom/kernels/attention/heads.cuh>
+#include <headroom/kernels/attention/internal/heads.cuh>
 
 namespace headroom::kernels::attention_device {
 

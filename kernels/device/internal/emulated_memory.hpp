@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include <headroom/kernels/device/emulated_queues.hpp>
+#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/driver.hpp>
 
 namespace headroom::kernels {

@@ -9,10 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/kernels/attention/geometry.hpp>
+#include <headroom/kernels/attention/internal/geometry.hpp>
 #include <headroom/kernels/convert.hpp>
-#include <headroom/kernels/matmul/pack.hpp>
-#include <headroom/kernels/matmul/tile.hpp>
+#include <headroom/kernels/matmul/internal/pack.hpp>
+#include <headroom/kernels/matmul/internal/tile.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {

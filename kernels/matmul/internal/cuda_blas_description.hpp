@@ -8,8 +8,8 @@
 #include <string>
 #include <type_traits>
 
-#include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/cuda_blas_api.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
+#include <headroom/kernels/matmul/internal/cuda_blas_api.hpp>
 
 namespace headroom::kernels {
 

@@ -9,8 +9,8 @@
 
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
+#include <headroom/kernels/reduce/internal/sources.cuh>
 #include <headroom/kernels/reduce/partition.hpp>
-#include <headroom/kernels/reduce/sources.cuh>
 
 namespace headroom::kernels {
 

@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include <headroom/kernels/matmul/choices.hpp>
-#include <headroom/kernels/matmul/cuda_blas_description.hpp>
+#include <headroom/kernels/matmul/internal/choices.hpp>
+#include <headroom/kernels/matmul/internal/cuda_blas_description.hpp>
 
 namespace headroom::kernels {
 

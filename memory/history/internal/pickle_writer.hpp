@@ -16,7 +16,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include <headroom/memory/history/file_writer.hpp>
+#include <headroom/memory/history/internal/file_writer.hpp>
 
 namespace headroom::memory {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include <headroom/kernels/attention/geometry.hpp>
+#include <headroom/kernels/attention/internal/geometry.hpp>
 #include <headroom/kernels/device/elements.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/dispatch.hpp>

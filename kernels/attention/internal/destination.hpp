@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <headroom/kernels/attention/block.hpp>
+#include <headroom/kernels/attention/internal/block.hpp>
 #include <headroom/kernels/convert.hpp>
 #include <headroom/kernels/view.hpp>
 

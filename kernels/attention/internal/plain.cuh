@@ -6,7 +6,7 @@
 // column; of results, neighbouring columns. Internal to kernels/attention.
 //
 //     Plain<float>::scores(block, space, {k, offset, first, keys}, {q, ...}, width, products);   // in registers
-#include <headroom/kernels/attention/heads.cuh>
+#include <headroom/kernels/attention/internal/heads.cuh>
 
 namespace headroom::kernels::attention_device {
 

@@ -5,7 +5,7 @@
 //     if (library && attention_by_library(stream, *library, attention, scratch)) return;
 //     if (fits_tensor_cores(g, q.dtype)) return attention_on_tensor_cores(stream, attention);
 #include <headroom/kernels/attention/attention.hpp>
-#include <headroom/kernels/attention/geometry.hpp>
+#include <headroom/kernels/attention/internal/geometry.hpp>
 
 namespace headroom::kernels {
 
