@@ -6,7 +6,7 @@ get_property(libraries GLOBAL PROPERTY HEADROOM_LIBRARIES)
 set(targets headroom)
 foreach(name IN LISTS libraries)
     list(APPEND targets headroom_${name})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/headroom/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom
             FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh"
             PATTERN internal EXCLUDE PATTERN memory/allocator EXCLUDE PATTERN memory/driver EXCLUDE)
 endforeach()
