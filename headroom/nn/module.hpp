@@ -3,9 +3,9 @@
 // region of its path and runs `forward`. Move-only, since parameters are registered once. Modules and their
 // `Parameters` live as long as each other.
 //
-//     struct Mlp : nn::Module<nn::Mlp> {
+//     struct Mlp : nn::Module<Mlp> {
 //         nn::Linear up, down;
-//         nn::Mlp(nn::Path path, std::int64_t width)
+//         Mlp(const nn::Path& path, std::int64_t width)
 //             : Module(path), up(path / "up", width, 4 * width), down(path / "down", 4 * width, width) {}
 //         Tensor forward(Tensor x) const { return down(gelu(up(std::move(x)))); }
 //     };
