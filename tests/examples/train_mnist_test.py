@@ -79,7 +79,7 @@ class TrainMnist(ProgramCase):
         for dtype in ("bf16", "f16"):
             half = self.figures("--data", self.data, "--dtype", dtype)
             self.assertNotEqual(half["state_sha256"], full["state_sha256"])
-            self.assertGreater(half["val_accuracy"], 0.9)
+            self.assertGreater(half["val_accuracy"], 0.8)  # of 50 images; by chance 0.1
             self.expect_predicted(half)
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):

@@ -295,7 +295,7 @@ TEST_P(Copy, ConvertsWhatIsHard) {
 
 TEST_P(Copy, KeepsLargeIntegers) {
     TestArray x(Dtype::i64, {3}), wide(Dtype::i64, {3}), narrow(Dtype::i32, {3}), half(Dtype::bf16, {3});
-    const std::int64_t values[] = {(1LL << 62) + 1, -3, (1LL << 60) + (1LL << 52) + 1};  // the last: just above a tie
+    const std::int64_t values[] = {(1LL << 61) + 1, -3, (1LL << 60) + (1LL << 52) + 1};  // the last: just above a tie
     std::copy_n(values, 3, x.view().as<std::int64_t>());
     TestArray sum(x);
     const View in = device().put(x), a = device().put(wide), b = device().put(narrow), c = device().put(half);
