@@ -60,7 +60,9 @@ TEST_P(MatmulSweepsCuda, MatchSumsInF64) {
         own() = own_kernels;
         int round = 0;
         for (const MatmulCase& of : GetParam().cases()) {
-            if (test::kRaces && ++round % 37 != 1) continue;
+            const bool for_library = of.dtype == Dtype::bf16 && of.activation == Activation::gelu_tanh &&
+                                     of.c_layout == Layout::contiguous && of.beside == Layout::contiguous;
+            if (test::kRaces && ++round % 37 != 1 && !for_library) continue;
             run_and_check(of);
             if (HasFailure()) return;
         }
