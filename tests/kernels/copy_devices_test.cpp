@@ -42,17 +42,7 @@ void mixed(TestArray& x) {
 
 /// For each element of y the one of x that is broadcast to it.
 std::vector<std::int64_t> sources(const Shape& x, const Shape& y) {
-    const View wide = broadcast_to(contiguous_view(nullptr, Dtype::u8, x), y);
-    std::vector<std::int64_t> result;
-    for (std::int64_t i = 0; i < y.numel(); ++i) {
-        std::int64_t rest = i, position = 0;
-        for (int axis = y.rank() - 1; axis >= 0; --axis) {
-            position += rest % y[axis] * wide.strides[axis];
-            rest /= y[axis];
-        }
-        result.push_back(position);
-    }
-    return result;
+    return offsets_of(broadcast_to(contiguous_view(nullptr, Dtype::u8, x), y));
 }
 
 Trial copy_trial(const Variant& v, Random&, const Shape& from, const Shape& to, Dtype target) {

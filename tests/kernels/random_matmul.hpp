@@ -63,7 +63,7 @@ class RandomMatmul {
         std::vector<double> values;
         for (const Output& output : outputs_) {
             for (std::int64_t i = 0; i < output.view.numel(); ++i)
-                values.push_back(element(output.view.data, output.view.dtype, offset(output.view, i)));
+                values.push_back(element(output.view.data, output.view.dtype, offset_of(output.view, i)));
         }
         return values;
     }
@@ -82,8 +82,9 @@ class RandomMatmul {
             values.push_back(rounded(activated(matmul_.activation, inner_of(at))));
         for (std::int64_t i = 0; matmul_.has_sums() && i < matmul_.sums.size(0); ++i) {
             const View &a = matmul_.a, &sums = matmul_.sums;
-            double sum = matmul_.sums_beta * element(sums.data, sums.dtype, offset(sums, i));
-            for (std::int64_t p = 0; p < a.size(1); ++p) sum += element(a.data, a.dtype, offset(a, i * a.size(1) + p));
+            double sum = matmul_.sums_beta * element(sums.data, sums.dtype, offset_of(sums, i));
+            for (std::int64_t p = 0; p < a.size(1); ++p)
+                sum += element(a.data, a.dtype, offset_of(a, i * a.size(1) + p));
             values.push_back(sum);
         }
         return values;
@@ -95,7 +96,7 @@ class RandomMatmul {
             const std::size_t bytes = size_of(output.view.dtype);
             for (std::int64_t i = 0; i < output.view.numel(); ++i) {
                 const auto first =
-                    static_cast<std::ptrdiff_t>(offset(output.view, i)) * static_cast<std::ptrdiff_t>(bytes);
+                    static_cast<std::ptrdiff_t>(offset_of(output.view, i)) * static_cast<std::ptrdiff_t>(bytes);
                 std::copy_n(output.before.begin() + first, bytes, now.begin() + first);
             }
             if (now != output.before) return false;
@@ -148,14 +149,14 @@ class RandomMatmul {
         const std::int64_t a0 = matrix_start(a, c.shape, batch), b0 = matrix_start(b, c.shape, batch);
         double sum = 0;
         for (std::int64_t p = 0; p < k; ++p)
-            sum += element(a.data, a.dtype, offset(a, a0 + i * k + p)) *
-                   element(b.data, b.dtype, offset(b, b0 + p * n + j));
-        if (matmul_.beta != 0) sum += matmul_.beta * element(outputs_[0].before.data(), c.dtype, offset(c, at));
+            sum += element(a.data, a.dtype, offset_of(a, a0 + i * k + p)) *
+                   element(b.data, b.dtype, offset_of(b, b0 + p * n + j));
+        if (matmul_.beta != 0) sum += matmul_.beta * element(outputs_[0].before.data(), c.dtype, offset_of(c, at));
         if (matmul_.has_bias()) sum += element(matmul_.bias.data, matmul_.bias.dtype, j * matmul_.bias.stride(0));
         return sum;
     }
     double inner_of(std::int64_t at) const {
-        return element(matmul_.inner.data, matmul_.inner.dtype, offset(matmul_.inner, at));
+        return element(matmul_.inner.data, matmul_.inner.dtype, offset_of(matmul_.inner, at));
     }
     double rounded(double value) const {
         double buffer[1];
@@ -180,15 +181,6 @@ class RandomMatmul {
         for (std::int64_t i = 0; i < room; ++i) set_element(memory.data(), dtype, i, static_cast<double>(below(7) - 3));
         view.data = memory.data();
         return view;
-    }
-
-    static std::int64_t offset(const View& view, std::int64_t index) {
-        std::int64_t result = 0;
-        for (int axis = view.rank() - 1; axis >= 0; --axis) {
-            result += index % view.shape[axis] * view.strides[axis];
-            index /= view.shape[axis];
-        }
-        return result;
     }
 
     struct Output {

@@ -25,19 +25,8 @@ void extremes(Device& device, const View& x, const View& largest, const View& sm
 
 /// For each element of x the position of the element of y that it is reduced into.
 std::vector<std::size_t> destinations(const Shape& x, const Shape& y) {
-    std::vector<std::size_t> result;
-    const int missing = x.rank() - y.rank();
-    const Strides strides = contiguous_strides(y);
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
-        std::int64_t rest = i, to = 0;
-        for (int axis = x.rank() - 1; axis >= 0; --axis) {
-            const std::int64_t position = rest % x[axis];
-            rest /= x[axis];
-            if (axis >= missing && y[axis - missing] != 1) to += position * strides[axis - missing];
-        }
-        result.push_back(static_cast<std::size_t>(to));
-    }
-    return result;
+    const auto offsets = offsets_of(broadcast_to(contiguous_view(nullptr, Dtype::u8, y), x));
+    return {offsets.begin(), offsets.end()};
 }
 
 /// A quarter of the sum, and the sum added to what is there, in f32 (f64 if x is). `units`: of x's magnitudes.

@@ -113,21 +113,6 @@ TEST(Divisor, DividesAsTheProcessorDoes) {
     }
 }
 
-/// What a loop over all elements, in the shape's own order, finds at each place of the output's memory.
-std::vector<std::int64_t> offsets_of(const View& view, const Shape& shape) {
-    const View wide = broadcast_to(view, shape);
-    std::vector<std::int64_t> result;
-    for (std::int64_t i = 0; i < shape.numel(); ++i) {
-        std::int64_t rest = i, offset = 0;
-        for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-            offset += rest % shape[axis] * wide.strides[axis];
-            rest /= shape[axis];
-        }
-        result.push_back(offset);
-    }
-    return result;
-}
-
 TEST(Strided, FindsTheElementsOfAllOperands) {
     const Shape shapes[] = {{}, {1}, {7}, {5, 37}, {3, 1, 50}, {2, 3, 4, 5}, {2, 3, 2, 3, 2, 3}, {40, 30}, {2, 0, 3}};
     for (const Shape& shape : shapes) {
@@ -138,7 +123,8 @@ TEST(Strided, FindsTheElementsOfAllOperands) {
                 const TestArray y(Dtype::f32, shape, to), a(Dtype::f16, narrow, from), b(Dtype::f64, {});
                 const Strided<3> strided({&y.view(), &a.view(), &b.view()});
                 ASSERT_EQ(strided.numel(), shape.numel());
-                const auto of_y = offsets_of(y, shape), of_a = offsets_of(a, shape);
+                const auto of_y = test::offsets_of(broadcast_to(y, shape)),
+                           of_a = test::offsets_of(broadcast_to(a, shape));
                 std::vector<std::int64_t> found(of_y.empty() ? 0 : static_cast<std::size_t>(y.memory().size()), -1);
                 for (std::int64_t i = 0; i < strided.numel(); ++i) {
                     const Offsets<3> offsets = strided.offsets(i);

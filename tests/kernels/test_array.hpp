@@ -41,6 +41,13 @@ inline std::int64_t offset_of(const View& view, std::int64_t i) {
     return result;
 }
 
+/// The same of all elements.
+inline std::vector<std::int64_t> offsets_of(const View& view) {
+    std::vector<std::int64_t> result;
+    for (std::int64_t i = 0; i < view.numel(); ++i) result.push_back(offset_of(view, i));
+    return result;
+}
+
 class TestArray {
   public:
     TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
@@ -145,23 +152,6 @@ inline double stored(Dtype dtype, double value) {
 inline TestArray converted(const TestArray& source, Dtype dtype) {
     TestArray result(dtype, source.view().shape);
     for (std::int64_t i = 0; i < source.numel(); ++i) result.set(i, source.get(i));
-    return result;
-}
-
-/// The gradient of `loss` with respect to x (f64) by central differences: what an analytical one must agree with to
-/// about 1e-8 for values and third derivatives around 1.
-template <class Loss>
-std::vector<double> finite_differences(TestArray& x, Loss&& loss) {
-    constexpr double step = 0x1p-20;
-    std::vector<double> result;
-    for (std::int64_t i = 0; i < x.numel(); ++i) {
-        const double value = x.get(i);
-        x.set(i, value + step);
-        const double high = loss();
-        x.set(i, value - step);
-        result.push_back((high - loss()) / (2 * step));
-        x.set(i, value);
-    }
     return result;
 }
 

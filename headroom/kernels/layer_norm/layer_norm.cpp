@@ -106,15 +106,7 @@ void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View*
 
 LayerNormGradientPlan::LayerNormGradientPlan(const Stream& stream, const View& x, const View& dy, const View* gamma,
                                              const View& mean, const View& rstd, const LayerNormGradients& gradients)
-    : x_(x), dy_(dy), mean_(mean), rstd_(rstd), gamma_(gamma), gradients_(gradients) {
-    if (on_cuda(stream)) {
-        chunks_ = norm_chunks(x);
-    } else {
-        const Rows rows(x);
-        chunks_.parts = std::clamp<std::int64_t>(rows.count() / 32, 1, 128);
-        chunks_.columns = rows.length();
-    }
-}
+    : x_(x), dy_(dy), mean_(mean), rstd_(rstd), gamma_(gamma), gradients_(gradients), chunks_(norm_chunks(stream, x)) {}
 
 void LayerNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     const Rows in(x_), gradient(dy_);

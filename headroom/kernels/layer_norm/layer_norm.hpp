@@ -45,10 +45,7 @@ class LayerNormGradientPlan {
                           const View& rstd, const LayerNormGradients& gradients);
 
     /// Bytes: sums of gamma's and beta's gradients per chunk of rows.
-    std::size_t scratch() const {
-        const std::int64_t numbers = 2 * chunks_.parts * chunks_.columns;
-        return static_cast<std::size_t>(numbers) * (x_.dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
-    }
+    std::size_t scratch() const { return chunks_.scratch(2, x_.dtype); }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
 

@@ -38,10 +38,7 @@ class RmsNormGradientPlan {
                         const RmsNormGradients& gradients);
 
     /// Bytes: sums of gamma's gradient per chunk of rows.
-    std::size_t scratch() const {
-        const std::int64_t numbers = chunks_.parts * chunks_.columns;
-        return static_cast<std::size_t>(numbers) * (x_.dtype == Dtype::f64 ? sizeof(double) : sizeof(float));
-    }
+    std::size_t scratch() const { return chunks_.scratch(1, x_.dtype); }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;
 
