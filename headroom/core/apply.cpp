@@ -8,7 +8,24 @@
 
 namespace headroom::detail {
 
-void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs) {
+namespace {
+
+/// A value that was cast to half precision stays cast while backward needs that. The whole value is cast, so that its
+/// views share the cast.
+Tensor half_of(Tape& tape, Tensor input, Dtype dtype) {
+    Value& value = *input.value();
+    const bool whole = input.numel() == value.array.numel() && value.array.is_contiguous();
+    if (!whole || value.array.dtype != Dtype::f32) return cast(std::move(input), dtype);
+    const Geometry geometry = input.geometry();
+    if (Value* known = tape.cast_of(value, dtype)) return {known, geometry};
+    const Tensor made = cast(Tensor(&value, Geometry::contiguous(value.array.shape())), dtype);
+    tape.remember_cast(value, made);
+    return {made.value(), geometry};
+}
+
+}  // namespace
+
+void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inputs) {
     bool floating = false, mixed = false;
     Dtype common = Dtype::f32;  // of the floating ones
     for (const Tensor& input : inputs) {
@@ -31,7 +48,7 @@ void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tenso
     for (Tensor& input : inputs) {
         if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target) continue;
         if (half && input.dtype() == Dtype::f64) continue;
-        input = cast(std::move(input), target);
+        input = half ? half_of(context.tape(), std::move(input), target) : cast(std::move(input), target);
     }
 }
 

@@ -23,7 +23,7 @@ namespace headroom {
 namespace detail {
 
 /// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts.
-void resolve_ambient(const OpInfo& info, const Context& context, std::span<Tensor> inputs);
+void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inputs);
 
 }  // namespace detail
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <headroom/core/inline_list.hpp>
 #include <headroom/core/tensor.hpp>
@@ -10,8 +11,11 @@
 
 namespace headroom {
 
+Tape::Tape(Context& context, Exec exec) : context_(&context), exec_(std::move(exec)) {}
+
 Tape::~Tape() {
     clear();
+    casts_.clear();
     if (statistics_.values == 0) return;
     std::fprintf(stderr, "headroom: %zu tensor values outlive their context; destroy tensors before the context\n",
                  statistics_.values);
@@ -36,7 +40,37 @@ Value* Tape::make_leaf(Array array) {
     return value;
 }
 
+/// Neither a value nor its cast knows of the other any more.
+void Tape::forget_cast(Value& value) noexcept {
+    if (Value* cast = std::exchange(value.cast, nullptr)) cast->cast_of = nullptr;
+    if (Value* source = std::exchange(value.cast_of, nullptr)) source->cast = nullptr;
+}
+
+Value* Tape::cast_of(const Value& source, Dtype dtype) const {
+    Value* cast = source.cast;
+    if (!cast || cast->missing() || cast->array.dtype != dtype) return nullptr;
+    if (cast->cast_version != source.array.buffer.version()) return nullptr;
+    if (recording_ && (!cast->producer || cast->requires_grad != source.requires_grad)) return nullptr;
+    return cast;
+}
+
+void Tape::remember_cast(Value& source, const Tensor& cast) {
+    std::erase_if(casts_, [&](const Tensor& old) { return old.value() == source.cast; });
+    forget_cast(source);
+    source.cast = cast.value();
+    source.cast->cast_of = &source;
+    source.cast->cast_version = source.array.buffer.version();
+    const bool parameter = source.storage || (source.requires_grad && !source.producer);
+    if (!recording_ && parameter) casts_.push_back(cast);
+}
+
+void Tape::set_recording(bool on) {
+    recording_ = on;
+    if (on) casts_.clear();
+}
+
 void Tape::release_value(Value* value) noexcept {
+    forget_cast(*value);
     *value = Value{};
     --statistics_.values;
     free_values_.push_back(value);
@@ -197,6 +231,7 @@ void Tape::pop_record() noexcept {
     }
     if (record.planned) unplan(record);
     for (Value* value : record.values()) {
+        forget_cast(*value);
         value->producer = nullptr;
         value->home = nullptr;
         value->reached = false;

@@ -30,7 +30,7 @@ struct TapeStatistics {
 
 class Tape {
   public:
-    Tape(Context& context, Exec exec) : context_(&context), exec_(std::move(exec)) {}
+    Tape(Context& context, Exec exec);
     ~Tape();
     Tape(const Tape&) = delete;
     Tape& operator=(const Tape&) = delete;
@@ -59,11 +59,18 @@ class Tape {
     PathId path() const { return region_ ? region_->path : 0; }
 
     bool recording() const { return recording_; }
-    void set_recording(bool on) { recording_ = on; }
+    void set_recording(bool on);
 
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }
     TapeStatistics statistics() const;
+
+    /// For autocast: the half precision of `source` that an earlier op was given, if it still has its storage and
+    /// serves here; else null.
+    Value* cast_of(const Value& source, Dtype dtype) const;
+    /// For autocast: later uses of `source` may have the same cast, for as long as backward or somebody else keeps it.
+    /// Without recording nothing does, so that the cast of a parameter is kept until recording goes on.
+    void remember_cast(Value& source, const Tensor& cast);
 
     /// For `Tensor`: the last handle is gone.
     void unused(Value* value) noexcept;
@@ -83,6 +90,7 @@ class Tape {
 
     Value* new_value(Array array);
     void release_value(Value* value) noexcept;
+    static void forget_cast(Value& value) noexcept;
     Record* new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs);
     void record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
                 std::span<Array> saved);
@@ -134,6 +142,7 @@ class Tape {
     RecordArena arena_;
     std::deque<Value> value_storage_;
     std::vector<Value*> free_values_;
+    std::vector<Tensor> casts_;  ///< of parameters, made while nothing was recorded
     std::vector<Record*> plan_stack_;
     TapeStatistics statistics_;
 };

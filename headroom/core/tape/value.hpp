@@ -35,6 +35,9 @@ struct Value {
     Record* producer = nullptr;           ///< null for leaves
     Region* home = nullptr;               ///< the region whose policy said recompute; null = keep
     ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
+    Value* cast = nullptr;                ///< its elements in half precision, while that value is there
+    Value* cast_of = nullptr;             ///< of such a cast: what was cast
+    std::uint32_t cast_version = 0;       ///< of such a cast: the version of what was cast
     std::uint32_t users = 0;              ///< handles of the user
     std::uint32_t refs = 0;               ///< records that mention it, its producer included
     std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays

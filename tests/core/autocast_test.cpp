@@ -1,0 +1,162 @@
+// One cast of a value serves all its uses under autocast, for as long as backward needs it.
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/parameters.hpp>
+#include <headroom/core/transfer.hpp>
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kWidth = 64;
+constexpr std::size_t kHalves = 2 * kWidth * kWidth;  // bytes
+
+/// Small integers: exact in half precision.
+void fill(Exec& exec, const Array& parameter, const kernels::RandomKey&) {
+    std::vector<float> values(static_cast<std::size_t>(parameter.numel()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(static_cast<int>(i % 5) - 2);
+    upload(exec, contiguous_view(values.data(), Dtype::f32, parameter.shape()), parameter);
+}
+
+class AutocastTest : public ::testing::Test {
+  protected:
+    AutocastTest() {
+        weight = parameters.create("weight", {kWidth, kWidth}, fill);
+        parameters.materialize();
+    }
+    std::size_t allocated() { return context.memory().statistics().allocated; }
+    std::uint64_t recorded() { return context.tape().statistics().recorded; }
+    Tensor input() { return context.from_host(std::vector<float>(kWidth, 1), {1, kWidth}).requires_grad_(); }
+    /// `uses` products with the same weight, on half of an input each.
+    std::vector<Tensor> products(const Tensor& x, int uses) {
+        std::vector<Tensor> all;
+        for (int i = 0; i < uses; ++i) all.push_back(linear(x, i % 2 ? weight.transpose(0, 1) : weight));
+        return all;
+    }
+
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters{context};
+    Tensor weight;
+};
+
+TEST_F(AutocastTest, OneCastServesAllUsesAndViewsOfAValue) {
+    const Tensor x = input();
+    const Autocast half(context, Dtype::bf16);
+    const std::uint64_t before = recorded();
+    const std::vector<Tensor> all = products(x, 8);
+    EXPECT_EQ(recorded() - before, 8u + 2u);  // one cast of the weight, one of x
+}
+
+TEST_F(AutocastTest, TheCastIsGoneWithItsLastUse) {
+    const Tensor x = input();
+    const std::size_t before = allocated();
+    {
+        const Autocast half(context, Dtype::bf16);
+        std::vector<Tensor> all = products(x, 3);
+        EXPECT_GE(allocated(), before + kHalves);
+        EXPECT_LT(allocated(), before + 2 * kHalves);
+        all.clear();
+        EXPECT_EQ(allocated(), before) << "nothing that was made of it is left";
+        all = products(x, 1);
+        backward(sum(all[0]));
+    }
+    parameters.zero_grad();
+    x.zero_grad();
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(AutocastTest, TheNextMicroBatchCastsAnew) {
+    const Autocast half(context, Dtype::bf16);
+    for (int step = 0; step < 2; ++step) {
+        const std::uint64_t before = recorded();
+        const Tensor x = input();
+        backward(sum(linear(linear(x, weight), weight)));
+        EXPECT_EQ(recorded() - before, 2u + 2u + 1u);
+        parameters.zero_grad();
+        fill(context.exec(), weight.array(), {});
+        parameters.mark_changed();
+    }
+}
+
+TEST_F(AutocastTest, WithoutRecordingACastIsKeptUntilTheScopeEnds) {
+    const Tensor x = input().detach();
+    const Autocast half(context, Dtype::f16);
+    const std::size_t before = allocated();
+    {
+        const NoGradGuard outer(context);
+        for (int i = 0; i < 3; ++i) {
+            const NoGradGuard inner(context);
+            linear(x, weight);
+        }
+        EXPECT_EQ(allocated() - before, kHalves);
+        parameters.mark_changed();  // as a step does
+        linear(x, weight);
+        EXPECT_EQ(allocated() - before, kHalves) << "the old cast has gone";
+        const Autocast other(context, Dtype::bf16);
+        EXPECT_EQ(linear(x, weight).dtype(), Dtype::bf16);
+        EXPECT_EQ(allocated() - before, kHalves);
+    }
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(AutocastTest, ACastThatWasMadeWithoutRecordingIsNotDifferentiatedThrough) {
+    const Tensor x = input();
+    const Autocast half(context, Dtype::bf16);
+    const std::optional<NoGradGuard> guard(std::in_place, context);
+    linear(x, weight);
+    context.tape().set_recording(true);
+    backward(sum(linear(x, weight)));
+    EXPECT_TRUE(weight.grad().defined());
+}
+
+TEST_F(AutocastTest, AChangedWeightIsCastAgain) {
+    const Tensor x = input().detach();
+    const Autocast half(context, Dtype::bf16);
+    const NoGradGuard guard(context);
+    const double before = sum(linear(x, weight)).item();
+    std::vector<float> values(kWidth * kWidth, 2);
+    upload(context.exec(), contiguous_view(values.data(), Dtype::f32, weight.shape()), weight.array());
+    parameters.mark_changed();
+    EXPECT_NE(sum(linear(x, weight)).item(), before);
+    EXPECT_EQ(sum(linear(x, weight)).item(), 2.0 * kWidth * kWidth);
+}
+
+TEST_F(AutocastTest, AWeightThatIsFrozenBetweenTwoUsesGetsTheGradientOfNone) {
+    Tensor own = context.from_host(std::vector<float>(kWidth * kWidth, 1), {kWidth, kWidth}).requires_grad_();
+    const Tensor x = input();
+    const Autocast half(context, Dtype::bf16);
+    own.requires_grad_(false);
+    const Tensor frozen = linear(x, own);
+    own.requires_grad_(true);
+    backward(sum(linear(frozen, own)));
+    EXPECT_EQ(own.grad().to_vector<double>(), std::vector<double>(kWidth * kWidth, kWidth));
+    own.reset();  // the leaf goes before its casts
+}
+
+TEST_F(AutocastTest, RecomputationGivesTheSameBits) {
+    std::vector<std::vector<float>> gradients;
+    for (const bool again : {false, true}) {
+        context.policy("again", again ? recompute_all() : inherit_all());
+        const Tensor x = input();
+        const Autocast half(context, Dtype::bf16);
+        Tensor y = x;
+        {
+            const RegionScope region(context, context.memory().intern("again"));
+            for (int i = 0; i < 4; ++i) y = linear(y, i % 2 ? weight.transpose(0, 1) : weight);
+        }
+        backward(sum(linear(y, weight)), 0x1p-20);
+        gradients.push_back(weight.grad().to_vector<float>());
+        gradients.push_back(x.grad().to_vector<float>());
+        parameters.zero_grad();
+    }
+    EXPECT_EQ(gradients[0], gradients[2]);
+    EXPECT_EQ(gradients[1], gradients[3]);
+}
+
+}  // namespace
+}  // namespace headroom
