@@ -1,5 +1,5 @@
 // Random programs of toy ops: nested regions with random policies, dropped and moved handles, views, several outputs,
-// randomness, NoGradGuard, exceptions. Each runs without policies as the reference, with them, and dry.
+// randomness, autocast, NoGradGuard, exceptions. Each runs without policies as the reference, with them, and dry.
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -19,8 +19,24 @@ constexpr int kVariables = 6;
 constexpr int kLeaves = 2;  // variables 0 and 1 start as leaves that require gradients
 constexpr std::int64_t kSize = 12;
 
-enum class Action { add, mul, tanh, noisy, fork, count, fragile, detach, drop, open, close, no_grad, grad, sine };
-constexpr int kActions = 14;
+enum class Action {
+    add,
+    mul,
+    tanh,
+    noisy,
+    fork,
+    count,
+    fragile,
+    detach,
+    drop,
+    open,
+    close,
+    no_grad,
+    grad,
+    sine,
+    coarse
+};
+constexpr int kActions = 15;
 
 struct Instruction {
     Action action;
@@ -91,6 +107,7 @@ class Machine {
         faults.forward = program.forward_fault;
         std::vector<std::unique_ptr<RegionScope>> regions;
         std::optional<NoGradGuard> no_grad;
+        const Autocast autocast(context_, Dtype::bf16);
         for (const Instruction& next : program.instructions) {
             switch (next.action) {
                 case Action::open:
@@ -200,6 +217,8 @@ class Machine {
                 return toy::noisy(std::move(x));
             case Action::sine:
                 return toy::sine(std::move(x), sines_);
+            case Action::coarse:
+                return toy::coarse(std::move(x));
             case Action::fragile:
                 return toy::fragile(std::move(x), faults);
             default: {

@@ -215,6 +215,21 @@ struct Fragile {
     static std::vector<Sample<Attrs>> samples() { return {}; }
 };
 
+struct Coarse {
+    static constexpr OpInfo info{.name = "toy_coarse", .precision = Precision::half};
+    struct Attrs {};
+    struct Saved {
+        Array x;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+        Array y = exec.empty(x.shape(), Dtype::f32);
+        exec.launch([&](auto& stream) { k::copy(stream, x.view(), y.view()); });
+        return {{x}, std::move(y)};
+    }
+    static void backward(Exec&, const Attrs&, const Saved&, Array dy, GradSink sink) { sink.give(0, std::move(dy)); }
+    static std::vector<Sample<Attrs>> samples() { return {}; }
+};
+
 struct Squares {
     static constexpr OpInfo info{.name = "toy_squares"};
     struct Attrs {};
@@ -261,6 +276,7 @@ std::array<Tensor, 2> fork(Tensor x) { return apply<Fork>({}, std::move(x)); }
 Tensor total(Tensor x) { return apply<Total>({}, std::move(x)); }
 Tensor squares(std::vector<Tensor> eight) { return apply<Squares>({}, std::move(eight)); }
 Tensor count(Context& context, const Shape& shape) { return apply<Count>(context, {shape}); }
+Tensor coarse(Tensor x) { return apply<Coarse>({}, std::move(x)); }
 Tensor fragile(Tensor x, Faults& faults) { return apply<Fragile>({&faults}, std::move(x)); }
 
 }  // namespace headroom::toy

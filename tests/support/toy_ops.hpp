@@ -36,6 +36,8 @@ Tensor total(Tensor x);
 Tensor squares(std::vector<Tensor> eight);
 /// 0, 1, 2, ...: no inputs.
 Tensor count(Context& context, const Shape& shape);
+/// x, of which autocast makes half precision before, as f32. Saves its input.
+Tensor coarse(Tensor x);
 /// x * 1, throwing when `faults` says so. Saves its input. Each call runs forward, its replays too.
 Tensor fragile(Tensor x, Faults& faults);
 
