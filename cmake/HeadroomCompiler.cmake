@@ -10,7 +10,7 @@ endif()
 # How many bits a loop of ours uses is decided here: every target of the project is compiled with these.
 function(headroom_compile_options target)
     set(flags
-        -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math
+        -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math -fopenmp-simd
         -Wall -Wextra -Wpedantic
         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12's own AVX-512 intrinsics raise it (PR 105593)
         $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>  # vectors wider than the machine's are passed inside of a source only
@@ -28,9 +28,6 @@ function(headroom_compile_options target)
         if(HEADROOM_SANITIZE MATCHES undefined)
             target_compile_options(${target} PRIVATE -fno-sanitize-recover=undefined)
         endif()
-    endif()
-    if(NOT HEADROOM_OPENMP_TARGET)
-        target_compile_options(${target} PRIVATE -fopenmp-simd -Wno-unknown-pragmas)
     endif()
 endfunction()
 

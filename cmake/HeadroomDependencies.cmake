@@ -6,13 +6,7 @@ find_package(dnnl REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED)
-
-# ThreadSanitizer does not know libgomp's barriers and reports correct loops.
-set(HEADROOM_OPENMP_TARGET "")
-if(NOT HEADROOM_SANITIZE STREQUAL "thread")
-    find_package(OpenMP REQUIRED COMPONENTS CXX)
-    set(HEADROOM_OPENMP_TARGET OpenMP::OpenMP_CXX)
-endif()
+find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN's threads, which are told to be one
 
 if(HEADROOM_EXAMPLES)
     find_package(CLI11 REQUIRED)

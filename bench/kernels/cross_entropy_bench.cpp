@@ -26,7 +26,8 @@ struct Loss {
     }
     void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.numel()); }
 
-    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::StreamState state;
+    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
     kernels::Shape shape;
     Floats logits, output, lse, loss;
     double count_of_terms = 0;

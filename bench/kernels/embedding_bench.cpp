@@ -21,7 +21,8 @@ struct Lookup {
             indices[i] = static_cast<std::int64_t>(i * 7919) % state.range(1);
         }
     }
-    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::StreamState state;
+    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
     Floats table, rows;
     std::vector<std::int64_t> indices;
     kernels::View ids;

@@ -2,7 +2,7 @@
 // Arrays of floats for benchmarks of kernels, and the number of threads: HEADROOM_THREADS, or 2.
 //
 //     Floats x({768, 128});
-//     CpuStream stream{.threads = thread_count()};
+//     CpuStream stream{.threads = thread_count(), .state = &state};
 //     kernels::softmax(stream, x, x);
 #include <algorithm>
 #include <cstdlib>

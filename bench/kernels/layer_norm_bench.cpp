@@ -25,7 +25,8 @@ struct Layer {
           dbeta({shape[1]}),
           mean({shape[0]}),
           rstd({shape[0]}) {}
-    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::StreamState state;
+    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
     kernels::Shape shape;
     Floats x, y, dy, dx, gamma, beta, dgamma, dbeta, mean, rstd;
 };

@@ -22,7 +22,8 @@ struct Range {
         auto* v = second.view().as<float>();
         for (std::int64_t i = 0; i < state.range(0); ++i) v[i] *= v[i];
     }
-    kernels::CpuStream stream{.threads = bench::thread_count()};
+    kernels::StreamState state;
+    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
     Floats parameter, gradient, first, second;
     double factor = 0.5, taken = 9;
     kernels::View multiplier = contiguous_view(&factor, kernels::Dtype::f64, {}),

@@ -16,7 +16,8 @@ using test::TestArray;
 /// The elements of an operand in the order of the walk.
 std::vector<double> visited(const Walk& walk, int operand, Dtype dtype, std::int64_t run_length, int threads = 1) {
     std::vector<double> result(static_cast<std::size_t>(walk.rows() * walk.row_size()));
-    for_each_run(CpuStream{threads}, walk, run_length, 1 << 20,
+    StreamState state;
+    for_each_run(CpuStream{threads, &state}, walk, run_length, 1 << 20,
                  [&](const Cursor& cursor, std::int64_t first, std::int64_t count) {
                      const auto begin = static_cast<std::size_t>(cursor.row * walk.row_size() + first);
                      load(cursor.at(operand, first), dtype, walk.stride(operand), count, result.data() + begin);

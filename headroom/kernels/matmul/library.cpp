@@ -1,8 +1,6 @@
 #include <headroom/kernels/matmul/internal/library.hpp>
 
-#ifdef _OPENMP
 #include <omp.h>
-#endif
 
 #include <algorithm>
 #include <atomic>
@@ -26,22 +24,17 @@ constexpr std::int64_t kSplitThreshold = 1 << 19;
 /// oneDNN asks OpenMP for the number of threads, when it compiles and when it runs.
 class OneThread {
   public:
-    OneThread() {
-#ifdef _OPENMP
-        before_ = omp_get_max_threads();
+    OneThread() : before_(omp_get_max_threads()) {
         if (before_ != 1) omp_set_num_threads(1);
-#endif
     }
     ~OneThread() {
-#ifdef _OPENMP
         if (before_ != 1) omp_set_num_threads(before_);
-#endif
     }
     OneThread(const OneThread&) = delete;
     OneThread& operator=(const OneThread&) = delete;
 
   private:
-    int before_ = 1;
+    int before_;
 };
 
 dnnl::memory::data_type data_type(Dtype dtype) {
