@@ -1,6 +1,6 @@
 # cuBLASLt for kernels/matmul, where kernels are compiled by nvcc: its headers now, the library itself at run time, first on
 # the loader's path and then where it was found here.
-if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
+if(HEADROOM_CUDA_KERNELS)
     find_path(HEADROOM_CUBLAS_INCLUDE_DIR cublasLt.h HINTS ${HEADROOM_CUDA_INCLUDE_DIR}
         PATHS ${headroom_cuda_root} ${headroom_cuda_wheels} PATH_SUFFIXES include DOC "Folder of cublasLt.h")
     mark_as_advanced(HEADROOM_CUBLAS_INCLUDE_DIR)
@@ -12,7 +12,7 @@ if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
         set(HEADROOM_CUDA_KERNELS 0)
     endif()
 endif()
-if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
+if(HEADROOM_CUDA_KERNELS)
     file(STRINGS ${HEADROOM_CUBLAS_INCLUDE_DIR}/cublas_api.h headroom_cublas_major REGEX "^#define CUBLAS_VER_MAJOR [0-9]+")
     string(REGEX REPLACE ".* ([0-9]+).*" "\\1" headroom_cublas_major "${headroom_cublas_major}")
     cmake_path(GET HEADROOM_CUBLAS_INCLUDE_DIR PARENT_PATH headroom_cublas_root)
@@ -24,7 +24,7 @@ endif()
 
 # For the sources of a target that include cublasLt.h.
 function(headroom_use_blas target)
-    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR OR NOT HEADROOM_CUDA_KERNELS OR HEADROOM_CUDA_EMULATED)
+    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR OR NOT HEADROOM_CUDA_KERNELS)
         return()
     endif()
     target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUBLAS_INCLUDE_DIR} ${HEADROOM_CUDA_INCLUDE_DIR})
@@ -37,7 +37,7 @@ endif()
 
 # tests/kernels/fake_cublaslt/*.cpp -> shared library that acts as libcublasLt on host memory, opened by its path.
 function(headroom_fake_blas)
-    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR OR NOT HEADROOM_CUDA_KERNELS OR HEADROOM_CUDA_EMULATED)
+    if(NOT HEADROOM_CUBLAS_INCLUDE_DIR OR NOT HEADROOM_CUDA_KERNELS)
         return()
     endif()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/kernels/fake_cublaslt/*.cpp)

@@ -1,9 +1,8 @@
 # What of CUDA there is. HEADROOM_HAS_CUDA (0 or 1): its headers, for the CUDA driver of memory/, whose functions are found
-# in libcuda at run time. HEADROOM_CUDA_KERNELS: kernels/ has its CUDA side, compiled by nvcc or, with
-# HEADROOM_CUDA_EMULATED, by the C++ compiler for the emulator. From a toolkit, or from NVIDIA's Python wheels.
+# in libcuda at run time. HEADROOM_CUDA_KERNELS: kernels/ has its CUDA side, compiled by nvcc. From a toolkit, or from
+# NVIDIA's Python wheels. Without CUDA's kernels, tests run them in the emulator (HeadroomSimt.cmake).
 set(HEADROOM_HAS_CUDA 0)
 set(HEADROOM_CUDA_KERNELS 0)
-set(HEADROOM_CUDA_EMULATED 0)
 set(headroom_cuda_oldest 11040)  # 11.4
 
 if(HEADROOM_CUDA)
@@ -61,10 +60,7 @@ if(HEADROOM_CUDA)
     endif()
 endif()
 
-if(HEADROOM_CUDA STREQUAL "EMULATED")
-    set(HEADROOM_CUDA_KERNELS 1)
-    set(HEADROOM_CUDA_EMULATED 1)
-elseif(HEADROOM_CUDA)
+if(HEADROOM_CUDA AND NOT HEADROOM_CUDA STREQUAL "EMULATED")
     if(HEADROOM_NVCC AND HEADROOM_HAS_CUDA AND HEADROOM_CUDART)
         set(HEADROOM_CUDA_KERNELS 1)
         if(CMAKE_CXX_COMPILER_LAUNCHER)
@@ -88,18 +84,21 @@ elseif(HEADROOM_CUDA)
     endif()
 endif()
 
-# Sources named cuda_* are for builds with CUDA, in kernels/ for those that nvcc compiles, and emulated_* are what stands
-# in for them in the emulator's: takes out of the list what this build lacks.
+# Sources named cuda_* are for builds with CUDA, in kernels/ for those that nvcc compiles, and without_cuda.cpp is for the
+# others; emulated_* are the emulator's, and tests of it: takes out of the list what this build lacks.
 function(headroom_filter_cuda list)
     set(kept ${${list}})
     if(NOT HEADROOM_HAS_CUDA)
         list(FILTER kept EXCLUDE REGEX "/cuda_[^/]*\\.cpp$")
     endif()
-    if(HEADROOM_CUDA_EMULATED OR NOT HEADROOM_CUDA_KERNELS)
+    if(HEADROOM_CUDA_KERNELS)
+        list(FILTER kept EXCLUDE REGEX "/without_cuda\\.cpp$")
+    else()
         list(FILTER kept EXCLUDE REGEX "kernels/([^/]*/)?cuda_[^/]*\\.cpp$")  # and tests of them
     endif()
-    if(NOT HEADROOM_CUDA_EMULATED)
-        list(FILTER kept EXCLUDE REGEX "/emulated_[^/]*\\.cpp$")
+    list(FILTER kept EXCLUDE REGEX "kernels/[^/]*/emulated_[^/]*\\.cpp$")
+    if(HEADROOM_CUDA_KERNELS)
+        list(FILTER kept EXCLUDE REGEX "kernels/emulated_[^/]*_test\\.cpp$")
     endif()
     headroom_filter_cudnn(kept)
     set(${list} ${kept} PARENT_SCOPE)
@@ -113,12 +112,26 @@ function(headroom_device_code target folder)
     endif()
 endfunction()
 
+# What libraries without CUDA's kernels call of them may stay undefined: nothing makes a CudaStream there. Then the same
+# libraries are installed, where programs link without kernels, and tested, where the emulator's library defines them.
+function(headroom_without_kernels)
+    if(HEADROOM_CUDA_KERNELS)
+        return()
+    endif()
+    foreach(target IN LISTS ARGN)
+        # Functions of headroom::kernels that take a CudaStream, not those that take any Stream.
+        add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_OBJCOPY} --wildcard
+            --weaken-symbol=!*9DryStream* --weaken-symbol=_ZN*8headroom7kernels*10CudaStream* $<TARGET_FILE:${target}> VERBATIM)
+        set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)  # needs symbols
+    endforeach()
+endfunction()
+
 # Adds sources of device code to a target. What must equal another device's bits may not fuse a multiply with an add.
 function(headroom_device_sources target)
     set(sources ${ARGN})
     set(exact ${sources})
     list(FILTER exact INCLUDE REGEX "/(random|dropout|step_control)/")
-    if(HEADROOM_CUDA_EMULATED)
+    if(NOT HEADROOM_CUDA_KERNELS)
         # Reports of sanitizers name lines; pragmas and kMaxThreads are nvcc's.
         set(flags -O1 -g1 -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-const-variable>)
         if(HEADROOM_COVERAGE)
@@ -129,7 +142,6 @@ function(headroom_device_sources target)
             SKIP_PRECOMPILE_HEADERS ON)
         set_source_files_properties(${exact} PROPERTIES COMPILE_OPTIONS "${flags};-ffp-contract=off")
         target_sources(${target} PRIVATE ${sources})
-        target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:headroom_simt>)
         return()
     endif()
     # As objects: programs are linked by the C++ compiler as ever.

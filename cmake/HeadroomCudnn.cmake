@@ -4,7 +4,7 @@
 set(HEADROOM_HAS_CUDNN 0)
 set(headroom_cudnn_frontend_oldest 1.32)
 
-if(HEADROOM_CUDA_KERNELS AND NOT HEADROOM_CUDA_EMULATED)
+if(HEADROOM_CUDA_KERNELS)
     find_path(HEADROOM_CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
         HINTS ${PROJECT_SOURCE_DIR}/build/cudnn-frontend  # from scripts/setup --develop
         PATHS ${headroom_cuda_root} ${headroom_cuda_wheels} ${headroom_cuda_sites}
@@ -45,9 +45,10 @@ endif()
 # Takes out of a list of sources what is for builds with cuDNN, or what stands in for it.
 function(headroom_filter_cudnn list)
     set(kept ${${list}})
-    if(HEADROOM_HAS_CUDNN)
+    if(HEADROOM_HAS_CUDNN OR NOT HEADROOM_CUDA_KERNELS)
         list(FILTER kept EXCLUDE REGEX "/without_cudnn\\.cpp$")
-    else()
+    endif()
+    if(NOT HEADROOM_HAS_CUDNN)
         list(FILTER kept EXCLUDE REGEX "/attention/cuda_[^/]*\\.cpp$|/cuda_cudnn_test\\.cpp$")
     endif()
     set(${list} ${kept} PARENT_SCOPE)

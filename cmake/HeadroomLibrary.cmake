@@ -16,10 +16,11 @@ function(headroom_include_root target scope folder)
     target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${HEADROOM_INCLUDE_ROOTS}/${root}>)
 endfunction()
 
-# headroom_library(<name> [USES <libraries below>] [LINKS <public targets>] [PRIVATE <private targets>])
-# compiles headroom/<name>/*.cpp and headroom/<name>/*/*.cpp into headroom_<name>, known as headroom::<name>.
+# headroom_library(<name> [USES <libraries below>] [PACKAGES <others' packages>] [LINKS <public targets>]
+# [PRIVATE <private targets>]) compiles headroom/<name>/*.cpp and headroom/<name>/*/*.cpp into headroom_<name>, known as
+# headroom::<name>, component <name> of the installed package, which finds PACKAGES for it.
 function(headroom_library name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;LINKS;PRIVATE")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;PACKAGES;LINKS;PRIVATE")
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${name}/*.cpp ${PROJECT_SOURCE_DIR}/headroom/${name}/*/*.cpp)
     file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${name}/*.hpp ${PROJECT_SOURCE_DIR}/headroom/${name}/*/*.hpp)
     headroom_filter_cuda(sources)
@@ -33,6 +34,7 @@ function(headroom_library name)
         add_library(${target} STATIC ${sources})
         target_link_libraries(${target} PRIVATE ${arg_PRIVATE})
         headroom_compile_options(${target})
+        target_compile_definitions(${target} PRIVATE HEADROOM_CUDA_KERNELS=1)  # called, be they there or not
     else()
         add_library(${target} INTERFACE)
         set(scope INTERFACE)
@@ -50,6 +52,8 @@ function(headroom_library name)
     endforeach()
     target_link_libraries(${target} ${scope} ${arg_LINKS})
     set_property(GLOBAL APPEND PROPERTY HEADROOM_LIBRARIES ${name})
+    set_property(GLOBAL PROPERTY HEADROOM_USES_${name} ${arg_USES})
+    set_property(GLOBAL PROPERTY HEADROOM_PACKAGES_${name} ${arg_PACKAGES})
 endfunction()
 
 # headroom::headroom links the whole stack and brings <headroom/headroom.hpp>. The generated headers belong to the

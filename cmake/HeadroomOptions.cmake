@@ -1,6 +1,6 @@
 # What a user may choose at configure time.
 set(HEADROOM_CPU_ARCH native CACHE STRING "Value of -march: native for this machine, x86-64-v3 for packages")
-set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: CUDA kernels run on the processor, for tests")
+set(HEADROOM_CUDA AUTO CACHE STRING "AUTO (where a CUDA toolkit is found), ON, OFF, or EMULATED: as AUTO without nvcc")
 set_property(CACHE HEADROOM_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 set(HEADROOM_CUDA_ARCHITECTURES "" CACHE STRING
     "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES; empty: from 8.0 on those that nvcc knows, the last also as PTX for later ones")

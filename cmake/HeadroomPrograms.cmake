@@ -110,6 +110,10 @@ function(headroom_test_support)
         foreach(name IN LISTS libraries)
             target_include_directories(test_support PRIVATE ${HEADROOM_INCLUDE_ROOTS}/${name})
         endforeach()
+        if(HEADROOM_CUDA_EMULATED)
+            target_compile_definitions(test_support PRIVATE HEADROOM_CUDA_KERNELS=1)
+        endif()
+        headroom_without_kernels(test_support)
     else()
         add_library(test_support INTERFACE)
     endif()
@@ -170,7 +174,7 @@ endfunction()
 
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each, with the device code of
 # <file>_test.cu where there is one; tests_<library> builds all of a library's. <file>_cuda_test runs on a GPU,
-# <file>_devices_test on the processor and, where there are CUDA kernels, on a GPU.
+# <file>_devices_test on the processor and on a GPU; without CUDA kernels that is the emulator, and emulated_* test it.
 function(headroom_tests)
     headroom_test_headers()
     headroom_test_support()
@@ -182,9 +186,6 @@ function(headroom_tests)
     headroom_fake_driver()
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*/*_test.cpp)
     headroom_filter_cuda(sources)
-    if(NOT HEADROOM_CUDA_KERNELS)  # <file>_cuda_test.cpp: on a GPU, or in the emulator
-        list(FILTER sources EXCLUDE REGEX "_cuda_test\\.cpp$")
-    endif()
     foreach(source IN LISTS sources)
         cmake_path(GET source STEM file)
         cmake_path(GET source PARENT_PATH folder)
@@ -206,8 +207,11 @@ function(headroom_tests)
         target_link_libraries(${target} PRIVATE test_support GTest::gtest_main)
         target_precompile_headers(${target} REUSE_FROM test_headers)
         headroom_link_used(${target} ${library})
+        if(HEADROOM_CUDA_EMULATED AND file MATCHES "_(cuda|devices)_test$|^emulated_")
+            target_link_libraries(${target} PRIVATE headroom_emulated_kernels)
+        endif()
         cmake_path(REPLACE_EXTENSION source .cu OUTPUT_VARIABLE device_source)
-        if(EXISTS ${device_source} AND HEADROOM_CUDA_KERNELS)  # kernels of the test's own
+        if(EXISTS ${device_source})  # kernels of the test's own
             headroom_device_sources(${target} ${device_source})
         endif()
         if(library STREQUAL memory AND HEADROOM_HAS_CUDA)
@@ -235,9 +239,6 @@ function(headroom_tests)
     headroom_script_tests(memory HEADROOM_MEMORY_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/memory)
     if(HEADROOM_EXAMPLES)
         headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples)
-    endif()
-    if(HEADROOM_CUDA_EMULATED)
-        return()  # the emulator is not installed
     endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
@@ -276,7 +277,7 @@ endfunction()
 # bench/gpu/<name>.cpp -> program <name>; all that scripts/gpu runs: the targets gpu_benchmarks, these programs, and gpu,
 # tests on a GPU besides. Only for GPUs, not the emulator.
 function(headroom_gpu_programs)
-    if(NOT HEADROOM_CUDA_KERNELS OR HEADROOM_CUDA_EMULATED)
+    if(NOT HEADROOM_CUDA_KERNELS)
         return()
     endif()
     find_package(CLI11 REQUIRED)

@@ -1,4 +1,9 @@
-# The emulator that runs CUDA kernels in tests, and the example kernels that prove it. See docs/kernel_tests.md.
+# The emulator that runs CUDA kernels in tests, the kernels as it runs them, and the example kernels that prove it. See
+# docs/kernel_tests.md. HEADROOM_CUDA_EMULATED: tests have it in place of GPUs.
+set(HEADROOM_CUDA_EMULATED 0)
+if(HEADROOM_TESTS AND NOT HEADROOM_CUDA_KERNELS)
+    set(HEADROOM_CUDA_EMULATED 1)
+endif()
 
 # Lets a target of the tests include what kernels and the emulator are made of; nothing of it needs linking.
 function(headroom_simt_includes target)
@@ -8,8 +13,8 @@ function(headroom_simt_includes target)
     endforeach()
 endfunction()
 
-# headroom_emulated_kernels(<target> <sources>): .cu files as C++, for the emulator.
-function(headroom_emulated_kernels target)
+# headroom_simt_library(<target> <sources>): .cu files as C++, for the emulator.
+function(headroom_simt_library target)
     set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)  # CMake says -x c++ for it
     add_library(${target} STATIC ${ARGN})
     headroom_compile_options(${target})
@@ -42,7 +47,8 @@ function(headroom_nvcc_check target)
     add_custom_target(${target} ALL DEPENDS ${cubins})
 endfunction()
 
-# headroom_simt: the emulator.
+# headroom_simt: the emulator. headroom_emulated_kernels: the CUDA side of kernels/ for it. Objects, since the libraries'
+# calls of kernels are weak and take nothing out of an archive (headroom_without_kernels). Nothing that is installed needs it.
 function(headroom_simt)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
     list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
@@ -55,13 +61,23 @@ function(headroom_simt)
         target_compile_definitions(headroom_simt PRIVATE HEADROOM_SIMT_TSAN)
     endif()
 
+    if(HEADROOM_CUDA_EMULATED)
+        set(folder ${PROJECT_SOURCE_DIR}/headroom/kernels)
+        file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*/*.cu)
+        file(GLOB sources CONFIGURE_DEPENDS ${folder}/*/emulated_*.cpp ${folder}/*/without_cudnn.cpp)
+        add_library(headroom_emulated_kernels OBJECT ${sources})
+        headroom_compile_options(headroom_emulated_kernels)
+        headroom_device_sources(headroom_emulated_kernels ${kernels})
+        target_compile_definitions(headroom_emulated_kernels PUBLIC HEADROOM_CUDA_KERNELS=1)
+        target_link_libraries(headroom_emulated_kernels PUBLIC headroom_simt headroom_kernels)
+    endif()
 endfunction()
 
 # headroom_simt_kernels: tests/simt/kernels/*.cu. simt_nvcc: the same for GPUs. simt_twins: some of them written without
 # Block.
 function(headroom_simt_tests)
     file(GLOB kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/kernels/*.cu)
-    headroom_emulated_kernels(headroom_simt_kernels ${kernels})
+    headroom_simt_library(headroom_simt_kernels ${kernels})
     headroom_nvcc_check(simt_nvcc ${kernels})
     file(GLOB twins CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/twins/*.cu)
     headroom_nvcc_check(simt_twins ${twins})

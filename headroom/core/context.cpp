@@ -34,13 +34,11 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint6
       tuning_file_(std::move(tuning_file)),
       tape_(*this, Exec(stream_, *memory_)) {
     std::visit([this](auto& s) { s.state = &state_; }, stream_);
-#if HEADROOM_CUDA_KERNELS
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
     if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
         kernels::load_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
     }
-#endif
 }
 
 Context::~Context() = default;
@@ -54,7 +52,6 @@ Context Context::cpu(ContextOptions options) {
     return Context(stream, std::move(options.memory), options.seed);
 }
 
-#if HEADROOM_CUDA_KERNELS
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
@@ -71,13 +68,6 @@ Context Context::best(ContextOptions options) {
     const bool gpu = !kernels::cuda_is_emulated() && kernels::cuda_device_count() > 0;
     return gpu ? cuda(0, std::move(options)) : cpu(std::move(options));
 }
-#else
-Context Context::cuda(int, ContextOptions) {
-    throw DeviceError("cuda: this build of Headroom has no CUDA; build it with -DHEADROOM_CUDA=ON, or use the CPU");
-}
-
-Context Context::best(ContextOptions options) { return cpu(std::move(options)); }
-#endif
 
 Context Context::dry(const Profile& profile) {
     const memory::MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack};
@@ -103,9 +93,7 @@ Profile Context::profile() const {
 bool Context::keeps_tuning() const { return device_ && !tuning_file_.empty() && !compute_of(stream_).own_kernels; }
 
 void Context::save_tuning() {
-#if HEADROOM_CUDA_KERNELS
     if (keeps_tuning()) kernels::save_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
-#endif
 }
 
 Profile Profile::gpu(std::size_t memory_bytes) {

@@ -16,7 +16,6 @@ Array like_host(const Exec& exec, const Array& array, const View& host) {
     return same ? array : exec.empty(array.shape(), host.dtype, Category::workspace);
 }
 
-#if HEADROOM_CUDA_KERNELS
 std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
 
 void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
@@ -29,19 +28,14 @@ void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
     throw ShapeError(fmt::format("{} {} at position {} is outside of [0, {}){}{}", error->what, error->value,
                                  error->position, error->bound, path.empty() ? "" : ", in ", path));
 }
-#endif
 
 }  // namespace
 
 void WorkPoint::mark(const Exec& exec) {
-#if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         if (!event_) event_ = cuda->device->make_event();
         cuda->device->record(*event_, kernels::CudaQueue::compute);
     }
-#else
-    static_cast<void>(exec);
-#endif
 }
 
 void upload(const Exec& exec, const View& host, const Array& array) {
@@ -49,30 +43,26 @@ void upload(const Exec& exec, const View& host, const Array& array) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, host, array.view()); });
     }
     const Array dense = like_host(exec, array, host);
-#if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         cuda->device->copy_to_device(host.data, dense.view().data, bytes_of(host));
     }
-#endif
     if (!dense.buffer.same(array.buffer)) {
         exec.launch([&](auto& stream) { kernels::copy(stream, dense.view(), array.view()); });
     }
 }
 
-void download(const Exec& exec, const Array& array, const View& host, [[maybe_unused]] const WorkPoint* after) {
+void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after) {
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), host); });
     }
     const Array dense = like_host(exec, array, host);
     const bool converted = !dense.buffer.same(array.buffer);
     if (converted) exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), dense.view()); });
-#if HEADROOM_CUDA_KERNELS
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         const kernels::CudaEvent* const event = after && !converted ? after->event() : nullptr;
         cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host), event);
         report(exec, *cuda->device, !event);
     }
-#endif
 }
 
 bool on_host(const Array& array) {

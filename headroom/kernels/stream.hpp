@@ -9,7 +9,8 @@
 //     Stream any = DryStream{.threads = 2, .state = &state};
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
 //
-// In a build without CUDA, `Stream` can't hold a CudaStream, but a dry run for a GPU works.
+// A build without CUDA has no device for a CudaStream, but a dry run for a GPU works. Code of its users then needs no
+// kernels for one: HEADROOM_CUDA_KERNELS of <headroom/config.hpp> is 0, and `launch` calls none.
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -68,11 +69,7 @@ struct CudaStream {
     std::uint32_t path = 0;  ///< the module path that work belongs to, for errors found later
 };
 
-#if HEADROOM_CUDA_KERNELS
 using Stream = std::variant<CpuStream, DryStream, CudaStream>;
-#else
-using Stream = std::variant<CpuStream, DryStream>;
-#endif
 
 inline StreamState* state_of(const Stream& stream) {
     return std::visit([](const auto& s) { return s.state; }, stream);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include <headroom/headroom.hpp>
@@ -44,9 +45,21 @@ Run differentiate_with(Context context, bool recompute) {
     return differentiate(context);
 }
 
+/// What asking for a GPU says; nothing if there is one.
+std::string refusal() {
+    try {
+        Context::cuda(0);
+        return "";
+    } catch (const DeviceError& error) {
+        return error.what();
+    }
+}
+
 }  // namespace
 
 int main() {
+    if (!config::cuda)
+        check(refusal().starts_with("cuda: this build of Headroom has no CUDA"), "no CUDA, and no error");
     const Run kept = differentiate_with(Context::cpu({.threads = 1}), false);
     for (std::size_t i = 0; i < values.size(); ++i) {
         const double x = values[i];

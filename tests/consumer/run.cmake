@@ -1,5 +1,5 @@
 # Installs the build in BUILD to a fresh prefix below WORK, builds the project beside this file against it, runs it;
-# then does the same with the program in README.md.
+# then does the same with the program in README.md, and with one that takes the allocator alone.
 # cmake -D BUILD=... -D WORK=... -D CXX=... -D BUILD_TYPE=... -D VERSION=... -P run.cmake
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -50,3 +50,32 @@ string(REGEX MATCH "predicted peak: ([0-9]+) bytes.*measured peak: ([0-9]+) byte
 if(NOT found OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
     message(FATAL_ERROR "the program in README.md does not take the memory that it predicts")
 endif()
+
+# The allocator alone, where the packages that other components need can't be found.
+set(missing dnnl OpenMP nlohmann_json OpenSSL ZLIB)
+list(TRANSFORM missing PREPEND -DCMAKE_DISABLE_FIND_PACKAGE_)
+list(TRANSFORM missing APPEND =ON)
+set(components ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/components -B ${WORK}/components -G Ninja
+    -DCMAKE_PREFIX_PATH=${WORK}/prefix -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_BUILD_TYPE=${BUILD_TYPE} ${missing})
+run(${components} -DCOMPONENTS=memory -DOPTIONAL=data)
+string(FIND "${output}" "memory found: \"TRUE\"\n-- data found: \"\"" found)
+if(found LESS 0)
+    message(FATAL_ERROR "optional components are not reported right:\n${output}")
+endif()
+run(${CMAKE_COMMAND} --build ${WORK}/components)
+run(${WORK}/components/memory_only)
+message(STATUS "${output}")
+
+# Configures with components that are refused, for this reason.
+function(expect_refused names reason)
+    execute_process(COMMAND ${components} "-DCOMPONENTS=${names}" RESULT_VARIABLE status OUTPUT_VARIABLE output
+        ERROR_VARIABLE output)
+    string(REGEX REPLACE "[ \n]+" " " output "${output}")  # CMake breaks lines
+    string(FIND "${output}" "${reason}" found)
+    if(status EQUAL 0 OR found LESS 0)
+        message(FATAL_ERROR "COMPONENTS ${names} is not refused with \"${reason}\":\n${output}")
+    endif()
+endfunction()
+expect_refused("memory;memry"
+    "there is no component \"memry\"; there are memory, kernels, core, nn, optim, data")
+expect_refused(optim "component optim needs the package dnnl, which was not found")

@@ -2,7 +2,7 @@
 // A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
 // stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a third.
 // Each is done in order; events order them among each other. The host waits in `copy_to_host` and `synchronize`, and in
-// `copy_to_device` if it is far ahead of the GPU; each wait is counted. In builds for tests (HEADROOM_CUDA=EMULATED)
+// `copy_to_device` if it is far ahead of the GPU; each wait is counted. For tests in builds without CUDA
 // the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
@@ -124,7 +124,7 @@ std::unique_ptr<CudaDevice> open_cuda_device(int index);
 /// The number of GPUs; 0 without a driver.
 int cuda_device_count();
 
-/// True in builds with HEADROOM_CUDA=EMULATED: the "GPUs" are this processor, slow and strict.
+/// True in tests of builds without CUDA: the "GPUs" are this processor, slow and strict.
 bool cuda_is_emulated();
 
 }  // namespace headroom::kernels

@@ -1,4 +1,4 @@
-// The CUDA device of builds with HEADROOM_CUDA=EMULATED: kernels run in the emulator, copies are the host's, in the
+// The CUDA device of tests in builds without CUDA: kernels run in the emulator, copies are the host's, in the
 // order that emulated_queues.hpp speaks of.
 #include <headroom/kernels/device/cuda_device.hpp>
 

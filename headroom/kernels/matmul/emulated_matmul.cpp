@@ -1,4 +1,4 @@
-// What stands in for cuBLASLt in builds with HEADROOM_CUDA=EMULATED: the CPU's kernels, which are told what cuBLASLt
+// What stands in for cuBLASLt in the emulator of tests: the CPU's kernels, which are told what cuBLASLt
 // would be told and no more.
 #include <vector>
 

@@ -1,6 +1,6 @@
 #pragma once
 // Host memory that stands in for a GPU's: it can be accessed only while the device works or copies. So host code that
-// follows a device's pointer faults here as it would with a GPU. Only in builds with HEADROOM_CUDA=EMULATED. Internal
+// follows a device's pointer faults here as it would with a GPU. Only in tests of builds without CUDA. Internal
 // to kernels/device.
 //
 //     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);

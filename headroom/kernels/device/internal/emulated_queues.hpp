@@ -1,7 +1,7 @@
 #pragma once
 // The queues of the emulated GPU, and the order in which their work is done. A GPU may do work in any order that events
 // leave open. The emulator does it at once, unless a test asks for one of the extreme orders, in which a missing wait
-// gives wrong data. Only in builds with HEADROOM_CUDA=EMULATED. Internal to kernels/device and tests.
+// gives wrong data. Only in tests of builds without CUDA. Internal to kernels/device and tests.
 //
 //     auto* emulated = dynamic_cast<kernels::EmulatedControls*>(context.gpu());    // null for a real GPU
 //     if (emulated) emulated->set_order(kernels::EmulatedOrder::copies_first);
