@@ -57,6 +57,7 @@ struct OpInfo {
     /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each other
     /// one.
     std::uint8_t differentiable_outputs = 255;
+    std::uint8_t as_is = 0;  ///< bit i: input i is never cast, whatever `precision` says of the others
 };
 
 /// The result of forward: the arrays that backward needs, and the output or outputs.
@@ -73,6 +74,7 @@ struct SampleInput {
     Shape shape;
     std::int64_t bound = 0;  ///< for `index`: values in [0, bound)
     bool defined = true;     ///< false: an optional input left out
+    bool constant = false;   ///< floating, and without a gradient
 
     static SampleInput normal(Shape shape) { return {Fill::normal, shape}; }
     /// In [0.5, 2): for logarithms, roots, quotients.
@@ -86,6 +88,12 @@ struct SampleInput {
     /// In the domain of a pointwise function.
     static SampleInput in(const kernels::Domain& domain, Shape shape) {
         return domain.kinked ? distinct(shape) : domain.low > -4 ? positive(shape) : normal(shape);
+    }
+    /// The same input for an op that has no gradient for it.
+    SampleInput without_gradient() const {
+        SampleInput result = *this;
+        result.constant = true;
+        return result;
     }
     static SampleInput none() { return {Fill::normal, {}, 0, false}; }
 };

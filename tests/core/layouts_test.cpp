@@ -4,8 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/core/ops/all_ops.hpp>
-#include <headroom/tests/support/agreement.hpp>
+#include <headroom/core/test/agreement.hpp>
+#include <headroom/core/test/op_checks.hpp>
+#include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
 namespace {
@@ -22,20 +23,7 @@ class Layouts : public testing::TestWithParam<std::size_t> {
     Seed seed;
 };
 
-TEST_P(Layouts, GiveTheSameValues) {
-    for (const ErasedSample& sample : accepted(op())) {
-        const auto inputs = draw(sample, seed);
-        const Values expected = run(sample, place_all(context, inputs, Dtype::f64, Layout::contiguous));
-        const Scales scales = conditions(context, op(), sample, inputs, expected, seed);
-        for (const Layout layout : {Layout::transposed, Layout::strided}) {
-            SCOPED_TRACE(describe(op(), sample, seed) + (layout == Layout::strided ? ", strided" : ", transposed"));
-            const Values actual = run(sample, place_all(context, inputs, Dtype::f64, layout));
-            const double bound = terms(sample) * epsilon(Dtype::f64);
-            expect_close(actual.outputs, expected.outputs, bound, "output", scales.outputs);
-            expect_close(actual.gradients, expected.gradients, bound, "gradient", scales.gradients);
-        }
-    }
-}
+TEST_P(Layouts, GiveTheSameValuesInEveryDtype) { check_layouts(op()); }
 
 TEST_P(Layouts, LeaveGradientsOfOtherElementsZero) {
     for (const ErasedSample& sample : accepted(op())) {
@@ -72,12 +60,6 @@ TEST_P(Layouts, TakeBothKindsOfIndices) {
             expect_close(actual.outputs, expected.outputs, bound, "output");
             expect_close(actual.gradients, expected.gradients, bound, "gradient");
         }
-    }
-}
-
-TEST_P(Layouts, AgreeInEveryDtype) {
-    for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
-        expect_agreement(context, context, op(), dtype, Layout::contiguous, seed);
     }
 }
 

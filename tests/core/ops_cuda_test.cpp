@@ -1,9 +1,9 @@
 // Every op on a GPU, or in the emulator: values and gradients agree with f64 on the CPU, wherever the inputs lie.
 #include <gtest/gtest.h>
 
-#include <headroom/core/ops/all_ops.hpp>
+#include <headroom/core/test/agreement.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/tests/support/agreement.hpp>
+#include <headroom/tests/support/op_names.hpp>
 
 namespace headroom::test {
 namespace {

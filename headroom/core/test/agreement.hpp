@@ -6,9 +6,10 @@
 //     const Scales scales = conditions(cpu, op, sample, inputs, expected, seed);
 //     const Values actual = run(gpu, op, sample, place_all(gpu, inputs, Dtype::f16, Layout::strided), seed);
 //     expect_close(actual.outputs, expected.outputs, terms(sample) * epsilon(Dtype::f32), "output", scales.outputs);
+#include <string>
 #include <vector>
 
-#include <headroom/tests/support/sample_calls.hpp>
+#include <headroom/core/test/sample_calls.hpp>
 
 namespace headroom::test {
 
@@ -35,8 +36,9 @@ struct Scales {
 Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sample, const std::vector<HostInput>& inputs,
                   const Values& expected, const Seed& seed);
 
-/// |a - b| is at most `relative` times the scale of the array: its largest magnitude, or what is given.
-void expect_close(const Arrays& actual, const Arrays& expected, double relative, const char* what,
+/// |a - b| is at most `relative` times the scale of the array: its largest magnitude, or what is given. Errors: Error
+/// that begins with `what` if it is not.
+void expect_close(const Arrays& actual, const Arrays& expected, double relative, const std::string& what,
                   const std::vector<double>& scales = {});
 
 /// A sum of n terms, and a few operations with each, may be off by that many roundings.
@@ -45,7 +47,7 @@ double terms(const ErasedSample& sample);
 /// Runs every accepted sample of the op in `dtype` and `layout` on `context` and compares with f64 on `reference`, from
 /// the same rounded inputs. Halves are computed in f32 and rounded where they are stored: once for an output; for a
 /// gradient, what it is computed from was stored, too: dy, and outputs that were saved, whose rounding enters every
-/// gradient, that of an input that by itself has little effect as well.
+/// gradient, that of an input that by itself has little effect as well. Errors: Error where they differ.
 void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype, Layout layout,
                       const Seed& seed);
 

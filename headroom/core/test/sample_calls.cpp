@@ -1,4 +1,4 @@
-#include <headroom/tests/support/sample_calls.hpp>
+#include <headroom/core/test/sample_calls.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/ops/all_ops.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -138,16 +137,6 @@ std::vector<ErasedSample> accepted(const OpEntry& op) { return some_samples(op, 
 
 std::vector<ErasedSample> refused(const OpEntry& op) { return some_samples(op, true); }
 
-std::vector<std::size_t> differentiable_ops() {
-    std::vector<std::size_t> result;
-    for (std::size_t i = 0; i < all_ops().size(); ++i) {
-        if (all_ops()[i].table->backward) result.push_back(i);
-    }
-    return result;
-}
-
-std::string op_name(std::size_t i) { return all_ops()[i].table->info.name; }
-
 std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
     std::string shapes;
     for (const SampleInput& input : sample.inputs) {
@@ -161,6 +150,8 @@ std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& 
 bool is_floating(const SampleInput& input) {
     return input.defined && input.fill != Fill::index && input.fill != Fill::boolean;
 }
+
+bool has_gradient(const SampleInput& input) { return is_floating(input) && !input.constant; }
 
 std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed) {
     std::vector<HostInput> result;
@@ -193,10 +184,9 @@ std::vector<double> draw_projection(std::int64_t elements, std::size_t i, const 
 
 Tensor place(Context& context, const HostInput& input, Dtype dtype, Layout layout, bool differentiable, Dtype index) {
     if (!input.what.defined) return {};
-    const bool floating = is_floating(input.what);
     if (input.what.fill == Fill::index) dtype = index;
     if (input.what.fill == Fill::boolean) dtype = Dtype::boolean;
-    return view_of(context, input, dtype, layout, differentiable && floating);
+    return view_of(context, input, dtype, layout, differentiable && has_gradient(input.what));
 }
 
 std::vector<Tensor> place_all(Context& context, const std::vector<HostInput>& inputs, Dtype dtype, Layout layout,

@@ -1,10 +1,12 @@
-#include <headroom/tests/support/agreement.hpp>
+#include <headroom/core/test/agreement.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-#include <gtest/gtest.h>
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
 
 namespace headroom::test {
 
@@ -47,14 +49,19 @@ Scales conditions(Context& context, const OpEntry& op, const ErasedSample& sampl
     return scales;
 }
 
-void expect_close(const Arrays& actual, const Arrays& expected, double relative, const char* what,
+void expect_close(const Arrays& actual, const Arrays& expected, double relative, const std::string& what,
                   const std::vector<double>& scales) {
-    ASSERT_EQ(actual.size(), expected.size());
-    for (std::size_t i = 0; i < actual.size(); ++i) {
-        ASSERT_EQ(actual[i].size(), expected[i].size()) << what << " " << i;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const std::size_t count = i < actual.size() ? actual[i].size() : 0;
+        if (count != expected[i].size()) {
+            throw Error(fmt::format("{} {} has {} elements, not {}", what, i, count, expected[i].size()));
+        }
         const double bound = relative * (scales.empty() ? largest(expected[i]) : scales[i]);
-        for (std::size_t k = 0; k < actual[i].size(); ++k) {
-            ASSERT_NEAR(actual[i][k], expected[i][k], bound) << what << " " << i << ", element " << k;
+        for (std::size_t k = 0; k < count; ++k) {
+            const double got = actual[i][k], want = expected[i][k];
+            if (std::abs(got - want) <= bound || got == want || (std::isnan(got) && std::isnan(want))) continue;
+            throw Error(
+                fmt::format("{} {}, element {}: {}, not {}; it may be off by {:.2g}", what, i, k, got, want, bound));
         }
     }
 }
@@ -68,7 +75,7 @@ double terms(const ErasedSample& sample) {
 void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype, Layout layout,
                       const Seed& seed) {
     for (const ErasedSample& sample : accepted(op)) {
-        SCOPED_TRACE(describe(op, sample, seed) + ", " + std::string(name(dtype)));
+        const std::string what = describe(op, sample, seed) + ", " + std::string(name(dtype));
         auto inputs = draw(sample, seed);
         const auto placed = place_all(context, inputs, dtype, layout);
         for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -81,8 +88,8 @@ void expect_agreement(Context& context, Context& reference, const OpEntry& op, D
         const double bound = steps + (is_half(dtype) ? 8 * epsilon(dtype) : 0.0);
         Scales scales = conditions(reference, op, sample, inputs, expected, seed);
         if (is_half(dtype)) scales.gradients.assign(scales.gradients.size(), largest(scales.gradients));
-        expect_close(actual.outputs, expected.outputs, bound, "output", scales.outputs);
-        expect_close(actual.gradients, expected.gradients, bound, "gradient", scales.gradients);
+        expect_close(actual.outputs, expected.outputs, bound, what + ": output", scales.outputs);
+        expect_close(actual.gradients, expected.gradients, bound, what + ": gradient", scales.gradients);
     }
 }
 

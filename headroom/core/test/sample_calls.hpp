@@ -1,7 +1,9 @@
 #pragma once
-// The sample calls of all ops, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
-// and the call itself. What holds for every op is tested with this, once.
+// The sample calls of an op, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
+// and the call itself. What holds for every op is tested with this, for Headroom's own and for a user's
+// (op_checks.hpp).
 //
+//     const OpEntry op = op_entry<Softsign>();
 //     const Seed seed;
 //     for (const ErasedSample& sample : accepted(op)) {
 //         SCOPED_TRACE(describe(op, sample, seed));
@@ -38,21 +40,19 @@ enum class Layout : std::uint8_t { contiguous, transposed, strided };
 std::vector<ErasedSample> accepted(const OpEntry& op);
 std::vector<ErasedSample> refused(const OpEntry& op);
 
-/// The numbers of those ops in all_ops() that have a gradient.
-std::vector<std::size_t> differentiable_ops();
-/// The name of op number `i` of all_ops(), for parametrised tests.
-std::string op_name(std::size_t i);
 /// What to print when a check fails.
 std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed);
 
-/// Floating: an input of that kind can have a gradient.
 bool is_floating(const SampleInput& input);
+/// Floating, and not one that the op has no gradient for.
+bool has_gradient(const SampleInput& input);
 
 std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed);
 /// Standard normal values for the projection of output `i`.
 std::vector<double> draw_projection(std::int64_t elements, std::size_t i, const Seed& seed);
 
-/// A leaf; floating inputs have the dtype and, if `differentiable`, require a gradient; indices are i64 or i32.
+/// A leaf; floating inputs have the dtype and, if `differentiable`, require a gradient where the op has one; indices
+/// are i64 or i32.
 Tensor place(Context& context, const HostInput& input, Dtype dtype, Layout layout, bool differentiable = true,
              Dtype index = Dtype::i64);
 std::vector<Tensor> place_all(Context& context, const std::vector<HostInput>& inputs, Dtype dtype, Layout layout,

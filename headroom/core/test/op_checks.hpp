@@ -1,0 +1,40 @@
+#pragma once
+// What holds for every op, checked for one: by Headroom's tests for each of its own, and by you for yours. All of it is
+// tried on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment, else 1).
+//
+//     int main() { test::check_op<Softsign>(); }                           // an Error says what does not hold
+//     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op that takes no halves
+//
+// The op's kernels must take f64: finite differences in f32 find little.
+#include <vector>
+
+#include <headroom/core/test/sample_calls.hpp>
+
+namespace headroom::test {
+
+struct OpChecks {
+    std::vector<Dtype> dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64};
+    std::vector<Layout> layouts = {Layout::contiguous, Layout::transposed, Layout::strided};
+    Seed seed = {};
+};
+
+/// Gradients agree with finite differences (see gradcheck), add up over uses of an input and where one tensor is two
+/// inputs, and are the same where the op may write over its inputs.
+void check_gradients(const OpEntry& op, const Seed& seed = {});
+/// Values and gradients agree with those of contiguous f64, in every dtype and layout.
+void check_layouts(const OpEntry& op, const OpChecks& checks = {});
+/// In a region that is recomputed, gradients and outputs have the bits that they have when everything is kept.
+void check_replay(const OpEntry& op, const OpChecks& checks = {});
+/// A rehearsal takes the same memory, byte for byte, and nothing is held when the op's results are gone.
+void check_rehearsal(const OpEntry& op, const OpChecks& checks = {});
+/// The samples that are to be refused are, with one line that begins with the op's name, and leave nothing behind.
+void check_refusals(const OpEntry& op, const Seed& seed = {});
+
+/// All of these. Errors: Error, in one line, for the first thing that does not hold.
+void check_op(const OpEntry& op, const OpChecks& checks = {});
+template <Operator Op>
+void check_op(const OpChecks& checks = {}) {
+    check_op(op_entry<Op>(), checks);
+}
+
+}  // namespace headroom::test
