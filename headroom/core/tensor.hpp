@@ -16,6 +16,7 @@
 
 #include <headroom/core/array.hpp>
 #include <headroom/core/tape/value.hpp>
+#include <headroom/core/tensor_index.hpp>
 
 namespace headroom {
 
@@ -54,6 +55,9 @@ class Tensor {
     bool is_contiguous() const { return kernels::is_contiguous(geometry_.shape, geometry_.strides); }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
+    /// Positions and ranges of the first axes: `x[3]`, `x[Slice(1, 5)]`, `x[{Slice(), 0}]`, `x[{Ellipsis, 0}]`.
+    Tensor operator[](std::initializer_list<TensorIndex> indices) const;
+    Tensor operator[](TensorIndex index) const { return (*this)[{index}]; }
     /// The same elements in row-major order under another shape; one size may be -1. A recorded copy if the strides
     /// require it.
     Tensor reshape(Shape shape) const;

@@ -1,4 +1,6 @@
 // Views of a tensor: arithmetic on sizes and strides.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <headroom/core/ops/clone.hpp>
@@ -101,6 +103,32 @@ Tensor Tensor::permute(std::initializer_list<int> order) const {
         throw ShapeError(fmt::format("permute: the order must name each of the {} axes once", rank()));
     }
     return with(shape, strides, geometry_.offset);
+}
+
+Tensor Tensor::operator[](std::initializer_list<TensorIndex> indices) const {
+    using Kind = TensorIndex::Kind;
+    const auto ellipses = std::count_if(indices.begin(), indices.end(),
+                                        [](const TensorIndex& index) { return index.kind == Kind::ellipsis; });
+    const int named = static_cast<int>(indices.size()) - static_cast<int>(ellipses);
+    if (ellipses > 1 || named > rank()) {
+        throw ShapeError(
+            fmt::format("[]: {} indices and {} Ellipsis do not fit the {} axes of {}; one Ellipsis is "
+                        "allowed",
+                        named, ellipses, rank(), shape().to_string()));
+    }
+    Tensor result = *this;
+    int axis = 0;
+    for (const auto& [kind, range] : indices) {
+        if (kind == Kind::position) {
+            result = result.select(axis, range.start);
+        } else if (kind == Kind::slice) {
+            const std::int64_t stop = range.stop == Slice::kEnd ? result.size(axis) : range.stop;
+            result = result.slice(axis++, range.start, stop, range.step);
+        } else {
+            axis += rank() - named;
+        }
+    }
+    return result;
 }
 
 Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step) const {

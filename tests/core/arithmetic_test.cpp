@@ -47,6 +47,30 @@ TEST_F(Arithmetic, WithNumbersReadsAsWritten) {
     EXPECT_EQ(values(pow(x, 0.0)), (Doubles{1, 1, 1}));
 }
 
+TEST_F(Arithmetic, ComparisonsReadAsWritten) {
+    const Tensor x = floats({1, 2, 4}), y = floats({4, 2, 1});
+    EXPECT_EQ((x == y).dtype(), Dtype::boolean);
+    EXPECT_EQ(values(x == y), (Doubles{0, 1, 0}));
+    EXPECT_EQ(values(x != y), (Doubles{1, 0, 1}));
+    EXPECT_EQ(values(x < y), (Doubles{1, 0, 0}));
+    EXPECT_EQ(values(x <= y), (Doubles{1, 1, 0}));
+    EXPECT_EQ(values(x > y), (Doubles{0, 0, 1}));
+    EXPECT_EQ(values(x >= y), (Doubles{0, 1, 1}));
+    EXPECT_EQ(values(x == 2), (Doubles{0, 1, 0}));
+    EXPECT_EQ(values(x != 2.0), (Doubles{1, 0, 1}));
+    EXPECT_EQ(values(x < 2), (Doubles{1, 0, 0}));
+    EXPECT_EQ(values(x <= 2), (Doubles{1, 1, 0}));
+    EXPECT_EQ(values(x > 2), (Doubles{0, 0, 1}));
+    EXPECT_EQ(values(x >= 2), (Doubles{0, 1, 1}));
+    EXPECT_EQ(values(2 == x), (Doubles{0, 1, 0}));
+    EXPECT_EQ(values(2 != x), (Doubles{1, 0, 1}));
+    EXPECT_EQ(values(2 < x), (Doubles{0, 0, 1}));
+    EXPECT_EQ(values(2 <= x), (Doubles{0, 1, 1}));
+    EXPECT_EQ(values(2 > x), (Doubles{1, 0, 0}));
+    EXPECT_EQ(values(2 >= x), (Doubles{1, 1, 0}));
+    EXPECT_EQ(sum(integers({1, 2, 2}) == integers({1, 2, 3})).item(), 2);
+}
+
 TEST_F(Arithmetic, OnIntegersIsExactAndRefusesFractions) {
     const std::int64_t large = (std::int64_t{1} << 60) + 1;
     const Tensor x = integers({large, -3});

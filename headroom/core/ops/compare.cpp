@@ -102,6 +102,27 @@ Tensor le(Tensor a, double b) { return compare<kernels::LessEqual>(std::move(a),
 Tensor gt(Tensor a, double b) { return compare<kernels::Greater>(std::move(a), b); }
 Tensor ge(Tensor a, double b) { return compare<kernels::GreaterEqual>(std::move(a), b); }
 
+Tensor operator==(Tensor a, Tensor b) { return eq(std::move(a), std::move(b)); }
+Tensor operator!=(Tensor a, Tensor b) { return ne(std::move(a), std::move(b)); }
+Tensor operator<(Tensor a, Tensor b) { return lt(std::move(a), std::move(b)); }
+Tensor operator<=(Tensor a, Tensor b) { return le(std::move(a), std::move(b)); }
+Tensor operator>(Tensor a, Tensor b) { return gt(std::move(a), std::move(b)); }
+Tensor operator>=(Tensor a, Tensor b) { return ge(std::move(a), std::move(b)); }
+
+Tensor operator==(Tensor a, double b) { return eq(std::move(a), b); }
+Tensor operator!=(Tensor a, double b) { return ne(std::move(a), b); }
+Tensor operator<(Tensor a, double b) { return lt(std::move(a), b); }
+Tensor operator<=(Tensor a, double b) { return le(std::move(a), b); }
+Tensor operator>(Tensor a, double b) { return gt(std::move(a), b); }
+Tensor operator>=(Tensor a, double b) { return ge(std::move(a), b); }
+
+Tensor operator==(double a, Tensor b) { return eq(std::move(b), a); }
+Tensor operator!=(double a, Tensor b) { return ne(std::move(b), a); }
+Tensor operator<(double a, Tensor b) { return gt(std::move(b), a); }
+Tensor operator<=(double a, Tensor b) { return ge(std::move(b), a); }
+Tensor operator>(double a, Tensor b) { return lt(std::move(b), a); }
+Tensor operator>=(double a, Tensor b) { return le(std::move(b), a); }
+
 Tensor logical_and(Tensor a, Tensor b) { return compare<kernels::LogicalAnd>(std::move(a), std::move(b)); }
 Tensor logical_or(Tensor a, Tensor b) { return compare<kernels::LogicalOr>(std::move(a), std::move(b)); }
 Tensor logical_not(Tensor x) { return apply<ops::Predicate<kernels::LogicalNot>>({}, std::move(x)); }

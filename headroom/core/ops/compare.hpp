@@ -2,9 +2,9 @@
 // Comparisons of two tensors, which broadcast, or of a tensor and a number; and logic on truth values. Results are
 // bool, without a gradient. For choosing by them see where.hpp.
 //
-//     Tensor mask = lt(x, 0.5);
-//     Tensor both = logical_and(mask, ne(ids, padding));
-//     Tensor hits = sum(eq(argmax(logits), targets));      // i64
+//     Tensor mask = x < 0.5;
+//     Tensor both = logical_and(mask, ids != padding);
+//     Tensor hits = sum(argmax(logits) == targets);        // i64
 //
 // Different dtypes are compared in the wider one. Comparisons with NaN are false, `ne` is true. Errors: ShapeError.
 #include <headroom/core/apply.hpp>
@@ -58,6 +58,29 @@ Tensor lt(Tensor a, double b);
 Tensor le(Tensor a, double b);
 Tensor gt(Tensor a, double b);
 Tensor ge(Tensor a, double b);
+
+// The same, written with operators. The results are tensors, element by element: no condition of an `if`.
+Tensor operator==(Tensor a, Tensor b);
+Tensor operator!=(Tensor a, Tensor b);
+Tensor operator<(Tensor a, Tensor b);
+Tensor operator<=(Tensor a, Tensor b);
+Tensor operator>(Tensor a, Tensor b);
+Tensor operator>=(Tensor a, Tensor b);
+
+Tensor operator==(Tensor a, double b);
+Tensor operator!=(Tensor a, double b);
+Tensor operator<(Tensor a, double b);
+Tensor operator<=(Tensor a, double b);
+Tensor operator>(Tensor a, double b);
+Tensor operator>=(Tensor a, double b);
+
+// C++ turns `1.0 == x` around only where the result is bool.
+Tensor operator==(double a, Tensor b);
+Tensor operator!=(double a, Tensor b);
+Tensor operator<(double a, Tensor b);
+Tensor operator<=(double a, Tensor b);
+Tensor operator>(double a, Tensor b);
+Tensor operator>=(double a, Tensor b);
 
 /// True where a and b are unlike 0.
 Tensor logical_and(Tensor a, Tensor b);
