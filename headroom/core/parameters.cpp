@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <headroom/core/transfer.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -90,6 +93,42 @@ const Parameter* Parameters::find(std::string_view path) const {
     }
     return nullptr;
 }
+
+const Parameter& Parameters::at(std::string_view path) const {
+    if (const Parameter* found = find(path)) return *found;
+    constexpr std::size_t kNamed = 8;
+    const auto alike = [&](const Parameter* parameter) {
+        return std::mismatch(path.begin(), path.end(), parameter->path.begin(), parameter->path.end()).first -
+               path.begin();
+    };
+    std::vector<const Parameter*> nearest;
+    for (const Parameter& parameter : all_) nearest.push_back(&parameter);
+    std::stable_sort(nearest.begin(), nearest.end(),
+                     [&](const Parameter* a, const Parameter* b) { return alike(a) > alike(b); });
+    std::vector<std::string_view> names;
+    for (std::size_t i = 0; i < std::min(kNamed, nearest.size()); ++i) names.push_back(nearest[i]->path);
+    throw Error(fmt::format("parameters: there is no \"{}\"; {}{}{}", path,
+                            names.empty() ? "no module has registered one yet" : "there are ", fmt::join(names, ", "),
+                            nearest.size() > kNamed ? fmt::format(" and {} more", nearest.size() - kNamed) : ""));
+}
+
+template <class T>
+void Parameters::set(std::string_view path, std::span<const T> values) {
+    const Tensor& tensor = at(path).tensor;
+    if (static_cast<std::int64_t>(values.size()) != tensor.numel()) {
+        throw ShapeError(fmt::format("parameters: \"{}\" has the shape {}, which {} values do not fill", path,
+                                     tensor.shape().to_string(), values.size()));
+    }
+    Array array = tensor.array();
+    upload(context_.exec(), contiguous_view(const_cast<T*>(values.data()), kernels::dtype_of<T>, array.shape()), array);
+    array.buffer.bump_version();
+}
+
+template void Parameters::set(std::string_view, std::span<const float>);
+template void Parameters::set(std::string_view, std::span<const double>);
+template void Parameters::set(std::string_view, std::span<const std::int32_t>);
+template void Parameters::set(std::string_view, std::span<const std::int64_t>);
+template void Parameters::set(std::string_view, std::span<const std::uint8_t>);
 
 std::int64_t Parameters::count() const {
     std::int64_t elements = 0;

@@ -10,9 +10,12 @@
 //     Tensor weight = parameters.create("up.weight", {512, 128}, initializer);
 //     parameters.freeze("embedding.**");
 //     for (const Parameter& p : parameters.all()) fmt::print("{} {}\n", p.path, p.tensor.shape().to_string());
+//     std::vector<float> values = parameters.at("up.weight").tensor.to_vector<float>();
+//     parameters.set("up.weight", values);
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +71,17 @@ class Parameters : private ParameterStorage {
     const std::vector<Parameter>& all() const { return all_; }
     /// Null if there is none.
     const Parameter* find(std::string_view path) const;
+    /// The parameter or buffer at a path, which begins with this model's name. Errors: Error if there is none; it names
+    /// those whose paths begin most alike.
+    const Parameter& at(std::string_view path) const;
+    /// Sets the values of a parameter or buffer, in row-major order, converted to its dtype. Not between a forward pass
+    /// and its backward, which is then refused. Errors: as `at`; ShapeError for another number of values.
+    template <class T>
+    void set(std::string_view path, std::span<const T> values);
+    template <class T>
+    void set(std::string_view path, const std::vector<T>& values) {
+        set(path, std::span<const T>(values));
+    }
     /// Elements of all parameters, padding and buffers not counted.
     std::int64_t count() const;
 
