@@ -105,9 +105,9 @@ TEST(Guide, Losses) {
     EXPECT_TRUE(parameters.find("out.bias")->tensor.grad().defined());
 }
 
-/// Mean absolute error.
-Loss l1_loss(const Tensor& prediction, const Tensor& target) {
-    return {sum(abs(prediction - target)), static_cast<double>(prediction.numel())};
+/// Mean relative error.
+Loss relative_loss(const Tensor& prediction, const Tensor& target) {
+    return {sum(abs(prediction / target - 1.0)), static_cast<double>(prediction.numel())};
 }
 
 /// Only positions where the mask is set count. The host does not know how many those are, and does not wait for it.
@@ -122,10 +122,10 @@ TEST(Guide, LossesOfOnesOwn) {
     const Tensor mask = context.from_host(std::vector<float>{1, 0, 1}, {3});
     EXPECT_EQ(masked_l1_loss(x, y, mask).mean().item(), 2.0);
     EXPECT_EQ(masked_l1_loss(x, y, mask).terms(), 2);
-    const Loss loss = l1_loss(x, y);
+    const Loss loss = relative_loss(x, y);
     EXPECT_EQ(loss.terms(), 3);
     backward(loss.mean());
-    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{-1.0f / 3, 0, 1.0f / 3}));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{-1.0f / 3 / 2, 0, 1.0f / 3}));
 }
 
 TEST(Guide, Feed) {
