@@ -241,9 +241,10 @@ void losses(Bench& bench, Dtype dtype, const std::string& suffix) {
                terms = bench.array(Dtype::f64, {}), dlogits = bench.array(dtype, {rows, kClasses});
     CudaStream& stream = bench.stream();
     bench.measure("cross_entropy" + suffix, size(logits), 0,
-                  planned<CrossEntropyPlan>(bench, logits, targets, CrossEntropyOptions{}, loss, terms, 0.0f, lse));
+                  planned<CrossEntropyPlan>(bench, logits, targets, ClassWeights{}, CrossEntropyOptions{}, loss, terms,
+                                            0.0f, lse));
     bench.measure("cross_entropy_backward" + suffix, 2 * size(logits), 0,
-                  [&] { cross_entropy_backward(stream, logits, targets, {}, lse, loss, dlogits, 0.0f); });
+                  [&] { cross_entropy_backward(stream, logits, targets, {}, {}, lse, loss, dlogits, 0.0f); });
     bench.forget();
 }
 

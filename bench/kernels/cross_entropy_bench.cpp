@@ -39,7 +39,7 @@ struct Loss {
 void cross_entropy_forward(benchmark::State& state) {
     Loss loss(state);
     for (auto _ : state) {
-        CrossEntropyPlan(loss.stream, loss.logits, loss.targets, {}, loss.loss, loss.terms, 0, loss.lse)
+        CrossEntropyPlan(loss.stream, loss.logits, loss.targets, {}, {}, loss.loss, loss.terms, 0, loss.lse)
             .run(loss.stream, nullptr);
         benchmark::ClobberMemory();
     }
@@ -49,7 +49,7 @@ void cross_entropy_forward(benchmark::State& state) {
 void cross_entropy_gradient(benchmark::State& state) {
     Loss loss(state);
     for (auto _ : state) {
-        cross_entropy_backward(loss.stream, loss.logits, loss.targets, {}, loss.lse, loss.loss, loss.logits, 0);
+        cross_entropy_backward(loss.stream, loss.logits, loss.targets, {}, {}, loss.lse, loss.loss, loss.logits, 0);
         benchmark::ClobberMemory();
     }
     loss.count(state);

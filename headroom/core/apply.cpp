@@ -28,11 +28,13 @@ Tensor half_of(Tape& tape, Tensor input, Dtype dtype) {
 void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inputs) {
     bool floating = false, mixed = false;
     Dtype common = Dtype::f32;  // of the floating ones
-    for (const Tensor& input : inputs) {
+    const auto as_is = [&](std::size_t i) { return i < 8 && (info.as_is >> i & 1u) != 0; };
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Tensor& input = inputs[i];
         if (!input.defined()) continue;
         if (input.value()->storage && input.value()->missing()) input.value()->storage->materialize();
         const Dtype dtype = input.dtype();
-        if (!is_floating(dtype)) continue;
+        if (!is_floating(dtype) || as_is(i)) continue;
         if (!floating) {
             floating = true;
             common = dtype;
@@ -45,8 +47,9 @@ void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inp
     const std::optional<Dtype> half = info.precision == Precision::half ? context.autocast() : std::nullopt;
     if (!mixed && !(half && common == Dtype::f32)) return;
     const Dtype target = half.value_or(common);
-    for (Tensor& input : inputs) {
-        if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target) continue;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        Tensor& input = inputs[i];
+        if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target || as_is(i)) continue;
         if (half && input.dtype() == Dtype::f64) continue;
         input = half ? half_of(context.tape(), std::move(input), target) : cast(std::move(input), target);
     }

@@ -216,8 +216,48 @@ def further():
     case("argmin", lambda x: x.argmin(1), normal(4, 70, 3))
 
 
+def turned(x, interleaved=False, first=0, base=10000.0):
+    """x [B, T, H, D] with rotary positions, as transformers (halves) and GPT-J (neighbours) compute them."""
+    width = x.shape[-1]
+    frequencies = base ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = torch.outer(torch.arange(first, first + x.shape[1], dtype=torch.float64), frequencies)[None, :, None, :]
+    if interleaved:
+        a, b = x[..., 0::2], x[..., 1::2]
+        pairs = [a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()]
+        return torch.stack(pairs, -1).flatten(-2)
+    a, b = x.chunk(2, -1)
+    cos, sin = torch.cat([angles.cos()] * 2, -1), torch.cat([angles.sin()] * 2, -1)
+    return x * cos + torch.cat([-b, a], -1) * sin
+
+
+def weights_and_positions():
+    weights = torch.tensor([0.5, 1.0, 2.0, 0.25], dtype=torch.float64)
+    signs = torch.tensor([1, -1, 1, -1, -1])
+
+    def weighted(x, t, **options):
+        return F.cross_entropy(x, t, weights, **options)
+
+    case("cross_entropy_weights", lambda x, t: weighted(x, t, reduction="sum"), normal(13, 4), index(4, 13))
+    case("cross_entropy_weighted_mean", lambda x, t: weighted(x, t, ignore_index=1), normal(13, 4), index(4, 13))
+    case("cross_entropy_weights_smooth", lambda x, t: weighted(x, t, ignore_index=2, label_smoothing=0.3),
+         normal(13, 4), index(4, 13))
+    case("linear_cross_entropy_weights",
+         lambda x, w, t: weighted(F.linear(x, w), t, ignore_index=1, label_smoothing=0.1), normal(30, 6),
+         normal(4, 6), index(4, 30))
+    case("l1", lambda x, y: F.l1_loss(x, y, reduction="sum"), normal(6, 7), normal(6, 7))
+    case("smooth_l1", lambda x, y: F.smooth_l1_loss(x, y, reduction="sum", beta=0.7), normal(6, 7), normal(6, 7))
+    case("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, 1), normal(3, 8, 2), normal(3, 8, 2))
+    case("cosine_similarity_zero", lambda a, b: F.cosine_similarity(a, b, -1), torch.zeros(2, 5).double(), normal(2, 5))
+    case("cosine_embedding", lambda a, b: F.cosine_embedding_loss(a, b, signs, 0.1, reduction="sum"), normal(5, 8),
+         normal(5, 8))
+    case("lerp", lambda a, b: torch.lerp(a, b, 0.3), normal(4, 5), normal(5))
+    case("rotary", turned, normal(2, 9, 3, 8))
+    case("rotary_neighbours", lambda x: turned(x, True, first=40, base=500.0), normal(2, 9, 3, 8))
+
+
 def main():
-    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further]:
+    for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further,
+                  weights_and_positions]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
@@ -36,6 +39,51 @@ TEST_F(LossTest, OfClassesCountsTheTargetsThatAreNotIgnored) {
     EXPECT_EQ(loss.terms(), 2);
     EXPECT_NEAR(loss.mean().item(), (first + last) / 2, 1e-6);
     EXPECT_EQ(loss.mean().dtype(), Dtype::f32);
+}
+
+TEST_F(LossTest, OfClassesWithWeightsIsTheWeightedMean) {
+    const Tensor weights = context.from_host(std::vector<double>{0.5, 1, 3}, {3});
+    const Loss loss = cross_entropy(logits, targets, {.class_weights = weights});
+    EXPECT_NEAR(loss.sum().item(), 3 * first + 0.5 * last, 1e-6);
+    EXPECT_EQ(loss.terms(), 3.5);
+    EXPECT_NEAR(loss.mean().item(), (3 * first + 0.5 * last) / 3.5, 1e-6);
+}
+
+TEST_F(LossTest, WeightsOfClassesAreNotRoundedByAutocast) {
+    const Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}),
+                 table = context.from_host(std::vector<float>{1, 0, 0, 1, 1, 1}, {3, 2}).requires_grad_(),
+                 ids = context.from_host(std::vector<std::int64_t>{0, 2}, {2}),
+                 weights = context.from_host(std::vector<float>{1 + 0x1p-20f, 1, 2}, {3});  // no bf16
+    const Autocast autocast(context, Dtype::bf16);
+    EXPECT_EQ(linear_cross_entropy(x, table, ids, {.class_weights = weights}).terms(), 3 + 0x1p-20);
+}
+
+TEST_F(LossTest, WeightsOfClassesHaveNoGradient) {
+    const Tensor weights = context.from_host(std::vector<float>{1, 1, 1}, {3}).requires_grad_();
+    try {
+        cross_entropy(logits, targets, {.class_weights = weights});
+        ADD_FAILURE() << "was accepted";
+    } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "cross_entropy: class_weights must not require a gradient; call detach() on them");
+    }
+}
+
+TEST_F(LossTest, OfDirectionsTellsPairsApart) {
+    const Tensor a = context.from_host(std::vector<float>{1, 0, 0, 2, 3, 0}, {3, 2}),
+                 b = context.from_host(std::vector<float>{2, 0, 1, 0, 4, 0}, {3, 2}),
+                 signs = context.from_host(std::vector<std::int32_t>{1, 1, -1}, {3});
+    EXPECT_EQ(cosine_similarity(a, b).to_vector<float>(), (std::vector<float>{1, 0, 1}));
+    EXPECT_EQ(cosine_similarity(cast(a, Dtype::f16), b).dtype(), Dtype::f32);
+    const Loss loss = cosine_embedding_loss(a, b, signs, 0.25);
+    EXPECT_EQ(loss.terms(), 3);
+    EXPECT_NEAR(loss.sum().item(), 0 + 1 + 0.75, 4 * epsilon(Dtype::f32));
+    EXPECT_THROW(cosine_embedding_loss(a, b, a), ShapeError);
+    EXPECT_THROW(cosine_embedding_loss(a, b, signs, 2.0), Error);
+    EXPECT_THROW(cosine_similarity(a, b, -1, 0.0), Error);
+}
+
+TEST_F(LossTest, SmoothL1WithoutARangeIsRefused) {
+    for (const double beta : {0.0, -1.0, std::nan("")}) EXPECT_THROW(smooth_l1_loss(logits, logits, beta), Error);
 }
 
 TEST_F(LossTest, MeanIsDifferentiable) {

@@ -14,6 +14,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
@@ -26,6 +27,7 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
@@ -40,6 +42,9 @@ struct In {
     std::vector<Tensor> x;
     const Tensor& operator[](std::size_t i) const { return x[i]; }
 };
+
+/// Of four classes, as in the script.
+Tensor class_weights(const In& in) { return in.context.from_host(std::vector<double>{0.5, 1.0, 2.0, 0.25}, {4}); }
 
 struct Case {
     const char* name;
@@ -161,6 +166,25 @@ const Case kCases[] = {
      [](const In& x) { return linear_cross_entropy(x[0], x[1], x[2], {.ignore_index = 2, .label_smoothing = 0.2}).sum(); }},
     {"mse", 42, [](const In& x) { return mse_loss(x[0], x[1]).sum(); }},
     {"binary_cross_entropy_with_logits", 42, [](const In& x) { return binary_cross_entropy_with_logits(x[0], x[1]).sum(); }},
+    {"cross_entropy_weights", 13, [](const In& x) { return cross_entropy(x[0], x[1], {.class_weights = class_weights(x)}).sum(); }},
+    {"cross_entropy_weighted_mean", 13,
+     [](const In& x) { return cross_entropy(x[0], x[1], {.ignore_index = 1, .class_weights = class_weights(x)}).mean(); }},
+    {"cross_entropy_weights_smooth", 13,
+     [](const In& x) {
+         return cross_entropy(x[0], x[1], {.ignore_index = 2, .label_smoothing = 0.3, .class_weights = class_weights(x)}).mean();
+     }},
+    {"linear_cross_entropy_weights", 30,
+     [](const In& x) {
+         return linear_cross_entropy(x[0], x[1], x[2], {.ignore_index = 1, .label_smoothing = 0.1, .class_weights = class_weights(x)}).mean();
+     }},
+    {"l1", 42, [](const In& x) { return l1_loss(x[0], x[1]).sum(); }},
+    {"smooth_l1", 42, [](const In& x) { return smooth_l1_loss(x[0], x[1], 0.7).sum(); }},
+    {"cosine_similarity", 8, [](const In& x) { return cosine_similarity(x[0], x[1], 1); }},
+    {"cosine_similarity_zero", 5, [](const In& x) { return cosine_similarity(x[0], x[1]); }},
+    {"cosine_embedding", 40, [](const In& x) { return cosine_embedding_loss(x[0], x[1], x.context.from_host(std::vector<std::int64_t>{1, -1, 1, -1, -1}, {5}), 0.1).sum(); }},
+    {"lerp", 4, [](const In& x) { return lerp(x[0], x[1], 0.3); }},
+    {"rotary", 2, [](const In& x) { return rotary(x[0]); }},
+    {"rotary_neighbours", 2, [](const In& x) { return rotary(x[0], 40, {.base = 500, .interleaved = true}); }},
 };
 // clang-format on
 

@@ -15,13 +15,15 @@ using Options = CrossEntropyOptions;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 void forward(Device& device, const View& logits, const View& targets, const Options& options, const View& loss,
-             const View& terms, float beta, const View& lse) {
-    device.run<CrossEntropyPlan>(logits, targets, options, loss, terms, beta, lse);
+             const View& terms, float beta, const View& lse, const ClassWeights& weights = {}) {
+    device.run<CrossEntropyPlan>(logits, targets, weights, options, loss, terms, beta, lse);
 }
 
 /// in: logits, targets, lse, dloss.
-void backward(Device& device, const Views& in, const Options& options, const View& dlogits, float beta) {
-    device.run([&](auto& s) { cross_entropy_backward(s, in[0], in[1], options, in[2], in[3], dlogits, beta); });
+void backward(Device& device, const Views& in, const Options& options, const View& dlogits, float beta,
+              const ClassWeights& weights = {}) {
+    device.run(
+        [&](auto& s) { cross_entropy_backward(s, in[0], in[1], weights, options, in[2], in[3], dlogits, beta); });
 }
 
 double exact_lse(const TestArray& logits, std::int64_t row, std::int64_t classes) {
@@ -31,21 +33,43 @@ double exact_lse(const TestArray& logits, std::int64_t row, std::int64_t classes
     return largest + std::log(sum);
 }
 
+/// What a case adds to its shape.
+struct Kind {
+    double smoothing = 0;
+    bool weighted = false;
+};
+
+/// The trial's first four inputs: logits, targets, weights and their sum.
 struct Inputs {
-    Inputs(Trial& trial, const Variant& v, Random& random, const Shape& shape, std::int64_t classes)
-        : logits(trial.input(v, with(shape, classes), normal(random, 1, 3))),
-          targets(trial.input(v.in == Layout::gaps ? Dtype::i32 : Dtype::i64, shape, v.in, indices(random, classes))) {}
+    Inputs(Trial& trial, const Variant& v, Random& random, const Shape& shape, std::int64_t classes, const Kind& kind_)
+        : kind(kind_),
+          logits(trial.input(v, with(shape, classes), normal(random, 1, 3))),
+          targets(trial.input(v.in == Layout::gaps ? Dtype::i32 : Dtype::i64, shape, v.in, indices(random, classes))),
+          weights(trial.input(v, {classes}, normal(random, 1, 0.25))) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < classes; ++c) sum += weight(c);
+        total = trial.input(compute_dtype(v.dtype), {}, Layout::contiguous, all(sum)).get(0);
+    }
     static Shape with(Shape shape, std::int64_t classes) {
         shape.push_back(classes);
         return shape;
     }
-    const TestArray &logits, &targets;
+    double weight(std::int64_t c) const { return kind.weighted ? weights.get(c) : 1; }
+    /// As the kernels take them; null where the case has none.
+    static ClassWeights given(const Kind& kind, const Views& in) {
+        return kind.weighted ? ClassWeights{in[2], in[3]} : ClassWeights{};
+    }
+
+    Kind kind;
+    const TestArray &logits, &targets, &weights;
+    double total = 0;
 };
 
 /// The loss, and the loss added to 10 in f32.
-Trial forward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, double smoothing) {
+Trial forward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, Kind kind) {
     Trial trial;
-    const Inputs in(trial, v, random, shape, classes);
+    const double smoothing = kind.smoothing;
+    const Inputs in(trial, v, random, shape, classes, kind);
     const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
     Output& lse = trial.output(compute_dtype(v.dtype), shape, Layout::contiguous);
     const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(classes);
@@ -57,27 +81,35 @@ Trial forward_trial(const Variant& v, Random& random, const Shape& shape, std::i
         lse.expect(exact, error);
         const std::int64_t target = in.targets.get_integer(i);
         if (target == options.ignore_index) continue;
-        double mean = 0;
-        for (std::int64_t c = 0; c < classes; ++c) mean += in.logits.get(i * classes + c) / n;
-        loss += exact - (1 - smoothing) * in.logits.get(i * classes + target) - smoothing * mean;
-        bound += error + unit * 16;
-        ++terms;
+        double even = 0, sizes = 0;  // the even distribution's part
+        for (std::int64_t c = 0; c < classes; ++c) {
+            even += in.weight(c) * (exact - in.logits.get(i * classes + c)) / n;
+            sizes += std::abs(in.weight(c)) * (std::abs(exact) + std::abs(in.logits.get(i * classes + c))) / n;
+        }
+        const double own = std::abs(in.weight(target));
+        loss += (1 - smoothing) * in.weight(target) * (exact - in.logits.get(i * classes + target)) + smoothing * even;
+        bound +=
+            (own + std::abs(in.total) / n + 1) * error + unit * (16 * (own + 1) + smoothing * (n / 16 + 8) * sizes);
+        terms += in.weight(target);
     }
     trial.output(Dtype::f64, {}, v.out).expect(loss, bound);
-    trial.output(Dtype::f64, {}, v.out).expect(terms, 0);
+    const double rounding = kind.weighted ? 16 * epsilon(Dtype::f64) * (1 + static_cast<double>(shape.numel())) : 0;
+    trial.output(Dtype::f64, {}, v.out).expect(terms, rounding);
     trial.output(Dtype::f32, {1}, v.out, all(10)).expect(10 + loss, bound + 10 * epsilon(Dtype::f32));
-    trial.output(Dtype::f64, {1}, v.out, all(5)).expect(5 + terms, 0);
+    trial.output(Dtype::f64, {1}, v.out, all(5)).expect(5 + terms, rounding);
     trial.call = [=](Device& device, const Views& in, const Views& out) {
-        forward(device, in[0], in[1], options, out[1], out[2], 0, out[0]);
-        forward(device, in[0], in[1], options, out[3], out[4], 1, out[0]);
+        const ClassWeights weights = Inputs::given(kind, in);
+        forward(device, in[0], in[1], options, out[1], out[2], 0, out[0], weights);
+        forward(device, in[0], in[1], options, out[3], out[4], 1, out[0], weights);
     };
     return trial;
 }
 
 /// The gradient, and the gradient added to 2 in f32.
-Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, double smoothing) {
+Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::int64_t classes, Kind kind) {
     Trial trial;
-    const Inputs in(trial, v, random, shape, classes);
+    const double smoothing = kind.smoothing;
+    const Inputs in(trial, v, random, shape, classes, kind);
     const Options options{.ignore_index = classes > 1 ? 1 : -100, .label_smoothing = smoothing};
     const TestArray& lse = trial.input(compute_dtype(v.dtype), shape, Layout::contiguous, [&](TestArray& x) {
         for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, exact_lse(in.logits, i, classes));
@@ -90,13 +122,19 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, std::
     for (std::int64_t i = 0; i < in.logits.numel(); ++i) {
         const std::int64_t row = i / classes, target = in.targets.get_integer(row);
         const double p = std::exp(in.logits.get(i) - lse.get(row)), own = i % classes == target ? 1 - smoothing : 0;
-        const double value = target == options.ignore_index ? 0 : 3 * (p - own - smoothing / n);
-        const double error = 3 * unit * ((n / 16 + 128) * p + 4);
+        const bool ignored = target == options.ignore_index;
+        const double factor = (1 - smoothing) * in.weight(target) + smoothing * in.total / n;
+        const double value =
+            ignored ? 0 : 3 * (factor * p - own * in.weight(target) - smoothing / n * in.weight(i % classes));
+        const double size = 1 + std::abs(in.weight(target)) + std::abs(in.weight(i % classes));
+        const double error = 3 * unit * size * ((n / 16 + 128) * (1 + std::abs(factor)) * p + 4);
         gradient.expect(value, error), sum.expect(2 + value, error + 8 * epsilon(Dtype::f32));
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
-        backward(device, in, options, out[1], 1);
-        backward(device, in, options, out[0], 0);
+        const ClassWeights weights = Inputs::given(kind, in);
+        const Views used{in[0], in[1], in[4], in[5]};
+        backward(device, used, options, out[1], 1, weights);
+        backward(device, used, options, out[0], 0, weights);
     };
     return trial;
 }
@@ -110,17 +148,19 @@ Cases cases() {
     // A lane, part of a warp, rows that begin anywhere, several axes, a block for a row; none.
     for (const auto& [rows, classes] :
          {Size{{1}, 1}, Size{{5}, 3}, Size{{40}, 65}, Size{{7}, 31}, Size{{2, 3}, 40}, Size{{3}, 1025}, Size{{0}, 5}}) {
-        for (const double smoothing : {0.0, 0.1}) {
-            const std::string name = to_name(rows) + "x" + std::to_string(classes) + (smoothing == 0 ? "" : "/smooth");
-            result.add("forward/" + name, forward_trial, rows, classes, smoothing);
-            result.add("backward/" + name, backward_trial, rows, classes, smoothing);
+        for (const Kind kind : {Kind{}, Kind{0.1}, Kind{0, true}, Kind{0.1, true}}) {
+            const std::string name = to_name(rows) + "x" + std::to_string(classes) +
+                                     (kind.smoothing == 0 ? "" : "/smooth") + (kind.weighted ? "/weighted" : "");
+            result.add("forward/" + name, forward_trial, rows, classes, kind);
+            result.add("backward/" + name, backward_trial, rows, classes, kind);
         }
     }
     // More than a batch for each of a block's threads, halves beside f32 that begin aligned, rows for several threads.
     for (const auto& [rows, classes] : {Size{{2}, 9001}, Size{{3}, 2056}, Size{{1500}, 5}, Size{{768}, 65}}) {
         const std::string name = to_name(rows) + "x" + std::to_string(classes);
-        result.add("forward/" + name, forward_trial, rows, classes, 0.1).only(kFloating).large = rows[0] >= 100;
-        result.add("backward/" + name, backward_trial, rows, classes, 0.1).only(kFloating).large = rows[0] >= 100;
+        const Kind kind{0.1, rows[0] == 3};
+        result.add("forward/" + name, forward_trial, rows, classes, kind).only(kFloating).large = rows[0] >= 100;
+        result.add("backward/" + name, backward_trial, rows, classes, kind).only(kFloating).large = rows[0] >= 100;
     }
     return result;
 }
@@ -234,7 +274,7 @@ TEST(CrossEntropyScratch, IsALossForEachRow) {
     Stream cuda = DryStream{.cuda = true}, cpu = CpuStream{};
     const View targets = contiguous_view(nullptr, Dtype::i64, {16, 256});
     const auto bytes = [&](const Stream& stream) {
-        return CrossEntropyPlan(stream, View{}, targets, {}, {}, {}, 0, {}).scratch();
+        return CrossEntropyPlan(stream, View{}, targets, {}, {}, {}, {}, 0, {}).scratch();
     };
     EXPECT_EQ(bytes(cuda), 16u * 256 * 8);
     EXPECT_EQ(bytes(cpu), 0u);

@@ -20,6 +20,7 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
@@ -50,7 +51,8 @@ std::vector<OpEntry> make_list() {
     // Products
     add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention
-    add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention>(all);
+    add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention,
+        ops::RotaryPositions>(all);
     // Losses
     add<ops::CrossEntropy, ops::LinearCrossEntropy>(all);
     ops::add_element_losses(all);

@@ -1,7 +1,6 @@
 #include <headroom/core/ops/binary.hpp>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 
@@ -29,8 +28,9 @@ Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const At
 
 namespace {
 
-/// dy times a constant derivative, summed over what was stretched.
-void hand_on(Exec& exec, int i, double derivative, Array& dy, GradSink& sink) {
+/// dy times a constant derivative, summed over what was stretched; `write(stream, view, beta)` multiplies by it.
+template <class Write>
+void hand_on(Exec& exec, int i, double derivative, Array& dy, GradSink& sink, Write&& write) {
     if (derivative == 1.0 && sink.wanted(i) && sink.shape(i) == dy.shape()) {
         sink.give(i, dy);
         return;
@@ -39,9 +39,7 @@ void hand_on(Exec& exec, int i, double derivative, Array& dy, GradSink& sink) {
     if (!target) return;
     if (target.array.shape() != dy.shape())
         return exec.run<kernels::SumPlan>(dy.view(), derivative, target.view(), target.beta);
-    exec.launch([&](auto& stream) {
-        kernels::accumulate(stream, dy.view(), target.view(), static_cast<float>(derivative), target.beta);
-    });
+    exec.launch([&](auto& stream) { write(stream, target.view(), target.beta); });
 }
 
 /// Calls `write(stream, view, beta)` with where to put input i's gradient before it is summed over what was stretched;
@@ -66,8 +64,13 @@ template <class F>
 void Binary<F>::backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink) {
     if constexpr (F::saves == kernels::Saves::nothing) {
         // What is computed from nothing is a constant.
-        hand_on(exec, 0, f.derivative_a(0.0, 0.0), dy, sink);
-        hand_on(exec, 1, f.derivative_b(0.0, 0.0), dy, sink);
+        const View above = dy.view();
+        hand_on(exec, 0, f.derivative_a(0.0, 0.0), dy, sink, [&](auto& stream, const View& da, float beta) {
+            kernels::map_backward_a(stream, f, above, above, above, beta, da);
+        });
+        hand_on(exec, 1, f.derivative_b(0.0, 0.0), dy, sink, [&](auto& stream, const View& db, float beta) {
+            kernels::map_backward_b(stream, f, above, above, above, beta, db);
+        });
     } else {
         const View a = saved.a.view();
         const View b = saved.b.view();
@@ -106,7 +109,7 @@ std::vector<Sample<NoAttrs>> samples_of_two(const kernels::Domain& domain, bool 
 
 template <class F>
 std::vector<Sample<F>> Binary<F>::samples() {
-    return with_attrs(F{}, samples_of_two(kernels::domain_of<F>(), kernels::takes_integers<F>()));
+    return with_attrs(kernels::sample_of<F>(), samples_of_two(kernels::domain_of<F>(), kernels::takes_integers<F>()));
 }
 
 void add_binary(std::vector<OpEntry>& all) { add_entries<Binary>(all, kernels::BinaryFunctions{}); }
@@ -129,6 +132,7 @@ Tensor div(Tensor a, Tensor b) { return binary(kernels::Div{}, std::move(a), std
 Tensor pow(Tensor a, Tensor b) { return binary(kernels::Pow{}, std::move(a), std::move(b)); }
 Tensor maximum(Tensor a, Tensor b) { return binary(kernels::Maximum{}, std::move(a), std::move(b)); }
 Tensor minimum(Tensor a, Tensor b) { return binary(kernels::Minimum{}, std::move(a), std::move(b)); }
+Tensor lerp(Tensor a, Tensor b, double weight) { return binary(kernels::Lerp{weight}, std::move(a), std::move(b)); }
 
 Tensor operator+(Tensor a, Tensor b) { return add(std::move(a), std::move(b)); }
 Tensor operator-(Tensor a, Tensor b) { return sub(std::move(a), std::move(b)); }

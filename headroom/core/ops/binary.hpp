@@ -7,7 +7,7 @@
 //     Tensor z = maximum(a, b) / (a * a);
 //
 // Different floating dtypes are cast to the widest; a floating and an integer dtype give the floating one. Errors:
-// ShapeError if the shapes do not broadcast; DtypeError for integers in `div` and `pow`.
+// ShapeError if the shapes do not broadcast; DtypeError for integers in `div`, `pow` and `lerp`.
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
@@ -50,6 +50,8 @@ Tensor pow(Tensor a, Tensor b);
 Tensor maximum(Tensor a, Tensor b);
 /// The smaller; NaN if either is. Equal arguments share the gradient.
 Tensor minimum(Tensor a, Tensor b);
+/// a + weight (b - a): a for a weight of 0, b for 1.
+Tensor lerp(Tensor a, Tensor b, double weight);
 
 Tensor operator+(Tensor a, Tensor b);
 Tensor operator-(Tensor a, Tensor b);

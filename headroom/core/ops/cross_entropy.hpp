@@ -1,9 +1,11 @@
 #pragma once
-// The cross entropy of logits and class indices; each row whose target is not `ignore_index` is a term. Probabilities
-// are never stored. For logits of a wide linear map see linear_cross_entropy.hpp, which does not store them either.
+// The cross entropy of logits and class indices; each row whose target is not `ignore_index` is a term, or counts as
+// its class's weight. Probabilities are never stored. For logits of a wide linear map see linear_cross_entropy.hpp,
+// which does not store them either.
 //
 //     Loss loss = cross_entropy(logits, targets);            // logits [12, 64, 65], targets [12, 64]
 //     Loss smooth = cross_entropy(logits, targets, {.ignore_index = 0, .label_smoothing = 0.1});
+//     Loss weighted = cross_entropy(logits, targets, {.class_weights = weights});   // weights [65]
 //     backward(loss.mean());
 #include <headroom/core/apply.hpp>
 #include <headroom/core/loss.hpp>
@@ -11,34 +13,52 @@
 
 namespace headroom {
 
-/// `ignore_index` (-100): rows with this target add nothing to the loss and are no terms. `label_smoothing` (0): weight
-/// of the even distribution.
-using CrossEntropyOptions = kernels::CrossEntropyOptions;
+struct CrossEntropyOptions {
+    std::int64_t ignore_index = -100;  ///< rows with this target add nothing to the loss and are no terms
+    double label_smoothing = 0;        ///< weight of the even distribution
+    /// [C], floating, without a gradient: a row counts as much as the weight of its target, and the terms are the sum
+    /// of these, so that `mean()` is PyTorch's weighted mean. Undefined: all weights are 1.
+    Tensor class_weights = {};
+};
 
 namespace ops {
 
 struct CrossEntropy {
     static constexpr OpInfo info{.name = "cross_entropy", .precision = Precision::full, .differentiable_outputs = 1};
-    using Attrs = CrossEntropyOptions;
+    using Attrs = kernels::CrossEntropyOptions;
     struct Saved {
         Array logits;
         Array targets;
+        Array weights;
         Array lse;
     };
     using Out = std::array<Array, 2>;  ///< sum and number of terms
-    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& logits, const Array& targets);
+    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& logits, const Array& targets,
+                                      const Array& weights);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// Errors: Error for options out of range.
-void check_cross_entropy(const char* op, const CrossEntropyOptions& options, const Array& targets);
+/// Errors: Error for options out of range, ShapeError or DtypeError for weights that are not [classes].
+void check_cross_entropy(const char* op, const kernels::CrossEntropyOptions& options, const Array& targets,
+                         const Array& weights, std::int64_t classes);
+
+/// The classes' weights as kernels take them, with memory for their sum where that is needed; live together.
+struct WeightsOfClasses {
+    WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOptions& options, const Array& weights);
+    Array total;
+    kernels::ClassWeights view;
+};
+
+/// The options without the weights. Errors: Error for weights that require a gradient.
+kernels::CrossEntropyOptions attributes_of(const char* op, const CrossEntropyOptions& options);
 
 }  // namespace ops
 
-/// The sum over rows of -log softmax(logits)[target]; logits [..., C] of any floating dtype, targets [...] (i32 or
-/// i64); the sum is f32 (f64 for f64), its terms are counted on the device. Errors: ShapeError, also for a target
-/// outside of [0, C), with its value and position; DtypeError.
+/// The sum over rows of -log softmax(logits)[target], times the target's weight; logits [..., C] of any floating dtype,
+/// targets [...] (i32 or i64); the sum is f32 (f64 for f64), its terms are counted on the device. Errors: ShapeError,
+/// also for a target outside of [0, C), with its value and position; DtypeError; Error for weights that require a
+/// gradient.
 Loss cross_entropy(Tensor logits, Tensor targets, CrossEntropyOptions options = {});
 
 }  // namespace headroom

@@ -56,33 +56,36 @@ class Chunks {
 Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs,
                                                                                        const Array& x,
                                                                                        const Array& weight,
-                                                                                       const Array& targets) {
+                                                                                       const Array& targets,
+                                                                                       const Array& class_weights) {
     constexpr const char* op = info.name;
     check_one_dtype(op, {{"x", x}, {"weight", weight}});
     check_form(op, {"x", x}, x.rank() == 2, "[..., in]");
     check_form(op, {"weight", weight}, weight.rank() == 2 && weight.size(0) > 0, "[C, in], C at least 1");
     check_last_axis(op, {"x", x}, weight.size(1), {"weight", weight});
     check_shape(op, {"targets", targets}, {x.size(0)}, {"x", x});
-    check_cross_entropy(op, attrs, targets);
+    check_cross_entropy(op, attrs, targets, class_weights, weight.size(0));
     const Dtype compute = compute_dtype(x.dtype);
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
+    const WeightsOfClasses classes(exec, attrs, class_weights);
     exec.launch([&](auto& stream) {
         kernels::fill(stream, 0.0, total.view());
         kernels::fill(stream, 0.0, terms.view());
     });
     Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
-        exec.run<kernels::CrossEntropyPlan>(logits, rows_of(targets.view(), first, count), attrs, total.view(),
-                                            terms.view(), 1.0f, rows_of(lse.view(), first, count));
+        exec.run<kernels::CrossEntropyPlan>(logits, rows_of(targets.view(), first, count), classes.view, attrs,
+                                            total.view(), terms.view(), 1.0f, rows_of(lse.view(), first, count));
     });
     exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });
-    return {{x, weight, targets, std::move(lse)}, {std::move(loss), std::move(terms)}};
+    return {{x, weight, targets, class_weights, std::move(lse)}, {std::move(loss), std::move(terms)}};
 }
 
 void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink) {
     const View x = saved.x.view(), weight = saved.weight.view(), targets = saved.targets.view();
+    const WeightsOfClasses classes(exec, attrs, saved.class_weights);
     JointTargets destinations(exec, sink);
     const JointTarget& dx = destinations.ask(0);
     const JointTarget& dweight = destinations.ask(1);
@@ -92,7 +95,7 @@ void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& s
     }
     Chunks(exec, saved.x, saved.weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
         exec.launch([&](auto& stream) {
-            kernels::cross_entropy_backward(stream, logits, rows_of(targets, first, count), attrs,
+            kernels::cross_entropy_backward(stream, logits, rows_of(targets, first, count), classes.view, attrs,
                                             rows_of(saved.lse.view(), first, count), douts[0].view(), logits, 0.0f);
         });
         if (dx) product(exec, {.a = logits, .b = weight, .c = rows_of(dx.view, first, count), .beta = dx.beta});
@@ -105,17 +108,37 @@ void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& s
 
 std::vector<Sample<LinearCrossEntropy::Attrs>> LinearCrossEntropy::samples() {
     using I = SampleInput;
+    const auto call = [](I x, I weight, I targets, I class_weights = I::none()) {
+        return std::vector{x, weight, targets, class_weights};
+    };
+    const auto weights = [](std::int64_t classes) { return I::positive({classes}).without_gradient(); };
     return {
-        {"rows", {}, {I::normal({5, 3}), I::normal({4, 3}), I::index({5}, 4)}},
-        {"chunks", {}, {I::normal({37, 1}), I::normal({3, 1}), I::index({37}, 3)}},
-        {"ignored", {.ignore_index = 1}, {I::normal({6, 2}), I::normal({3, 2}), I::index({6}, 3)}},
-        {"smoothed", {.label_smoothing = 0.2}, {I::normal({4, 3}), I::normal({5, 3}), I::index({4}, 5)}},
-        {"no rows", {}, {I::normal({0, 3}), I::normal({4, 3}), I::index({0}, 4)}},
-        {"features", {}, {I::normal({5, 3}), I::normal({4, 2}), I::index({5}, 4)}, "linear_cross_entropy: x [5, 3]"},
-        {"targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::index({4}, 4)}, "linear_cross_entropy: targets [4]"},
-        {"no classes", {}, {I::normal({5, 3}), I::normal({0, 3}), I::index({5}, 1)}, "C at least 1"},
-        {"floating targets", {}, {I::normal({5, 3}), I::normal({4, 3}), I::normal({5})}, "targets must be i32 or i64"},
-        {"integers", {}, {I::index({5, 3}, 3), I::normal({4, 3}), I::index({5}, 4)}, "x must be floating"},
+        {"rows", {}, call(I::normal({5, 3}), I::normal({4, 3}), I::index({5}, 4))},
+        {"chunks", {}, call(I::normal({37, 1}), I::normal({3, 1}), I::index({37}, 3))},
+        {"ignored", {.ignore_index = 1}, call(I::normal({6, 2}), I::normal({3, 2}), I::index({6}, 3))},
+        {"smoothed", {.label_smoothing = 0.2}, call(I::normal({4, 3}), I::normal({5, 3}), I::index({4}, 5))},
+        {"weighted",
+         {.ignore_index = 1, .label_smoothing = 0.2},
+         call(I::normal({20, 2}), I::normal({3, 2}), I::index({20}, 3), weights(3))},
+        {"no rows", {}, call(I::normal({0, 3}), I::normal({4, 3}), I::index({0}, 4))},
+        {"features",
+         {},
+         call(I::normal({5, 3}), I::normal({4, 2}), I::index({5}, 4)),
+         "linear_cross_entropy: x [5, 3]"},
+        {"targets",
+         {},
+         call(I::normal({5, 3}), I::normal({4, 3}), I::index({4}, 4)),
+         "linear_cross_entropy: targets [4]"},
+        {"no classes", {}, call(I::normal({5, 3}), I::normal({0, 3}), I::index({5}, 1)), "C at least 1"},
+        {"floating targets",
+         {},
+         call(I::normal({5, 3}), I::normal({4, 3}), I::normal({5})),
+         "targets must be i32 or i64"},
+        {"integers", {}, call(I::index({5, 3}, 3), I::normal({4, 3}), I::index({5}, 4)), "x must be floating"},
+        {"weights",
+         {},
+         call(I::normal({5, 3}), I::normal({4, 3}), I::index({5}, 4), weights(3)),
+         "linear_cross_entropy: class_weights [3] must be [C]"},
     };
 }
 
@@ -129,7 +152,9 @@ Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyO
         x = x.reshape({rows.numel(), x.size(-1)});
         targets = targets.reshape({rows.numel()});
     }
-    auto [sum, terms] = apply<ops::LinearCrossEntropy>(options, std::move(x), std::move(weight), std::move(targets));
+    const kernels::CrossEntropyOptions attributes = ops::attributes_of("linear_cross_entropy", options);
+    auto [sum, terms] = apply<ops::LinearCrossEntropy>(attributes, std::move(x), std::move(weight), std::move(targets),
+                                                       std::move(options.class_weights));
     return {std::move(sum), std::move(terms)};
 }
 

@@ -14,17 +14,19 @@ struct LinearCrossEntropy {
     static constexpr OpInfo info{.name = "linear_cross_entropy",
                                  .cost = Cost::expensive,
                                  .precision = Precision::half,
-                                 .differentiable_outputs = 1};
-    using Attrs = CrossEntropyOptions;
+                                 .differentiable_outputs = 1,
+                                 .as_is = 0b1000};
+    using Attrs = kernels::CrossEntropyOptions;
     struct Saved {
         Array x;
         Array weight;
         Array targets;
+        Array class_weights;
         Array lse;
     };
     using Out = std::array<Array, 2>;  ///< sum and number of terms
     static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                      const Array& targets);
+                                      const Array& targets, const Array& class_weights);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

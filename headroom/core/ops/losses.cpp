@@ -1,16 +1,21 @@
 #include <headroom/core/ops/losses.hpp>
 
+#include <cmath>
+
+#include <fmt/format.h>
+
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
 namespace ops {
 
 template <class F>
-Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec, const Attrs&, const Array& x,
+Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec, const Attrs& f, const Array& x,
                                                                       const Array& target) {
     check_floating(F::name, {{"x", x}});
     check_defined(F::name, {{"target", target}});
@@ -18,37 +23,47 @@ Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec
     const Dtype compute = compute_dtype(promoted(x.dtype, target.dtype));
     Array loss = exec.empty({}, compute);
     const Array terms = exec.empty(x.shape(), compute, Category::workspace);
-    exec.launch([&](auto& stream) { kernels::map(stream, F{}, x.view(), target.view(), terms.view()); });
+    exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), target.view(), terms.view()); });
     exec.run<kernels::SumPlan>(terms.view(), 1.0, loss.view(), 0.0f);
     return {{x, target}, std::move(loss)};
 }
 
 template <class F>
-void ElementLoss<F>::backward(Exec& exec, const Attrs&, const Saved& saved, Array dloss, GradSink sink) {
+void ElementLoss<F>::backward(Exec& exec, const Attrs& f, const Saved& saved, Array dloss, GradSink sink) {
     const View x = saved.x.view(), target = saved.target.view();
     if (const auto dx = sink.destination(0)) {
         exec.launch(
-            [&](auto& stream) { kernels::map_backward_a(stream, F{}, x, target, dloss.view(), dx.beta, dx.view()); });
+            [&](auto& stream) { kernels::map_backward_a(stream, f, x, target, dloss.view(), dx.beta, dx.view()); });
     }
     if (const auto dtarget = sink.destination(1)) {
         exec.launch([&](auto& stream) {
-            kernels::map_backward_b(stream, F{}, x, target, dloss.view(), dtarget.beta, dtarget.view());
+            kernels::map_backward_b(stream, f, x, target, dloss.view(), dtarget.beta, dtarget.view());
         });
     }
 }
 
-template <class F>
-std::vector<Sample<typename ElementLoss<F>::Attrs>> ElementLoss<F>::samples() {
+namespace {
+
+std::vector<Sample<NoAttrs>> samples_of_losses(const kernels::Domain& domain) {
     using I = SampleInput;
+    const auto x = [&](Shape shape) { return I::in(domain, shape); };
+    const auto target = [&](Shape shape) { return domain.kinked ? I::distinct(shape) : I::unit(shape); };
     return {
-        {"rows", {}, {I::normal({3, 4}), I::unit({3, 4})}},
-        {"boolean targets", {}, {I::normal({3, 4}), I::boolean({3, 4})}},
-        {"integer targets", {}, {I::normal({7}), I::index({7}, 2)}},
-        {"one element", {}, {I::normal({}), I::unit({})}},
-        {"no elements", {}, {I::normal({0, 3}), I::unit({0, 3})}},
-        {"shapes", {}, {I::normal({3, 4}), I::unit({4})}, "target [4] must have the shape of x, [3, 4]"},
+        {"rows", {}, {x({3, 4}), target({3, 4})}},
+        {"boolean targets", {}, {x({3, 4}), I::boolean({3, 4})}},
+        {"integer targets", {}, {x({7}), I::index({7}, 2)}},
+        {"one element", {}, {x({}), target({})}},
+        {"no elements", {}, {x({0, 3}), target({0, 3})}},
+        {"shapes", {}, {x({3, 4}), target({4})}, "target [4] must have the shape of x, [3, 4]"},
         {"integers", {}, {I::index({3}, 4), I::unit({3})}, "x must be floating"},
     };
+}
+
+}  // namespace
+
+template <class F>
+std::vector<Sample<typename ElementLoss<F>::Attrs>> ElementLoss<F>::samples() {
+    return with_attrs(kernels::sample_of<F>(), samples_of_losses(kernels::domain_of<F>()));
 }
 
 void add_element_losses(std::vector<OpEntry>& all) { add_entries<ElementLoss>(all, kernels::LossFunctions{}); }
@@ -58,19 +73,30 @@ void add_element_losses(std::vector<OpEntry>& all) { add_entries<ElementLoss>(al
 namespace {
 
 template <class F>
-Loss of_elements(Tensor x, Tensor target) {
+Loss of_elements(const F& f, Tensor x, Tensor target) {
     const auto terms = static_cast<double>(x.numel());
-    return {apply<ops::ElementLoss<F>>({}, std::move(x), std::move(target)), terms};
+    return {apply<ops::ElementLoss<F>>(f, std::move(x), std::move(target)), terms};
 }
 
 }  // namespace
 
 Loss mse_loss(Tensor x, Tensor target) {
-    return of_elements<kernels::SquaredDifference>(std::move(x), std::move(target));
+    return of_elements(kernels::SquaredDifference{}, std::move(x), std::move(target));
+}
+
+Loss l1_loss(Tensor x, Tensor target) {
+    return of_elements(kernels::AbsoluteDifference{}, std::move(x), std::move(target));
+}
+
+Loss smooth_l1_loss(Tensor x, Tensor target, double beta) {
+    if (!(beta > 0 && std::isfinite(beta))) {
+        throw Error(fmt::format("smooth_l1_loss: beta must be above 0 and finite, got {}", beta));
+    }
+    return of_elements(kernels::SmoothAbsoluteDifference{beta}, std::move(x), std::move(target));
 }
 
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target) {
-    return of_elements<kernels::LogisticLoss>(std::move(x), std::move(target));
+    return of_elements(kernels::LogisticLoss{}, std::move(x), std::move(target));
 }
 
 }  // namespace headroom

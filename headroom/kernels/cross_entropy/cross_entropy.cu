@@ -29,11 +29,39 @@ struct Targets {
     HEADROOM_DEVICE std::int64_t operator[](std::int64_t row) const {
         return indices.template load<std::int64_t>(0, indices.offsets(row));
     }
+    // A wrong target counts as class 0.
+    HEADROOM_DEVICE std::int64_t class_of(std::int64_t target) const {
+        return target >= 0 && target < check.bound ? target : 0;
+    }
 };
 
 struct Smoothing {
     double amount;
     std::int64_t classes;
+};
+
+// The classes' weights as kernels read them; without data they are 1.
+class Weights {
+  public:
+    Weights(const ClassWeights& weights, std::int64_t classes)
+        : classes_(static_cast<double>(classes)), values_(weights.values.data), total_(weights.total.data) {
+        if (!weights.given()) return;
+        given_ = true, dtype_ = weights.values.dtype, stride_ = weights.values.stride(0);
+        total_dtype_ = weights.total.dtype;
+    }
+    HEADROOM_DEVICE bool given() const { return given_; }
+    template <class C>
+    HEADROOM_DEVICE C at(std::int64_t i) const {
+        return given_ ? load_as<C>(values_, dtype_, i * stride_) : C{1};
+    }
+    HEADROOM_DEVICE double total() const { return given_ ? load_as<double>(total_, total_dtype_, 0) : classes_; }
+
+  private:
+    double classes_;
+    const void *values_, *total_;
+    bool given_ = false;
+    Dtype dtype_ = Dtype::f32, total_dtype_ = Dtype::f32;
+    std::int64_t stride_ = 0;
 };
 
 // One pass: a thread keeps the sum of exponentials of what it has seen, relative to the largest. The target's logit is
@@ -44,24 +72,26 @@ struct CrossEntropy {
     using C = typename Way::Compute;
     using Row = typename Way::Row;
 
-    HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows logits, Targets targets, Smoothing smoothing,
-                                    C* lse, double* losses, std::int64_t rows, unsigned warps) const {
+    HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows logits, Targets targets, Weights weights,
+                                    Smoothing smoothing, C* lse, double* losses, std::int64_t rows,
+                                    unsigned warps) const {
         Team<C> team(block, warps);
         for (std::int64_t base = team.first_row(); base < rows; base += team.row_step()) {
             const std::int64_t row = base + team.index();
             const Row in = logits.row(row, row < rows);
             C total = 0;
-            const OnlineSum<C> part = read(block, in, team, smoothing.amount != 0, total);
+            const OnlineSum<C> part = read(block, in, team, weights, smoothing.amount != 0, total);
             const C largest = team.largest(part.largest);
             const Pair<C> sums = team.sums(part.sum_for(largest), total);
             if (row >= rows || team.thread() != 0) continue;
             lse[row] = largest + std::log(sums.first);
-            losses[row] = loss(block, in, targets, row, static_cast<double>(lse[row]), smoothing,
+            losses[row] = loss(block, in, targets, weights, row, static_cast<double>(lse[row]), smoothing,
                                static_cast<double>(sums.second));
         }
     }
 
-    HEADROOM_DEVICE static OnlineSum<C> read(Block& block, const Row& in, const Team<C>& team, bool sums, C& total) {
+    HEADROOM_DEVICE static OnlineSum<C> read(Block& block, const Row& in, const Team<C>& team, const Weights& weights,
+                                             bool sums, C& total) {
         const auto first = in.index(team.thread()), step = in.index(team.threads()), count = in.vectors();
         OnlineSum<C> result;
         for (auto v = first; v < count; v += kBatch * step) {
@@ -80,21 +110,24 @@ struct CrossEntropy {
 #pragma unroll
             for (int i = 0; i < kBatch; ++i) {
                 if (v + i * step >= count) continue;
+                const std::int64_t first = -in.place(v + i * step, 0);
 #pragma unroll
-                for (int k = 0; k < Way::kWidth; ++k) total += in.holds(v + i * step, k) ? batch[i][k] : C{0};
+                for (int k = 0; k < Way::kWidth; ++k)
+                    if (in.holds(v + i * step, k)) total += weights.at<C>(first + k) * batch[i][k];
             }
         }
         return result;
     }
 
-    HEADROOM_DEVICE static double loss(Block& block, const Row& in, const Targets& targets, std::int64_t row,
-                                       double lse, const Smoothing& smoothing, double total) {
+    HEADROOM_DEVICE static double loss(Block& block, const Row& in, const Targets& targets, const Weights& weights,
+                                       std::int64_t row, double lse, const Smoothing& smoothing, double total) {
         std::int64_t target = targets[row];
         if (target == targets.ignore_index) return 0;
         target = targets.check(block, target, row);
-        const double value = lse - (1 - smoothing.amount) * static_cast<double>(in.at(target));
+        const double own = (1 - smoothing.amount) * weights.at<double>(target);
+        const double value = own * (lse - static_cast<double>(in.at(target)));
         if (smoothing.amount == 0) return value;
-        return value - smoothing.amount * total / static_cast<double>(smoothing.classes);
+        return value + smoothing.amount * (weights.total() * lse - total) / static_cast<double>(smoothing.classes);
     }
 };
 
@@ -102,12 +135,13 @@ struct CrossEntropy {
 struct TotalLoss {
     static constexpr unsigned kMaxThreads = kLossWarps * kWarp;
 
-    HEADROOM_DEVICE void operator()(Block& block, const double* losses, Targets targets, std::int64_t rows, void* loss,
-                                    Dtype dtype, double* terms, float beta) const {
+    HEADROOM_DEVICE void operator()(Block& block, const double* losses, Targets targets, Weights weights,
+                                    std::int64_t rows, void* loss, Dtype dtype, double* terms, float beta) const {
         double sum = 0, count = 0;
         for (std::int64_t i = block.thread(); i < rows; i += block.threads()) {
             sum += losses[i];
-            count += targets[i] == targets.ignore_index ? 0 : 1;
+            const std::int64_t target = targets[i];
+            if (target != targets.ignore_index) count += weights.at<double>(targets.class_of(target));
         }
         sum = block.sum(sum, block.shared<double>(block.warps()));
         count = block.sum(count, block.shared<double>(block.warps()));
@@ -119,8 +153,8 @@ struct TotalLoss {
 
 template <class C>
 struct RowGradient {
-    C lse, scale, everywhere, own;  // everywhere: e / C; own: dloss (1 - e)
-    std::int64_t target;            // -1: the row is ignored
+    C lse, probability, everywhere, own;  // factors of the probabilities, of the weights and of the target
+    std::int64_t target;                  // -1: the row is ignored
 };
 
 template <class Way>
@@ -130,30 +164,36 @@ struct CrossEntropyGradient {
     using Vectors = Items<C, Way::kWidth>;
 
     HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows logits, typename Way::Target dlogits,
-                                    Targets targets, Smoothing smoothing, const C* lse, const void* dloss,
-                                    Dtype dloss_dtype, float beta, std::int64_t rows, unsigned warps) const {
+                                    Targets targets, Weights weights, Smoothing smoothing, const C* lse,
+                                    const void* dloss, Dtype dloss_dtype, float beta, std::int64_t rows,
+                                    unsigned warps) const {
         const unsigned teams = block.warps() / warps, index = block.warp() / warps;
         const unsigned thread = block.thread() % (warps * kWarp);
         const C scale = load_as<C>(dloss, dloss_dtype, 0), amount = static_cast<C>(smoothing.amount);
-        const C everywhere = amount / static_cast<C>(smoothing.classes);
+        const C everywhere = scale * amount / static_cast<C>(smoothing.classes);
+        const C even = smoothing.amount == 0 ? C{0} : everywhere * static_cast<C>(weights.total());
         const std::int64_t step = std::int64_t{block.grid_x()} * teams;
         for (std::int64_t row = std::int64_t{block.x()} * teams + index; row < rows; row += step) {
-            RowGradient<C> gradient{lse[row], scale, everywhere, scale * (1 - amount), -1};
+            RowGradient<C> gradient{lse[row], 0, everywhere, 0, -1};
             const std::int64_t target = targets[row];
-            if (target != targets.ignore_index) gradient.target = check(block, targets, target, row, thread == 0);
-            write(block, logits.row(row, true), dlogits.row(row, true), gradient, beta, thread, warps * kWarp);
+            if (target != targets.ignore_index) {
+                gradient.target = check(block, targets, target, row, thread == 0);
+                gradient.own = scale * (1 - amount) * weights.at<C>(gradient.target);
+                gradient.probability = gradient.own + even;
+            }
+            write(block, logits.row(row, true), dlogits.row(row, true), weights, gradient, beta, thread, warps * kWarp);
         }
     }
 
     // One thread reports a wrong target, and all take class 0.
     HEADROOM_DEVICE static std::int64_t check(Block& block, const Targets& targets, std::int64_t target,
                                               std::int64_t row, bool reports) {
-        if (target >= 0 && target < targets.check.bound) return target;
-        return reports ? targets.check(block, target, row) : 0;
+        return reports ? targets.check(block, target, row) : targets.class_of(target);
     }
 
     HEADROOM_DEVICE static void write(Block& block, const typename Way::Row& in, const typename Way::TargetRow& out,
-                                      const RowGradient<C>& gradient, float beta, unsigned thread, unsigned threads) {
+                                      const Weights& weights, const RowGradient<C>& gradient, float beta,
+                                      unsigned thread, unsigned threads) {
         const auto first = in.index(thread), step = in.index(threads), count = in.vectors();
         for (auto v = first; v < count; v += kBatch * step) {
             Vectors batch[kBatch] = {};
@@ -163,17 +203,19 @@ struct CrossEntropyGradient {
 #pragma unroll
             for (int i = 0; i < kBatch; ++i)
                 if (v + i * step < count)
-                    out.store(block, v + i * step, beta, change(in, v + i * step, batch[i], gradient));
+                    out.store(block, v + i * step, beta, change(in, v + i * step, batch[i], weights, gradient));
         }
     }
 
     HEADROOM_DEVICE static Vectors change(const typename Way::Row& in, typename Way::Index v, Vectors x,
-                                          const RowGradient<C>& gradient) {
-        const bool ignored = gradient.target < 0;
-        const std::int64_t own = in.place(v, gradient.target);
+                                          const Weights& weights, const RowGradient<C>& gradient) {
+        const bool ignored = gradient.target < 0, weighted = weights.given() && gradient.everywhere != 0;
+        const std::int64_t own = in.place(v, gradient.target), first = -in.place(v, 0);
 #pragma unroll
-        for (int k = 0; k < Way::kWidth; ++k)
-            x[k] = ignored ? C{0} : gradient.scale * (std::exp(x[k] - gradient.lse) - gradient.everywhere);
+        for (int k = 0; k < Way::kWidth; ++k) {
+            const C weight = weighted && in.holds(v, k) ? weights.at<C>(first + k) : C{1};
+            x[k] = ignored ? C{0} : gradient.probability * std::exp(x[k] - gradient.lse) - gradient.everywhere * weight;
+        }
         if (ignored || own < 0 || own >= Way::kWidth) return x;
 #pragma unroll
         for (int k = 0; k < Way::kWidth; ++k) x[k] -= k == own ? gradient.own : C{0};
@@ -192,16 +234,16 @@ void CrossEntropyPlan::run(CudaStream& stream, std::byte* scratch) const {
             using C = typename Way::Compute;
             const unsigned warps = team_warps(vectors_of<Way>(classes), kBatch, kMostWarps);
             launch(stream, team_launch<C>(rows, warps), CrossEntropy<Way>{}, typename Way::Rows(logits_),
-                   Targets(stream, targets_, options_, classes), Smoothing{options_.label_smoothing, classes},
-                   lse_.as<C>(), losses, rows, warps);
+                   Targets(stream, targets_, options_, classes), Weights(weights_, classes),
+                   Smoothing{options_.label_smoothing, classes}, lse_.as<C>(), losses, rows, warps);
         });
     }
     const LaunchShape shape{.threads = TotalLoss::kMaxThreads, .shared_bytes = 2 * shared_size<double>(kLossWarps)};
     launch(stream, shape, TotalLoss{}, static_cast<const double*>(losses), Targets(stream, targets_, options_, classes),
-           empty ? 0 : rows, loss_.data, loss_.dtype, terms_.as<double>(), beta_);
+           Weights(weights_, classes), empty ? 0 : rows, loss_.data, loss_.dtype, terms_.as<double>(), beta_);
 }
 
-void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,
+void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets, const ClassWeights& weights,
                             const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
                             float beta) {
     if (logits.numel() == 0) return;
@@ -210,7 +252,7 @@ void cross_entropy_backward(CudaStream& stream, const View& logits, const View& 
         using C = typename Way::Compute;
         const unsigned warps = team_warps(vectors_of<Way>(classes), kBatch, kMostWarps);
         launch(stream, team_launch<C>(rows, warps), CrossEntropyGradient<Way>{}, typename Way::Rows(logits),
-               typename Way::Target(dlogits), Targets(stream, targets, options, classes),
+               typename Way::Target(dlogits), Targets(stream, targets, options, classes), Weights(weights, classes),
                Smoothing{options.label_smoothing, classes}, static_cast<const C*>(lse.as<C>()),
                static_cast<const void*>(dloss.data), dloss.dtype, beta, rows, warps);
     });

@@ -3,9 +3,9 @@
 // for targets that are distributions: use `log_softmax`. A loss over chunks of rows calls the same functions chunk by
 // chunk, with beta 1 for the loss (best an f64 one), and may write the gradient over the logits.
 //
-//     const CrossEntropyPlan plan(stream, logits, targets, {}, loss, terms, 0, lse);   // logits [768, 65], targets
-//     [768] plan.run(stream, scratch);                                                       // plan.scratch() bytes
-//     cross_entropy_backward(stream, logits, targets, {}, lse, dloss, dlogits, 0);
+//     const CrossEntropyPlan plan(stream, logits, targets, {}, {}, loss, terms, 0, lse);  // [768, 65], [768]
+//     plan.run(stream, scratch);                                                          // plan.scratch() bytes
+//     cross_entropy_backward(stream, logits, targets, {}, {}, lse, dloss, dlogits, 0);
 //
 // Logits have any floating dtype and strides; f64 is computed in f64, the rest in f32. Targets are i32 or i64; one that
 // is neither `ignore_index` nor in [0, C) throws ShapeError with its value and position, before anything is written; on
@@ -26,14 +26,24 @@ struct CrossEntropyOptions {
     double label_smoothing = 0;
 };
 
-/// loss = beta * loss + sum over rows of  lse - (1 - e) * logits[target] - e * mean(logits),  with
-/// lse = log(sum(exp(logits))). `lse` is contiguous, one element per row, f32 (f64 for f64 logits); rows of
-/// `ignore_index` have one too. The loss is one element of any floating dtype, summed in f64 in chunks of rows that
-/// depend on the shape alone. terms = beta * terms + the number of rows that count: one f64.
+/// Factors of the classes, w; without values they are 1.
+struct ClassWeights {
+    View values;  ///< [C], any floating dtype
+    View total;   ///< their sum, one element; read only with label smoothing
+
+    bool given() const { return values.rank() > 0; }
+};
+
+/// loss = beta * loss + sum over rows of  (1 - e) * w[t] * (lse - x[t]) + e / C * sum over c of w[c] * (lse - x[c]),
+/// with the row's logits x, its target t and lse = log(sum(exp(x))): PyTorch's form. `lse` is contiguous, one element
+/// per row, f32 (f64 for f64 logits); rows of `ignore_index` have one too. The loss is one element of any floating
+/// dtype, summed in f64 in chunks of rows that depend on the shape alone. terms = beta * terms + the sum of w[t] over
+/// the rows that count: one f64.
 class CrossEntropyPlan {
   public:
-    CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets, const CrossEntropyOptions& options,
-                     const View& loss, const View& terms, float beta, const View& lse);
+    CrossEntropyPlan(const Stream& stream, const View& logits, const View& targets, const ClassWeights& weights,
+                     const CrossEntropyOptions& options, const View& loss, const View& terms, float beta,
+                     const View& lse);
 
     /// Bytes: on a GPU the rows' losses, on the CPU nothing.
     std::size_t scratch() const { return scratch_; }
@@ -42,6 +52,7 @@ class CrossEntropyPlan {
 
   private:
     View logits_, targets_;
+    ClassWeights weights_;
     CrossEntropyOptions options_;
     View loss_, terms_;
     float beta_;
@@ -49,12 +60,13 @@ class CrossEntropyPlan {
     std::size_t scratch_;
 };
 
-/// dlogits = beta * dlogits + dloss * (exp(logits - lse) - (1 - e) * [class = target] - e / C). `dloss` is one element,
-/// read from memory. dlogits may be the logits themselves (beta 0).
-void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets,
+/// dlogits[c] = beta * dlogits[c] + dloss * (a * exp(x[c] - lse) - (1 - e) * w[t] * [c = t] - e / C * w[c]) with
+/// a = (1 - e) * w[t] + e / C * sum(w). `dloss` is one element, read from memory. dlogits may be the logits themselves
+/// (beta 0).
+void cross_entropy_backward(CpuStream& stream, const View& logits, const View& targets, const ClassWeights& weights,
                             const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
                             float beta);
-void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets,
+void cross_entropy_backward(CudaStream& stream, const View& logits, const View& targets, const ClassWeights& weights,
                             const CrossEntropyOptions& options, const View& lse, const View& dloss, const View& dlogits,
                             float beta);
 

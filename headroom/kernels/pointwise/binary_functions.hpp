@@ -147,6 +147,27 @@ struct Minimum {
     }
 };
 
+/// a + weight (b - a); from b where that is nearer, so that a weight of 1 gives b.
+struct Lerp {
+    static constexpr const char* name = "lerp";
+    static constexpr Saves saves = Saves::nothing;
+    static constexpr Accuracy accuracy{.relative = 2, .absolute = 16};
+    double weight = 0.5;
+    static constexpr Lerp sample() { return {0.3}; }
+    template <class T>
+    constexpr T operator()(T a, T b) const {
+        return weight < 0.5 ? a + static_cast<T>(weight) * (b - a) : b - static_cast<T>(1 - weight) * (b - a);
+    }
+    template <class T>
+    constexpr T derivative_a(T, T) const {
+        return static_cast<T>(1 - weight);
+    }
+    template <class T>
+    constexpr T derivative_b(T, T) const {
+        return static_cast<T>(weight);
+    }
+};
+
 struct Equal {
     static constexpr const char* name = "eq";
     static constexpr bool integers = true;
@@ -220,7 +241,7 @@ struct LogicalOr {
     }
 };
 
-using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum>;
+using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Lerp>;
 /// Their results are truth values.
 using Comparisons = FunctionList<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>;
 

@@ -1,0 +1,42 @@
+#pragma once
+// Rotary positions: queries and keys are turned by an angle that grows with their position, so that their products
+// depend on distances alone. Nothing is saved for the gradient, which turns back. `nn::SelfAttention` calls it.
+//
+//     Tensor q = rotary(split.slice(2, 0, heads));              // [batch, time, heads, 64]
+//     Tensor next = rotary(key, cached);                        // the first position is number `cached`
+//     Tensor as_gpt_j = rotary(q, 0, {.interleaved = true});
+#include <optional>
+
+#include <headroom/core/apply.hpp>
+#include <headroom/kernels/rotary/rotary.hpp>
+
+namespace headroom {
+
+struct RotaryOptions {
+    double base = 10000;
+    /// false: elements i and i + D / 2 make a pair, as in GPT-NeoX, Llama and Hugging Face's transformers. true: 2 i
+    /// and 2 i + 1, as in the paper and GPT-J. Weights that were trained with one need it.
+    bool interleaved = false;
+};
+
+namespace ops {
+
+struct RotaryPositions {
+    static constexpr OpInfo info{.name = "rotary", .in_place = 0b1};
+    using Attrs = kernels::Rotary;
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// x [B, T, H, D], D even: pair i of each head at position t is turned by (first_position + t) base^(-2 i / D). Su et
+/// al. 2021, arXiv:2104.09864. `heads`: the number of heads that are turned, the first ones, none means all: so that
+/// packed queries, keys and values take one call. Angles are found in f64, the rest is computed in f32 (f64 for f64).
+/// Errors: ShapeError; DtypeError; Error unless base is above 0 and first_position at least 0.
+Tensor rotary(Tensor x, std::int64_t first_position = 0, const RotaryOptions& options = {},
+              std::optional<std::int64_t> heads = std::nullopt);
+
+}  // namespace headroom
