@@ -10,46 +10,83 @@ namespace headroom::nn {
 
 namespace {
 
-const SelfAttentionOptions& checked(const SelfAttentionOptions& options) {
+struct Heads {
+    std::int64_t key_heads, width;  ///< width: of one
+};
+
+template <class Options>
+Heads heads_of(const Options& options) {
     const std::int64_t groups = options.kv_heads ? options.kv_heads : options.heads;
     if (options.heads < 1 || groups < 1 || options.width % options.heads != 0 || options.heads % groups != 0) {
         throw ShapeError(fmt::format("attention: {} heads must divide the width {}, and {} key heads the heads",
                                      options.heads, options.width, groups));
     }
-    return options;
-}
-
-std::int64_t key_heads(const SelfAttentionOptions& options) {
-    return options.kv_heads ? options.kv_heads : options.heads;
+    return {groups, options.width / options.heads};
 }
 
 }  // namespace
 
-Attention::Attention(const Path& path, std::int64_t heads_, std::int64_t kv_heads_, bool causal_)
-    : Module(path), heads(heads_), kv_heads(kv_heads_), causal(causal_) {}
+Attention::Attention(const Path& path, std::int64_t heads_, std::int64_t kv_heads_, bool causal_,
+                     std::optional<RotaryOptions> rotary_)
+    : Module(path), heads(heads_), kv_heads(kv_heads_), causal(causal_), rotary(rotary_) {}
 
-Tensor Attention::forward(Tensor packed) const { return attention_packed(std::move(packed), heads, kv_heads, causal); }
+Tensor Attention::forward(Tensor packed) const { return forward(std::move(packed), nullptr); }
 
 Tensor Attention::forward(Tensor packed, KeyValue* cache) const {
-    if (!cache) return forward(std::move(packed));
+    if (!cache && !rotary) return attention_packed(std::move(packed), heads, kv_heads, causal);
     const std::int64_t batch = packed.size(0);
     const std::int64_t time = packed.size(1);
-    const Tensor split = packed.reshape({batch, time, heads + 2 * kv_heads, -1});
+    Tensor split = packed.reshape({batch, time, heads + 2 * kv_heads, -1});
+    packed.reset();
+    if (rotary) {
+        const std::int64_t first = cache && cache->keys.defined() ? cache->keys.size(1) : 0;
+        split = headroom::rotary(std::move(split), first, *rotary, heads + kv_heads);
+    }
+    if (!cache) return attention_packed(split.reshape({batch, time, -1}), heads, kv_heads, causal);
     const std::vector<Tensor> parts = split.split({heads, kv_heads, kv_heads}, 2);
     cache->keys = cache->keys.defined() ? cat({cache->keys, parts[1]}, 1) : parts[1].contiguous();
     cache->values = cache->values.defined() ? cat({cache->values, parts[2]}, 1) : parts[2].contiguous();
     return attention(parts[0], cache->keys, cache->values, causal).reshape({batch, time, -1});
 }
 
+Tensor Attention::forward(const Tensor& queries, const KeyValue& memory) const {
+    const std::int64_t batch = queries.size(0), time = queries.size(1);
+    return attention(queries.reshape({batch, time, heads, -1}), memory.keys, memory.values, causal)
+        .reshape({batch, time, -1});
+}
+
 SelfAttention::SelfAttention(const Path& path, const SelfAttentionOptions& options)
     : Module(path),
-      qkv(path / "qkv", checked(options).width,
-          options.width / options.heads * (options.heads + 2 * key_heads(options)), options.qkv),
-      attention(path / "attention", options.heads, key_heads(options), options.causal),
+      qkv(path / "qkv", options.width, (options.heads + 2 * heads_of(options).key_heads) * heads_of(options).width,
+          options.qkv),
+      attention(path / "attention", options.heads, heads_of(options).key_heads, options.causal, options.rotary),
       projection(path / "projection", options.width, options.width, options.projection) {}
 
 Tensor SelfAttention::forward(Tensor x, KeyValue* cache) const {
     return projection(attention(qkv(std::move(x)), cache));
+}
+
+CrossAttention::CrossAttention(const Path& path, const CrossAttentionOptions& options)
+    : Module(path),
+      query(path / "query", options.width, options.width, options.query),
+      key_value(path / "key_value", options.memory_width ? options.memory_width : options.width,
+                2 * heads_of(options).key_heads * heads_of(options).width, options.key_value),
+      attention(path / "attention", options.heads, heads_of(options).key_heads, /*causal=*/false),
+      projection(path / "projection", options.width, options.width, options.projection) {}
+
+KeyValue CrossAttention::keys_and_values(Tensor memory) const {
+    const Tensor both = key_value(std::move(memory));
+    const std::vector<Tensor> parts =
+        both.reshape({both.size(0), both.size(1), 2 * attention.kv_heads, -1}).split(attention.kv_heads, 2);
+    return {parts[0], parts[1]};
+}
+
+Tensor CrossAttention::forward(Tensor x, Tensor memory) const {
+    return forward(std::move(x), keys_and_values(std::move(memory)));
+}
+
+Tensor CrossAttention::forward(Tensor x, const KeyValue& memory) const {
+    return projection(attention(query(std::move(x)), memory));
 }
 
 }  // namespace headroom::nn

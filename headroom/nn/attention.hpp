@@ -1,13 +1,22 @@
 #pragma once
-// Self-attention for transformers: one projection to packed queries, keys and values, attention itself (a module
-// without parameters, so that policies and reports can name it), one projection out.
+// Attention for transformers. Self-attention: one projection to packed queries, keys and values, attention itself (a
+// module without parameters, so that policies and reports can name it), one projection out. Cross-attention: queries of
+// one sequence, keys and values of another, the memory.
 //
 //     nn::SelfAttention attention(root / "attn", {.width = 128, .heads = 4, .causal = true});
 //     Tensor y = attention(x);             // [batch, time, 128] -> the same
 //     nn::KeyValue cache;                      // sampling: keys and values of the positions so far
 //     Tensor next = attention(last, &cache);
+//     nn::SelfAttention turned(root / "attn", {.width = 128, .heads = 4, .rotary = RotaryOptions{}});
+//
+//     nn::CrossAttention cross(root / "cross", {.width = 128, .heads = 4, .memory_width = 96});
+//     Tensor z = cross(x, memory);                       // [batch, time, 128], [batch, positions, 96] -> as x
+//     const nn::KeyValue known = cross.keys_and_values(memory);   // sampling: once
+//     Tensor last_z = cross(last, known);
 #include <cstdint>
+#include <optional>
 
+#include <headroom/core/ops/rotary.hpp>
 #include <headroom/nn/linear.hpp>
 
 namespace headroom::nn {
@@ -26,21 +35,37 @@ struct SelfAttentionOptions {
     bool causal = true;
     LinearOptions qkv = {};
     LinearOptions projection = {};
+    /// Queries and keys are turned by their positions (see rotary.hpp), which count on with a cache.
+    std::optional<RotaryOptions> rotary = std::nullopt;
 };
 
 /// softmax(q k^T / sqrt(D)) v on packed or separate operands. Vaswani et al. 2017, arXiv:1706.03762.
 class Attention : public Module<Attention> {
   public:
-    Attention(const Path& path, std::int64_t heads, std::int64_t kv_heads, bool causal);
+    Attention(const Path& path, std::int64_t heads, std::int64_t kv_heads, bool causal,
+              std::optional<RotaryOptions> rotary = std::nullopt);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
     Tensor forward(Tensor packed) const;
     /// The same for positions that follow those in `cache`, to which it appends their keys and values. For sampling,
     /// under a NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
+    /// queries [batch, time, heads * D], keys and values [batch, positions, kv_heads, D] -> [batch, time, heads * D].
+    Tensor forward(const Tensor& queries, const KeyValue& memory) const;
 
     std::int64_t heads;
     std::int64_t kv_heads;
     bool causal;
+    std::optional<RotaryOptions> rotary;  ///< for packed operands
+};
+
+struct CrossAttentionOptions {
+    std::int64_t width = 0;
+    std::int64_t heads = 1;
+    std::int64_t kv_heads = 0;      ///< 0: as many as heads
+    std::int64_t memory_width = 0;  ///< 0: width
+    LinearOptions query = {};
+    LinearOptions key_value = {};
+    LinearOptions projection = {};
 };
 
 class SelfAttention : public Module<SelfAttention> {
@@ -51,6 +76,25 @@ class SelfAttention : public Module<SelfAttention> {
     Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
 
     Linear qkv;
+    Attention attention;
+    Linear projection;
+};
+
+/// Every position of x attends to every position of the memory: PyTorch's MultiheadAttention(query, key, value) with
+/// one memory for both.
+class CrossAttention : public Module<CrossAttention> {
+  public:
+    /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
+    CrossAttention(const Path& path, const CrossAttentionOptions& options);
+    /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width].
+    Tensor forward(Tensor x, Tensor memory) const;
+    /// The same with keys and values that are known already.
+    Tensor forward(Tensor x, const KeyValue& memory) const;
+    /// Of a memory that many calls attend to.
+    KeyValue keys_and_values(Tensor memory) const;
+
+    Linear query;
+    Linear key_value;
     Attention attention;
     Linear projection;
 };
