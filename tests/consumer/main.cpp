@@ -1,5 +1,6 @@
 // Uses an installed Headroom the way a program outside of this repository does: with an op of its own, whose gradient,
-// replay and rehearsal are checked here. Prints the version; any mistake ends it with an error.
+// replay and rehearsal are checked here, by hand and as Headroom checks its own. Prints the version; any mistake ends
+// it with an error.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -72,6 +73,8 @@ int main() {
     check(replayed.gradient == kept.gradient, "replaying the op changed the gradient's bits");
     const Run rehearsed = differentiate_with(Context::dry({.threads = 1}), true);
     check(rehearsed.peak == replayed.peak, "the rehearsal's peak differs from the real one");
+
+    check_softsign();
 
     std::printf("headroom %s, built for %s\n", version, config::cpu_arch);
     return 0;

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include <headroom/core/apply.hpp>
+#include <headroom/core/ops/checks.hpp>
+#include <headroom/core/test/op_checks.hpp>
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -14,20 +17,24 @@ using namespace headroom;
 
 // The kernels of the CPU; softsign.cu has the GPU's.
 void softsign_forward(CpuStream& stream, const View& x, const View& y) {
-    const float* in = x.as<const float>();
-    float* out = y.as<float>();
-    kernels::parallel_for(stream, x.numel(), x.numel(),
-                          [=](std::int64_t i) { out[i] = in[i] / (1.0f + std::abs(in[i])); });
+    kernels::dispatch_compute(x.dtype, [&]<class T>(kernels::TypeTag<T>) {
+        const T* in = x.as<const T>();
+        T* out = y.as<T>();
+        kernels::parallel_for(stream, x.numel(), x.numel(),
+                              [=](std::int64_t i) { out[i] = in[i] / (T(1) + std::abs(in[i])); });
+    });
 }
 
 void softsign_backward(CpuStream& stream, const View& y, const View& dy, float beta, const View& dx) {
-    const float* out = y.as<const float>();
-    const float* above = dy.as<const float>();
-    float* target = dx.as<float>();
-    kernels::parallel_for(stream, y.numel(), y.numel(), [=](std::int64_t i) {
-        const float slope = 1.0f - std::abs(out[i]);
-        const float gradient = above[i] * slope * slope;
-        target[i] = beta == 0.0f ? gradient : beta * target[i] + gradient;
+    kernels::dispatch_compute(y.dtype, [&]<class T>(kernels::TypeTag<T>) {
+        const T* out = y.as<const T>();
+        const T* above = dy.as<const T>();
+        T* target = dx.as<T>();
+        kernels::parallel_for(stream, y.numel(), y.numel(), [=](std::int64_t i) {
+            const T slope = T(1) - std::abs(out[i]);
+            const T gradient = above[i] * slope * slope;
+            target[i] = beta == 0.0f ? gradient : T(beta) * target[i] + gradient;
+        });
     });
 }
 
@@ -41,7 +48,7 @@ struct Softsign {
     };
 
     static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
-        if (x.dtype != Dtype::f32) throw DtypeError("softsign: takes f32 only; cast its input");
+        if (x.dtype != compute_dtype(x.dtype)) throw DtypeError("softsign: takes f32 and f64; cast its input");
         if (!x.is_contiguous()) throw ShapeError("softsign: takes row-major inputs only; call contiguous() on it");
         Array y = exec.empty(x.shape(), x.dtype);
         exec.launch([&](auto& stream) { softsign_forward(stream, x.view(), y.view()); });
@@ -57,12 +64,17 @@ struct Softsign {
     }
 
     static std::vector<Sample<Attrs>> samples() {
-        return {{.label = "matrix", .inputs = {SampleInput::distinct({3, 5})}},
-                {.label = "empty", .inputs = {SampleInput::normal({0, 4})}},
-                {.label = "integers", .inputs = {SampleInput::index({3}, 3)}, .rejected = "softsign: takes f32 only"}};
+        return {
+            {.label = "matrix", .inputs = {SampleInput::distinct({3, 5})}},
+            {.label = "empty", .inputs = {SampleInput::normal({0, 4})}},
+            {.label = "integers", .inputs = {SampleInput::index({3}, 3)}, .rejected = "softsign: takes f32 and f64"}};
     }
 };
 
 }  // namespace
 
 Tensor softsign(Tensor x) { return apply<Softsign>({}, std::move(x)); }
+
+void check_softsign() {
+    test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}, .layouts = {test::Layout::contiguous}});
+}

@@ -5,5 +5,8 @@
 //     Tensor y = softsign(x);
 #include <headroom/core/tensor.hpp>
 
-/// x / (1 + |x|), element by element. f32. Errors: DtypeError.
+/// x / (1 + |x|), element by element. f32 or f64. Errors: DtypeError.
 headroom::Tensor softsign(headroom::Tensor x);
+
+/// Tests the op as Headroom tests its own. Errors: Error that says what does not hold.
+void check_softsign();

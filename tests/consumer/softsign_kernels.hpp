@@ -1,5 +1,5 @@
 #pragma once
-// One function per direction and kind of stream. Arrays are row-major f32.
+// One function per direction and kind of stream. Arrays are row-major, all f32 or all f64.
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 

@@ -10,6 +10,7 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/moving_average.hpp>
 #include <headroom/optim/schedule.hpp>
 
 #include "points.hpp"
@@ -45,6 +46,17 @@ TEST(Guide, Parameters) {
     EXPECT_TRUE(parameters.find("out.bias")->trained);
 }
 
+TEST(Guide, OneParameter) {
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters(context);
+    Classifier model{nn::Path(parameters)};
+    const std::vector<float> values = parameters.at("out.bias").tensor.to_vector<float>();
+    parameters.set("out.bias", std::vector<float>{0.5f, -0.5f});
+
+    EXPECT_EQ(values.size(), 2u);
+    EXPECT_EQ(model.out.bias.to_vector<float>(), (std::vector<float>{0.5f, -0.5f}));
+}
+
 Loss loss_of(const Classifier& model, const Points::Batch& batch) {
     Context& context = model.context();
     const Tensor logits = model(context.from_host(batch.features, {batch.rows, 2}));
@@ -59,7 +71,7 @@ double accuracy(const Classifier& model, const Points& points) {
     data::DataLoader<Points> loader(points, data::Sampler::sequential(points.size(), 64), {.epochs = 1});
     while (const Points::Batch* batch = loader.next()) {
         const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
-        right += sum(eq(argmax(logits), context.from_host(batch->targets, {batch->rows}))).item();
+        right += sum(argmax(logits) == context.from_host(batch->targets, {batch->rows})).item();
     }
     model.parameters().train(true);
     return right / static_cast<double>(points.size());
@@ -126,6 +138,26 @@ TEST(Guide, LossesOfOnesOwn) {
     EXPECT_EQ(loss.terms(), 3);
     backward(loss.mean());
     EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{-1.0f / 3 / 2, 0, 1.0f / 3}));
+}
+
+TEST(Guide, ClassWeights) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor logits = context.from_host(std::vector<float>{1, 1, 2, 2}, {2, 2});
+    const Tensor targets = context.from_host(std::vector<std::int32_t>{0, 1}, {2});
+    const Tensor weights = context.from_host(std::vector<float>{0.25f, 1.0f}, {2});  // the first class is frequent
+    const Loss weighted = cross_entropy(logits, targets, {.class_weights = weights});
+    EXPECT_EQ(weighted.terms(), 1.25);
+}
+
+TEST(Guide, MovingAverage) {
+    Context context = Context::cpu({.threads = 1, .seed = 1});
+    Parameters parameters(context);
+    Classifier model{nn::Path(parameters)};
+    const Points points = circle_points(8);
+    optim::MovingAverage average(parameters, {.decay = 0.99});
+    average.update();
+    const double share = average.evaluate([&] { return accuracy(model, points); });
+    EXPECT_EQ(share, accuracy(model, points));
 }
 
 TEST(Guide, Feed) {
