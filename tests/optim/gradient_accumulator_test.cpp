@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/sgd.hpp>
@@ -62,6 +63,37 @@ INSTANTIATE_TEST_SUITE_P(Cuts, AccumulatorOf,
                                            Cut{"ShortLast", {20, 20, 20, 4}},
                                            Cut{"Single", std::vector<std::int64_t>(64, 1)}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// Gradient and loss of the weighted mean over 64 rows in three classes, the last part of which is ignored.
+std::pair<std::vector<double>, double> weighted_mean(const std::vector<std::int64_t>& sizes) {
+    Context context = Context::cpu({.threads = 2, .seed = 9});
+    Regression model(context, Dtype::f64);
+    Sgd optimizer(model.parameters);
+    GradientAccumulator accumulator(model.parameters, optimizer, {.keep_gradients = true});
+    const Tensor weights = context.from_host(std::vector<double>{0.3, 5, 1}, {3});
+    std::int64_t row = 0;
+    for (const std::int64_t size : sizes) {
+        std::vector<std::int64_t> classes;
+        for (std::int64_t i = row; i < row + size; ++i) classes.push_back(i < 60 ? i * i % 3 : -100);
+        accumulator.accumulate([&] {
+            const Tensor x = model.rows(model.inputs, Regression::kIn, row, size);
+            const Tensor logits = linear(tanh(linear(x, model.up, model.up_bias)), model.down, model.down_bias);
+            return cross_entropy(logits, context.from_host(classes, {size}), {.class_weights = weights});
+        });
+        row += size;
+    }
+    accumulator.step(0.01);
+    std::vector<double> gradient = model.gradients();
+    for (double& x : gradient) x *= accumulator.result().multiplier;
+    return {gradient, accumulator.result().loss};
+}
+
+TEST_P(AccumulatorOf, MicroBatchesHaveTheWeightedMeanOfTheBigBatch) {
+    const auto [whole, loss] = weighted_mean({64});
+    const auto [parts, loss_of_parts] = weighted_mean(GetParam().sizes);
+    EXPECT_LE(largest_difference(parts, whole), 1e-12 * largest(whole));
+    EXPECT_NEAR(loss_of_parts, loss, 1e-12 * loss);
+}
 
 TEST_P(AccumulatorOf, MicroBatchesEqualTheBigBatchInF64) {
     const OneStep whole(Dtype::f64, {64});

@@ -54,9 +54,9 @@ Result<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec,
 
 void CrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink) {
     const View logits = saved.logits.view();
-    const WeightsOfClasses classes(exec, attrs, saved.weights);
     const auto target = sink.destination(0, saved.logits);
     if (!target) return;
+    const WeightsOfClasses classes(exec, attrs, saved.weights);
     exec.launch([&](auto& stream) {
         kernels::cross_entropy_backward(stream, logits, saved.targets.view(), classes.view, attrs, saved.lse.view(),
                                         douts[0].view(), target.view(), target.beta);
