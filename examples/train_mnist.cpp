@@ -16,7 +16,6 @@
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/training.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/sequential.hpp>
@@ -36,19 +35,23 @@ struct Flags : program::Flags {
     std::int64_t hidden = 512;
     std::int64_t epochs = 30;
     std::int64_t shift = 2;  ///< pixels
-    std::int64_t validation = 1000;
+    std::int64_t validation = 0;
     double dropout = 0.3;
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
     const auto count = program::whole(1, 1 << 20);
-    app.add_option("--data", flags.data, "folder with the images and labels")->required();
+    app.add_option("--data", flags.data,
+                   "folder with images and labels: train-* to train on and t10k-* to validate; t10k-* alone is split")
+        ->required();
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
     app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
     app.add_option("--shift", flags.shift, "shift training images by up to this many pixels each way")
         ->check(CLI::Range(0, 27))
         ->capture_default_str();
-    app.add_option("--validation", flags.validation, "images kept for validation")->check(count)->capture_default_str();
+    app.add_option("--validation", flags.validation,
+                   "images for validation; by default all of t10k-*, or 1000 of a split")
+        ->check(count);
     app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
     program::add_flags(app, flags);
 }
@@ -64,12 +67,12 @@ auto make_model(const nn::Path& path, const Flags& flags) {
 
 class Digits final : public program::Task {
   public:
-    Digits(Parameters& parameters, const Flags& flags, std::int64_t batch, const Images& images)
+    Digits(Parameters& parameters, const Flags& flags, std::int64_t batch, const Split& images)
         : flags_(flags),
           model_(make_model(nn::Path(parameters), flags)),
-          training_(images.slice(0, images.size() - flags.validation)),
-          validation_(images.slice(images.size() - flags.validation, flags.validation)),
-          loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true})),
+          images_(images),
+          loader_(images.training,
+                  data::Sampler::shuffled(images.training.size(), batch, flags.seed, {.drop_last = true})),
           feed_(parameters.context()) {}
 
     Loss loss() override {
@@ -86,8 +89,9 @@ class Digits final : public program::Task {
     }
 
     program::Validation evaluate() override {
-        data::DataLoader<Images> loader(
-            validation_, data::Sampler::sequential(validation_.size(), loader_.sampler().batch()), {.epochs = 1});
+        data::DataLoader<Images> loader(images_.validation,
+                                        data::Sampler::sequential(images_.validation.size(), loader_.sampler().batch()),
+                                        {.epochs = 1});
         double loss = 0, right = 0;
         while (const Images::Batch* batch = loader.next()) {
             const auto [images, labels] = upload(batch->features, *batch);
@@ -95,7 +99,7 @@ class Digits final : public program::Task {
             loss += cross_entropy(logits, labels).sum().item();
             right += sum(cast(eq(argmax(logits, -1), cast(labels, Dtype::i64)), Dtype::f32)).item();
         }
-        const auto total = static_cast<double>(validation_.size());
+        const auto total = static_cast<double>(images_.validation.size());
         return {.loss = loss / total, .accuracy = right / total};
     }
 
@@ -113,25 +117,19 @@ class Digits final : public program::Task {
 
     const Flags& flags_;
     decltype(make_model(std::declval<nn::Path>(), std::declval<Flags>())) model_;
-    Images training_;
-    Images validation_;
+    const Split& images_;
     data::DataLoader<Images> loader_;
     data::Feed feed_;
 };
 
 program::Program digits_program(Flags& flags) {
-    const auto images = std::make_shared<const Images>(read_images(flags.data));
-    if (images->size() < flags.validation + flags.batch) {
-        throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", flags.validation,
-                                flags.batch, images->size(), flags.data));
-    }
-    const std::int64_t batches = (images->size() - flags.validation) / flags.batch;
+    const auto images = std::make_shared<const Split>(read_images(flags.data, flags.validation, flags.batch));
+    const std::int64_t batches = images->training.size() / flags.batch;
     flags.steps = std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
-    return {.data = fmt::format("{} images", images->size()),
-            .unit = "samples",
-            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
-                return std::make_unique<Digits>(parameters, flags, batch, *images);
-            }};
+    return {
+        .data = images->what, .unit = "samples", .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+            return std::make_unique<Digits>(parameters, flags, batch, *images);
+        }};
 }
 
 }  // namespace

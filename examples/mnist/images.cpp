@@ -1,6 +1,7 @@
 #include <headroom/examples/mnist/images.hpp>
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -13,15 +14,37 @@ namespace {
 
 constexpr data::PixelScale kScale{.mean = 0.1307f, .deviation = 0.3081f};
 
-}  // namespace
-
-Images read_images(const std::string& folder) {
-    const data::LabelledImages data = data::read_labelled_images(folder, "t10k", 10);
+Images read_part(const std::string& folder, const char* prefix) {
+    const data::LabelledImages data = data::read_labelled_images(folder, prefix, 10);
     if (data.images.rows != kSide || data.images.columns != kSide) {
         throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", folder, data.images.rows,
                                     data.images.columns));
     }
     return Images::images(data.images.pixels, {kSide, kSide}, {data.labels.begin(), data.labels.end()}, kScale);
+}
+
+bool has_training_files(const std::filesystem::path& folder) {
+    const auto has = [&](const char* name) {
+        return std::filesystem::exists(folder / name) || std::filesystem::exists(folder / fmt::format("{}.gz", name));
+    };
+    return has("train-images-idx3-ubyte") || has("train-labels-idx1-ubyte");
+}
+
+}  // namespace
+
+Split read_images(const std::string& folder, std::int64_t validation, std::int64_t batch) {
+    const bool apart = has_training_files(folder);
+    const Images held = read_part(folder, "t10k");
+    const Images all = apart ? read_part(folder, "train") : held;
+    const std::int64_t count = validation > 0 ? validation : apart ? held.size() : 1000;
+    const std::int64_t used = all.size() - (apart ? 0 : count);
+    if (count > held.size() || used < batch) {
+        throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", count, batch,
+                                held.size(), folder));
+    }
+    return {all.slice(0, used), held.slice(apart ? 0 : used, count),
+            fmt::format("{} images of {}-* to train on, {} {} to validate", used, apart ? "train" : "t10k", count,
+                        apart ? "of t10k-*" : "others of them")};
 }
 
 void shift(std::vector<float>& images, std::int64_t rows, std::int64_t most, const kernels::RandomKey& key) {

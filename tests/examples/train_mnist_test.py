@@ -42,6 +42,23 @@ class TrainMnist(ProgramCase):
         cls.write(f"{name}/t10k-labels-idx1-ubyte{end}", pack(label_bytes))
         return cls.path(name)
 
+    def test_trains_on_the_training_files_where_they_are(self):
+        both = self.dataset("both", images(60), labels(60))
+        self.write("both/train-images-idx3-ubyte", images(200))
+        printed = self.run_program("--data", both, "--epochs", 1).stderr
+        self.assertIn("train-labels", printed)
+        self.write("both/train-labels-idx1-ubyte", labels(200))
+        printed = self.succeeds("--data", both, "--epochs", 1)
+        self.assertIn("200 images of train-* to train on, 50 of t10k-* to validate", printed)
+        self.assertIn("step 10/10", printed)  # of 20 images each
+        self.assertIn("200 images of t10k-* to train on, 50 others of them to validate",
+                      self.succeeds("--data", self.data, "--epochs", 1))
+        whole = self.figures("--data", both, "--epochs", 3, "--validation", 60)
+        self.expect_predicted(whole)
+        self.fails(1, ["--data", both, "--validation", 61], "--validation 61", "60 images")
+        os.remove(self.path("both/t10k-images-idx3-ubyte.gz"))
+        self.fails(1, ["--data", both], "t10k-images")
+
     def test_learns_and_reports(self):
         figures = self.figures("--data", self.data)
         self.assertGreater(figures["val_accuracy"], 0.9)
