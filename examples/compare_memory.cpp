@@ -10,6 +10,7 @@
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/session.hpp>
+#include <headroom/examples/program/sizes.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/history/html_report.hpp>
 
@@ -42,8 +43,8 @@ void main_program(gpt::GptFlags flags, const std::vector<std::string>& technique
         flags.recompute = technique;
         const Training& training = trainings.emplace_back(train(flags, program));
         const MemoryStatistics& memory = training.snapshot.statistics;
-        fmt::print("--recompute {:<7} peak {:>12} bytes live, {:>12} reserved, loss {:.6f}\n", technique,
-                   memory.peak_allocated, memory.peak_reserved, training.loss);
+        fmt::print("--recompute {:<7} peak {}, reserved {}, loss {:.6f}\n", technique,
+                   program::size_text(memory.peak_allocated), program::size_text(memory.peak_reserved), training.loss);
         std::fflush(stdout);
         if (training.loss != trainings.front().loss) {
             throw Error(fmt::format("--recompute {} changed the loss to {:.9f} from {:.9f}, which it must not",

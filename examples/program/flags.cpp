@@ -6,6 +6,7 @@
 
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/sizes.hpp>
 
 namespace headroom::program {
 
@@ -16,21 +17,15 @@ void add_device(CLI::App& app, Flags& flags) {
         ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
         ->capture_default_str();
     app.add_option("--gpu-memory", flags.gpu_memory,
-                   "with --device dry: predict for a GPU with so many bytes, instead of this machine's processor")
-        ->check(natural());
+                   "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
+        ->transform(bytes());
     app.add_option("--threads", flags.threads, "0: one per processor")->check(whole(0, 1024));
-    app.add_option("--seed", flags.seed, "of initialisation, data order and all other random numbers")
-        ->check(natural())
-        ->capture_default_str();
     app.add_option("--memory-limit", flags.memory_limit,
-                   "limit of the memory that is taken from the device, in bytes; 0: all of it")
-        ->check(natural());
+                   "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
+        ->transform(bytes());
 }
 
 void add_compute(CLI::App& app, Flags& flags) {
-    app.add_option("--dtype", flags.dtype, "of matrix products")
-        ->check(CLI::IsMember({"f32", "bf16", "f16"}))
-        ->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
     app.add_option("--tune", flags.tuning_file,
                    "on a GPU, try several algorithms for each product; with a file, what was found is kept in it, and "
@@ -41,8 +36,8 @@ void add_compute(CLI::App& app, Flags& flags) {
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
     app.add_option("--scratch-budget", flags.compute.scratch_budget,
-                   "on a GPU, bytes that an op may take as scratch to be faster")
-        ->check(natural())
+                   "on a GPU, memory that an op may take as scratch to be faster")
+        ->transform(bytes())
         ->capture_default_str();
 }
 
@@ -50,6 +45,12 @@ void add_step(CLI::App& app, Flags& flags) {
     const auto count = whole(1, 1 << 20);
     const auto none_or_more = whole(0, std::int64_t{1} << 40);
     const auto not_negative = real(0, 1e30);
+    app.add_option("--seed", flags.seed, "of initialisation, data order and all other random numbers")
+        ->check(natural())
+        ->capture_default_str();
+    app.add_option("--dtype", flags.dtype, "of matrix products")
+        ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+        ->capture_default_str();
     app.add_option("--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
     app.add_option("--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
     app.add_option("--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
@@ -61,6 +62,8 @@ void add_step(CLI::App& app, Flags& flags) {
     app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
     app.add_option("--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
     app.add_option("--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
+    app.add_option("--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
+        ->check(none_or_more);
 }
 
 void add_recompute(CLI::App& app, Flags& flags) {
@@ -70,8 +73,15 @@ void add_recompute(CLI::App& app, Flags& flags) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
-    app.add_option("--recompute", flags.recompute, what)->check(CLI::IsMember(names))->capture_default_str();
-    app.add_flag("--checkpoint", flags.checkpoint, "the same as --recompute " + names.back());
+    CLI::Option* const recompute = app.add_option("--recompute", flags.recompute, what)
+                                       ->check(CLI::IsMember(names))
+                                       ->take_last()
+                                       ->capture_default_str();
+    app.add_flag_callback(
+           "--checkpoint", [=, last = names.back()] { recompute->add_result(last); },
+           "the same as --recompute " + names.back())
+        ->trigger_on_parse()
+        ->configurable(false);
 }
 
 void add_files(CLI::App& app, Flags& flags) {
@@ -79,19 +89,21 @@ void add_files(CLI::App& app, Flags& flags) {
                    "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
                    "Perfetto")
         ->check(history_file_problem);
-    app.add_option("--save", flags.save, "file to save the training to at the end");
-    app.add_option("--resume", flags.resume, "file to continue from");
+    CLI::Option* const save = app.add_option("--save", flags.save, "file to save the training to at the end");
+    app.add_option("--save-every", flags.save_every, "save after every so many steps as well")
+        ->check(whole(0, std::int64_t{1} << 40))
+        ->needs(save);
+    app.add_option("--best", flags.best, "file to save the training to whenever a validation loss is the least so far");
     app.add_option("--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")
         ->check(whole(0, std::int64_t{1} << 40));
     app.add_option("--json", flags.json, "file for the figures of the run");
+    app.add_option("--log", flags.log, "file for the figures of every step, a JSON object in each line");
+    app.add_option("--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
 }
 
 }  // namespace
 
-const Recompute& Flags::recomputed() const {
-    if (checkpoint) return recomputes.back();
-    return *std::ranges::find(recomputes, recompute, &Recompute::name);
-}
+const Recompute& Flags::recomputed() const { return *std::ranges::find(recomputes, recompute, &Recompute::name); }
 
 std::optional<Dtype> Flags::autocast() const {
     if (dtype == "bf16") return Dtype::bf16;
@@ -101,11 +113,15 @@ std::optional<Dtype> Flags::autocast() const {
 
 void add_flags(CLI::App& app, Flags& flags) {
     flags.program = app.get_name();
+    flags.stored = StoredFlags::add(app);
     add_step(app, flags);
+    if (flags.recomputes.size() > 1) add_recompute(app, flags);
+    const std::size_t of_training = app.get_options().size();
     add_device(app, flags);
     add_compute(app, flags);
-    if (flags.recomputes.size() > 1) add_recompute(app, flags);
     add_files(app, flags);
+    const std::vector<CLI::Option*> all = app.get_options();
+    for (std::size_t i = of_training; i < all.size(); ++i) all[i]->configurable(false)->group("Of this run alone");
     app.parse_complete_callback([&app, &flags] {
         flags.compute.tune = app.count("--tune") > 0;
         if (flags.gpu_memory == 0 || flags.device == "dry") return;

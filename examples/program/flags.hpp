@@ -7,6 +7,7 @@
 //     program::add_flags(app, flags);
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include <headroom/core/context.hpp>
+#include <headroom/examples/program/stored_flags.hpp>
 
 namespace headroom::program {
 
@@ -47,13 +49,20 @@ struct Flags {
     double clip = 1.0;
     std::vector<Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
     std::string recompute = "none";
-    bool checkpoint = false;  ///< the same as the last of `recomputes`
+    std::int64_t validate_every = 0;  ///< steps; 0: at the end
 
     std::string memory_history;
     std::string save;
-    std::string resume;
+    std::int64_t save_every = 0;  ///< steps; 0: at the end
+    std::string best;
     std::int64_t stop_after = -1;
     std::string json;
+    std::string log;
+    std::string tensorboard;
+    std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
+
+    /// The checkpoint to continue from; empty if there is none.
+    std::string resume() const { return stored ? stored->file() : ""; }
 
     double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
     const Recompute& recomputed() const;

@@ -12,7 +12,7 @@
 
 namespace headroom::program {
 
-/// Parses the command line, then runs `body`; the exit code.
+/// Parses the command line, which has --version as well, then runs `body`; the exit code.
 int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body);
 
 }  // namespace headroom::program

@@ -1,10 +1,12 @@
 #include <headroom/examples/program/progress.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <headroom/memory/out_of_memory.hpp>
@@ -13,31 +15,57 @@ namespace headroom::program {
 
 namespace {
 
+constexpr int kLeastBar = 7;  // columns
+constexpr int kMostBar = 22;
+
 std::string duration(double seconds) {
+    constexpr double century = 100.0 * 365 * 86400;
+    if (!(seconds < century)) return "ages";
     const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+    if (whole >= 86400) return fmt::format("{}d {}h", whole / 86400, whole / 3600 % 24);
     if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
     return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-std::string bar(double done) {
-    constexpr int width = 20;
+/// "987", "21.0k", "1.5M".
+std::string rounded(double number) {
+    if (number < 1e3) return fmt::format("{:.0f}", number);
+    if (number < 1e6) return fmt::format("{:.1f}k", number / 1e3);
+    return fmt::format("{:.1f}M", number / 1e6);
+}
+
+/// Of as many columns, brackets included.
+std::string bar(double done, int columns) {
+    const int width = columns - 2;
     const int filled = static_cast<int>(done * width + 0.5);
     return fmt::format("[{:=<{}}{: <{}}]", "", filled, "", width - filled);
 }
 
+/// A terminal's last column stays free: some begin a new line once it is written to.
+std::size_t columns_of(bool terminal) {
+    winsize size{};
+    const bool known = terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    return (known ? size.ws_col : 80) - 1;
+}
+
 }  // namespace
+
+std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
+                          std::size_t columns) {
+    const std::string parts[] = {
+        std::abs(status.loss) < 1e4 ? fmt::format("loss {:.4f}", status.loss) : fmt::format("loss {:.3e}", status.loss),
+        "left " + duration(left), fmt::format("{} {}/s", rounded(status.rate), unit),
+        "peak " + memory::format_bytes(status.peak_bytes), "live " + memory::format_bytes(status.live_bytes)};
+    std::string line = fmt::format("step {}/{}", status.step, steps);
+    for (const std::string& part : parts) {
+        if (line.size() + 2 + part.size() > columns) break;
+        line += "  " + part;
+    }
+    return line.substr(0, columns);
+}
 
 Progress::Progress(std::int64_t steps, std::string unit, std::int64_t first)
     : steps_(steps), unit_(std::move(unit)), first_(first), terminal_(isatty(STDOUT_FILENO) == 1) {}
-
-std::string Progress::line(const Status& status) const {
-    const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
-    const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
-    const double left = elapsed / done * static_cast<double>(steps_ - status.step);
-    return fmt::format("step {}/{}  loss {:.4f}  {:.0f} {}/s  memory {} peak {}  left {}", status.step, steps_,
-                       status.loss, status.rate, unit_, memory::format_bytes(status.live_bytes),
-                       memory::format_bytes(status.peak_bytes), duration(left));
-}
 
 bool Progress::draws(std::int64_t step) const {
     if (step == steps_) return true;
@@ -54,13 +82,20 @@ bool Progress::due(std::int64_t step) {
 
 void Progress::show(const Status& status) {
     if (!draws(status.step)) return;
+    const double elapsed = std::chrono::duration<double>(Clock::now() - begin_).count();
+    const auto done = static_cast<double>(std::max<std::int64_t>(1, status.step - first_));
+    const double left = elapsed / done * static_cast<double>(steps_ - status.step);
+    const std::size_t columns = columns_of(terminal_);
+    const std::string line = progress_line(status, steps_, unit_, left, columns);
     if (terminal_) {
         last_ = Clock::now();
-        const double done = static_cast<double>(status.step) / static_cast<double>(std::max<std::int64_t>(1, steps_));
-        fmt::print("\r\x1b[K{} {}", bar(done), line(status));
+        const double share = static_cast<double>(status.step) / static_cast<double>(std::max<std::int64_t>(1, steps_));
+        const int room = static_cast<int>(columns) - static_cast<int>(line.size()) - 1;  // beside the line
+        const std::string drawn = room < kLeastBar ? "" : bar(share, std::min(room, kMostBar)) + ' ';
+        fmt::print("\r\x1b[K{}{}", drawn, line);
         drawn_ = true;
     } else {
-        fmt::print("{}\n", line(status));
+        fmt::print("{}\n", line);
     }
     std::fflush(stdout);
 }

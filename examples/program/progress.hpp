@@ -20,6 +20,11 @@ struct Status {
     std::size_t peak_bytes = 0;
 };
 
+/// "step 100/2000  loss 2.5000  left 1:35  21.0k tokens/s  peak 24.0 MB  live 12.0 MB": as much of it, from the left,
+/// as fits into `columns`; of a step too long for them, its beginning. `left`: seconds.
+std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
+                          std::size_t columns);
+
 class Progress {
   public:
     /// `first`: where a resumed training begins. Writes to stdout.
@@ -27,7 +32,8 @@ class Progress {
 
     /// Whether to wait for what the steps so far have come to: if `show` would draw it, and once a second.
     bool due(std::int64_t step);
-    /// Cheap to call after each step: draws ten times a second on a terminal, about twenty times in all elsewhere.
+    /// Cheap to call after each step: draws ten times a second on a terminal, about twenty times in all elsewhere. A
+    /// line is at most as wide as the terminal, or 80 columns where that is not known.
     void show(const Status& status);
     /// Leaves the terminal on a fresh line.
     void end();
@@ -35,7 +41,6 @@ class Progress {
   private:
     using Clock = std::chrono::steady_clock;
     bool draws(std::int64_t step) const;
-    std::string line(const Status& status) const;
 
     std::int64_t steps_;
     std::string unit_;

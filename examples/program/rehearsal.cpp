@@ -6,6 +6,7 @@
 
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/session.hpp>
+#include <headroom/examples/program/sizes.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -13,17 +14,28 @@ namespace headroom::program {
 
 namespace {
 
+/// As many as later ones take no more memory than: the second step finds the first one's free blocks, as all later ones
+/// do, and so does the second step after a validation.
+void take_steps(Session& session, const Flags& flags) {
+    const std::int64_t done = session.steps_done();
+    const std::int64_t every = flags.validate_every;
+    const bool validates = every > 0 && done / every < flags.steps / every;
+    const std::int64_t turn = validates ? std::min<std::int64_t>(every, 2) : 0;
+    for (std::int64_t i = 1; i <= std::min(flags.steps - done, validates ? 2 * turn : 2); ++i) {
+        session.step();
+        if (validates && i % turn == 0) session.evaluate();
+    }
+}
+
 /// Writes the history to `history`, if that is not empty.
 Forecast run_dry(Flags flags, const Profile& profile, const Program& program, const std::string& history) {
     // A third micro-batch finds what the second one found: gradients to add to.
     flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
-    // The second step finds the first one's free blocks, as all later ones do.
-    flags.steps = std::min<std::int64_t>(flags.steps, 2);
     Context context = Context::dry(profile);
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed().name), [&] {
         Session session(context, flags, program);
-        for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
+        take_steps(session, flags);
         session.evaluate();
         session.sample();
         const MemoryStatistics statistics = context.memory().statistics();
@@ -36,15 +48,22 @@ Forecast run_dry(Flags flags, const Profile& profile, const Program& program, co
 /// The first change of flags that makes it fit, in words; empty if none does. The samples of a step stay as many.
 std::string advice(const Flags& flags, const Profile& profile, const Program& program) {
     Flags other = flags;
-    for (other.batch = flags.batch; other.batch >= 1; --other.batch) {
+    const std::string& most = flags.recomputes.back().name;
+    std::vector<std::string> ways{flags.recompute};
+    if (flags.recompute != most) ways.push_back(most);
+    // A training that is resumed keeps its batch.
+    const std::int64_t least = flags.resume().empty() ? 1 : flags.batch;
+    for (other.batch = flags.batch; other.batch >= least; --other.batch) {
         if (flags.batch % other.batch != 0) continue;
         other.accumulate = flags.accumulate * (flags.batch / other.batch);
-        for (const bool checkpoint : {flags.checkpoint, flags.recomputes.size() > 1}) {
-            other.checkpoint = checkpoint;
+        for (const std::string& way : ways) {
+            other.recompute = way;
             try {
                 const Forecast forecast = run_dry(other, profile, program, "");
-                return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} bytes reserved)", other.batch,
-                                   other.accumulate, checkpoint ? " --checkpoint" : "", forecast.peak_reserved);
+                const bool checkpoint = way == most && flags.recomputes.size() > 1;
+                return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} reserved)", other.batch,
+                                   other.accumulate, checkpoint ? " --checkpoint" : "",
+                                   size_text(forecast.peak_reserved));
             } catch (const OutOfMemory&) {
             }
         }

@@ -1,6 +1,7 @@
 #include <headroom/examples/program/session.hpp>
 
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,11 @@ Session::Session(Context& context, const Flags& flags, const Program& program)
                 .warmup_steps = flags.warmup,
                 .decay_steps = flags.steps} {
     for (const auto& [pattern, policy] : flags.recomputed().policies) context.policy(pattern, policy);
+    if (const std::string file = flags.resume(); !file.empty()) {
+        resume(file);
+    } else {
+        task_->begin();
+    }
 }
 
 Loss Session::loss() {
@@ -38,7 +44,7 @@ void Session::step() {
     for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
         accumulator_.accumulate([&] { return loss(); });
     }
-    accumulator_.step(schedule_(steps_done_));
+    accumulator_.step(learning_rate(steps_done_ + 1));
     ++steps_done_;
 }
 
@@ -75,6 +81,12 @@ Validation Session::evaluate() {
     const Validation validation = task_->evaluate();
     parameters_.train(true);
     return validation;
+}
+
+bool Session::is_best(const Validation& validation) {
+    if (!(validation.loss < best_.value_or(std::numeric_limits<double>::infinity()))) return false;
+    best_ = validation.loss;
+    return true;
 }
 
 std::string Session::sample() {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ namespace headroom::program {
 
 class Session {
   public:
+    /// Begins as the task does, or where the checkpoint in `flags` stands. Errors: FileError or Error if that is of
+    /// another model or other data.
     Session(Context& context, const Flags& flags, const Program& program);
 
     /// The most steps whose results are kept.
@@ -31,6 +34,8 @@ class Session {
     void step();
     /// Steps done, skipped ones and those before a resume included.
     std::int64_t steps_done() const { return steps_done_; }
+    /// Of the step with this number, counted from 1.
+    double learning_rate(std::int64_t step) const { return schedule_(step - 1); }
     /// Of the steps since the last call but the last `leave` ones; they are `kKeptResults` at most. Waits for the
     /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
     /// the first module whose output was not; nothing was updated from that step on.
@@ -38,14 +43,14 @@ class Session {
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_.unread(); }
 
-    /// Over the validation data, in evaluation mode.
+    /// Over the validation data, in evaluation mode. Changes nothing of the training.
     Validation evaluate();
+    /// Whether no validation before came to less, before a resume neither; remembers it.
+    bool is_best(const Validation& validation);
     /// The task's.
     std::string sample();
 
     void save(const std::string& path);
-    /// Continues a saved training. Errors: FileError or Error if the file is of another model or data.
-    void resume(const std::string& path);
     /// SHA-256 over parameters, optimizer state and random position.
     std::string state_sha256();
 
@@ -63,6 +68,7 @@ class Session {
     };
 
     nn::CheckpointParts parts(Description& description);
+    void resume(const std::string& path);
     Loss loss();
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
@@ -74,7 +80,8 @@ class Session {
     optim::GradientAccumulator accumulator_;
     optim::Schedule schedule_;
     std::int64_t steps_done_ = 0;
-    std::deque<Start> unread_;  ///< of the steps whose results are unread
+    std::optional<double> best_;  ///< the least validation loss
+    std::deque<Start> unread_;    ///< of the steps whose results are unread
 };
 
 }  // namespace headroom::program

@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kSteps = "steps";
+constexpr const char* kBest = "best_validation_loss";
 
 /// Names the first field of a section that differs between what was saved and what was asked for.
 void expect_same(const std::string& section, const Json& saved, const Json& asked) {
@@ -21,7 +22,7 @@ void expect_same(const std::string& section, const Json& saved, const Json& aske
         if (saved.contains(name) && saved[name] == value) continue;
         if (value.is_structured())
             throw Error(fmt::format("it was trained with another {}; use the same data", section));
-        throw Error(fmt::format("it was trained with {} {}, not {}; use the same flags", name,
+        throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
                                 saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
     }
 }
@@ -35,12 +36,17 @@ class Session::Description {
     explicit Description(Session& session) : session_(session) {}
 
     StateDict state_dict() const {
-        return {{}, {{session_.flags_.program, describe().dump()}, {kSteps, fmt::to_string(session_.steps_done_)}}};
+        const Flags& flags = session_.flags_;
+        StateValues values{{flags.program, describe().dump()}, {kSteps, fmt::to_string(session_.steps_done_)}};
+        if (flags.stored) values[StoredFlags::value_name(flags.program)] = flags.stored->text();
+        if (session_.best_) values[kBest] = fmt::to_string(*session_.best_);
+        return {{}, values};
     }
     void restore(const StateValues& values) {
         const std::string& program = session_.flags_.program;
         const auto text = state_value<std::string>(values, program);
         const auto steps = state_value<std::int64_t>(values, kSteps);
+        const auto best = values.contains(kBest) ? std::optional(state_value<double>(values, kBest)) : std::nullopt;
         const Json saved = Json::parse(text, nullptr, false);
         if (!saved.is_object() || steps < 0) throw FileError(fmt::format("what {} wrote into it is damaged", program));
         const Json asked = describe();
@@ -48,6 +54,7 @@ class Session::Description {
             expect_same(section, saved.value(section, Json::object()), fields);
         }
         session_.steps_done_ = steps;
+        session_.best_ = best;
     }
 
   private:

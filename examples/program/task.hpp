@@ -36,6 +36,8 @@ struct Validation {
 class Task {
   public:
     virtual ~Task() = default;
+    /// Before a training that is not resumed: what the model begins with, if not as it is initialised.
+    virtual void begin() {}
     /// Of the next micro-batch.
     virtual Loss loss() = 0;
     /// Over all of the validation data.
@@ -45,7 +47,7 @@ class Task {
     /// What a training that goes on must have in common with this one: fields by section, such as {"model": {"width":
     /// 128}}.
     virtual nlohmann::json describe() const = 0;
-    /// What to print after a complete training, such as generated text; nothing if empty.
+    /// What to print after the last step, such as generated text; nothing if empty.
     virtual std::string sample() { return ""; }
 };
 

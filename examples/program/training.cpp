@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/interrupt.hpp>
@@ -13,6 +14,8 @@
 #include <headroom/examples/program/recent.hpp>
 #include <headroom/examples/program/rehearsal.hpp>
 #include <headroom/examples/program/session.hpp>
+#include <headroom/examples/program/sizes.hpp>
+#include <headroom/examples/program/step_log.hpp>
 #include <headroom/examples/program/summary.hpp>
 
 namespace headroom::program {
@@ -23,62 +26,126 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+/// What a training reports while it runs, and leaves behind when it is validated.
+class Reporter {
+  public:
+    Reporter(Session& session, const Flags& flags, const Program& program)
+        : session_(session),
+          flags_(flags),
+          progress_(flags.steps, program.unit, session.steps_done()),
+          throughput_(flags.steps - session.steps_done()),
+          log_(flags, session.steps_done()),
+          units_(static_cast<double>(flags.accumulate * flags.batch * program.units)),
+          looked_at_(session.steps_done()) {}
+
+    /// Whether to look at the steps up to this one.
+    bool due(std::int64_t step) {
+        return session_.unread() == Session::kKeptResults || throughput_.warming_up() || progress_.due(step);
+    }
+
+    /// At the results of all steps but the last `leave`. Waits for the device.
+    void look(std::int64_t leave) {
+        const std::vector<optim::StepResult> results = session_.results(leave);
+        if (results.empty()) return;
+        throughput_.add(units_ * static_cast<double>(results.size()), seconds_since(begin_));
+        for (const optim::StepResult& result : results) {
+            if (result.finite) loss_.add(result.loss);
+            ++looked_at_;
+            log_.step(looked_at_, result, session_.learning_rate(looked_at_));
+        }
+        log_.flush();
+        const MemoryStatistics memory = session_.context().memory().statistics();
+        progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.allocated, memory.peak_allocated});
+        begin_ = Clock::now();
+    }
+
+    /// Validates once per step. Keeps the best.
+    const Validation& validate() {
+        if (validated_ == session_.steps_done()) return validation_;
+        validated_ = session_.steps_done();
+        validation_ = session_.evaluate();
+        progress_.end();
+        fmt::print("step {}: validation loss {:.4f}", validated_, validation_.loss);
+        if (const auto accuracy = validation_.accuracy) fmt::print(", accuracy {:.2f}%", 100 * *accuracy);
+        const bool best = session_.is_best(validation_);
+        if (best && !flags_.best.empty()) session_.save(flags_.best);
+        fmt::print("{}\n", !best || flags_.best.empty() ? "" : ", the best so far: saved to " + flags_.best);
+        std::fflush(stdout);
+        log_.validation(validated_, validation_);
+        log_.flush();
+        begin_ = Clock::now();
+        return validation_;
+    }
+
+    void save() {
+        session_.save(flags_.save);
+        begin_ = Clock::now();
+    }
+
+    void end() { progress_.end(); }
+
+    std::optional<double> loss() const { return loss_.mean(); }
+    double rate() const { return throughput_.rate(); }
+
+  private:
+    Session& session_;
+    const Flags& flags_;
+    Progress progress_;
+    Throughput throughput_;
+    RecentMean loss_{100};
+    StepLog log_;
+    double units_;  ///< in a step
+    std::int64_t looked_at_;
+    std::int64_t validated_ = -1;  ///< the step of `validation_`
+    Validation validation_;
+    Clock::time_point begin_ = Clock::now();  ///< of the steps that were not looked at
+};
+
 /// Until the last step, Ctrl-C or --stop-after; false if it ended early.
-bool run_steps(Session& session, const Flags& flags, const Program& program, Interrupt& interrupt, Summary& summary) {
-    Progress progress(flags.steps, program.unit, session.steps_done());
-    Throughput throughput(flags.steps - session.steps_done());
-    RecentMean loss(100);
-    const auto units = static_cast<double>(flags.accumulate * flags.batch * program.units);  // in a step
-    std::int64_t looked_at = session.steps_done();
+bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Reporter& reporter) {
     // A GPU has one more step to do while the host waits for the ones before, and prints.
     const std::int64_t ahead = session.context().gpu() ? 1 : 0;
-    Clock::time_point begin = Clock::now();
-    const auto look = [&](std::int64_t leave) {  // waits for the device
-        const std::vector<optim::StepResult> results = session.results(leave);
-        if (results.empty()) return;
-        throughput.add(units * static_cast<double>(results.size()), seconds_since(begin));
-        for (const optim::StepResult& result : results) {
-            if (result.finite) loss.add(result.loss);
-        }
-        looked_at += static_cast<std::int64_t>(results.size());
-        const MemoryStatistics memory = session.context().memory().statistics();
-        progress.show({looked_at, results.back().loss, throughput.rate(), memory.allocated, memory.peak_allocated});
-        begin = Clock::now();
-    };
+    const auto now = [&](std::int64_t every) { return every > 0 && session.steps_done() % every == 0; };
     const std::int64_t stop = flags.stop_after >= 0 ? session.steps_done() + flags.stop_after : flags.steps;
     bool asked = false;
     while (session.steps_done() < std::min(stop, flags.steps) && !(asked = interrupt.requested())) {
         session.step();
-        const bool full = session.unread() == Session::kKeptResults;
-        if (full || throughput.warming_up() || progress.due(session.steps_done() - ahead)) look(ahead);
+        const bool last = session.steps_done() == flags.steps;
+        // With --best at the last step, too, so that --save knows of it.
+        const bool validates = now(flags.validate_every) || (last && !flags.best.empty());
+        const bool saves = now(flags.save_every);
+        if (validates || saves) {
+            reporter.look(0);
+        } else if (reporter.due(session.steps_done() - ahead)) {
+            reporter.look(ahead);
+        }
+        if (validates) reporter.validate();
+        if (saves) reporter.save();
     }
-    if (looked_at < session.steps_done()) look(0);
-    progress.end();
+    reporter.look(0);
+    reporter.end();
     if (asked) {
         fmt::print("interrupted after step {}{}\n", session.steps_done(),
                    flags.save.empty() ? "; no --save, not saved" : "");
     }
-    summary.train_loss = loss.mean();
-    summary.rate = throughput.rate();
-    summary.steps = session.steps_done();
-    return session.steps_done() == flags.steps;
+    return session.steps_done() >= flags.steps;
 }
 
 void run_session(Context& context, const Flags& flags, const Program& program, Interrupt& interrupt, Summary& summary) {
     Session session(context, flags, program);
-    if (!flags.resume.empty()) session.resume(flags.resume);
-    const bool complete = run_steps(session, flags, program, interrupt, summary);
+    Reporter reporter(session, flags, program);
+    const bool complete = run_steps(session, flags, interrupt, reporter);
+    summary.train_loss = reporter.loss();
+    summary.rate = reporter.rate();
+    summary.steps = session.steps_done();
     if (!flags.save.empty()) {
-        session.save(flags.save);
+        reporter.save();
         fmt::print("saved to {}\n", flags.save);
     }
     context.save_tuning();
     interrupt.release();  // nothing is lost any more
     if (complete) {
-        summary.validation = session.evaluate();
-        fmt::print("validation loss {:.4f}", summary.validation->loss);
-        if (const auto accuracy = summary.validation->accuracy) fmt::print(", accuracy {:.2f}%", 100 * *accuracy);
-        fmt::print("\n");
+        summary.validation = reporter.validate();
         if (const std::string sample = session.sample(); !sample.empty()) fmt::print("\n{}\n\n", sample);
     }
     summary.state_sha256 = session.state_sha256();
@@ -90,24 +157,32 @@ void run(const Flags& flags, const Program& program, Summary& summary) {
     with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed().name),
                  [&] { run_session(context, flags, program, interrupt, summary); });
     take_peaks(summary, context);
-    fmt::print("peak memory {} bytes, predicted {}\n", *summary.peak_bytes_allocated, summary.forecast.peak_allocated);
+    fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
+               size_text(summary.forecast.peak_allocated));
 }
 
 }  // namespace
 
 void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--save", flags.save);
+    expect_writable("--best", flags.best);
     expect_writable("--json", flags.json);
+    expect_writable("--log", flags.log);
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
     const Clock::time_point begin = Clock::now();
+    if (const std::string file = flags.resume(); !file.empty()) {
+        const std::vector<std::string>& anew = flags.stored->anew();
+        fmt::print("resuming {} with its flags{}{}\n", file,
+                   anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
+    }
     const Program program = read();
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
     summary.compute = flags.compute;
     const Forecast& forecast = summary.forecast = rehearse(flags, program);
-    fmt::print("{} parameters, {}; predicted peak {} bytes ({} of them parameters and optimizer state)\n",
-               forecast.parameters, program.data, forecast.peak_allocated, forecast.resident_bytes);
+    fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
+               program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
     std::fflush(stdout);
     if (flags.device != "dry") run(flags, program, summary);
     summary.seconds = seconds_since(begin);

@@ -1,6 +1,6 @@
 #pragma once
-// A training program from its flags to its figures: a rehearsal, then steps with progress until the last one, Ctrl-C or
-// --stop-after, then what is to be saved, validated, printed and written.
+// A training program from its flags to its figures: a rehearsal, then steps until the last one, Ctrl-C or --stop-after,
+// with progress, saved and validated meanwhile as the flags say, then what is to be saved, validated and printed.
 //
 //     program::train(flags, [&] { return program::Program{...}; });
 #include <functional>

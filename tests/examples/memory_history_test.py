@@ -61,7 +61,7 @@ class CompareMemory(ProgramCase):
         page = self.path("compare.html")
         output = self.succeeds("--data", text, "--layers", 3, "--width", 32, "--heads", 2, "--block", 16, "--threads",
                                2, "--techniques", "none,blocks", "--out", page)
-        peaks = [int(peak) for peak in re.findall(r"peak +(\d+) bytes live", output)]
+        peaks = [int(peak) for peak in re.findall(r"peak .*\((\d+) bytes\), reserved", output)]
         losses = re.findall(r"loss ([\d.]+)", output)
         self.assertEqual(len(peaks), 2)
         self.assertLess(peaks[1], peaks[0])

@@ -1,9 +1,12 @@
 """train_gpt as a whole: what it computes, what it predicts, how it stops and goes on."""
+import fcntl
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 import unittest
 
@@ -164,6 +167,43 @@ class TrainGpt(ProgramCase):
             self.assertEqual(resumed["val_loss"], whole["val_loss"], flags)
             self.expect_predicted(resumed)
 
+    def test_limits_have_units(self):
+        peak = self.figures("--steps", 2)["peak_bytes_reserved"]
+        for limit in (f"{peak}B", f"{peak / 1000}kB", f"{peak / 1024} KiB"):
+            self.expect_predicted(self.figures("--steps", 2, "--memory-limit", limit))
+        self.fails(3, ["--steps", 2, "--memory-limit", f"{(peak - 1) / 1024}KiB"], "out of memory")
+        gpu = ("--steps", 2, "--device", "dry", "--gpu-memory")
+        self.assertEqual(self.figures(*gpu, "1GB")["peak_bytes_reserved_predicted"],
+                         self.figures(*gpu, 10**9)["peak_bytes_reserved_predicted"])
+        printed = self.succeeds("--steps", 2)
+        allocated = self.figures("--steps", 2)["peak_bytes_allocated"]
+        for line in (r"predicted peak [\d.]+ kB \((\d+) bytes\), of it", r"peak memory [\d.]+ kB \((\d+) bytes\), predicted"):
+            self.assertEqual(int(re.search(line, printed)[1]), allocated)
+
+    def test_the_version(self):
+        self.assertRegex(self.succeeds("--version"), r"^train_gpt \d+\.\d+\.\d+\n$")
+
+    def test_the_progress_line_fits_the_terminal(self):
+        for columns in (None, 80, 40, 200):
+            terminal, inside = pty.openpty()
+            if columns:
+                fcntl.ioctl(inside, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            with subprocess.Popen(self.command("--steps", 300, "--lr", "1e-30"), stdout=inside, stderr=inside) as process:
+                os.close(inside)
+                output = b""
+                try:
+                    while chunk := os.read(terminal, 4096):
+                        output += chunk
+                except OSError:  # the other side is closed
+                    pass
+                os.close(terminal)
+            self.assertEqual(process.returncode, 0, output)
+            drawn = re.findall(r"\r\x1b\[K([^\r]*)", output.decode())
+            self.assertTrue(drawn)
+            self.assertLess(max(map(len, drawn)), columns or 80)
+            self.assertIn("step 300/300  loss ", drawn[-1])
+            self.assertEqual(drawn[-1].startswith("[====="), columns != 40)
+
     def test_sampling_prints_text_and_changes_no_parameter(self):
         printed = self.succeeds("--steps", 2, "--sample", 50)
         self.assertRegex(printed, "(?s)validation loss .*\n\n.{50}\n\npeak memory")
@@ -194,7 +234,7 @@ class TrainGpt(ProgramCase):
             self.assertEqual(code, 0, output)
             steps = int(re.search(r"interrupted after step (\d+)\r\n", output)[1])
             self.assertIn("saved to", output)
-            self.assertIn("\r\x1b[K[", output)  # the bar
+            self.assertIn("\r\x1b[K", output)  # drawn over the one before
             self.runs.clear()  # the same flags, another file
             figures = self.figures("--steps", 10_000_000, "--resume", self.path("interrupted.safetensors"),
                                    "--stop-after", 1)
@@ -203,6 +243,7 @@ class TrainGpt(ProgramCase):
     def test_a_second_ctrl_c_ends_it_at_once(self):
         # The first signal alone would be answered after a step, which takes minutes here.
         with subprocess.Popen(self.command("--accumulate", 500_000), stdout=subprocess.PIPE, text=True) as process:
+            self.assertIn("parameters", process.stdout.readline())
             self.assertIn("predicted", process.stdout.readline())
             time.sleep(0.2)
             process.send_signal(signal.SIGINT)

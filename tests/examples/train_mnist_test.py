@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import struct
+import subprocess
 import unittest
 
 from program import ProgramCase, data_file
@@ -58,6 +59,13 @@ class TrainMnist(ProgramCase):
         self.fails(1, ["--data", both, "--validation", 61], "--validation 61", "60 images")
         os.remove(self.path("both/t10k-images-idx3-ubyte.gz"))
         self.fails(1, ["--data", both], "t10k-images")
+
+    def test_flags_are_those_of_the_checkpoint(self):
+        file = self.path("flags.safetensors")
+        plain = ("--data", self.data, "--epochs", 2)
+        self.succeeds(*plain, "--stop-after", 7, "--save", file)
+        command = [*self.command()[:1], "--resume", file, "--threads", "2"]
+        self.assertIn("step 20/20", subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
     def test_learns_and_reports(self):
         figures = self.figures("--data", self.data)

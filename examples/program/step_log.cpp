@@ -1,0 +1,63 @@
+#include <headroom/examples/program/step_log.hpp>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::program {
+
+namespace {
+
+/// Cuts off the lines of later steps, and one that was not written to its end.
+void cut_after(const std::string& path, std::int64_t step) {
+    std::ifstream file(path);
+    std::uintmax_t kept = 0;
+    for (std::string line; std::getline(file, line) && !file.eof(); kept += line.size() + 1) {
+        const nlohmann::json figures = nlohmann::json::parse(line, nullptr, false);
+        if (!figures.is_object() || figures.value("step", step + 1) > step) break;
+    }
+    if (file.is_open()) std::filesystem::resize_file(path, kept);
+}
+
+}  // namespace
+
+StepLog::StepLog(const Flags& flags, std::int64_t done) : path_(flags.log) {
+    if (!path_.empty()) {
+        if (!flags.resume().empty()) cut_after(path_, done);
+        lines_.open(path_, flags.resume().empty() ? std::ios::trunc : std::ios::app);
+    }
+    if (!flags.tensorboard.empty()) events_.emplace(flags.tensorboard);
+    flush();
+}
+
+void StepLog::add(std::int64_t step, const std::string& part, const nlohmann::ordered_json& figures) {
+    if (lines_.is_open()) {
+        nlohmann::ordered_json line{{"step", step}};
+        for (const auto& [name, figure] : figures.items()) line[part + name] = figure;
+        lines_ << line.dump() << '\n';
+    }
+    if (!events_) return;
+    for (const auto& [name, figure] : figures.items()) events_->add(step, part + name, figure.get<double>());
+}
+
+void StepLog::step(std::int64_t step, const optim::StepResult& result, double learning_rate) {
+    add(step, "train/",
+        {{"loss", result.loss}, {"gradient_norm", result.gradient_norm}, {"learning_rate", learning_rate}});
+}
+
+void StepLog::validation(std::int64_t step, const Validation& validation) {
+    nlohmann::ordered_json figures{{"loss", validation.loss}};
+    if (validation.accuracy) figures["accuracy"] = *validation.accuracy;
+    add(step, "validation/", figures);
+}
+
+void StepLog::flush() {
+    lines_.flush();
+    if (!path_.empty() && !lines_)
+        throw FileError(fmt::format("{}: the log can't be written; check the folder and the space", path_));
+    if (events_) events_->flush();
+}
+
+}  // namespace headroom::program

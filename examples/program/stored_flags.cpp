@@ -1,0 +1,88 @@
+#include <headroom/examples/program/stored_flags.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/safetensors.hpp>
+
+namespace headroom::program {
+
+namespace {
+
+/// The value that counts: the last one on the command line, else the default; empty if there is neither.
+std::string value_of(const CLI::Option& option) {
+    return option.count() > 0 ? option.results().back() : option.get_default_str();
+}
+
+bool equal(const std::string& a, const std::string& b) {
+    double x = 0, y = 0;
+    return a == b || (CLI::detail::lexical_cast(a, x) && CLI::detail::lexical_cast(b, y) && x == y);
+}
+
+}  // namespace
+
+/// CLI11 reads "config files" after the command line, and takes from them what that did not give.
+class StoredFlags::FromCheckpoint final : public CLI::Config {
+  public:
+    explicit FromCheckpoint(std::shared_ptr<StoredFlags> flags) : flags_(std::move(flags)) {}
+    std::string to_config(const CLI::App*, bool, bool, std::string) const override { return flags_->text(); }
+    std::vector<CLI::ConfigItem> from_config(std::istream&) const override { return flags_->read(flags_->file_); }
+
+  private:
+    std::shared_ptr<StoredFlags> flags_;
+};
+
+std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
+    const std::shared_ptr<StoredFlags> flags(new StoredFlags(app));
+    const auto open = [flags](const std::string& file) {
+        nn::SafetensorsFile{file};  // says more of what is wrong than CLI11, which would call it wrong usage
+        flags->file_ = file;
+        return std::string();
+    };
+    app.set_config("--resume", "", "checkpoint to continue from, with its flags but for those that are given anew")
+        ->type_name("FILE")
+        ->check(open);
+    app.config_formatter(std::make_shared<FromCheckpoint>(flags));
+    return flags;
+}
+
+std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
+    const nn::SafetensorsFile checkpoint(file);
+    const auto found = checkpoint.metadata().find(value_name(app_.get_name()));
+    if (found == checkpoint.metadata().end()) return {};
+    const nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
+    std::vector<CLI::ConfigItem> items;
+    for (const auto& [name, value] : stored.items()) {
+        const CLI::Option* const option = app_.get_option_no_throw("--" + name);
+        if (!option || !option->get_configurable() || !value.is_string()) continue;
+        const auto text = value.get<std::string>();
+        if (option->count() == 0) {
+            items.push_back({{}, name, {text}});
+        } else if (!equal(value_of(*option), text)) {
+            anew_.push_back(fmt::format("--{} {} (was {})", name, value_of(*option), text));
+        }
+    }
+    return items;
+}
+
+std::string StoredFlags::text() const {
+    nlohmann::json stored = nlohmann::json::object();
+    for (const CLI::Option* option : app_.get_options()) {
+        const std::string value = value_of(*option);
+        if (option->get_configurable() && !value.empty()) stored[option->get_lnames().front()] = value;
+    }
+    return stored.dump();
+}
+
+void imply(CLI::App& app, const std::string& name, const std::string& value, const std::string& source) {
+    CLI::Option* const option = app.get_option(name);
+    if (option->count() > 0 && !equal(value_of(*option), value)) {
+        throw CLI::ValidationError(fmt::format("{} {}: it is {} in {}", name, value_of(*option), value, source));
+    }
+    if (option->count() > 0) return;
+    option->add_result(value);
+    option->run_callback();
+}
+
+}  // namespace headroom::program

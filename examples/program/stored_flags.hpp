@@ -1,0 +1,45 @@
+#pragma once
+// The flags of a training in its checkpoint: --resume FILE alone goes on with them, and those on the command line count
+// more. An option that is not `configurable` belongs to the run, not to the training, and is not stored.
+//
+//     const auto stored = StoredFlags::add(app);    // takes the app's config file, as CLI11 calls it
+//     values["train_gpt.flags"] = stored->text();
+//     fmt::print("resuming {}; given anew: {}", stored->file(), fmt::join(stored->anew(), ", "));
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace headroom::program {
+
+class StoredFlags {
+  public:
+    /// Adds --resume. The app outlives what this returns.
+    static std::shared_ptr<const StoredFlags> add(CLI::App& app);
+
+    /// The file to resume; empty without --resume.
+    const std::string& file() const { return file_; }
+    /// Of the stored flags, those that the command line changed: "--lr 0.01 (was 0.001)".
+    const std::vector<std::string>& anew() const { return anew_; }
+    /// What counts now, for a checkpoint: a JSON object.
+    std::string text() const;
+    /// Its place among the values of a checkpoint of this program.
+    static std::string value_name(const std::string& program) { return program + ".flags"; }
+
+  private:
+    class FromCheckpoint;
+    explicit StoredFlags(const CLI::App& app) : app_(app) {}
+    /// Reads them. Errors: FileError if it is no file of tensors.
+    std::vector<CLI::ConfigItem> read(const std::string& file);
+
+    const CLI::App& app_;
+    std::string file_;
+    std::vector<std::string> anew_;
+};
+
+/// Gives an option the value that follows from another one, such as the width from a file with a model. Errors: wrong
+/// usage if the command line says otherwise. `source` says where it is from: "gpt2.safetensors".
+void imply(CLI::App& app, const std::string& name, const std::string& value, const std::string& source);
+
+}  // namespace headroom::program
