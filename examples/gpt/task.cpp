@@ -7,9 +7,10 @@
 
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
-#include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
-#include <headroom/data/utf8.hpp>
+#include <headroom/examples/gpt/corpus.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/gpt2_names.hpp>
 
 namespace headroom::gpt {
 
@@ -17,15 +18,18 @@ namespace {
 
 class TextTask final : public program::Task {
   public:
-    TextTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch,
-             std::shared_ptr<const data::TextCorpus> corpus)
+    TextTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const Corpus& corpus)
         : flags_(flags),
-          corpus_(std::move(corpus)),
-          model_(nn::Path(parameters), flags.model(corpus_->vocabulary().size())),
-          training_(corpus_->split().train, flags.block, data::WindowStart::every_token),
-          validation_(corpus_->split().validation, flags.block, data::WindowStart::every_block),
+          corpus_(corpus),
+          model_(nn::Path(parameters), flags.model(corpus.vocabulary)),
+          training_(corpus.split.train, flags.block, data::WindowStart::every_token),
+          validation_(corpus.split.validation, flags.block, data::WindowStart::every_block),
           loader_(training_, data::Sampler::with_replacement(training_.size(), batch, flags.seed)),
           feed_(parameters.context()) {}
+
+    void begin() override {
+        if (!flags_.from.empty()) nn::load_gpt2(flags_.from, model_);
+    }
 
     Loss loss() override { return loss_of(program::next_batch(loader_)); }
 
@@ -45,7 +49,6 @@ class TextTask final : public program::Task {
 
     nlohmann::json describe() const override {
         const nn::GptOptions& model = model_.options;
-        const data::Vocabulary& vocabulary = corpus_->vocabulary();
         return {{"model",
                  {{"vocabulary", model.vocabulary},
                   {"block", model.block},
@@ -53,19 +56,18 @@ class TextTask final : public program::Task {
                   {"heads", model.heads},
                   {"width", model.width},
                   {"dropout", model.dropout}}},
-                {"vocabulary",
-                 {{"kind", data::vocabulary_kind_name(vocabulary.kind())}, {"code_points", vocabulary.code_points()}}}};
+                {"vocabulary", corpus_.description}};
     }
 
     /// Text after the first line of the validation split, safe to print.
     std::string sample() override {
         if (flags_.sample == 0) return "";
-        const data::TokenView text = corpus_->split().validation;
+        const data::TokenView text = corpus_.split.validation;
         std::vector<std::int32_t> prompt(static_cast<std::size_t>(std::min(text.size(), flags_.block / 2 + 1)));
         text.copy(0, prompt);
         const nn::SamplingOptions options{.temperature = flags_.temperature, .top_k = flags_.top_k};
         const auto all = nn::generate(model_, prompt, flags_.sample, options);
-        return data::printable(corpus_->vocabulary().decode(std::span(all).subspan(prompt.size())));
+        return corpus_.decode(std::span(all).subspan(prompt.size()));
     }
 
   private:
@@ -76,7 +78,7 @@ class TextTask final : public program::Task {
     }
 
     const GptFlags& flags_;
-    std::shared_ptr<const data::TextCorpus> corpus_;
+    const Corpus& corpus_;
     nn::Gpt model_;
     data::TextWindows training_;
     data::TextWindows validation_;
@@ -87,14 +89,18 @@ class TextTask final : public program::Task {
 }  // namespace
 
 program::Program text_program(const GptFlags& flags) {
-    const data::TextOptions text{.block = flags.block};
-    const auto corpus = std::make_shared<const data::TextCorpus>(
-        flags.bytes ? data::TextCorpus::bytes(flags.data, text) : data::TextCorpus::characters(flags.data, text));
-    return {.data = fmt::format("{} tokens of {} kinds", corpus->tokens().size(), corpus->vocabulary().size()),
+    const auto corpus = std::make_shared<const Corpus>(read_corpus(flags));
+    if (!flags.from.empty() && corpus->vocabulary != flags.vocabulary) {
+        throw Error(fmt::format(
+            "--from {}: it knows {} kinds of tokens, {} has {}; encode the text with that model's tokenizer, and "
+            "name the result with --tokens",
+            flags.from, flags.vocabulary, flags.data, corpus->vocabulary));
+    }
+    return {.data = corpus->what,
             .unit = "tokens",
             .units = flags.block,
             .task = [&flags, corpus](Parameters& parameters, std::int64_t batch) {
-                return std::make_unique<TextTask>(parameters, flags, batch, corpus);
+                return std::make_unique<TextTask>(parameters, flags, batch, *corpus);
             }};
 }
 

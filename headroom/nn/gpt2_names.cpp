@@ -97,4 +97,26 @@ void save_gpt2(const std::filesystem::path& path, const Gpt& model) {
     write_safetensors(path, model.context(), gpt2_arrays(model, ""), {{"format", "pt"}});
 }
 
+GptOptions gpt2_sizes(const std::filesystem::path& path) {
+    constexpr std::int64_t head_width = 64;
+    const SafetensorsFile file(path);
+    const auto find = [&](const std::string& name) {
+        const SafetensorsEntry* entry = file.find(name);
+        return entry ? entry : file.find(std::string(kPrefix) + name);
+    };
+    const auto* tokens = find("wte.weight");
+    const auto* positions = find("wpe.weight");
+    if (!tokens || !positions || tokens->shape.rank() != 2 || positions->shape.rank() != 2) {
+        throw FileError(fmt::format("{}: has no matrices wte.weight and wpe.weight; it is no GPT-2", path.string()));
+    }
+    std::int64_t layers = 0;
+    while (find(fmt::format("h.{}.ln_1.weight", layers))) ++layers;
+    const std::int64_t width = tokens->shape[1];
+    return {.vocabulary = tokens->shape[0],
+            .block = positions->shape[0],
+            .layers = layers,
+            .heads = std::max<std::int64_t>(1, width / head_width),
+            .width = width};
+}
+
 }  // namespace headroom::nn

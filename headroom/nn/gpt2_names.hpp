@@ -29,6 +29,10 @@ bool gpt2_transposes(std::string_view name);
 /// names the tensor if one is missing, left over or of another size: nothing is changed then.
 void load_gpt2(const std::filesystem::path& path, Gpt& model);
 
+/// The sizes of the model in such a file, without dropout. It does not say the number of heads: those of GPT-2 are 64
+/// wide. Errors: FileError if it is damaged, or no such file.
+GptOptions gpt2_sizes(const std::filesystem::path& path);
+
 /// Errors: as write_safetensors.
 void save_gpt2(const std::filesystem::path& path, const Gpt& model);
 
