@@ -9,6 +9,7 @@
 #include <headroom/data/text.hpp>
 #include <headroom/data/text_windows.hpp>
 #include <headroom/data/utf8.hpp>
+#include <headroom/examples/gpt/token_names.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::gpt {
@@ -41,31 +42,37 @@ void expect_length(const std::string& file, const data::TokenSplit& split, std::
     }
 }
 
+std::function<std::string(std::span<const std::int32_t>)> decoder(const std::string& names) {
+    if (names.empty())
+        return [](std::span<const std::int32_t> tokens) { return fmt::to_string(fmt::join(tokens, " ")); };
+    return [names = TokenNames(names)](std::span<const std::int32_t> tokens) {
+        return data::printable(names.decode(tokens));
+    };
+}
+
 /// train.bin and val.bin of a folder, or one file, whose last tenth is for validation.
 Corpus read_tokens(const GptFlags& flags) {
     const data::TokenFormat format = flags.tokens == "u16" ? data::TokenFormat::u16 : data::TokenFormat::u32;
     const auto open = [&](const std::filesystem::path& file) {
-        return std::make_shared<const data::TokenFile>(file, format, flags.vocabulary);
+        return data::TokenFile(file, format, flags.vocabulary);
     };
-    const std::filesystem::path path = flags.data;
     const auto make = [&](const data::TokenSplit& split, std::shared_ptr<const void> storage) {
         expect_length(flags.data, split, flags.block);
-        return Corpus{
-            .split = split,
-            .vocabulary = flags.vocabulary,
-            .what =
-                fmt::format("{} tokens of {} kinds", split.train.size() + split.validation.size(), flags.vocabulary),
-            .description = {{"kind", "tokens"}},
-            .decode = [](std::span<const std::int32_t> tokens) { return fmt::to_string(fmt::join(tokens, " ")); },
-            .storage = std::move(storage)};
+        const std::int64_t count = split.train.size() + split.validation.size();
+        return Corpus{.split = split,
+                      .vocabulary = flags.vocabulary,
+                      .what = fmt::format("{} tokens of {} kinds", count, flags.vocabulary),
+                      .description = {{"kind", "tokens"}},
+                      .decode = decoder(flags.token_names),
+                      .storage = std::move(storage)};
     };
+    const std::filesystem::path path = flags.data;
     if (!std::filesystem::is_directory(path)) {
-        const auto file = open(path);
+        const auto file = std::make_shared<const data::TokenFile>(open(path));
         return make(data::split_tokens(file->view()), file);
     }
-    const auto files = std::make_shared<const std::pair<data::TokenFile, data::TokenFile>>(
-        data::TokenFile(path / "train.bin", format, flags.vocabulary),
-        data::TokenFile(path / "val.bin", format, flags.vocabulary));
+    using Files = std::pair<data::TokenFile, data::TokenFile>;
+    const auto files = std::make_shared<const Files>(open(path / "train.bin"), open(path / "val.bin"));
     return make({files->first.view(), files->second.view()}, files);
 }
 

@@ -39,10 +39,15 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     const auto none_or_more = program::whole(0, std::int64_t{1} << 40);
     app.add_option("--data", flags.data, "text file to train on")->required();
     CLI::Option* const bytes = app.add_flag("--bytes", flags.bytes, "tokens are bytes, of any file");
-    app.add_option("--tokens", flags.tokens,
-                   "--data is a file of tokens in this format, or a folder with train.bin and val.bin, as nanoGPT's")
-        ->check(CLI::IsMember({"u16", "u32"}))
-        ->excludes(bytes);
+    CLI::Option* const tokens =
+        app.add_option(
+               "--tokens", flags.tokens,
+               "--data is a file of tokens in this format, or a folder with train.bin and val.bin, as nanoGPT's")
+            ->check(CLI::IsMember({"u16", "u32"}))
+            ->excludes(bytes);
+    app.add_option("--token-names", flags.token_names,
+                   "vocab.json of the tokenizer, as Hugging Face has it for GPT-2: samples are text then")
+        ->needs(tokens);
     app.add_option("--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
         ->check(program::whole(1, std::int64_t{1} << 31))
         ->capture_default_str();

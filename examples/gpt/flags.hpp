@@ -16,6 +16,7 @@ struct GptFlags : program::Flags {
     std::string data;
     std::string tokens;               ///< the format of --data's tokens; empty: it is text
     std::int64_t vocabulary = 50257;  ///< of such tokens; GPT-2's
+    std::string token_names;          ///< vocab.json; empty: tokens are numbers
     std::string from;                 ///< a GPT-2 file to begin with
     std::int64_t layers = 4;
     std::int64_t heads = 4;

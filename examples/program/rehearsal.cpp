@@ -61,7 +61,7 @@ std::string advice(const Flags& flags, const Profile& profile, const Program& pr
             try {
                 const Forecast forecast = run_dry(other, profile, program, "");
                 const bool checkpoint = way == most && flags.recomputes.size() > 1;
-                return fmt::format("it fits with --batch {} --accumulate {}{} (peak {} reserved)", other.batch,
+                return fmt::format("it fits with --batch {} --accumulate {}{} and then reserves {}", other.batch,
                                    other.accumulate, checkpoint ? " --checkpoint" : "",
                                    size_text(forecast.peak_reserved));
             } catch (const OutOfMemory&) {

@@ -100,6 +100,22 @@ class TrainGptData(ProgramCase):
         printed = self.succeeds(*self.on_tokens(self.token_file("u16.bin"), "--sample", 9))
         self.assertRegex(printed, r"\n\n(\d+ ){8}\d+\n\npeak memory")
 
+    def test_samples_are_text_where_names_are_known(self):
+        # GPT-2's rendering of bytes: a space is U+0120, a newline U+010A; "é" is the bytes c3 and a9, seen as themselves.
+        texts = [" the", "a", "\n", "é", "!", " é", "<|endoftext|>"] + [f" w{i}" for i in range(KINDS - 8)]
+        seen = {" ": "\u0120", "\n": "\u010a"}
+        names = {"".join(seen.get(chr(byte), chr(byte)) for byte in text.encode()): i for i, text in enumerate(texts)}
+        flags = self.on_tokens(self.token_file("u16.bin"), "--sample", 400, "--temperature", 5)
+        numbers = self.succeeds(*flags).split("\n\n")[1].split()
+        self.assertIn(str(KINDS - 1), numbers, "a test without the token that has no name")
+        self.assertIn("3", numbers, "a test without the token of two bytes")
+        file = self.write("vocab.json", json.dumps(names))
+        expected = "".join([*texts, "\ufffd"][int(number)] for number in numbers)
+        self.assertIn(f"\n\n{expected}\n\npeak memory", self.succeeds(*flags, "--token-names", file))
+        for contents in ("[1]", "{", '{"a": -1}', '{"a": 1e300}', '{"a": 999999999999}', '{"a": "b"}'):
+            self.fails(1, [*flags, "--token-names", self.write("wrong.json", contents)], "wrong.json", "vocab.json")
+        self.fails(2, ["--data", self.token_file("u16.bin"), "--token-names", file], "--tokens")
+
     def test_a_resumed_training_reads_the_same_tokens(self):
         flags = self.on_tokens(self.token_file("u16.bin"))
         file = self.path("tokens.safetensors")
