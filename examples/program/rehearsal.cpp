@@ -28,9 +28,7 @@ void take_steps(Session& session, const Flags& flags) {
 }
 
 /// Writes the history to `history`, if that is not empty.
-Forecast run_dry(Flags flags, const Profile& profile, const Program& program, const std::string& history) {
-    // A third micro-batch finds what the second one found: gradients to add to.
-    flags.accumulate = std::min<std::int64_t>(flags.accumulate, 2);
+Forecast run_dry(const Flags& flags, const Profile& profile, const Program& program, const std::string& history) {
     Context context = Context::dry(profile);
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed().name), [&] {

@@ -1,5 +1,6 @@
 #include <headroom/examples/program/session.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -41,7 +42,9 @@ Loss Session::loss() {
 void Session::step() {
     unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
-    for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
+    // In a rehearsal a third micro-batch would find what the second one found: gradients to add to.
+    const std::int64_t count = context_.dry() ? std::min<std::int64_t>(flags_.accumulate, 2) : flags_.accumulate;
+    for (std::int64_t i = 0; i < count; ++i) {
         accumulator_.accumulate([&] { return loss(); });
     }
     accumulator_.step(learning_rate(steps_done_ + 1));

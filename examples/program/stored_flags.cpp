@@ -1,5 +1,7 @@
 #include <headroom/examples/program/stored_flags.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -52,10 +54,14 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
     const auto found = checkpoint.metadata().find(value_name(app_.get_name()));
     if (found == checkpoint.metadata().end()) return {};
     const nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
+    const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+    if (!stored.is_object() || !std::ranges::all_of(stored, is_text)) {
+        throw FileError(fmt::format("{}: the flags that {} wrote into it are damaged", file, app_.get_name()));
+    }
     std::vector<CLI::ConfigItem> items;
     for (const auto& [name, value] : stored.items()) {
         const CLI::Option* const option = app_.get_option_no_throw("--" + name);
-        if (!option || !option->get_configurable() || !value.is_string()) continue;
+        if (!option || !option->get_configurable()) continue;
         const auto text = value.get<std::string>();
         if (option->count() == 0) {
             items.push_back({{}, name, {text}});

@@ -114,7 +114,8 @@ class TrainGptErrors(ProgramCase):
         for field, value in [("adamw.steps", "3.5"), ("adamw.steps", "-3"), ("adamw.calls", "-1"), ("steps", "-1"),
                              ("random.counter", "x"), ("loader.epoch", "-1"), ("loader.batch", ""),
                              ("accumulator.loss_scale", "0"), ("accumulator.good_steps", "-1"),
-                             ("train_gpt", "{{{"), ("train_gpt", "[3]"), ("train_gpt", "{}"),
+                             ("train_gpt.flags", "{{{"), ("train_gpt.flags", "[3]"), ("train_gpt.flags", '{"lr": 3}'),
+                             ("best_validation_loss", "x"), ("train_gpt", "{{{"), ("train_gpt", "[3]"), ("train_gpt", "{}"),
                              ("train_gpt", json.dumps({**told, "model": 3})),
                              ("train_gpt", json.dumps({**told, "training": None}))]:
             with self.subTest(field=field, value=value):

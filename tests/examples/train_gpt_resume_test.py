@@ -69,6 +69,15 @@ class TrainGptResume(ProgramCase):
             with self.subTest(flags=flags):
                 self.expect_predicted_ran(flags)
 
+    def test_many_micro_batches_are_resumed(self):
+        file = self.path("accumulated.safetensors")
+        flags = self.last_given([*self.training, "--accumulate", 3])
+        whole = self.figures(*flags)
+        self.succeeds(*flags, "--stop-after", 5, "--save", file)
+        resumed = self.figures("--resume", file)
+        self.assertEqual(resumed["state_sha256"], whole["state_sha256"])
+        self.expect_predicted(resumed)
+
     def expect_predicted_ran(self, flags):
         figures = self.figures(*self.last_given(flags))
         self.assertEqual(figures["peak_bytes_predicted"], figures["peak_bytes_allocated"])
