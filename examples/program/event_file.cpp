@@ -42,6 +42,13 @@ std::string event_at(double seconds) {
     return event;
 }
 
+std::string event_at(double seconds, std::int64_t step) {
+    std::string event = event_at(seconds);
+    put_key(event, 2, Wire::varint);
+    put_varint(event, static_cast<std::uint64_t>(step));
+    return event;
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 std::string host_name() {
@@ -67,9 +74,7 @@ std::string event_message(double seconds, std::int64_t step, std::string_view ta
     put(scalar, value);
     std::string summary;
     put_bytes(summary, 1, scalar);
-    std::string event = event_at(seconds);
-    put_key(event, 2, Wire::varint);
-    put_varint(event, static_cast<std::uint64_t>(step));
+    std::string event = event_at(seconds, step);
     put_bytes(event, 5, summary);
     return event;
 }
@@ -77,6 +82,15 @@ std::string event_message(double seconds, std::int64_t step, std::string_view ta
 std::string version_message(double seconds) {
     std::string event = event_at(seconds);
     put_bytes(event, 3, "brain.Event:2");
+    return event;
+}
+
+std::string restart_message(double seconds, std::int64_t step) {
+    std::string session;
+    put_key(session, 1, Wire::varint);  // status
+    put_varint(session, 1);             // START
+    std::string event = event_at(seconds, step);
+    put_bytes(event, 7, session);
     return event;
 }
 
@@ -89,14 +103,14 @@ std::string tfrecord(std::string_view message) {
     return record;
 }
 
-EventFile::EventFile(const std::filesystem::path& folder) {
+EventFile::EventFile(const std::filesystem::path& folder, std::int64_t first) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) throw FileError(fmt::format("{}: can't be created ({})", folder.string(), error.message()));
     const double begin = now();
     path_ = folder / fmt::format("events.out.tfevents.{:010.0f}.{}.{}", begin, host_name(), ::getpid());
     file_.open(path_, std::ios::binary);
-    file_ << tfrecord(version_message(begin));
+    file_ << tfrecord(version_message(begin)) << tfrecord(restart_message(begin, first));
     flush();
 }
 

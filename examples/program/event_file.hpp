@@ -24,13 +24,16 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 std::string event_message(double seconds, std::int64_t step, std::string_view tag, float value);
 /// The first Event of a file: the format's version.
 std::string version_message(double seconds);
+/// What TensorBoard takes as a restart: it forgets the folder's older figures from that step on.
+std::string restart_message(double seconds, std::int64_t step);
 /// A message between its length and its checksums.
 std::string tfrecord(std::string_view message);
 
 class EventFile {
   public:
-    /// Creates the folder, and a file in it with a name of its own. Errors: FileError.
-    explicit EventFile(const std::filesystem::path& folder);
+    /// Creates the folder, and a file in it with a name of its own. `first`: the first step that will be added. Errors:
+    /// FileError.
+    explicit EventFile(const std::filesystem::path& folder, std::int64_t first = 1);
 
     void add(std::int64_t step, std::string_view tag, double value);
     /// Errors: FileError if something could not be written.

@@ -70,8 +70,8 @@ struct Flags {
     std::optional<Dtype> autocast() const;
 };
 
-/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's parse_complete_callback; its
-/// `callback` is left to the program.
+/// Ranges are checked by the parser: out of range is wrong usage. Takes the app's parse_complete_callback and
+/// its config file; its `callback` is left to the program.
 void add_flags(CLI::App& app, Flags& flags);
 
 /// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.

@@ -28,7 +28,7 @@ StepLog::StepLog(const Flags& flags, std::int64_t done) : path_(flags.log) {
         if (!flags.resume().empty()) cut_after(path_, done);
         lines_.open(path_, flags.resume().empty() ? std::ios::trunc : std::ios::app);
     }
-    if (!flags.tensorboard.empty()) events_.emplace(flags.tensorboard);
+    if (!flags.tensorboard.empty()) events_.emplace(flags.tensorboard, done + 1);
     flush();
 }
 

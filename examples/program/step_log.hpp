@@ -21,7 +21,7 @@ namespace headroom::program {
 
 class StepLog {
   public:
-    /// A training that is resumed goes on in the file of --log, whose later steps are dropped. `done`: steps before.
+    /// A training that is resumed goes on in the same places, where later steps are dropped. `done`: steps before.
     /// Errors: FileError.
     StepLog(const Flags& flags, std::int64_t done);
 

@@ -75,8 +75,8 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
 std::string StoredFlags::text() const {
     nlohmann::json stored = nlohmann::json::object();
     for (const CLI::Option* option : app_.get_options()) {
-        const std::string value = value_of(*option);
-        if (option->get_configurable() && !value.empty()) stored[option->get_lnames().front()] = value;
+        if (!option->get_configurable()) continue;
+        if (const std::string value = value_of(*option); !value.empty()) stored[option->get_lnames().front()] = value;
     }
     return stored.dump();
 }

@@ -44,11 +44,14 @@ class SafetensorsFile {
     const SafetensorsEntry* find(std::string_view name) const;
     const Metadata& metadata() const { return metadata_; }
 
-    /// Fills `target`, of the entry's shape, converting the dtype. Errors: ShapeError if shapes differ; FileError if
-    /// the file has changed.
+    /// Fills `target`, of the entry's shape, converting the dtype. A dry context reads nothing. Errors: ShapeError if
+    /// shapes differ; FileError if the file has changed.
     void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
 
   private:
+    /// The entry's bytes. Errors: FileError if the file has changed.
+    std::vector<char> read(const SafetensorsEntry& entry) const;
+
     std::filesystem::path path_;
     std::vector<SafetensorsEntry> entries_;
     Metadata metadata_;

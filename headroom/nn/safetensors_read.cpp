@@ -184,11 +184,7 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
     return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 
-void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
-    if (entry.shape != target.shape()) {
-        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
-                                     entry.shape.to_string(), target.shape().to_string()));
-    }
+std::vector<char> SafetensorsFile::read(const SafetensorsEntry& entry) const {
     std::vector<char> bytes(entry.end - entry.begin);
     std::ifstream file(path_, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(entry.begin));
@@ -199,6 +195,15 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
         std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
         refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
     }
+    return bytes;
+}
+
+void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
+    if (entry.shape != target.shape()) {
+        throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
+                                     entry.shape.to_string(), target.shape().to_string()));
+    }
+    std::vector<char> bytes = context.dry() ? std::vector<char>() : read(entry);
     const View source = contiguous_view(bytes.data(), entry.dtype, entry.shape);
     upload(context.exec(), source, target);
 }

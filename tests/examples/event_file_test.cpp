@@ -38,6 +38,9 @@ TEST(EventFileTest, MessagesAreProtocolBuffers) {
     EXPECT_EQ(version_message(1.5),
               "\x09\0\0\0\0\0\0\xf8\x3f\x1a\x0d"
               "brain.Event:2"s);
+    EXPECT_EQ(restart_message(1.5, 300),
+              "\x09\0\0\0\0\0\0\xf8\x3f\x10\xac\x02"
+              "\x3a\x02\x08\x01"s);  // session_log = 7: status = 1: START
     // Longer than 127 bytes: lengths of two bytes each.
     const std::string tag(200, 't');
     EXPECT_THAT(event_message(1.5, 1, tag, 2.5f), StartsWith("\x09\0\0\0\0\0\0\xf8\x3f\x10\x01"
@@ -64,8 +67,8 @@ TEST(EventFileTest, ARunIsAFileInItsFolder) {
     EXPECT_EQ(std::distance(begin(files), end(files)), 1);
     std::ifstream stream(file, std::ios::binary);
     const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
-    EXPECT_EQ(bytes.size(),
-              tfrecord(version_message(0)).size() + 2 * tfrecord(event_message(0, 1, "train/loss", 0)).size());
+    EXPECT_EQ(bytes.size(), tfrecord(version_message(0)).size() + tfrecord(restart_message(0, 1)).size() +
+                                2 * tfrecord(event_message(0, 1, "train/loss", 0)).size());
     std::filesystem::remove_all(folder);
 }
 

@@ -117,6 +117,22 @@ TEST_F(Gpt2Names, APrefixMasksAndTheTiedHeadAreUnderstood) {
     }
 }
 
+TEST_F(Gpt2Names, SizesAreInTheFile) {
+    for (const bool prefix : {false, true}) {
+        const GptOptions sizes = gpt2_sizes(prefix ? variant(prefixed) : variant(same));
+        EXPECT_EQ(sizes.vocabulary, kOptions.vocabulary);
+        EXPECT_EQ(sizes.block, kOptions.block);
+        EXPECT_EQ(sizes.layers, kOptions.layers);
+        EXPECT_EQ(sizes.width, kOptions.width);
+        EXPECT_EQ(sizes.heads, 1) << "64 wide, or what there is";
+    }
+    const auto sizes = [&] { gpt2_sizes(path); };
+    variant([](const std::string& name) { return name == "wpe.weight" ? "" : name; });
+    EXPECT_THAT(sizes, throws<FileError>("gpt2.safetensors", "no GPT-2"));
+    std::filesystem::remove(path);
+    EXPECT_THAT(sizes, throws<FileError>("gpt2.safetensors", "No such file"));
+}
+
 TEST_F(Gpt2Names, FilesOfAnotherModelAreRefusedAndChangeNothing) {
     const auto before = all(parameters);
     const auto loading = [&] { load_gpt2(path, model); };

@@ -155,6 +155,17 @@ TEST_F(Safetensors, AFileThatShrinksMeanwhileIsAnErrorOfTheFile) {
                 throws<FileError>(path.string(), "x can't be read"));
 }
 
+TEST_F(Safetensors, ADryContextReadsNoData) {
+    write_safetensors(path, context, {{"x", counting({100}, Dtype::f32)}});
+    const SafetensorsFile file(path);
+    std::filesystem::resize_file(path, 200);
+    Context dry = Context::dry(context.profile());
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        file.copy_to(*file.find("x"), dry, dry.exec().empty({100}, dtype));
+    }
+    EXPECT_THROW(file.copy_to(*file.find("x"), dry, dry.exec().empty({99}, Dtype::f32)), ShapeError);
+}
+
 TEST_F(Safetensors, WritingReplacesAndLeavesNothingBeside) {
     write_safetensors(path, context, {{"x", counting({9}, Dtype::f32)}});
     write_safetensors(path, context, {{"y", counting({1}, Dtype::f32)}});
