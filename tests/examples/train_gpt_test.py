@@ -10,7 +10,7 @@ import termios
 import time
 import unittest
 
-from program import ProgramCase
+from program import SOURCE, ProgramCase
 
 KEYS = {"val_loss", "train_loss", "tokens_per_second", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
         "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
@@ -179,6 +179,15 @@ class TrainGpt(ProgramCase):
         allocated = self.figures("--steps", 2)["peak_bytes_allocated"]
         for line in (r"predicted peak [\d.]+ kB \((\d+) bytes\), of it", r"peak memory [\d.]+ kB \((\d+) bytes\), predicted"):
             self.assertEqual(int(re.search(line, printed)[1]), allocated)
+
+    def test_the_guide_names_flags_that_exist(self):
+        with open(os.path.join(SOURCE, "docs", "guide.md"), encoding="utf-8") as file:
+            section = file.read().split("\n## The programs\n")[1].split("\n## ")[0]
+        options = self.succeeds("--help")
+        flags = set(re.findall(r"(?<![a-z])--[a-z][a-z-]*", section)) - {"--help"}
+        self.assertGreater(len(flags), 15)
+        for flag in flags:
+            self.assertRegex(options, rf"(?m)^  {flag} ", flag)
 
     def test_the_version(self):
         self.assertRegex(self.succeeds("--version"), r"^train_gpt \d+\.\d+\.\d+\n$")
