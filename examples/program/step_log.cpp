@@ -12,13 +12,15 @@ namespace {
 
 /// Cuts off the lines of later steps, and one that was not written to its end.
 void cut_after(const std::string& path, std::int64_t step) {
+    if (!std::filesystem::is_regular_file(path)) return;
     std::ifstream file(path);
     std::uintmax_t kept = 0;
     for (std::string line; std::getline(file, line) && !file.eof(); kept += line.size() + 1) {
         const nlohmann::json figures = nlohmann::json::parse(line, nullptr, false);
-        if (!figures.is_object() || figures.value("step", step + 1) > step) break;
+        const bool whole = figures.is_object() && figures.contains("step") && figures["step"].is_number_integer();
+        if (!whole || figures["step"].get<std::int64_t>() > step) break;
     }
-    if (file.is_open()) std::filesystem::resize_file(path, kept);
+    std::filesystem::resize_file(path, kept);
 }
 
 }  // namespace

@@ -52,7 +52,13 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
 std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
     const nn::SafetensorsFile checkpoint(file);
     const auto found = checkpoint.metadata().find(value_name(app_.get_name()));
-    if (found == checkpoint.metadata().end()) return {};
+    if (found == checkpoint.metadata().end()) {
+        for (const auto& [name, value] : checkpoint.metadata()) {
+            if (name.ends_with(value_name("")))
+                throw FileError(fmt::format("{}: a checkpoint of another program, not of {}", file, app_.get_name()));
+        }
+        return {};
+    }
     const nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
     const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
     if (!stored.is_object() || !std::ranges::all_of(stored, is_text)) {

@@ -30,7 +30,7 @@ class StoredFlags {
   private:
     class FromCheckpoint;
     explicit StoredFlags(const CLI::App& app) : app_(app) {}
-    /// Reads them. Errors: FileError if it is no file of tensors, or they are damaged.
+    /// Reads them. Errors: FileError if it is no file of tensors or another program's, or they are damaged.
     std::vector<CLI::ConfigItem> read(const std::string& file);
 
     const CLI::App& app_;

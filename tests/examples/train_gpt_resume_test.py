@@ -173,6 +173,8 @@ class TrainGptResume(ProgramCase):
         self.assertEqual(lines(), whole)
         self.fails(1, [*self.training, "--log", self.path("no/such.jsonl")], "--log", "no folder")
         self.fails(1, [*self.training, "--tensorboard", self.text], "text.txt")
+        for flags in (self.training, ("--resume", self.stopped)):
+            self.fails(1, [*flags, "--log", "/dev/full"], "/dev/full", "can't be written")
 
     def test_tensorboard_has_a_file_per_run(self):
         folder = self.path("runs/first")

@@ -66,6 +66,9 @@ class TrainMnist(ProgramCase):
         self.succeeds(*plain, "--stop-after", 7, "--save", file)
         command = [*self.command()[:1], "--resume", file, "--threads", "2"]
         self.assertIn("step 20/20", subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        other = [os.path.join(os.path.dirname(command[0]), "train_gpt"), *command[1:]]
+        self.assertEqual(subprocess.run(other, capture_output=True, text=True, check=False).stderr,
+                         f"train_gpt: {file}: a checkpoint of another program, not of train_gpt\n")
 
     def test_learns_and_reports(self):
         figures = self.figures("--data", self.data)
