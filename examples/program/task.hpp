@@ -62,7 +62,7 @@ struct Program {
 /// The next batch, of the next epoch where one has ended.
 template <class Loader>
 const typename Loader::Batch& next_batch(Loader& loader) {
-    const auto* batch = loader.next();
+    const auto batch = loader.next();
     return batch ? *batch : *loader.next();
 }
 

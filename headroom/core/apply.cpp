@@ -25,13 +25,14 @@ Tensor half_of(Tape& tape, Tensor input, Dtype dtype) {
 
 }  // namespace
 
-void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inputs) {
+void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs) {
     bool floating = false, mixed = false;
     Dtype common = Dtype::f32;  // of the floating ones
     const auto as_is = [&](std::size_t i) { return i < 8 && (info.as_is >> i & 1u) != 0; };
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const Tensor& input = inputs[i];
         if (!input.defined()) continue;
+        if (input.value()->tape != &tape) check_one_context(info.name, tape.context(), input.context());
         if (input.value()->storage && input.value()->missing()) input.value()->storage->materialize();
         const Dtype dtype = input.dtype();
         if (!is_floating(dtype) || as_is(i)) continue;
@@ -44,14 +45,14 @@ void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inp
         }
     }
     if (info.precision == Precision::full || !floating) return;
-    const std::optional<Dtype> half = info.precision == Precision::half ? context.autocast() : std::nullopt;
+    const std::optional<Dtype> half = info.precision == Precision::half ? tape.context().autocast() : std::nullopt;
     if (!mixed && !(half && common == Dtype::f32)) return;
     const Dtype target = half.value_or(common);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         Tensor& input = inputs[i];
         if (!input.defined() || !is_floating(input.dtype()) || input.dtype() == target || as_is(i)) continue;
         if (half && input.dtype() == Dtype::f64) continue;
-        input = half ? half_of(context.tape(), std::move(input), target) : cast(std::move(input), target);
+        input = half ? half_of(tape, std::move(input), target) : cast(std::move(input), target);
     }
 }
 

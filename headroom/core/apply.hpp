@@ -22,8 +22,9 @@ namespace headroom {
 
 namespace detail {
 
-/// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts.
-void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inputs);
+/// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts. Errors: Error
+/// that names both contexts if an input is of another one than the tape's.
+void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs);
 
 }  // namespace detail
 
@@ -31,7 +32,7 @@ void resolve_ambient(const OpInfo& info, Context& context, std::span<Tensor> inp
 /// `Tape::apply`.
 inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
                   std::span<Tensor> outputs) {
-    detail::resolve_ambient(op.info, tape.context(), inputs);
+    detail::resolve_ambient(op.info, tape, inputs);
     tape.apply(op, attrs, inputs, outputs);
 }
 

@@ -1,8 +1,12 @@
 #include <headroom/core/context.hpp>
 
+#include <algorithm>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -90,6 +94,20 @@ Profile Context::profile() const {
             .memory = memory_->properties()};
 }
 
+std::string Context::description() const {
+    const char* const kind = on_cuda(stream_) ? "cuda" : "cpu";
+    return dry() ? fmt::format("a dry run on {}", kind) : kind;
+}
+
+void check_one_context(const char* op, const Context& a, const Context& b) {
+    if (&a == &b) return;
+    const std::string first = a.description(), second = b.description();
+    throw Error(
+        fmt::format("{}: the tensors are of two contexts, {}; make all of them in one (also what a rehearsed "
+                    "function takes from outside)",
+                    op, first == second ? "both " + first : first + " and " + second));
+}
+
 bool Context::keeps_tuning() const { return device_ && !tuning_file_.empty() && !compute_of(stream_).own_kernels; }
 
 void Context::save_tuning() {
@@ -135,13 +153,19 @@ Tensor Context::scalar(double value, Dtype dtype) {
 
 Tensor Context::from_array(Array array) {
     if (!array.is_contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
+    check_memory("from_array", exec(), array);
     if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
     const Geometry geometry = Geometry::contiguous(array.shape());
     return Tensor(tape_.make_leaf(std::move(array)), geometry);
 }
 
+PathId Context::module_path(std::string_view path) {
+    module_paths_.emplace(path);
+    return memory_->intern(path);
+}
+
 void Context::policy(std::string pattern, Policy policy) {
-    policies_.emplace_back(std::move(pattern), std::make_shared<const Policy>(std::move(policy)));
+    policies_.push_back({std::move(pattern), std::make_shared<const Policy>(std::move(policy))});
     policy_of_path_.clear();
 }
 
@@ -152,11 +176,50 @@ const Policy* Context::policy_for(PathId path) {
     if (!known) {
         known = nullptr;
         const std::string text = memory_->path(path);
-        for (const auto& [pattern, policy] : policies_) {
-            if (path_matches(pattern, text)) known = policy.get();
+        for (AttachedPolicy& attached : policies_) {
+            if (!path_matches(attached.pattern, text)) continue;
+            known = attached.policy.get();
+            attached.used = true;
         }
     }
     return *known;
+}
+
+namespace {
+
+/// The number of characters to insert, remove or replace that make `b` of `a` (Levenshtein).
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+void Context::check_policies() {
+    for (; policies_checked_ < policies_.size(); ++policies_checked_) {
+        const std::string& pattern = policies_[policies_checked_].pattern;
+        const auto fits = [&](const std::string& path) { return path_matches(pattern, path); };
+        if (policies_[policies_checked_].used || std::any_of(module_paths_.begin(), module_paths_.end(), fits))
+            continue;
+        std::vector<std::string> near(module_paths_.begin(), module_paths_.end());
+        const std::size_t shown = std::min<std::size_t>(near.size(), 3);
+        std::partial_sort(
+            near.begin(), near.begin() + static_cast<std::ptrdiff_t>(shown), near.end(),
+            [&](const std::string& a, const std::string& b) { return distance(pattern, a) < distance(pattern, b); });
+        near.resize(shown);
+        throw Error(fmt::format("policy: the pattern \"{}\" fits no module{}{}", pattern,
+                                near.empty() ? "; build modules before backward" : "; the nearest are ",
+                                fmt::join(near, ", ")));
+    }
 }
 
 kernels::RandomKey Context::next_random() { return kernels::op_key(seed_, take_random_counter()); }

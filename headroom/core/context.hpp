@@ -77,6 +77,8 @@ class Context {
     std::string device() const { return dry() ? "dry" : on_cuda(stream_) ? "cuda" : "cpu"; }
     /// The GPU; null on the CPU and in a dry run.
     CudaDevice* gpu() const { return device_.get(); }
+    /// For messages: "cpu", "cuda", "a dry run on cpu", "a dry run on cuda".
+    std::string description() const;
     int threads() const { return threads_of(stream_); }
     /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
@@ -100,12 +102,16 @@ class Context {
     }
     /// A leaf [] with one value, rounded to the dtype.
     Tensor scalar(double value, Dtype dtype = Dtype::f32);
-    /// A leaf with the caller's array as its storage.
+    /// A leaf with the caller's array as its storage. Errors: ShapeError unless it is row-major without gaps; Error if
+    /// its memory is another context's.
     Tensor from_array(Array array);
 
     // Policies. A pattern added later goes before those added earlier.
-    /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on.
+    /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on. The
+    /// next backward refuses a pattern that fits no module: build modules before it.
     void policy(std::string pattern, Policy policy);
+    /// Registers the path of a module, to which patterns refer.
+    PathId module_path(std::string_view path);
 
     // Random state: (seed, counter). Every random op takes the next counter.
     std::uint64_t seed() const { return seed_; }
@@ -135,7 +141,10 @@ class Context {
     friend class Parameters;
     Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
             std::shared_ptr<CudaDevice> device = nullptr, std::filesystem::path tuning_file = {});
+    friend class Tape;
     const Policy* policy_for(PathId path);
+    /// Errors: Error that names a pattern that fits no module, and the paths most like it.
+    void check_policies();
     void check_finite(const Region& region);
     bool keeps_tuning() const;
 
@@ -147,13 +156,23 @@ class Context {
     std::uint64_t random_counter_ = 0;
     std::filesystem::path tuning_file_;
     std::optional<Dtype> autocast_;
-    std::vector<std::pair<std::string, std::shared_ptr<const Policy>>> policies_;
+    struct AttachedPolicy {
+        std::string pattern;
+        std::shared_ptr<const Policy> policy;
+        bool used = false;  ///< a region with such a path was opened
+    };
+    std::vector<AttachedPolicy> policies_;
+    std::size_t policies_checked_ = 0;  ///< the first ones, by `check_policies`
+    std::set<std::string> module_paths_;
     std::vector<std::optional<const Policy*>> policy_of_path_;
     bool find_non_finite_ = false;
     std::optional<std::string> first_non_finite_;
     std::set<std::string> model_names_;  ///< of the existing `Parameters`
     Tape tape_;
 };
+
+/// Errors: Error that names both contexts if there are two.
+void check_one_context(const char* op, const Context& a, const Context& b);
 
 /// Ops recorded in its scope belong to a module path, to which policies, accounting and reports attach.
 class RegionScope {

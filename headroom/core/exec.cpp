@@ -54,9 +54,9 @@ void Exec::fail(const DeviceError& error) const {
     for (const Array& array : arrays_) {
         if (array.defined()) where += fmt::format(" {} {}", name(array.dtype), array.shape().to_string());
     }
-    const std::string path = path_text(path_);
-    if (!path.empty()) where += fmt::format("{}in {}", where.empty() ? "" : ", ", path);
-    throw DeviceError(where.empty() ? error.what() : fmt::format("{}: {}", where, error.what()));
+    DeviceError located(where.empty() ? error.what() : fmt::format("{}: {}", where, error.what()));
+    located.add_path(path_text(path_));
+    throw located;
 }
 
 }  // namespace headroom

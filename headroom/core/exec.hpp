@@ -24,6 +24,7 @@ class Exec {
     Exec(Stream& stream, DeviceMemory& memory) : stream_(&stream), memory_(&memory) {}
 
     Stream& stream() const { return *stream_; }
+    const DeviceMemory& memory() const { return *memory_; }
     bool dry() const { return is_dry(*stream_); }
 
     /// A row-major array with indeterminate contents. Errors: OutOfMemory.
@@ -87,6 +88,16 @@ class Exec {
       private:
         Exec& exec_;
     };
+    /// For the tape: does an op's work; an error that leaves it names the module.
+    template <class Work>
+    void located(Work&& work) const {
+        try {
+            work();
+        } catch (Error& error) {
+            error.add_path(path_text(path_));
+            throw;
+        }
+    }
     /// For the tape: the module path that allocations belong to.
     void set_path(PathId path) { path_ = path; }
     std::string path_text(PathId path) const { return memory_->path(path); }
@@ -113,7 +124,7 @@ class Exec {
       private:
         CudaDevice* device_ = nullptr;
     };
-    /// Throws the error again; the message begins with the op, its path and its arrays' shapes.
+    /// Throws the error again; the message begins with the op and its arrays' shapes, and ends with the path.
     [[noreturn]] void fail(const DeviceError& error) const;
 
     Stream* stream_;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/context.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/unary.hpp>
@@ -30,6 +31,7 @@ Loss::Loss(Tensor sum, double terms) : sum_(std::move(sum)), terms_(terms) {
 Loss::Loss(Tensor sum, Tensor terms) : sum_(std::move(sum)), terms_(std::move(terms)) {
     check_one("the sum", sum_);
     check_one("the number of terms", std::get<Tensor>(terms_));
+    check_one_context("loss", sum_.context(), std::get<Tensor>(terms_).context());
 }
 
 Tensor Loss::mean() const {

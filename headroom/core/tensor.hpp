@@ -10,6 +10,7 @@
 //     std::vector<float> gradient = x.grad().to_vector<float>();
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,9 +23,10 @@ namespace headroom {
 
 class Context;
 
+/// All members but `defined`, `reset`, `requires_grad` and `to_string` refuse an undefined tensor: Error.
 class Tensor {
   public:
-    /// An undefined tensor, for an optional argument that is left out.
+    /// An undefined tensor, for an optional argument that is left out. One that was moved from is undefined, too.
     Tensor() = default;
     Tensor(const Tensor& other) noexcept : value_(other.value_), geometry_(other.geometry_) {
         if (value_) ++value_->users;
@@ -45,14 +47,16 @@ class Tensor {
 
     bool defined() const { return value_ != nullptr; }
     Context& context() const;
-    Dtype dtype() const { return value_->array.dtype; }
-    const Shape& shape() const { return geometry_.shape; }
-    const Strides& strides() const { return geometry_.strides; }
-    int rank() const { return geometry_.shape.rank(); }
+    Dtype dtype() const { return checked("dtype").value_->array.dtype; }
+    const Shape& shape() const { return checked("shape").geometry_.shape; }
+    const Strides& strides() const { return checked("strides").geometry_.strides; }
+    int rank() const { return checked("rank").geometry_.shape.rank(); }
     /// The size of an axis; negative axes count from the back. Errors: ShapeError.
-    std::int64_t size(int axis) const { return geometry_.shape[geometry_.shape.axis(axis)]; }
-    std::int64_t numel() const { return geometry_.shape.numel(); }
-    bool is_contiguous() const { return kernels::is_contiguous(geometry_.shape, geometry_.strides); }
+    std::int64_t size(int axis) const { return checked("size").geometry_.shape[geometry_.shape.axis(axis)]; }
+    std::int64_t numel() const { return checked("numel").geometry_.shape.numel(); }
+    bool is_contiguous() const {
+        return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides);
+    }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
     /// Positions and ranges of the first axes: `x[3]`, `x[Slice(1, 5)]`, `x[{Slice(), 0}]`, `x[{Ellipsis, 0}]`.
@@ -64,8 +68,10 @@ class Tensor {
     Tensor flatten() const { return reshape({-1}); }
     Tensor transpose(int a, int b) const;
     /// Axis i of the result is axis `order[i]`; a permutation.
-    Tensor permute(std::initializer_list<int> order) const;
-    /// Elements start, start + step, ... below stop of an axis; negative positions count from the back; step >= 1.
+    Tensor permute(std::span<const int> order) const;
+    Tensor permute(std::initializer_list<int> order) const { return permute({order.begin(), order.size()}); }
+    /// Elements start, start + step, ... below stop of an axis; negative positions count from the back, those outside
+    /// are moved to the nearest end, as PyTorch's are; step >= 1.
     Tensor slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step = 1) const;
     /// One position of an axis, the axis removed.
     Tensor select(int axis, std::int64_t index) const;
@@ -90,16 +96,18 @@ class Tensor {
     /// All elements in row-major order, converted to T (float, double, std::int32_t, std::int64_t, std::uint8_t).
     template <class T>
     std::vector<T> to_vector() const;
-    /// A readable rendering, large axes shortened.
+    /// Dtype, shape and values, these as PyTorch prints them: four digits behind the point, or an exponent where they
+    /// differ much; of more than 1000 elements the ends of each axis. fmt prints a tensor so.
     std::string to_string() const;
 
     // Gradients.
-    /// Sets whether gradients are computed for this leaf. Errors: DtypeError unless floating; Error for a non-leaf.
+    /// Sets whether gradients are computed for this leaf. A value that a backward pass consumed becomes a leaf. Errors:
+    /// DtypeError unless floating; Error for a non-leaf.
     Tensor& requires_grad_(bool on = true) &;
     Tensor requires_grad_(bool on = true) && { return std::move(requires_grad_(on)); }
     bool requires_grad() const { return value_ && value_->requires_grad; }
     /// Keeps the gradient after backward for a value that is not a leaf, too.
-    void retain_grad() const { value_->retains_grad = true; }
+    void retain_grad() const { checked("retain_grad").value_->retains_grad = true; }
     /// The gradient that backward computed, of this handle's geometry; undefined if none arrived. Gradients add up
     /// until `zero_grad`.
     Tensor grad() const;
@@ -115,6 +123,12 @@ class Tensor {
 
   private:
     static void released(Value* value) noexcept;
+    [[noreturn]] static void throw_undefined(const char* member);
+    const Tensor& checked(const char* member) const {
+        if (!value_) [[unlikely]]
+            throw_undefined(member);
+        return *this;
+    }
     Tensor with(Shape shape, Strides strides, std::int64_t offset) const;
 
     Value* value_ = nullptr;
@@ -122,8 +136,10 @@ class Tensor {
 };
 
 /// Adds the gradient of one-element losses, times `seed`, to all leaves that require one. Consumes the tape: its
-/// records are forgotten, and the handles that survive are leaves. Errors: Error if no loss depends on a leaf that
-/// requires a gradient, or if a value that was saved has changed since.
+/// records are forgotten. Handles that survive can be read and computed with, but no later backward may reach what they
+/// were computed from. Errors: Error if no loss depends on a leaf that requires a gradient, if one depends on a value
+/// whose record an earlier backward consumed (`detach()` makes a constant of it), if a value that was saved has changed
+/// since, if losses are of two contexts, or if a policy's pattern fits no module.
 void backward(const Tensor& loss, double seed = 1.0);
 /// The same for several losses in one pass, each with a seed of its own.
 void backward(const std::vector<Tensor>& losses, const std::vector<double>& seeds);

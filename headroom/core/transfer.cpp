@@ -24,9 +24,10 @@ void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
     if (!waited_for_all) device.synchronize();
     const std::optional<kernels::IndexError> error = device.take_index_error();
     if (!error) return;
-    const std::string path = exec.path_text(error->path);
-    throw ShapeError(fmt::format("{} {} at position {} is outside of [0, {}){}{}", error->what, error->value,
-                                 error->position, error->bound, path.empty() ? "" : ", in ", path));
+    ShapeError refused(fmt::format("{} {} at position {} is outside of [0, {})", error->what, error->value,
+                                   error->position, error->bound));
+    refused.add_path(exec.path_text(error->path));
+    throw refused;
 }
 
 }  // namespace
@@ -38,7 +39,15 @@ void WorkPoint::mark(const Exec& exec) {
     }
 }
 
+void check_memory(const char* what, const Exec& exec, const Array& array) {
+    const DeviceMemory* memory = array.buffer.memory();
+    if (!memory || memory == &exec.memory()) return;
+    throw Error(fmt::format("{}: the array is of another context, in memory \"{}\" and not in \"{}\"", what,
+                            memory->properties().name, exec.memory().properties().name));
+}
+
 void upload(const Exec& exec, const View& host, const Array& array) {
+    check_memory("upload", exec, array);
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, host, array.view()); });
     }
@@ -52,6 +61,7 @@ void upload(const Exec& exec, const View& host, const Array& array) {
 }
 
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after) {
+    check_memory("download", exec, array);
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), host); });
     }

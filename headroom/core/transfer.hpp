@@ -32,13 +32,17 @@ class WorkPoint {
 };
 
 /// array = host, converted as `kernels::copy` does. `host` is row-major and may be overwritten when this has returned.
-/// On a GPU another dtype needs memory for a copy there. Errors: OutOfMemory, DeviceError. A dry run copies nothing.
+/// On a GPU another dtype needs memory for a copy there. Errors: OutOfMemory, DeviceError; Error if the array is
+/// another context's. A dry run copies nothing.
 void upload(const Exec& exec, const View& host, const Array& array);
 
 /// host = array, likewise; `host` is row-major. With `after`, this waits only for work queued before that point: no
 /// later work may write to the array. (If a GPU must convert it, this waits for all work.) Errors: as `upload`, and
 /// ShapeError if an op met an index out of range since the last download: on a GPU it is reported here.
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
+
+/// Errors: Error unless the array is in memory that `exec` works with; wrapped memory may be anybody's.
+void check_memory(const char* what, const Exec& exec, const Array& array);
 
 /// True if the host may read and write the array without waiting; also for wrapped memory.
 bool on_host(const Array& array);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
@@ -73,7 +74,7 @@ Tensor Tensor::with(Shape shape, Strides strides, std::int64_t offset) const {
 }
 
 Tensor Tensor::reshape(Shape shape) const {
-    shape = resolve(shape, this->shape());
+    shape = resolve(shape, checked("reshape").shape());
     if (is_contiguous()) return with(shape, contiguous_strides(shape), geometry_.offset);
     Strides strides;
     if (reshape_strides(geometry_, shape, strides)) return with(shape, strides, geometry_.offset);
@@ -81,20 +82,21 @@ Tensor Tensor::reshape(Shape shape) const {
 }
 
 Tensor Tensor::transpose(int a, int b) const {
-    Geometry result = geometry_;
-    a = shape().axis(a);
-    b = shape().axis(b);
+    Geometry result = checked("transpose").geometry_;
+    a = check_axis_or_scalar("transpose", shape(), a);
+    b = check_axis_or_scalar("transpose", shape(), b);
     std::swap(result.shape[a], result.shape[b]);
     std::swap(result.strides[a], result.strides[b]);
     return Tensor(value_, result);
 }
 
-Tensor Tensor::permute(std::initializer_list<int> order) const {
+Tensor Tensor::permute(std::span<const int> order) const {
+    checked("permute");
     Shape shape;
     Strides strides;
     unsigned seen = 0;
     for (const int wanted : order) {
-        const int axis = this->shape().axis(wanted);
+        const int axis = check_axis("permute", this->shape(), wanted);
         seen |= 1u << axis;
         shape.push_back(geometry_.shape[axis]);
         strides.push_back(geometry_.strides[axis]);
@@ -132,23 +134,24 @@ Tensor Tensor::operator[](std::initializer_list<TensorIndex> indices) const {
 }
 
 Tensor Tensor::slice(int axis, std::int64_t start, std::int64_t stop, std::int64_t step) const {
-    axis = shape().axis(axis);
+    axis = check_axis("slice", checked("slice").shape(), axis);
+    if (step < 1) throw ShapeError(fmt::format("slice: the step must be positive, got {}", step));
     const std::int64_t size = geometry_.shape[axis];
-    const std::int64_t first = start < 0 ? start + size : start;
-    const std::int64_t last = stop < 0 ? stop + size : stop;
-    if (first < 0 || last > size || first > last || step < 1) {
-        throw ShapeError(fmt::format("slice: [{}, {}) with step {} is outside of axis {} of {}", start, stop, step,
-                                     axis, shape().to_string()));
-    }
+    const auto inside = [size](std::int64_t position) {
+        return std::clamp<std::int64_t>(position < 0 ? position + size : position, 0, size);
+    };
+    const std::int64_t first = inside(start);
+    const std::int64_t last = std::max(first, inside(stop));
     Geometry result = geometry_;
-    result.shape[axis] = (last - first + step - 1) / step;
+    result.shape[axis] = (last - first) / step + ((last - first) % step != 0 ? 1 : 0);
     result.strides[axis] *= step;
     result.offset += first * geometry_.strides[axis];
     return Tensor(value_, result);
 }
 
 Tensor Tensor::select(int axis, std::int64_t index) const {
-    const std::int64_t size = this->size(axis);
+    axis = check_axis("select", checked("select").shape(), axis);
+    const std::int64_t size = geometry_.shape[axis];
     const std::int64_t position = index < 0 ? index + size : index;
     if (position < 0 || position >= size) {
         throw ShapeError(fmt::format("select: {} is outside of axis {} of {}", index, axis, shape().to_string()));
@@ -157,11 +160,15 @@ Tensor Tensor::select(int axis, std::int64_t index) const {
 }
 
 std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int axis) const {
+    axis = check_axis("split", checked("split").shape(), axis);
     std::int64_t total = 0;
-    for (const std::int64_t size : sizes) total += size;
-    if (total != size(axis)) {
+    for (const std::int64_t size : sizes) {
+        if (size < 0) throw ShapeError(fmt::format("split: the size of a part must not be negative, got {}", size));
+        total += size;
+    }
+    if (total != geometry_.shape[axis]) {
         throw ShapeError(fmt::format("split: the parts add up to {}, axis {} of {} has {}", total, axis,
-                                     shape().to_string(), size(axis)));
+                                     shape().to_string(), geometry_.shape[axis]));
     }
     std::vector<Tensor> parts;
     std::int64_t start = 0;
@@ -175,12 +182,13 @@ std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int ax
 std::vector<Tensor> Tensor::split(std::int64_t part, int axis) const {
     if (part < 1) throw ShapeError(fmt::format("split: the size of a part must be positive, got {}", part));
     std::vector<std::int64_t> sizes;
-    for (std::int64_t left = size(axis); left > 0; left -= part) sizes.push_back(std::min(part, left));
+    for (std::int64_t left = checked("split").size(axis); left > 0; left -= part) sizes.push_back(std::min(part, left));
     return split(sizes, axis);
 }
 
 Tensor Tensor::squeeze(int axis) const {
-    axis = shape().axis(axis);
+    axis = check_axis_or_scalar("squeeze", checked("squeeze").shape(), axis);
+    if (rank() == 0) return *this;
     if (geometry_.shape[axis] != 1) {
         throw ShapeError(fmt::format("squeeze: axis {} of {} does not have size 1", axis, shape().to_string()));
     }
@@ -191,7 +199,7 @@ Tensor Tensor::squeeze(int axis) const {
 }
 
 Tensor Tensor::unsqueeze(int axis) const {
-    const int position = axis < 0 ? axis + rank() + 1 : axis;
+    const int position = axis < 0 ? axis + checked("unsqueeze").rank() + 1 : axis;
     if (position < 0 || position > rank()) {
         throw ShapeError(fmt::format("unsqueeze: position {} is outside of a shape with {} axes", axis, rank()));
     }
@@ -201,8 +209,8 @@ Tensor Tensor::unsqueeze(int axis) const {
     return Tensor(value_, result);
 }
 
-Tensor Tensor::contiguous() const { return is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous() const { return checked("contiguous").is_contiguous() ? *this : clone(); }
 
-Tensor Tensor::clone() const { return headroom::clone(*this); }
+Tensor Tensor::clone() const { return headroom::clone(checked("clone")); }
 
 }  // namespace headroom

@@ -20,6 +20,14 @@ void check_same(const char* what, const T& saved, const T& here) {
 
 }  // namespace
 
+void throw_no_batch() {
+    throw Error(
+        "loader: the epoch has ended, so that next() returned no batch; look whether there is one, or draw with "
+        "Sampler::with_replacement, whose epochs need not end");
+}
+
+void throw_loader_moved() { throw Error("loader: it was moved from, and has no batches"); }
+
 DataLoaderCursor::DataLoaderCursor(Sampler sampler, DataLoaderOptions options)
     : sampler_(std::move(sampler)), options_(options) {
     if (options.workers < 0 || options.workers > max_workers)
@@ -69,7 +77,7 @@ void DataLoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
 DataLoaderState DataLoaderCursor::state() const {
     return {epoch_,
             batch_,
-            std::string(sample_order_name(sampler_.order())),
+            fmt::format("{}{}", sample_order_name(sampler_.order()), sampler_.last_alone() ? ", the last alone" : ""),
             sampler_.seed(),
             sampler_.samples(),
             sampler_.batch(),

@@ -4,7 +4,7 @@
 //
 //     data::DataLoader loader(dataset, data::Sampler::shuffled(dataset.size(), 64, seed), {.workers = 2});
 //     for (int epoch = 0; epoch < 10; ++epoch) {
-//         while (const auto* batch = loader.next()) step(*batch);  // nullptr ends an epoch
+//         while (const auto batch = loader.next()) step(*batch);  // no batch: the epoch has ended
 //     }
 //     data::DataLoaderState here = loader.state();  // later loader.restore(here)
 #include <cstdint>
@@ -43,6 +43,9 @@ struct DataLoaderState {
 
     bool operator==(const DataLoaderState&) const = default;
 };
+
+[[noreturn]] void throw_no_batch();
+[[noreturn]] void throw_loader_moved();
 
 /// The position of a loader in its sampler's batches, without threads or data.
 class DataLoaderCursor {
@@ -83,6 +86,25 @@ class DataLoaderCursor {
     int64_t batch_ = 0;
 };
 
+/// The batch that `DataLoader::next` returned, or none: as a pointer, but to read a batch that is not there is an
+/// Error.
+template <class Batch>
+class NextBatch {
+  public:
+    NextBatch(const Batch* batch) : batch_(batch) {}  // NOLINT(google-explicit-constructor)
+    operator const Batch*() const { return batch_; }  // NOLINT(google-explicit-constructor)
+    const Batch& operator*() const { return *checked(); }
+    const Batch* operator->() const { return checked(); }
+
+  private:
+    const Batch* checked() const {
+        if (!batch_) throw_no_batch();
+        return batch_;
+    }
+
+    const Batch* batch_;
+};
+
 /// Belongs to one thread; the dataset must outlive it, and its samples must not change meanwhile.
 template <Dataset D>
 class DataLoader {
@@ -101,9 +123,11 @@ class DataLoader {
     DataLoader(DataLoader&&) noexcept = default;
     DataLoader& operator=(DataLoader&&) = delete;
 
-    /// The next batch, valid until the next call of a member that is not const; nullptr once at the end of each epoch.
+    /// The next batch, valid until the next call of a member that is not const; none once at the end of each epoch.
     /// Rethrows the dataset's exception for this batch and keeps its position: the next call tries the batch again.
-    const Batch* next() {
+    /// Errors: Error for a loader that was moved from.
+    NextBatch<Batch> next() {
+        if (!ring_) throw_loader_moved();
         if (cursor_.peek() != DataLoaderCursor::Next::batch) {
             cursor_.advance();
             return nullptr;

@@ -46,6 +46,9 @@ class MemoryDataset {
   public:
     using Batch = SampleBatch<Target>;
 
+    // Moves are copies, so that no dataset is without samples.
+    MemoryDataset(const MemoryDataset&) = default;
+    MemoryDataset& operator=(const MemoryDataset&) = default;
     /// `features` is [N, ...sample_shape], `targets` [N, M]; N is derived from the features. Errors: ShapeError if a
     /// dimension is below 1, there is no sample, or the sizes don't divide.
     MemoryDataset(std::vector<float> features, std::vector<int64_t> sample_shape, std::vector<Target> targets);

@@ -55,6 +55,13 @@ class Feed {
         return tensors;
     }
 
+    /// The same for a number of arrays that is known at run time.
+    std::vector<Tensor> upload(std::span<const HostArray> arrays) {
+        std::vector<Tensor> tensors(arrays.size());
+        place(arrays, tensors);
+        return tensors;
+    }
+
   private:
     struct Slot;
     void place(std::span<const HostArray> arrays, std::span<Tensor> tensors);

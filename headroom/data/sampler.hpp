@@ -32,6 +32,10 @@ class Sampler {
     /// The value of `batches()` for an order whose epochs have no end.
     static constexpr int64_t endless = std::numeric_limits<int64_t>::max();
 
+    // Moves are copies, so that none is left without its order.
+    Sampler(const Sampler&) = default;
+    Sampler& operator=(const Sampler&) = default;
+
     /// 0, 1, 2, ...; an epoch's last batch may be smaller. With `last_alone` the last sample has a batch of its own
     /// (because it has another shape). Errors, as all of these: Error if `samples` or `batch` is below 1.
     static Sampler sequential(int64_t samples, int64_t batch, bool last_alone = false);
@@ -50,6 +54,8 @@ class Sampler {
     int64_t samples() const { return samples_; }
     int64_t batch() const { return batch_; }
     uint64_t seed() const { return seed_; }
+    /// True if the last sample has a batch of its own.
+    bool last_alone() const { return last_alone_; }
     /// Batches per epoch.
     int64_t batches() const { return batches_; }
 

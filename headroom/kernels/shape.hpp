@@ -8,22 +8,38 @@
 //     fmt::print("{}", shape.to_string());  // [8, 64, 128]
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 #include <string>
+#include <type_traits>
 
 namespace headroom::kernels {
 
 inline constexpr int kMaxRank = 6;
+
+class Extents;
+
+/// A container of integers: a vector, an array, a span.
+template <class C>
+concept IntegerContainer = !std::derived_from<C, Extents> && requires(const C& values) {
+    { *values.begin() } -> std::convertible_to<std::int64_t>;
+    requires std::integral<std::remove_cvref_t<decltype(*values.begin())>>;
+    values.end();
+};
 
 /// A list of at most six 64-bit numbers, one per axis; the base of `Shape` and `Strides`.
 class Extents {
   public:
     constexpr Extents() = default;
     /// Errors: ShapeError for more than six.
-    constexpr Extents(std::initializer_list<std::int64_t> values) { assign({values.begin(), values.size()}); }
-    constexpr explicit Extents(std::span<const std::int64_t> values) { assign(values); }
+    constexpr Extents(std::initializer_list<std::int64_t> values) {
+        for (const std::int64_t value : values) push_back(value);
+    }
+    template <IntegerContainer C>
+    constexpr Extents(const C& values) {  // NOLINT(google-explicit-constructor): a container reads as a list
+        for (const auto value : values) push_back(static_cast<std::int64_t>(value));
+    }
 
     constexpr int rank() const { return rank_; }
     constexpr std::int64_t operator[](int i) const { return values_[static_cast<std::size_t>(i)]; }
@@ -53,9 +69,6 @@ class Extents {
     std::string to_string() const;
 
   private:
-    constexpr void assign(std::span<const std::int64_t> values) {
-        for (const std::int64_t value : values) push_back(value);
-    }
     [[noreturn]] static void throw_rank();
 
     std::array<std::int64_t, kMaxRank> values_{};

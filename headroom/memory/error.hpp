@@ -17,6 +17,17 @@ namespace headroom {
 class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(message) {}
+
+    /// Ends the message with the module that was at work, ", in blocks.3.mlp". Does nothing for an empty path, or if
+    /// the message names a path already: the innermost module counts.
+    void add_path(const std::string& path) {
+        if (names_path_ || path.empty()) return;
+        static_cast<std::runtime_error&>(*this) = std::runtime_error(std::string(what()) + ", in " + path);
+        names_path_ = true;
+    }
+
+  protected:
+    bool names_path_ = false;
 };
 
 /// Shapes, axes, strides or sizes that do not fit together.

@@ -75,7 +75,9 @@ std::size_t MemoryReport::others() const noexcept {
     return device_total - std::min(device_total, device_free + statistics.reserved);
 }
 
-OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {}
+OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {
+    names_path_ = true;
+}
 
 OutOfMemory::OutOfMemory(const std::string& message, MemoryReport report)
     : Error(message), report_(std::move(report)) {}

@@ -34,7 +34,7 @@ bool is_number(std::string_view text) {
     return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// Masks that older versions stored, and the head, which is the token table.
+/// Masks that older versions stored, and the head, which is the token table (see check_head).
 bool is_ignored(std::string_view name) {
     if (name == "lm_head.weight") return true;
     if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
@@ -43,6 +43,16 @@ bool is_ignored(std::string_view name) {
     const std::size_t dot = name.find('.');
     if (dot == std::string_view::npos || !is_number(name.substr(0, dot))) return false;
     return name.substr(dot) == ".attn.bias" || name.substr(dot) == ".attn.masked_bias";
+}
+
+/// The model has no head of its own, so a file's head must be its token table.
+void check_head(const SafetensorsFile& file, const SafetensorsEntry* table) {
+    const SafetensorsEntry* head = file.find("lm_head.weight");
+    if (!head || !table || file.equal(*head, *table)) return;
+    throw Error(
+        fmt::format("{}: {} is not the same as {}; the head of this model is its token table, so a file with "
+                    "another head can't be loaded",
+                    file.path().string(), head->name, table->name));
 }
 
 /// The model's parameters as their file sees them: names with `prefix`, linear weights transposed.
@@ -89,6 +99,7 @@ bool gpt2_transposes(std::string_view name) {
 void load_gpt2(const std::filesystem::path& path, Gpt& model) {
     const SafetensorsFile file(path);
     const bool prefixed = file.find(fmt::format("{}wte.weight", kPrefix)) != nullptr;
+    check_head(file, file.find(fmt::format("{}wte.weight", prefixed ? kPrefix : "")));
     load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : ""), {.ignore = is_ignored});
     model.parameters().mark_changed();
 }

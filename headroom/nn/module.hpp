@@ -12,6 +12,7 @@
 #include <utility>
 
 #include <headroom/core/context.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/nn/path.hpp>
 
 namespace headroom::nn {
@@ -20,15 +21,20 @@ template <class Derived>
 class Module {
   public:
     explicit Module(const Path& path)
-        : parameters_(&path.parameters()), path_(path.context().memory().intern(path.path())) {}
+        : parameters_(&path.parameters()), path_(path.context().module_path(path.path())) {}
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 
-    /// Calls Derived::forward in the region of this module's path.
+    /// Calls Derived::forward in the region of this module's path, which an error of this library then names.
     template <class... Inputs>
     auto operator()(Inputs&&... inputs) const {
         RegionScope scope(context(), path_);
-        return static_cast<const Derived&>(*this).forward(std::forward<Inputs>(inputs)...);
+        try {
+            return static_cast<const Derived&>(*this).forward(std::forward<Inputs>(inputs)...);
+        } catch (Error& error) {
+            error.add_path(context().memory().path(path_));
+            throw;
+        }
     }
 
     Context& context() const { return parameters_->context(); }

@@ -3,7 +3,7 @@
 // below it; paths name parameters in files, attach policies and group the bytes in reports.
 //
 //     Parameters parameters(context);
-//     nn::Path root(parameters);
+//     nn::Path root = parameters;
 //     nn::Linear up(root / "mlp" / "up", 128, 512);       // "mlp.up.weight", "mlp.up.bias"
 //     nn::TransformerBlock block(root / "blocks" / 3, config);
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace headroom::nn {
 
 class Path {
   public:
-    explicit Path(Parameters& parameters) : parameters_(&parameters) {}
+    /// Of the model itself. Implicit, so that a model is made by `Net net(parameters)`.
+    Path(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT(google-explicit-constructor)
 
     /// The path `name` below this one; a segment without a dot.
     Path operator/(std::string_view name) const;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +49,11 @@ class SafetensorsFile {
     /// shapes differ; FileError if the file has changed.
     void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
 
+    /// True if both entries have one dtype, one shape and the same bytes. Errors: FileError if the file has changed.
+    bool equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const;
+
   private:
-    /// The entry's bytes. Errors: FileError if the file has changed.
-    std::vector<char> read(const SafetensorsEntry& entry) const;
+    void read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const;
 
     std::filesystem::path path_;
     std::vector<SafetensorsEntry> entries_;

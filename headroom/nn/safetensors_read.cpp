@@ -184,18 +184,24 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
     return found != entries_.end() && found->name == name ? &*found : nullptr;
 }
 
-std::vector<char> SafetensorsFile::read(const SafetensorsEntry& entry) const {
-    std::vector<char> bytes(entry.end - entry.begin);
+void SafetensorsFile::read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const {
     std::ifstream file(path_, std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(entry.begin));
+    file.seekg(static_cast<std::streamoff>(entry.begin + offset));
     file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     if (!file) throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
-    // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.
-    if (entry.dtype == Dtype::boolean &&
-        std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
-        refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
+}
+
+bool SafetensorsFile::equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const {
+    if (a.dtype != b.dtype || a.shape != b.shape) return false;
+    constexpr std::uint64_t kPart = std::uint64_t{1} << 20;
+    std::vector<char> of_a(kPart), of_b(kPart);
+    for (std::uint64_t offset = 0; offset < a.end - a.begin; offset += kPart) {
+        const std::size_t count = std::min(kPart, a.end - a.begin - offset);
+        read(a, offset, std::span(of_a).first(count));
+        read(b, offset, std::span(of_b).first(count));
+        if (!std::equal(of_a.begin(), of_a.begin() + static_cast<std::ptrdiff_t>(count), of_b.begin())) return false;
     }
-    return bytes;
+    return true;
 }
 
 void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const {
@@ -203,9 +209,14 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
         throw ShapeError(fmt::format("{}: {} has shape {}, {} is wanted", path_.string(), entry.name,
                                      entry.shape.to_string(), target.shape().to_string()));
     }
-    std::vector<char> bytes = context.dry() ? std::vector<char>() : read(entry);
-    const View source = contiguous_view(bytes.data(), entry.dtype, entry.shape);
-    upload(context.exec(), source, target);
+    std::vector<char> bytes(context.dry() ? 0 : entry.end - entry.begin);
+    if (!context.dry()) read(entry, 0, bytes);
+    // A bool of another value than 0 and 1 is undefined behaviour wherever it is read.
+    if (entry.dtype == Dtype::boolean &&
+        std::any_of(bytes.begin(), bytes.end(), [](char c) { return c != 0 && c != 1; })) {
+        refuse(path_, fmt::format("{}: a bool is neither 0 nor 1", entry.name));
+    }
+    upload(context.exec(), contiguous_view(bytes.data(), entry.dtype, entry.shape), target);
 }
 
 }  // namespace headroom::nn

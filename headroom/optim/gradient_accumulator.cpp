@@ -28,9 +28,7 @@ void check_option(const char* name, double value) {
 }
 
 void check(const Loss& loss, const Context& context) {
-    if (&loss.sum().context() != &context) {
-        throw Error("accumulator: the loss belongs to another context than the parameters");
-    }
+    check_one_context("accumulator", context, loss.sum().context());
     if (!loss.sum().requires_grad()) {
         throw Error("accumulator: the loss depends on no trained parameter (all frozen, or made under NoGradGuard?)");
     }

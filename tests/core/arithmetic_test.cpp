@@ -18,6 +18,9 @@
 namespace headroom {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+
 using Doubles = std::vector<double>;
 
 class Arithmetic : public ::testing::Test {
@@ -71,17 +74,73 @@ TEST_F(Arithmetic, ComparisonsReadAsWritten) {
     EXPECT_EQ(sum(integers({1, 2, 2}) == integers({1, 2, 3})).item(), 2);
 }
 
-TEST_F(Arithmetic, OnIntegersIsExactAndRefusesFractions) {
+TEST_F(Arithmetic, OnIntegersIsExact) {
     const std::int64_t large = (std::int64_t{1} << 60) + 1;
     const Tensor x = integers({large, -3});
-    EXPECT_EQ((x * 2.0 + 1.0).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large + 1, -5}));
+    EXPECT_EQ((x * 2 + 1).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large + 1, -5}));
     EXPECT_EQ((x + x).to_vector<std::int64_t>(), (std::vector<std::int64_t>{2 * large, -6}));
-    EXPECT_EQ(clamp(x, 0.0, std::numeric_limits<double>::infinity()).to_vector<std::int64_t>(),
+    EXPECT_EQ(clamp(x, 0, std::numeric_limits<double>::infinity()).to_vector<std::int64_t>(),
               (std::vector<std::int64_t>{large, 0}));
-    EXPECT_THROW(x * 0.5, DtypeError);
-    EXPECT_THROW(x / 2.0, DtypeError);
-    EXPECT_THROW(x / x, DtypeError);
-    EXPECT_THROW(clamp(x, 0.5, 2.0), DtypeError);
+    EXPECT_THAT([&] { x* large; }, ThrowsMessage<DtypeError>(HasSubstr("the limit is 2^53")));
+}
+
+// The dtypes are those that torch.result_type gives.
+TEST_F(Arithmetic, OfIntegersAndTruthValuesWithNumbersPromotes) {
+    const Tensor i = integers({3, -4});
+    const Tensor byte = cast(integers({3, 4}), Dtype::u8);
+    const Tensor mask = gt(i, 0);
+    const Tensor half = cast(floats({3, -4}), Dtype::f16);
+    struct Case {
+        Tensor result;
+        Dtype dtype;
+        Doubles wanted;
+    };
+    const std::vector<Case> cases{
+        {mask * 2.0 - 1.0, Dtype::f32, {1, -1}},
+        {mask * 2 - 1, Dtype::i64, {1, -1}},
+        {mask + 1, Dtype::i64, {2, 1}},
+        {1.0 - mask, Dtype::f32, {0, 1}},
+        {mask / 2, Dtype::f32, {0.5, 0}},
+        {mask * true, Dtype::i64, {1, 0}},
+        {i * 2, Dtype::i64, {6, -8}},
+        {i * 2.0, Dtype::f32, {6, -8}},
+        {i * 0.5f, Dtype::f32, {1.5, -2}},
+        {i / 2, Dtype::f32, {1.5, -2}},
+        {12 / i, Dtype::f32, {4, -3}},
+        {i / i, Dtype::f32, {1, 1}},
+        {mask / mask.reshape({2}), Dtype::f32, {1, std::nan("")}},
+        {byte - 2, Dtype::u8, {1, 2}},
+        {byte + 0.5, Dtype::f32, {3.5, 4.5}},
+        {clamp(i, 0, 2), Dtype::i64, {2, 0}},
+        {clamp(i, 0.5, 2.0), Dtype::f32, {2, 0.5}},
+        {clamp(mask, 0, 1), Dtype::i64, {1, 0}},
+        {pow(i, 2), Dtype::i64, {9, 16}},
+        {pow(i, 2.0), Dtype::f32, {9, 16}},
+        {pow(mask, 2), Dtype::i64, {1, 0}},
+        {half * 2.0, Dtype::f16, {6, -8}},
+        {half + 1, Dtype::f16, {4, -3}},
+        {mask + mask, Dtype::boolean, {1, 0}},
+        {mask * mask, Dtype::boolean, {1, 0}},
+        {sum(mask), Dtype::i64, {1}},
+        {max(i), Dtype::i64, {3}},
+        {min(byte), Dtype::u8, {3}},
+        {max(mask), Dtype::boolean, {1}},
+        {argmin(i), Dtype::i64, {1}},
+    };
+    for (std::size_t k = 0; k < cases.size(); ++k) {
+        SCOPED_TRACE(k);
+        EXPECT_EQ(cases[k].result.dtype(), cases[k].dtype);
+        EXPECT_THAT(values(cases[k].result), ::testing::Pointwise(::testing::NanSensitiveDoubleEq(), cases[k].wanted));
+    }
+}
+
+TEST_F(Arithmetic, RefusesWhatIsNotDefinedForTruthValues) {
+    const Tensor mask = gt(floats({1, -1}), 0.0);
+    EXPECT_THAT([&] { mask - mask; }, ThrowsMessage<DtypeError>(HasSubstr("sub: a difference of bool tensors")));
+    EXPECT_THAT([&] { -mask; }, ThrowsMessage<DtypeError>(HasSubstr("neg: x must be a number, got bool")));
+    EXPECT_THROW(abs(mask), DtypeError);
+    EXPECT_THROW(relu(mask), DtypeError);
+    EXPECT_THROW(mean(mask), DtypeError);
 }
 
 TEST_F(Arithmetic, OfMixedDtypesTakesTheWider) {

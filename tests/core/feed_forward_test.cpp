@@ -95,7 +95,10 @@ constexpr std::size_t kHiddenBytes = std::size_t{kRows} * kHidden * sizeof(float
 
 class FeedForwardMemory : public ::testing::Test {
   protected:
-    FeedForwardMemory() { context.policy("region", recompute_all()); }
+    FeedForwardMemory() {
+        context.policy("region", recompute_all());
+        context.module_path("region");
+    }
     std::size_t allocated() { return context.memory().statistics().allocated; }
     std::size_t peak_above(std::size_t before) { return context.memory().statistics().peak_allocated - before; }
     Tensor rows(std::int64_t width) {

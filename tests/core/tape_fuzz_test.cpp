@@ -90,6 +90,7 @@ class Machine {
         const std::vector<Policy> policies = {recompute_all(), keep_all(), recompute_cheap(), [](const Candidate& op) {
                                                   return op.bytes > 40 ? Answer::recompute : Answer::inherit;
                                               }};
+        for (const std::string& path : kPaths) context.module_path(path);
         for (const auto& [pattern, which] : program.policies) {
             if (with_policies) context.policy(pattern, policies[static_cast<std::size_t>(which)]);
         }

@@ -5,10 +5,13 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
 namespace {
+
+using headroom::testing::throws;
 
 class TapeTest : public ::testing::Test {
   protected:
@@ -44,6 +47,7 @@ TEST_F(TapeTest, SavesAnyNumberOfArrays) {
     std::vector<Tensor> leaves;
     for (int i = 1; i <= 8; ++i) leaves.push_back(leaf({static_cast<float>(i)}));
     context.policy("again", recompute_all());
+    context.module_path("again");
     for (const char* where : {"", "again"}) {
         Tensor loss;
         {
@@ -165,16 +169,70 @@ TEST_F(TapeTest, ClearsWhenBackwardThrows) {
     EXPECT_EQ(allocated(), before);
 }
 
-TEST_F(TapeTest, SurvivorsAreLeaves) {
+TEST_F(TapeTest, SurvivorsBecomeLeavesIfTheyAreMadeSo) {
     Tensor x = leaf({1, 2});
     Tensor y = toy::mul(x, x);
     Tensor loss = toy::total(y);
     backward(loss);
-    EXPECT_FALSE(y.requires_grad());
     y.requires_grad_();
     backward(toy::total(toy::mul(y, y)));
     EXPECT_EQ(y.grad().to_vector<float>(), (std::vector<float>{2, 8}));
     EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST_F(TapeTest, RefusesToPassASurvivorOfAnEarlierBackward) {
+    Tensor x = leaf({1, 2}), w = leaf({3, 4});
+    Tensor y;
+    {
+        RegionScope region(context, path("encoder"));
+        y = toy::mul(x, x);
+    }
+    backward(toy::total(y));
+    EXPECT_EQ(toy::mul(y, y).to_vector<float>(), (std::vector<float>{1, 16})) << "it can be computed with";
+    EXPECT_THAT([&] { backward(toy::total(toy::mul(y, w))); },
+                throws<Error>("reaches the output of toy_mul in encoder", "detach()"));
+    EXPECT_EQ(context.tape().size(), 0u);
+    w.zero_grad();
+    backward(toy::total(toy::mul(y.detach(), w)));
+    EXPECT_EQ(w.grad().to_vector<float>(), (std::vector<float>{1, 4}));
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST_F(TapeTest, SaysOfASecondBackwardThatTheTapeIsConsumed) {
+    Tensor x = leaf({1, 2});
+    Tensor loss = toy::total(toy::mul(x, x)), other = toy::total(x);
+    backward(loss);
+    for (const Tensor& again : {loss, other}) {
+        EXPECT_THAT([&] { backward(again); },
+                    throws<Error>("the output of toy_total", "consumed by an earlier backward"));
+    }
+    EXPECT_THAT([&] { backward(toy::total(x.detach())); }, throws<Error>("does not depend on anything"));
+}
+
+TEST_F(TapeTest, APolicyMustFitAModule) {
+    const auto step = [&] {
+        Tensor x = leaf({1, 2});
+        Tensor y;
+        {
+            RegionScope region(context, path("blocks.0"));
+            y = toy::mul(x, x);
+        }
+        backward(toy::total(y));
+    };
+    context.policy("blocks.*", recompute_all());
+    step();
+    context.policy("block.*", recompute_all());
+    EXPECT_THAT(step, throws<Error>("policy: the pattern \"block.*\" fits no module"));
+    for (const char* module : {"blocks.0", "blocks.1", "tokens", "block"}) context.module_path(module);
+    EXPECT_THAT(step, throws<Error>("fits no module; the nearest are block, blocks.0, blocks.1"));
+    context.module_path("block.0");
+    step();
+}
+
+TEST_F(TapeTest, AnErrorNamesTheModule) {
+    Tensor x = leaf({1, 2});
+    const RegionScope region(context, path("blocks.3.mlp"));
+    EXPECT_THAT([&] { toy::add(x, leaf({1, 2, 3})); }, throws<ShapeError>(", in blocks.3.mlp"));
 }
 
 TEST_F(TapeTest, RetainsTheGradientOfAnIntermediate) {

@@ -67,7 +67,7 @@ Reference::Reference(const std::string& path) {
         ReferenceTensor& tensor = tensors_[key];
         tensor.dtype = between(entry, at, '"', '"');
         at = entry.find("\"shape\":");
-        tensor.shape = kernels::Shape(std::span<const std::int64_t>(numbers(between(entry, at, '[', ']'))));
+        tensor.shape = kernels::Shape(numbers(between(entry, at, '[', ']')));
         at = entry.find("\"data_offsets\":");
         tensor.values = decode(tensor.dtype, data + numbers(between(entry, at, '[', ']')).at(0), tensor.shape.numel());
     }

@@ -1,5 +1,6 @@
 #include <headroom/core/ops/binary.hpp>
 
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
@@ -14,6 +15,9 @@ Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const At
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     const Dtype dtype = promoted(a.dtype, b.dtype);
     if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);
+    if (std::is_same_v<F, kernels::Sub> && dtype == Dtype::boolean) {
+        throw DtypeError("sub: a difference of bool tensors is not defined; use cast(), or ne() for where they differ");
+    }
     const bool keeps_both = F::saves == kernels::Saves::input && exec.saved_wanted();
     const Shape shape = broadcast_shapes(F::name, a.shape(), b.shape());
     Array y = keeps_both ? exec.empty(shape, dtype) : exec.output(shape, dtype);
@@ -128,7 +132,13 @@ Tensor binary(const F& f, Tensor a, Tensor b) {
 Tensor add(Tensor a, Tensor b) { return binary(kernels::Add{}, std::move(a), std::move(b)); }
 Tensor sub(Tensor a, Tensor b) { return binary(kernels::Sub{}, std::move(a), std::move(b)); }
 Tensor mul(Tensor a, Tensor b) { return binary(kernels::Mul{}, std::move(a), std::move(b)); }
-Tensor div(Tensor a, Tensor b) { return binary(kernels::Div{}, std::move(a), std::move(b)); }
+
+Tensor div(Tensor a, Tensor b) {
+    check_defined("div", {{"the left side", a}, {"the right side", b}});
+    if (!is_floating(promoted(a.dtype(), b.dtype()))) a = cast(std::move(a), Dtype::f32);
+    return binary(kernels::Div{}, std::move(a), std::move(b));
+}
+
 Tensor pow(Tensor a, Tensor b) { return binary(kernels::Pow{}, std::move(a), std::move(b)); }
 Tensor maximum(Tensor a, Tensor b) { return binary(kernels::Maximum{}, std::move(a), std::move(b)); }
 Tensor minimum(Tensor a, Tensor b) { return binary(kernels::Minimum{}, std::move(a), std::move(b)); }

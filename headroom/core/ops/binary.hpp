@@ -6,8 +6,9 @@
 //     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
 //     Tensor z = maximum(a, b) / (a * a);
 //
-// Different floating dtypes are cast to the widest; a floating and an integer dtype give the floating one. Errors:
-// ShapeError if the shapes do not broadcast; DtypeError for integers in `div`, `pow` and `lerp`.
+// Different floating dtypes are cast to the widest; a floating and an integer dtype give the floating one. Sums and
+// products of bool are bool. Errors: ShapeError if the shapes do not broadcast; DtypeError for integers in `pow` and
+// `lerp`, and for two bool tensors in `sub`.
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
@@ -42,7 +43,7 @@ Tensor add(Tensor a, Tensor b);
 Tensor sub(Tensor a, Tensor b);
 /// a b
 Tensor mul(Tensor a, Tensor b);
-/// a / b
+/// a / b; integers and bool are divided as f32.
 Tensor div(Tensor a, Tensor b);
 /// a to the power of b. b's gradient is a^b log(a), and 0 where a is 0 and b is not negative.
 Tensor pow(Tensor a, Tensor b);

@@ -1,5 +1,6 @@
 #include <headroom/core/ops/cast.hpp>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 
 namespace headroom {
@@ -7,6 +8,7 @@ namespace headroom {
 namespace ops {
 
 Result<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    check_defined("cast", {{"x", x}});
     Array y = exec.empty(x.shape(), attrs.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
@@ -22,7 +24,7 @@ std::vector<Sample<Cast::Attrs>> Cast::samples() {
 }  // namespace ops
 
 Tensor cast(Tensor x, Dtype dtype) {
-    if (x.dtype() == dtype) return x;
+    if (x.defined() && x.dtype() == dtype) return x;
     return apply<ops::Cast>({dtype}, std::move(x));
 }
 

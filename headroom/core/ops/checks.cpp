@@ -10,6 +10,13 @@ void throw_undefined(const char* op, const char* name) {
     throw Error(fmt::format("{}: {} is an undefined tensor", op, name));
 }
 
+void check_number(const char* op, Argument argument) {
+    check_defined(op, {argument});
+    if (argument.dtype != Dtype::boolean) return;
+    throw DtypeError(
+        fmt::format("{}: {} must be a number, got bool; use cast() or a logical function", op, argument.name));
+}
+
 void check_floating(const char* op, Arguments arguments) {
     check_defined(op, arguments);
     for (const Argument& argument : arguments) {
@@ -73,6 +80,10 @@ void check_last_axis(const char* op, Argument argument, std::int64_t size, Argum
 int check_axis(const char* op, const Shape& shape, int axis) {
     if (axis >= -shape.rank() && axis < shape.rank()) return shape.axis(axis);
     throw ShapeError(fmt::format("{}: axis {} is outside of the shape {}", op, axis, shape.to_string()));
+}
+
+int check_axis_or_scalar(const char* op, const Shape& shape, int axis) {
+    return shape.rank() == 0 && (axis == 0 || axis == -1) ? 0 : check_axis(op, shape, axis);
 }
 
 void check_range(const char* op, const char* name, double value, double least, double most) {

@@ -41,6 +41,8 @@ inline void check_defined(const char* op, Arguments arguments) {
         if (!argument.shape && !argument.optional) throw_undefined(op, argument.name);
     }
 }
+/// Errors: Error if it is undefined, DtypeError if it is bool, with which an op can't compute.
+void check_number(const char* op, Argument argument);
 /// Errors: Error if one is undefined, DtypeError if it is not floating.
 void check_floating(const char* op, Arguments arguments);
 /// Errors: DtypeError if `dtype`, which the caller asked for, is not floating.
@@ -60,6 +62,8 @@ void check_shape(const char* op, Argument argument, const Shape& shape, Argument
 void check_last_axis(const char* op, Argument argument, std::int64_t size, Argument from);
 /// The axis counted from the front. Errors: ShapeError outside of [-rank, rank).
 int check_axis(const char* op, const Shape& shape, int axis);
+/// The same for what is computed along an axis: -1 and 0 also stand for the only one of a single element, of rank 0.
+int check_axis_or_scalar(const char* op, const Shape& shape, int axis);
 
 /// Checks an option. Errors: Error outside of [least, most], and for NaN.
 void check_range(const char* op, const char* name, double value, double least, double most);

@@ -1,5 +1,6 @@
 #include <headroom/core/ops/clone.hpp>
 
+#include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 
 namespace headroom {
@@ -7,6 +8,7 @@ namespace headroom {
 namespace ops {
 
 Result<Clone::Saved, Array> Clone::forward(Exec& exec, const Attrs&, const Array& x) {
+    check_defined("clone", {{"x", x}});
     Array y = exec.empty(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};

@@ -71,7 +71,8 @@ std::vector<Sample<DropoutAdd::Attrs>> DropoutAdd::samples() {
 }  // namespace ops
 
 Tensor dropout(Tensor x, double p, bool training) {
-    if (!training || p == 0.0 || !x.defined()) return x;
+    check_defined("dropout", {{"x", x}});
+    if (!training || p == 0.0) return x;
     check_range("dropout", "p", p, 0, 1);  // before a random number is spent
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::Dropout>({static_cast<float>(p), key}, std::move(x));

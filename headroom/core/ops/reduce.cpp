@@ -9,14 +9,12 @@
 
 namespace headroom {
 
-Axes::Axes(std::initializer_list<int> axes) {
-    for (const int axis : axes) {
-        if (count_ == kMaxRank || axis < -kMaxRank || axis >= kMaxRank) {
-            throw ShapeError(fmt::format("axes: {} is outside of [-{}, {}), or there are more than {}", axis, kMaxRank,
-                                         kMaxRank, kMaxRank));
-        }
-        axes_[count_++] = static_cast<std::int8_t>(axis);
+void Axes::add(std::int64_t axis) {
+    if (count_ == kMaxRank || axis < -kMaxRank || axis >= kMaxRank) {
+        throw ShapeError(fmt::format("axes: {} is outside of [-{}, {}), or there are more than {}", axis, kMaxRank,
+                                     kMaxRank, kMaxRank));
     }
+    axes_[count_++] = static_cast<std::int8_t>(axis);
 }
 
 namespace ops {
@@ -33,7 +31,7 @@ struct Reduced {
 Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
     unsigned mask = 0;
     for (const int wanted : axes) {
-        const unsigned bit = 1u << check_axis(op, x, wanted);
+        const unsigned bit = 1u << check_axis_or_scalar(op, x, wanted);
         if (mask & bit) throw ShapeError(fmt::format("{}: axis {} is named twice", op, wanted));
         mask |= bit;
     }
@@ -136,7 +134,7 @@ std::vector<Sample<ReduceAttrs>> Mean::samples() {
 template <bool kLargest>
 Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Exec& exec, const Attrs& attrs,
                                                                               const Array& x) {
-    check_floating(info.name, {{"x", x}});
+    check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axes, attrs.keepdim);
     Array y = exec.empty(to.shape, x.dtype);
     const View kept = seen_as(y, to.kept);
@@ -158,7 +156,9 @@ template <bool kLargest>
 std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
     auto all = common_samples(&In::distinct, false);
     all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "nothing to choose from"});
-    all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
+    all.push_back({"of a scalar", {.axes = {-1}}, {In::distinct({})}});
+    all.push_back({"integers", {.axes = {1}}, {In::index({4, 7}, 9)}});
+    all.push_back({"truth values", {.axes = {1}}, {In::boolean({4, 3})}});
     return all;
 }
 
@@ -199,15 +199,18 @@ std::vector<Sample<ReduceAttrs>> Var::samples() {
 template <bool kLargest>
 Result<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Exec& exec, const Attrs& attrs,
                                                                               const Array& x) {
-    check_floating(info.name, {{"x", x}});
+    check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axis, attrs.keepdim);
     Array y = exec.empty(to.shape, Dtype::i64);
-    const int axis = x.shape().axis(attrs.axis);
+    const bool scalar = x.rank() == 0;
+    const View from = scalar ? seen_as(x, {1}) : x.view();
+    const View positions = seen_as(y, scalar ? Shape{1} : to.kept);
+    const int axis = scalar ? 0 : x.shape().axis(attrs.axis);
     exec.launch([&](auto& stream) {
         if constexpr (kLargest) {
-            kernels::argmax(stream, x.view(), axis, seen_as(y, to.kept));
+            kernels::argmax(stream, from, axis, positions);
         } else {
-            kernels::argmin(stream, x.view(), axis, seen_as(y, to.kept));
+            kernels::argmin(stream, from, axis, positions);
         }
     });
     return {{}, std::move(y)};
@@ -221,7 +224,8 @@ std::vector<Sample<typename Position<kLargest>::Attrs>> Position<kLargest>::samp
             {"empty result", {.axis = 1}, {In::distinct({0, 3})}},
             {"of nothing", {.axis = 0}, {In::distinct({0, 3})}, "nothing to choose from"},
             {"axis outside", {.axis = 2}, {In::distinct({2, 3})}, "axis 2 is outside"},
-            {"integers", {.axis = 0}, {In::index({4}, 3)}, "x must be floating"}};
+            {"of a scalar", {}, {In::distinct({})}},
+            {"integers, some equal", {.axis = 1}, {In::index({4, 7}, 5)}}};
 }
 
 template struct Position<true>;

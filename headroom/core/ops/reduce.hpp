@@ -8,6 +8,7 @@
 //     Tensor best = argmax(logits, -1);            // i64
 //
 // Axes count from the back where negative; none means all. Reduced axes are dropped, or kept with size 1 if `keepdim`.
+// Of a single element, of rank 0, 0 and -1 name its only "axis", as in PyTorch.
 // Errors: ShapeError for axes that do not exist or are named twice, and for empty axes where a result is undefined
 // (`max`, `min`, `argmax`); DtypeError.
 #include <initializer_list>
@@ -16,16 +17,24 @@
 
 namespace headroom {
 
-/// The axes of a reduction: a list, or one.
+/// The axes of a reduction: a list, a container, or one.
 class Axes {
   public:
     Axes() = default;
-    Axes(std::initializer_list<int> axes);  // NOLINT(google-explicit-constructor): a list reads as axes
-    Axes(int axis) : Axes(std::initializer_list<int>{axis}) {}  // NOLINT(google-explicit-constructor)
+    Axes(std::initializer_list<int> axes) {  // NOLINT(google-explicit-constructor): a list reads as axes
+        for (const int axis : axes) add(axis);
+    }
+    template <kernels::IntegerContainer C>
+    Axes(const C& axes) {  // NOLINT(google-explicit-constructor)
+        for (const auto axis : axes) add(axis);
+    }
+    Axes(int axis) { add(axis); }  // NOLINT(google-explicit-constructor)
     const std::int8_t* begin() const { return axes_; }
     const std::int8_t* end() const { return axes_ + count_; }
 
   private:
+    void add(std::int64_t axis);
+
     std::int8_t axes_[kMaxRank] = {};
     std::int8_t count_ = 0;
 };
@@ -104,7 +113,7 @@ using Argmin = Position<false>;
 Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The sum of a floating x divided by the number of its terms.
 Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// The largest element of a floating x; NaN if there is one. Equal ones share the gradient.
+/// The largest element; NaN if there is one. Equal ones share the gradient. Integers are exact up to 2^53.
 Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The smallest element; otherwise as `max`.
 Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);

@@ -59,8 +59,8 @@ namespace {
 template <class Op>
 Tensor along(Tensor x, int axis) {
     check_defined(Op::info.name, {{"x", x}});
-    if (x.rank() == 0) return apply<Op>({}, std::move(x));  // refused there
-    axis = x.shape().axis(axis);
+    axis = check_axis_or_scalar(Op::info.name, x.shape(), axis);
+    if (x.rank() == 0) return apply<Op>({}, x.reshape({1})).reshape({});
     if (axis == x.rank() - 1) return apply<Op>({}, std::move(x));
     return apply<Op>({}, x.transpose(axis, -1)).transpose(axis, -1);
 }

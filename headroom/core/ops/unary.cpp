@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/memory/error.hpp>
@@ -14,7 +15,7 @@ namespace ops {
 
 template <class F>
 Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
-    kernels::takes_integers<F>() ? check_defined(F::name, {{"x", x}}) : check_floating(F::name, {{"x", x}});
+    kernels::takes_integers<F>() ? check_number(F::name, {"x", x}) : check_floating(F::name, {{"x", x}});
     const bool keeps_x = F::saves == kernels::Saves::input && exec.saved_wanted();
     Array y = keeps_x ? exec.empty(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
@@ -74,11 +75,21 @@ Tensor unary(const F& f, Tensor x) {
     return apply<ops::Unary<F>>(f, std::move(x));
 }
 
-/// Integers are computed in 64 bits, so a number that meets them must be one.
-void check_whole(const char* op, const Tensor& x, double number) {
-    if (!x.defined() || is_floating(x.dtype()) || (std::trunc(number) == number && std::abs(number) <= 0x1p53)) return;
-    throw DtypeError(fmt::format("{}: {} with dtype {} needs a whole number; use cast()", op, number, name(x.dtype())));
+/// x in the dtype of its arithmetic with these numbers. Integers are computed in 64 bits, numbers are held exactly
+/// in 53.
+Tensor promoted_with(const char* op, Tensor x, std::initializer_list<Scalar> numbers) {
+    check_defined(op, {{"x", x}});
+    const Dtype dtype = promoted(x.dtype(), numbers);
+    for (const Scalar number : numbers) {
+        if (is_floating(dtype) || std::abs(number.value()) <= 0x1p53) continue;
+        throw DtypeError(
+            fmt::format("{}: {} is too large for {}, the limit is 2^53; use cast()", op, number.value(), name(dtype)));
+    }
+    return cast(std::move(x), dtype);
 }
+
+/// Division of integers is that of numbers.
+Tensor divisible(Tensor x) { return promoted_with("div", std::move(x), {1.0}); }
 
 }  // namespace
 
@@ -110,7 +121,9 @@ Tensor gelu(Tensor x, Gelu form) {
     return form == Gelu::tanh ? unary(kernels::GeluTanh{}, std::move(x)) : unary(kernels::GeluErf{}, std::move(x));
 }
 
-Tensor pow(Tensor x, double exponent) {
+Tensor pow(Tensor x, Scalar number) {
+    x = promoted_with("pow", std::move(x), {number});
+    const double exponent = number.value();
     if (exponent == 1.0) return x;
     if (exponent == 2.0) return square(std::move(x));
     if (exponent == 0.5) return sqrt(std::move(x));
@@ -119,38 +132,33 @@ Tensor pow(Tensor x, double exponent) {
     return unary(kernels::PowScalar{exponent}, std::move(x));
 }
 
-Tensor clamp(Tensor x, double low, double high) {
-    if (!(low <= high)) throw Error(fmt::format("clamp: the lower bound {} is above the upper bound {}", low, high));
-    if (x.defined() && !is_floating(x.dtype())) {
-        constexpr double largest = 0x1p62;  // stands for infinity: whole, and held by 64 bits
-        if (std::isfinite(low)) check_whole("clamp", x, low);
-        if (std::isfinite(high)) check_whole("clamp", x, high);
-        low = std::max(low, -largest);
-        high = std::min(high, largest);
+Tensor clamp(Tensor x, Scalar low, Scalar high) {
+    if (!(low.value() <= high.value())) {
+        throw Error(fmt::format("clamp: the lower bound {} is above the upper bound {}", low.value(), high.value()));
     }
-    return unary(kernels::Clamp{low, high}, std::move(x));
+    const auto bound = [](Scalar number) { return std::isfinite(number.value()) ? number : Scalar(0); };
+    x = promoted_with("clamp", std::move(x), {bound(low), bound(high)});
+    constexpr double largest = 0x1p62;  // stands for infinity among integers: whole, and held by 64 bits
+    if (is_floating(x.dtype())) return unary(kernels::Clamp{low.value(), high.value()}, std::move(x));
+    return unary(kernels::Clamp{std::max(low.value(), -largest), std::min(high.value(), largest)}, std::move(x));
 }
 
-Tensor affine(Tensor x, double factor, double offset) {
-    check_whole("affine", x, factor);
-    check_whole("affine", x, offset);
-    return unary(kernels::Affine{factor, offset}, std::move(x));
+Tensor affine(Tensor x, Scalar factor, Scalar offset) {
+    x = promoted_with("affine", std::move(x), {factor, offset});
+    return unary(kernels::Affine{factor.value(), offset.value()}, std::move(x));
 }
 
 Tensor operator-(Tensor x) { return neg(std::move(x)); }
-Tensor operator+(Tensor x, double b) { return affine(std::move(x), 1.0, b); }
-Tensor operator+(double a, Tensor x) { return affine(std::move(x), 1.0, a); }
-Tensor operator-(Tensor x, double b) { return affine(std::move(x), 1.0, -b); }
-Tensor operator-(double a, Tensor x) { return affine(std::move(x), -1.0, a); }
-Tensor operator*(Tensor x, double b) { return affine(std::move(x), b, 0.0); }
-Tensor operator*(double a, Tensor x) { return affine(std::move(x), a, 0.0); }
-Tensor operator/(Tensor x, double b) {
-    check_floating("div", {{"x", x}});
-    return affine(std::move(x), 1.0 / b, 0.0);
-}
-Tensor operator/(double a, Tensor x) {
-    Tensor y = reciprocal(std::move(x));
-    return a == 1.0 ? y : affine(std::move(y), a, 0.0);
+Tensor operator+(Tensor x, Scalar b) { return affine(std::move(x), 1, b); }
+Tensor operator+(Scalar a, Tensor x) { return affine(std::move(x), 1, a); }
+Tensor operator-(Tensor x, Scalar b) { return affine(std::move(x), 1, -b); }
+Tensor operator-(Scalar a, Tensor x) { return affine(std::move(x), -1, a); }
+Tensor operator*(Tensor x, Scalar b) { return affine(std::move(x), b, 0); }
+Tensor operator*(Scalar a, Tensor x) { return affine(std::move(x), a, 0); }
+Tensor operator/(Tensor x, Scalar b) { return affine(divisible(std::move(x)), 1.0 / b.value(), 0); }
+Tensor operator/(Scalar a, Tensor x) {
+    Tensor y = reciprocal(divisible(std::move(x)));
+    return a.value() == 1.0 ? y : affine(std::move(y), a, 0);
 }
 
 }  // namespace headroom

@@ -8,8 +8,11 @@
 //     Tensor w = clamp(1.0 / x, -10.0, 10.0);
 //     Tensor p = pow(x, 3.0);
 //
-// Results have the dtype of x. Errors: DtypeError for integers and bool, except where said.
+// Results have the dtype of x. Errors: DtypeError for integers and bool, except where said. Arithmetic with a number
+// promotes integers and bool as PyTorch does: with a floating number (2.0) the result is f32, with a whole one (2)
+// integers keep their dtype and bool becomes i64.
 #include <headroom/core/apply.hpp>
+#include <headroom/core/scalar.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
 namespace headroom {
@@ -77,8 +80,8 @@ Tensor leaky_relu(Tensor x, double slope = 0.01);
 Tensor elu(Tensor x, double alpha = 1.0);
 /// log(1 + e^x), without overflow.
 Tensor softplus(Tensor x);
-/// x to a constant power.
-Tensor pow(Tensor x, double exponent);
+/// x to a constant power. Integers take the floating exponents and 1 and 2.
+Tensor pow(Tensor x, Scalar exponent);
 
 /// -x, also written with the operator; integers, too.
 Tensor neg(Tensor x);
@@ -90,21 +93,21 @@ Tensor square(Tensor x);
 Tensor sign(Tensor x);
 /// The larger of x and 0; the gradient at 0 is 0. Integers, too.
 Tensor relu(Tensor x);
-/// x held between `low` and `high`, either of which may be infinite; the gradient on the borders is 1. Integers,
-/// too.
-Tensor clamp(Tensor x, double low, double high);
-/// factor x + offset. Errors: DtypeError if x has integers and the numbers are not whole.
-Tensor affine(Tensor x, double factor, double offset);
+/// x held between `low` and `high`, either of which may be infinite, and then does not count in the promotion; the
+/// gradient on the borders is 1.
+Tensor clamp(Tensor x, Scalar low, Scalar high);
+/// factor x + offset. Errors: DtypeError if x has integers and a number is beyond 2^53.
+Tensor affine(Tensor x, Scalar factor, Scalar offset);
 
 Tensor operator-(Tensor x);
-Tensor operator+(Tensor x, double b);
-Tensor operator+(double a, Tensor x);
-Tensor operator-(Tensor x, double b);
-Tensor operator-(double a, Tensor x);
-Tensor operator*(Tensor x, double b);
-Tensor operator*(double a, Tensor x);
-/// x times the reciprocal of b. Errors: DtypeError for integers.
-Tensor operator/(Tensor x, double b);
-Tensor operator/(double a, Tensor x);
+Tensor operator+(Tensor x, Scalar b);
+Tensor operator+(Scalar a, Tensor x);
+Tensor operator-(Tensor x, Scalar b);
+Tensor operator-(Scalar a, Tensor x);
+Tensor operator*(Tensor x, Scalar b);
+Tensor operator*(Scalar a, Tensor x);
+/// x times the reciprocal of b; integers and bool are divided as f32.
+Tensor operator/(Tensor x, Scalar b);
+Tensor operator/(Scalar a, Tensor x);
 
 }  // namespace headroom

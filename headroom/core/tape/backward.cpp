@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/context.hpp>
 #include <headroom/core/inline_list.hpp>
 #include <headroom/core/tape/tape.hpp>
 #include <headroom/core/tensor.hpp>
@@ -17,6 +18,12 @@ namespace {
 /// True if only the record whose backward is about to run needs the value's storage: the op gets it for itself, to let
 /// go of early or to put a gradient into. A leaf's may be memory of somebody else.
 bool last_use(const Value& value) { return value.producer && value.pins == 1 && !value.users && !value.holds; }
+
+/// The op that made the value, for a message: "linear in blocks.0.mlp.up".
+std::string maker_of(const Value& value) {
+    const std::string path = value.tape->exec().path_text(value.consumed_path);
+    return path.empty() ? value.consumed : fmt::format("{} in {}", value.consumed, path);
+}
 
 /// Clears the tape when backward ends, whichever way.
 struct BackwardScope {
@@ -50,18 +57,31 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
     }
     for (const Tensor& loss : losses) {
         if (!loss.defined() || loss.numel() != 1) throw ShapeError("backward: a loss must have exactly one element");
+        check_one_context("backward", *context_, loss.context());
+        if (loss.value()->consumed) {
+            throw Error(fmt::format(
+                "backward: the tape behind this loss, the output of {}, was consumed by an earlier backward; "
+                "compute the loss again, or give several losses to one call",
+                maker_of(*loss.value())));
+        }
         if (!loss.requires_grad()) {
             throw Error(
                 "backward: the loss does not depend on anything that requires a gradient (or was made under "
                 "NoGradGuard)");
         }
     }
+    context_->check_policies();
     BackwardScope scope(*this, in_backward_);
     for (std::size_t i = 0; i < losses.size(); ++i) {
         seed(losses[i], seeds[i]);
         losses[i].value()->reached = true;
     }
-    sweep();
+    if (const Value* constant = sweep()) {
+        throw Error(
+            fmt::format("backward: reaches the output of {}, whose record an earlier backward consumed; use detach() "
+                        "on it where it is a constant, or compute it again",
+                        maker_of(*constant)));
+    }
     while (!records_.empty()) {
         Record& record = *records_.back();
         cursor_ = record.region;
@@ -91,14 +111,18 @@ void Tape::seed(const Tensor& loss, const Array& value) {
     exec_.launch([&](auto& stream) { kernels::accumulate(stream, one, target.view(), 1.0f, target.beta); });
 }
 
-void Tape::sweep() noexcept {
+/// Returns a value that a gradient would have to pass, though its record is gone; null if there is none.
+const Value* Tape::sweep() noexcept {
+    const Value* blocked = nullptr;
     for (std::size_t i = records_.size(); i-- > 0;) {
         Record& record = *records_[i];
         bool reached = false;
         for (const Value* output : record.outputs()) reached |= output->reached;
         if (record.differentiable && reached) {
             for (const Slot& slot : record.input_slots()) {
-                if (slot.value && slot.value->requires_grad) slot.value->reached = true;
+                if (!slot.value || !slot.value->requires_grad) continue;
+                slot.value->reached = true;
+                if (slot.value->consumed) blocked = slot.value;
             }
         } else if (record.differentiable) {
             record.differentiable = false;
@@ -108,6 +132,7 @@ void Tape::sweep() noexcept {
         }
         if (record.planned && !must_replay(record)) unplan(record);
     }
+    return blocked;
 }
 
 Array Tape::array_of(const Slot& slot, const Record& record) const {
@@ -151,7 +176,7 @@ void Tape::run_backward(Record& record) {
         }
     }
     const Exec::Working working(exec_, record.op->info.name, {dy.data(), dy.size()});
-    record.op->backward(exec_, record.attrs, saved.data(), dy.data(), GradSink(*this, record));
+    exec_.located([&] { record.op->backward(exec_, record.attrs, saved.data(), dy.data(), GradSink(*this, record)); });
     ++statistics_.backward;
 }
 

@@ -90,7 +90,9 @@ void Tape::replay(Record& record) {
     // What the op saves is as when it was recorded, so that bits are, too.
     const Exec::Working working(exec_, record.op->info.name, {inputs.data(), inputs.size()},
                                 {.output = output_wanted, .saved = !own.empty()});
-    record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
+    exec_.located([&] {
+        record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
+    });
     ++statistics_.replayed;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         Value& value = *record.produced[i];

@@ -69,7 +69,8 @@ bool Tape::stealable(const Tensor& input) const {
     // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be
     // too.
     const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
-    if (!sole || wanted || (!value->producer && value->requires_grad)) return false;
+    const bool trained = !value->producer && value->requires_grad && !value->consumed;
+    if (!sole || wanted || trained) return false;
     const bool needed = value->pins && (!value->home || value->home->encloses(cursor_));
     return !needed && value->dense(input.geometry());
 }

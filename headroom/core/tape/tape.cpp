@@ -95,7 +95,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         differentiable &= recording_ && op.backward;
         exec_.set_path(path());
         const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()}, {true, differentiable}, free);
-        op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data());
+        exec_.located([&] { op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data()); });
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (free) take_over(inputs, free, out[i]);
@@ -237,7 +237,10 @@ void Tape::pop_record() noexcept {
         value->reached = false;
         const bool keep_grad = value->retains_grad && value->users;
         if (!keep_grad) value->grad = {};
-        value->requires_grad = false;
+        if (value->requires_grad) {
+            value->consumed = record.op->info.name;
+            value->consumed_path = record.path;
+        }
         value->retains_grad = true;
     }
     for (Value* value : record.values()) {

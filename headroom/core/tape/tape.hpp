@@ -122,7 +122,7 @@ class Tape {
     void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
     void seed(const Tensor& loss, double value);
     void seed(const Tensor& loss, const Array& value);
-    void sweep() noexcept;
+    const Value* sweep() noexcept;
     void run_backward(Record& record);
     void materialize(std::span<Slot> slots);
     void collect(Value& value, std::vector<Record*>& records);

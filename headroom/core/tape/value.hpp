@@ -42,6 +42,8 @@ struct Value {
     std::uint32_t refs = 0;               ///< records that mention it, its producer included
     std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
     std::uint32_t holds = 0;              ///< uses by the replay that is going on
+    const char* consumed = nullptr;       ///< the op that made it, once its record is gone and gradients can't pass
+    PathId consumed_path = 0;             ///< the module in which that op ran
     bool requires_grad = false;
     bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and after `retain_grad`
     bool reached = false;       ///< during backward: a gradient will arrive

@@ -1,0 +1,310 @@
+// Every public function that takes a tensor refuses an undefined one with one clear line; a test counts that none is
+// left out. Tensors of two contexts are refused by whatever brings them together.
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/core/ops/all_ops.hpp>
+#include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/clone.hpp>
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/dropout.hpp>
+#include <headroom/core/ops/embedding.hpp>
+#include <headroom/core/ops/expand.hpp>
+#include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/index.hpp>
+#include <headroom/core/ops/layer_norm.hpp>
+#include <headroom/core/ops/linear.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/softmax.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/ops/where.hpp>
+#include <headroom/core/parameters.hpp>
+#include <headroom/core/transfer.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom {
+namespace {
+
+using headroom::testing::throws;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+using Calls = std::multimap<std::string, std::function<void(Tensor)>>;
+
+/// The members of Tensor, each called on `x`.
+const Calls kMembers{
+    {"context", [](Tensor x) { x.context(); }},
+    {"dtype", [](Tensor x) { x.dtype(); }},
+    {"shape", [](Tensor x) { x.shape(); }},
+    {"strides", [](Tensor x) { x.strides(); }},
+    {"rank", [](Tensor x) { x.rank(); }},
+    {"size", [](Tensor x) { x.size(0); }},
+    {"numel", [](Tensor x) { x.numel(); }},
+    {"is_contiguous", [](Tensor x) { x.is_contiguous(); }},
+    {"reshape", [](Tensor x) { x.reshape({1}); }},
+    {"flatten", [](Tensor x) { x.flatten(); }},
+    {"transpose", [](Tensor x) { x.transpose(0, 1); }},
+    {"permute",
+     [](Tensor x) {
+         x.permute({1, 0});
+     }},
+    {"permute",
+     [](Tensor x) {
+         x.permute(std::vector<int>{1, 0});
+     }},
+    {"slice", [](Tensor x) { x.slice(0, 0, 1); }},
+    {"select", [](Tensor x) { x.select(0, 0); }},
+    {"split", [](Tensor x) { x.split(1, 0); }},
+    {"split",
+     [](Tensor x) {
+         x.split({1, 1}, 0);
+     }},
+    {"squeeze", [](Tensor x) { x.squeeze(0); }},
+    {"unsqueeze", [](Tensor x) { x.unsqueeze(0); }},
+    {"unsqueeze", [](Tensor x) { x.unsqueeze(-1); }},
+    {"contiguous", [](Tensor x) { x.contiguous(); }},
+    {"clone", [](Tensor x) { x.clone(); }},
+    {"detach", [](Tensor x) { x.detach(); }},
+    {"item", [](Tensor x) { x.item(); }},
+    {"to_vector", [](Tensor x) { x.to_vector<float>(); }},
+    {"requires_grad_", [](Tensor x) { x.requires_grad_(); }},
+    {"requires_grad_", [](Tensor x) { std::move(x).requires_grad_(false); }},
+    {"retain_grad", [](Tensor x) { x.retain_grad(); }},
+    {"grad", [](Tensor x) { x.grad(); }},
+    {"zero_grad", [](Tensor x) { x.zero_grad(); }},
+    {"array", [](Tensor x) { x.array(); }},
+};
+
+/// The functions of a tensor, each called with `x` in place of every tensor that it needs.
+const Calls kFunctions{
+    {"abs", [](Tensor x) { abs(x); }},
+    {"add", [](Tensor x) { add(x, x); }},
+    {"affine", [](Tensor x) { affine(x, 2, 1.0); }},
+    {"argmax", [](Tensor x) { argmax(x); }},
+    {"argmin", [](Tensor x) { argmin(x); }},
+    {"attention", [](Tensor x) { attention(x, x, x, true); }},
+    {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
+    {"backward", [](Tensor x) { backward(x); }},
+    {"backward", [](Tensor x) { backward({x}, {1.0}); }},
+    {"binary_cross_entropy_with_logits", [](Tensor x) { binary_cross_entropy_with_logits(x, x); }},
+    {"cast", [](Tensor x) { cast(x, Dtype::f16); }},
+    {"cat",
+     [](Tensor x) {
+         cat({x, x});
+     }},
+    {"ceil", [](Tensor x) { ceil(x); }},
+    {"clamp", [](Tensor x) { clamp(x, 0, 1); }},
+    {"clone", [](Tensor x) { clone(x); }},
+    {"cos", [](Tensor x) { cos(x); }},
+    {"cross_entropy", [](Tensor x) { cross_entropy(x, x); }},
+    {"div", [](Tensor x) { div(x, x); }},
+    {"dropout", [](Tensor x) { dropout(x, 0.1); }},
+    {"dropout", [](Tensor x) { dropout(x, 0.1, false); }},
+    {"dropout_add", [](Tensor x) { dropout_add(x, x, 0.1); }},
+    {"dropout_add", [](Tensor x) { dropout_add(x, x, 0.1, false); }},
+    {"elu", [](Tensor x) { elu(x); }},
+    {"embedding", [](Tensor x) { embedding(x, x); }},
+    {"eq", [](Tensor x) { eq(x, x); }},
+    {"eq", [](Tensor x) { eq(x, 1.0); }},
+    {"erf", [](Tensor x) { erf(x); }},
+    {"exp", [](Tensor x) { exp(x); }},
+    {"expand", [](Tensor x) { expand(x, {2}); }},
+    {"expm1", [](Tensor x) { expm1(x); }},
+    {"feed_forward", [](Tensor x) { feed_forward(x, x, x, x, x); }},
+    {"floor", [](Tensor x) { floor(x); }},
+    {"gather", [](Tensor x) { gather(x, 0, x); }},
+    {"ge", [](Tensor x) { ge(x, x); }},
+    {"ge", [](Tensor x) { ge(x, 1.0); }},
+    {"gelu", [](Tensor x) { gelu(x); }},
+    {"gt", [](Tensor x) { gt(x, x); }},
+    {"gt", [](Tensor x) { gt(x, 1.0); }},
+    {"index_select", [](Tensor x) { index_select(x, 0, x); }},
+    {"isfinite", [](Tensor x) { isfinite(x); }},
+    {"layer_norm", [](Tensor x) { layer_norm(x); }},
+    {"le", [](Tensor x) { le(x, x); }},
+    {"le", [](Tensor x) { le(x, 1.0); }},
+    {"leaky_relu", [](Tensor x) { leaky_relu(x); }},
+    {"linear", [](Tensor x) { linear(x, x); }},
+    {"linear_cross_entropy", [](Tensor x) { linear_cross_entropy(x, x, x); }},
+    {"log", [](Tensor x) { log(x); }},
+    {"log1p", [](Tensor x) { log1p(x); }},
+    {"log_softmax", [](Tensor x) { log_softmax(x); }},
+    {"logical_and", [](Tensor x) { logical_and(x, x); }},
+    {"logical_not", [](Tensor x) { logical_not(x); }},
+    {"logical_or", [](Tensor x) { logical_or(x, x); }},
+    {"lt", [](Tensor x) { lt(x, x); }},
+    {"lt", [](Tensor x) { lt(x, 1.0); }},
+    {"matmul", [](Tensor x) { matmul(x, x); }},
+    {"max", [](Tensor x) { max(x); }},
+    {"maximum", [](Tensor x) { maximum(x, x); }},
+    {"mean", [](Tensor x) { mean(x); }},
+    {"min", [](Tensor x) { min(x); }},
+    {"minimum", [](Tensor x) { minimum(x, x); }},
+    {"mse_loss", [](Tensor x) { mse_loss(x, x); }},
+    {"mul", [](Tensor x) { mul(x, x); }},
+    {"ne", [](Tensor x) { ne(x, x); }},
+    {"ne", [](Tensor x) { ne(x, 1.0); }},
+    {"neg", [](Tensor x) { neg(x); }},
+    {"operator+", [](Tensor x) { x + x; }},
+    {"operator+", [](Tensor x) { 1.0 + (x + 1); }},
+    {"operator-", [](Tensor x) { x - x; }},
+    {"operator-", [](Tensor x) { x - 1; }},
+    {"operator-", [](Tensor x) { 1.0 - x; }},
+    {"operator-", [](Tensor x) { -x; }},
+    {"operator*", [](Tensor x) { x* x; }},
+    {"operator*", [](Tensor x) { x * 2; }},
+    {"operator*", [](Tensor x) { 2.0 * x; }},
+    {"operator/", [](Tensor x) { x / x; }},
+    {"operator/", [](Tensor x) { x / 2; }},
+    {"operator/", [](Tensor x) { 1 / x; }},
+    {"pow", [](Tensor x) { pow(x, x); }},
+    {"pow", [](Tensor x) { pow(x, 1.0); }},
+    {"pow", [](Tensor x) { pow(x, 3); }},
+    {"reciprocal", [](Tensor x) { reciprocal(x); }},
+    {"relu", [](Tensor x) { relu(x); }},
+    {"rms_norm", [](Tensor x) { rms_norm(x); }},
+    {"rsqrt", [](Tensor x) { rsqrt(x); }},
+    {"scatter_add", [](Tensor x) { scatter_add(x, 0, x, x); }},
+    {"sigmoid", [](Tensor x) { sigmoid(x); }},
+    {"sign", [](Tensor x) { sign(x); }},
+    {"silu", [](Tensor x) { silu(x); }},
+    {"sin", [](Tensor x) { sin(x); }},
+    {"softmax", [](Tensor x) { softmax(x); }},
+    {"softplus", [](Tensor x) { softplus(x); }},
+    {"sqrt", [](Tensor x) { sqrt(x); }},
+    {"square", [](Tensor x) { square(x); }},
+    {"stack",
+     [](Tensor x) {
+         stack({x, x});
+     }},
+    {"sub", [](Tensor x) { sub(x, x); }},
+    {"sum", [](Tensor x) { sum(x); }},
+    {"tanh", [](Tensor x) { tanh(x); }},
+    {"var", [](Tensor x) { var(x); }},
+    {"where", [](Tensor x) { where(x, x, x); }},
+};
+
+void expect_one_line_each(const Calls& calls, const Tensor& x) {
+    for (const auto& [name, call] : calls) {
+        SCOPED_TRACE(name);
+        try {
+            call(x);
+            ADD_FAILURE() << "was accepted";
+        } catch (const Error& error) {
+            EXPECT_THAT(error.what(), AllOf(HasSubstr("defined"), Not(HasSubstr("\n"))));
+        }
+    }
+}
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+}
+
+void expect_all_called(const std::string& text, const std::regex& declaration, const Calls& calls) {
+    std::size_t found = 0;
+    for (auto match = std::sregex_iterator(text.begin(), text.end(), declaration); match != std::sregex_iterator();
+         ++match, ++found) {
+        EXPECT_TRUE(calls.contains((*match)[1])) << (*match)[1] << " is not in the list of this test";
+    }
+    EXPECT_GT(found, 0u);
+}
+
+TEST(Undefined, EveryMemberSaysSoInOneLine) {
+    expect_one_line_each(kMembers, Tensor());
+    Context context = Context::cpu({.threads = 1});
+    Tensor x = context.scalar(1.0);
+    const Tensor taken = std::move(x);
+    expect_one_line_each(kMembers, x);
+    expect_one_line_each(kMembers, taken.grad());
+    EXPECT_EQ(Tensor().to_string(), "undefined tensor");
+    EXPECT_FALSE(Tensor().requires_grad());
+}
+
+TEST(Undefined, EveryFunctionSaysSoInOneLine) { expect_one_line_each(kFunctions, Tensor()); }
+
+TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {
+    const std::filesystem::path core = HEADROOM_SOURCE_DIR "/headroom/core";
+    const std::string tensor = text_of(core / "tensor.hpp");
+    const std::size_t begin = tensor.find("class Tensor {"), end = tensor.find("  private:");
+    ASSERT_TRUE(begin < end && end < tensor.size());
+    Calls members = kMembers;
+    for (const char* fine : {"reset", "defined", "to_string", "requires_grad", "value", "geometry"}) {
+        members.emplace(fine, nullptr);  // answer for an undefined tensor, too
+    }
+    expect_all_called(tensor.substr(begin, end - begin), std::regex("\n    [A-Za-z][\\w:<>& ]* &?\\*?([a-z]\\w*)\\("),
+                      members);
+    std::string functions = tensor.substr(end);
+    for (const auto& file : std::filesystem::directory_iterator(core / "ops")) {
+        if (file.path().extension() == ".hpp") functions += text_of(file.path());
+    }
+    expect_all_called(
+        functions,
+        std::regex("\n(?:Tensor|Loss|void|std::\\w+<\\w+.*>) (\\w+|operator.)\\((?:const )?(?:Scalar a, )?"
+                   "(?:std::vector<)?Tensor\\b"),
+        kFunctions);
+}
+
+TEST(TwoContexts, AreRefusedByEveryOp) {
+    Context context = Context::cpu({.threads = 1}), other = Context::cpu({.threads = 1}),
+            dry = Context::dry(context.profile());
+    for (const auto& [foreign, both] :
+         {std::pair(&other, "two contexts, both cpu"), std::pair(&dry, "two contexts, cpu and a dry run on cpu")}) {
+        const Tensor a = context.from_host(std::vector<float>{1, 2}, {1, 2}).requires_grad_();
+        const Tensor b = foreign->from_host(std::vector<float>{1, 2}, {1, 2}).requires_grad_();
+        const Tensor ids = foreign->from_host(std::vector<std::int64_t>{0}, {1});
+        EXPECT_THAT([&] { a* b; }, throws<Error>("mul: ", both));
+        EXPECT_THAT([&] { linear(a, b); }, throws<Error>("linear: ", both));
+        EXPECT_THAT([&] { embedding(a, ids); }, throws<Error>("embedding: ", both));
+        EXPECT_THAT([&] { cat({a, b}); }, throws<Error>("cat: ", both));
+        EXPECT_THAT([&] { layer_norm(a, b.flatten()); }, throws<Error>("layer_norm: ", both));
+        EXPECT_THAT([&] { Loss(sum(a), sum(b)); }, throws<Error>("loss: ", both));
+        EXPECT_THAT([&] { backward({sum(a), sum(b)}, {1.0, 1.0}); }, throws<Error>("backward: ", both));
+        const Autocast autocast(context, Dtype::bf16);
+        const std::size_t records = context.tape().size(), foreign_records = foreign->tape().size();
+        EXPECT_THAT([&] { matmul(a, b.transpose(0, 1)); }, throws<Error>("matmul: ", both));
+        EXPECT_EQ(context.tape().size(), records);
+        EXPECT_EQ(foreign->tape().size(), foreign_records);
+    }
+}
+
+TEST(TwoContexts, DoNotCopyIntoEachOther) {
+    Context context = Context::cpu({.threads = 1}), dry = Context::dry(context.profile());
+    const Array array = dry.scalar(1.0).array();
+    float value = 1;
+    const View host = contiguous_view(&value, Dtype::f32, {});
+    EXPECT_THAT([&] { upload(context.exec(), host, array); }, throws<Error>("upload: ", "another context"));
+    EXPECT_THAT([&] { download(context.exec(), array, host); }, throws<Error>("download: ", "another context"));
+    EXPECT_THAT([&] { context.from_array(array); }, throws<Error>("from_array: ", "another context"));
+}
+
+TEST(TwoContexts, MayShareMemory) {
+    Context context = Context::cpu({.threads = 1});
+    Context other = Context::cpu({.threads = 1, .memory = context.shared_memory()});
+    const Tensor x = context.from_host(std::vector<float>{1, 2}, {2});
+    EXPECT_EQ((other.from_array(x.array()) * 2.0).to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+}  // namespace
+}  // namespace headroom
