@@ -152,8 +152,8 @@ Tensor Context::scalar(double value, Dtype dtype) {
 }
 
 Tensor Context::from_array(Array array) {
-    if (!array.is_contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
     check_memory("from_array", exec(), array);
+    if (!array.is_contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
     if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
     const Geometry geometry = Geometry::contiguous(array.shape());
     return Tensor(tape_.make_leaf(std::move(array)), geometry);
@@ -165,6 +165,7 @@ PathId Context::module_path(std::string_view path) {
 }
 
 void Context::policy(std::string pattern, Policy policy) {
+    if (!policy) throw Error(fmt::format("policy: that of the pattern \"{}\" is an empty function", pattern));
     policies_.push_back({std::move(pattern), std::make_shared<const Policy>(std::move(policy))});
     policy_of_path_.clear();
 }

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -96,9 +97,15 @@ class Context {
     /// Errors: ShapeError, OutOfMemory.
     template <class T>
     Tensor from_host(std::span<const T> values, Shape shape, Category category = Category::inputs);
-    template <class T>
-    Tensor from_host(const std::vector<T>& values, Shape shape, Category category = Category::inputs) {
-        return from_host(std::span<const T>(values), shape, category);
+    /// The same for a vector, an array, or another container whose elements lie side by side.
+    template <class C>
+    requires requires(const C& values) {
+        values.data();
+        values.size();
+    }
+    Tensor from_host(const C& values, Shape shape, Category category = Category::inputs) {
+        using T = std::remove_cvref_t<decltype(*values.data())>;
+        return from_host(std::span<const T>(values.data(), values.size()), shape, category);
     }
     /// A leaf [] with one value, rounded to the dtype.
     Tensor scalar(double value, Dtype dtype = Dtype::f32);

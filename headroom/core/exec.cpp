@@ -11,8 +11,13 @@ namespace headroom {
 namespace {
 
 Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, memory::Tag tag) {
-    const auto bytes = static_cast<std::size_t>(shape.numel()) * size_of(dtype);
-    return {Buffer::allocate(memory, bytes, 0, tag), dtype, Geometry::contiguous(shape)};
+    auto bytes = static_cast<std::int64_t>(size_of(dtype));
+    for (const std::int64_t size : shape) {
+        if (size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes)) continue;
+        throw ShapeError(
+            fmt::format("the shape {} has a negative size, or more elements than can be counted", shape.to_string()));
+    }
+    return {Buffer::allocate(memory, static_cast<std::size_t>(bytes), 0, tag), dtype, Geometry::contiguous(shape)};
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ class Exec {
     const DeviceMemory& memory() const { return *memory_; }
     bool dry() const { return is_dry(*stream_); }
 
-    /// A row-major array with indeterminate contents. Errors: OutOfMemory.
+    /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or more than
+    /// 2^63 bytes.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;

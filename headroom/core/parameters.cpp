@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <headroom/core/format.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
@@ -60,6 +61,11 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
     if (values_.defined()) {
         throw Error(
             fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
+    }
+    if (!initializer) throw Error(fmt::format("parameters: \"{}\" has no initializer", path));
+    for (const std::int64_t size : shape) {
+        if (size >= 0) continue;
+        throw ShapeError(fmt::format("parameters: the shape {} of \"{}\" has a negative size", shape, path));
     }
     if (find(path))
         throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));

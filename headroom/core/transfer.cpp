@@ -40,6 +40,7 @@ void WorkPoint::mark(const Exec& exec) {
 }
 
 void check_memory(const char* what, const Exec& exec, const Array& array) {
+    if (!array.defined()) throw Error(fmt::format("{}: the array is undefined", what));
     const DeviceMemory* memory = array.buffer.memory();
     if (!memory || memory == &exec.memory()) return;
     throw Error(fmt::format("{}: the array is of another context, in memory \"{}\" and not in \"{}\"", what,

@@ -41,7 +41,7 @@ void upload(const Exec& exec, const View& host, const Array& array);
 /// ShapeError if an op met an index out of range since the last download: on a GPU it is reported here.
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
 
-/// Errors: Error unless the array is in memory that `exec` works with; wrapped memory may be anybody's.
+/// Errors: Error unless the array is there, in memory that `exec` works with; wrapped memory may be anybody's.
 void check_memory(const char* what, const Exec& exec, const Array& array);
 
 /// True if the host may read and write the array without waiting; also for wrapped memory.

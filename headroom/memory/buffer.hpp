@@ -52,7 +52,9 @@ class Buffer {
 
     /// The number of changes of contents after the first use; backward checks that of the arrays that it saved.
     std::uint32_t version() const noexcept { return storage_ ? storage_->version : 0; }
-    void bump_version() noexcept { ++storage_->version; }
+    void bump_version() noexcept {
+        if (storage_) ++storage_->version;
+    }
 
     void reset() noexcept {
         if (storage_ && --storage_->owners == 0) destroy(storage_);

@@ -70,6 +70,9 @@ Gpt::Gpt(const Path& path, const GptOptions& options_)
 Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
     if (ids.rank() != 2)
         throw ShapeError(fmt::format("gpt: ids must be [batch, time], got {}", ids.shape().to_string()));
+    if (caches && caches->size() != blocks.size()) {
+        throw Error(fmt::format("gpt: {} caches for {} layers; make them by caches()", caches->size(), blocks.size()));
+    }
     std::int64_t seen = 0;
     if (caches && !caches->empty() && caches->front().keys.defined()) seen = caches->front().keys.size(1);
     const std::int64_t last = seen + ids.size(1);

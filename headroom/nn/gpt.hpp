@@ -4,7 +4,7 @@
 // variants.
 //
 //     Parameters parameters(context);
-//     nn::Gpt model(nn::Path(parameters), {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
+//     nn::Gpt model(parameters, {.vocabulary = 65, .block = 64, .layers = 4, .heads = 4, .width = 128});
 //     Loss loss = model.loss(tokens, targets);   // i32 [batch, time] each; a term is a position
 //     backward(loss.mean());
 //     std::vector<std::int32_t> text = nn::generate(model, prompt, 100, {.temperature = 0.8, .top_k = 40});

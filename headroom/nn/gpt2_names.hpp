@@ -4,7 +4,7 @@
 // causal masks (h.N.attn.bias, h.N.attn.masked_bias) and the tied head (lm_head.weight) are ignored. To resume a
 // training use checkpoint.hpp.
 //
-//     nn::Gpt model(nn::Path(parameters), {});                       // GPT-2's own sizes
+//     nn::Gpt model(parameters, {});                       // GPT-2's own sizes
 //     nn::load_gpt2("gpt2/model.safetensors", model);
 //     nn::save_gpt2("mine.safetensors", model);
 //     nn::gpt2_name("blocks.3.mlp.up.weight");                 // "h.3.mlp.c_fc.weight"

@@ -5,14 +5,19 @@
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::optim {
 
 void sum_of_squared_gradients(Parameters& parameters, const Array& result) {
     Exec& exec = parameters.context().exec();
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, result.view()); });
-    for (const GradientSegment& segment : parameters.segments())
+    for (const GradientSegment& segment : parameters.segments()) {
+        if (!segment.gradients.defined()) {
+            throw Error("gradient norm: a trained parameter has no gradient; call fill_unreached() before");
+        }
         exec.run<kernels::SumOfSquaresPlan>(segment.gradients.view(), result.view(), 1.0f);
+    }
 }
 
 double gradient_norm(Parameters& parameters) {

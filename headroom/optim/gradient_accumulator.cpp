@@ -29,6 +29,10 @@ void check_option(const char* name, double value) {
 
 void check(const Loss& loss, const Context& context) {
     check_one_context("accumulator", context, loss.sum().context());
+    if (loss.sum().value()->consumed) {
+        throw Error(
+            "accumulator: the loss was used up by an earlier backward, or its callable failed; compute it again");
+    }
     if (!loss.sum().requires_grad()) {
         throw Error("accumulator: the loss depends on no trained parameter (all frozen, or made under NoGradGuard?)");
     }

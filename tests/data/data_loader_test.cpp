@@ -217,6 +217,25 @@ TEST(Loader, CanBeMovedWhileItsWorkersRead) {
     }
 }
 
+TEST(Loader, SaysThatAnEpochHasEndedToWhoReadsNoBatch) {
+    const Numbers numbers;
+    DataLoader loader(numbers, Sampler::sequential(23, 23));
+    EXPECT_EQ(loader.next()->size(), 23u);
+    EXPECT_THAT([&] { return (*loader.next()).size(); }, throws<Error>("loader: the epoch has ended"));
+    EXPECT_EQ((*loader.next()).size(), 23u);
+    EXPECT_THAT([&] { return loader.next()->size(); }, throws<Error>("loader: the epoch has ended"));
+}
+
+TEST(Loader, MovedFromSaysSo) {
+    const Numbers numbers;
+    DataLoader loader(numbers, Sampler::shuffled(23, 5, 7));
+    const DataLoader other(std::move(loader));
+    EXPECT_THAT([&] { loader.next(); }, throws<Error>("loader: it was moved from"));
+    loader.rewind();
+    loader.restore(other.state());
+    EXPECT_EQ(loader.state(), other.state());
+}
+
 TEST(Loader, RefusesPositionsOfOtherData) {
     const Numbers numbers;
     DataLoader loader(numbers, Sampler::shuffled(23, 5, 7), {.epochs = 4});
@@ -234,6 +253,10 @@ TEST(Loader, RefusesPositionsOfOtherData) {
     EXPECT_THAT(with([](auto& s) { s.batch_size = 6; }), throws<Error>("batch size 6", "has 5"));
     EXPECT_THAT(with([](auto& s) { s.order = "sequential"; }), throws<Error>("order sequential", "has shuffled"));
     EXPECT_THAT(with([](auto& s) { s.batches_per_epoch = 4; }), throws<Error>("batches per epoch 4", "has 5"));
+    DataLoader alone(numbers, Sampler::sequential(23, 4, /*last_alone=*/true));
+    const DataLoaderState together = DataLoader(numbers, Sampler::sequential(23, 4)).state();
+    EXPECT_THAT([&] { alone.restore(together); },
+                throws<Error>("of order sequential", "has sequential, the last alone"));
     constexpr int64_t most = std::numeric_limits<int64_t>::max();
     for (const auto& [epoch, batch] : std::vector<std::pair<int64_t, int64_t>>{
              {-1, 0}, {0, -1}, {0, 6}, {4, 1}, {5, 0}, {most, 0}, {most, most}, {0, most}})

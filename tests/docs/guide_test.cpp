@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/format.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
@@ -25,7 +26,7 @@ TEST(Guide, FirstProgram) {
     Tensor x = context.from_host(std::vector<float>{1, 2, 3, 4, 5, 6}, {2, 3}).requires_grad_();
     Tensor loss = sum(square(x.transpose(0, 1)));
     backward(loss);
-    fmt::print("{}\n{}\n", loss.item(), x.grad().to_string());
+    fmt::print("{}\n{}\n", loss.item(), x.grad());
 
     EXPECT_EQ(loss.item(), 91);
     EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4, 6, 8, 10, 12}));
@@ -34,9 +35,9 @@ TEST(Guide, FirstProgram) {
 TEST(Guide, Parameters) {
     Context context = Context::cpu({.threads = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     for (const Parameter& parameter : parameters.all()) {
-        fmt::print("{} {}\n", parameter.path, parameter.tensor.shape().to_string());
+        fmt::print("{} {}\n", parameter.path, parameter.tensor.shape());
     }
     parameters.freeze("hidden.**");
 
@@ -80,7 +81,7 @@ double accuracy(const Classifier& model, const Points& points) {
 TEST(Guide, Training) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     const Points points = circle_points(24);
     data::DataLoader loader(points, data::Sampler::shuffled(points.size(), /*batch=*/32, /*seed=*/1), {.workers = 2});
     optim::AdamW optimizer(parameters, {.weight_decay = 0.01});
@@ -105,7 +106,7 @@ Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch&
 TEST(Guide, Losses) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     parameters.train(false);
     const Points points = circle_points(8);
     Points::Batch batch;
@@ -163,7 +164,7 @@ TEST(Guide, MovingAverage) {
 TEST(Guide, Feed) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     parameters.train(false);
     const Points points = circle_points(8);
     Points::Batch batch;
@@ -175,7 +176,7 @@ TEST(Guide, Feed) {
 TEST(Guide, Accumulation) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     const Points points = circle_points(8);
     data::DataLoader loader(points, data::Sampler::sequential(points.size(), 10), {.epochs = 1});
     optim::AdamW optimizer(parameters);
@@ -193,7 +194,7 @@ TEST(Guide, Accumulation) {
 TEST(Guide, MixedPrecision) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
-    Classifier model{nn::Path(parameters)};
+    Classifier model(parameters);
     const Points points = circle_points(8);
     data::DataLoader loader(points, data::Sampler::shuffled(points.size(), 32, 1));
     const Points::Batch& batch = *loader.next();

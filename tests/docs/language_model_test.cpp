@@ -25,7 +25,7 @@ TEST(Guide, LanguageModel) {
 
     const std::int64_t vocabulary = corpus.vocabulary().size();
     Parameters parameters(context);
-    nn::Gpt model(nn::Path(parameters), {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
+    nn::Gpt model(parameters, {.vocabulary = vocabulary, .block = 32, .layers = 2, .heads = 2, .width = 64});
 
     const data::TokenBatch& batch = *loader.next();
     const Shape shape{batch.rows, batch.length};

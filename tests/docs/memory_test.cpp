@@ -18,7 +18,7 @@ namespace {
 /// Two steps of `accumulate` micro-batches with `batch` sequences each.
 void train(Context& context, std::int64_t batch, int accumulate = 1) {
     Parameters parameters(context);
-    nn::Gpt model(nn::Path(parameters), {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
+    nn::Gpt model(parameters, {.vocabulary = 65, .block = 32, .layers = 8, .heads = 2, .width = 64});
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);
     const Shape shape{batch, 32};

@@ -2,7 +2,7 @@
 // The small problem and the model that docs/guide.md trains: is a point of the plane inside of the circle?
 //
 //     const data::MemoryDataset<std::int32_t> points = circle_points(512);
-//     Classifier model{nn::Path(parameters)};
+//     Classifier model(parameters);
 #include <cstdint>
 #include <vector>
 

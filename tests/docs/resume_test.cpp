@@ -22,7 +22,7 @@ using Points = data::MemoryDataset<std::int32_t>;
 struct Training {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters{context};
-    Classifier model{nn::Path(parameters)};
+    Classifier model{parameters};
     optim::AdamW optimizer{parameters};
     optim::GradientAccumulator accumulator{parameters, optimizer};
     Points points = circle_points(10);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
 #include <headroom/nn/gpt2_names.hpp>
@@ -101,7 +102,7 @@ TEST_F(Gpt2Names, APrefixMasksAndTheTiedHeadAreUnderstood) {
     load_gpt2(kReference, model);
     const auto want = all(parameters);
     const Array mask = context.from_host(std::vector<float>(64, 1.0f), {1, 1, 8, 8}).array();
-    const Array head = context.from_host(std::vector<float>(11 * 16, 1.0f), {11, 16}).array();
+    const Array head = cast(model.tokens.weight, SafetensorsFile(kReference).find("wte.weight")->dtype).array();
     const Array one = context.scalar(-1e4).array();
     for (const bool prefix : {false, true}) {
         const std::string front = prefix ? "transformer." : "";
@@ -131,6 +132,24 @@ TEST_F(Gpt2Names, SizesAreInTheFile) {
     EXPECT_THAT(sizes, throws<FileError>("gpt2.safetensors", "no GPT-2"));
     std::filesystem::remove(path);
     EXPECT_THAT(sizes, throws<FileError>("gpt2.safetensors", "No such file"));
+}
+
+TEST_F(Gpt2Names, AHeadThatIsNotTheTokenTableIsRefusedAndChangesNothing) {
+    const auto before = all(parameters);
+    for (const bool prefix : {false, true}) {
+        std::vector<double> values = test::Reference(kReference).at("wte.weight").values;
+        values.back() += 0.5;
+        const Dtype dtype = SafetensorsFile(kReference).find("wte.weight")->dtype;
+        const Array head = cast(context.from_host(values, {11, 16}), dtype).array();
+        EXPECT_THAT(
+            [&] {
+                load_gpt2(
+                    prefix ? variant(prefixed, {{"lm_head.weight", head}}) : variant(same, {{"lm_head.weight", head}}),
+                    model);
+            },
+            throws<Error>(path.string(), "lm_head.weight is not the same as", "wte.weight"));
+        EXPECT_EQ(all(parameters), before);
+    }
 }
 
 TEST_F(Gpt2Names, FilesOfAnotherModelAreRefusedAndChangeNothing) {

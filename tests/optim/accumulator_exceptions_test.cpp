@@ -3,12 +3,14 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
+#include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/optim/regression.hpp>
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::optim {
 namespace {
 
+using headroom::testing::throws;
 using test::Regression;
 
 /// Two micro-batches per step; every callable draws random numbers and may fail.
@@ -59,7 +61,7 @@ TEST_F(AccumulatorExceptions, ARetriedMicroBatchIsAsIfItHadNotFailed) {
     }
 }
 
-TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableBecomeLeaves) {
+TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableCanBeReadAlone) {
     Tensor survivor;
     EXPECT_THROW(accumulator.accumulate([&]() -> Loss {
         survivor = model.loss(0, 16).sum();
@@ -67,8 +69,11 @@ TEST_F(AccumulatorExceptions, HandlesThatSurviveTheCallableBecomeLeaves) {
     }),
                  std::runtime_error);
     EXPECT_EQ(context.tape().size(), 0u);
-    EXPECT_FALSE(survivor.requires_grad());
     EXPECT_GT(survivor.item(), 0.0);
+    const auto again = [&] { accumulator.accumulate([&] { return Loss(survivor, 16); }); };
+    EXPECT_THAT(again, throws<Error>("accumulator: the loss was used up"));
+    accumulator.accumulate([&] { return micro_batch(0); });
+    accumulator.step(0.01);
 }
 
 TEST_F(AccumulatorExceptions, WhatWasRecordedBeforeTheCallableStays) {

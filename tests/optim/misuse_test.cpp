@@ -1,0 +1,86 @@
+// What optimizers, accumulators and parameters are asked for too early, or without anything to work on: an answer, or
+// one clear line.
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/clip.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/sgd.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/optim/regression.hpp>
+
+namespace headroom::optim {
+namespace {
+
+using headroom::testing::throws;
+using test::Regression;
+
+class OptimMisuse : public ::testing::Test {
+  protected:
+    Context context = Context::cpu({.threads = 1});
+};
+
+TEST_F(OptimMisuse, WithoutAnyParameterThereIsNothingToTrain) {
+    Parameters none(context);
+    none.mark_changed();
+    none.restore({});
+    none.zero_grad();
+    EXPECT_EQ(none.find("weight"), nullptr);
+    EXPECT_THAT([&] { none.freeze("**"); }, throws<Error>("no parameter matches"));
+    AdamW optimizer(none);
+    GradientAccumulator accumulator(none, optimizer);
+    EXPECT_EQ(gradient_norm(none), 0.0);
+    EXPECT_THAT([&] { accumulator.accumulate([&] { return Loss(context.scalar(1.0), 1.0); }); },
+                throws<Error>("depends on no trained parameter"));
+    EXPECT_THAT([&] { accumulator.accumulate([&] { return Loss(Tensor(), 1.0); }); },
+                throws<ShapeError>("an undefined tensor"));
+    EXPECT_EQ(none.state_dict().arrays.size(), 0u);
+    none.fill_unreached();
+    optimizer.step(0.1);
+}
+
+TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
+    Regression model(context);
+    model.parameters.mark_changed();
+    Sgd optimizer(model.parameters, {.momentum = 0.9});
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    const std::vector<std::pair<std::function<void()>, const char*>> calls{
+        {[&] { optimizer.step(0.1); }, "call fill_unreached() before"},
+        {[&] { gradient_norm(model.parameters); }, "call fill_unreached() before"},
+        {[&] { optimizer.restore({}); }, "lacks \"sgd.steps\""},
+        {[&] { accumulator.restore({}); }, "lacks \"accumulator"},
+        {[&] { accumulator.step(0.1); }, "nothing to step with"},
+        {[&] { accumulator.result(); }, "before the first step"},
+        {[&] { accumulator.results(-1); }, "-1 steps can't be left"},
+        {[&] { context.restore({}); }, "lacks \"random.seed\""},
+        {[&] { LossScale().set_state({NAN, 0}); }, ""},
+        {[&] { context.policy("**", nullptr); }, "empty function"},
+    };
+    for (const auto& [call, text] : calls) EXPECT_THAT(call, throws<Error>(text));
+    EXPECT_EQ(accumulator.results().size(), 0u);
+    EXPECT_EQ(optimizer.steps(), 0);
+    accumulator.reset();
+    accumulator.accumulate([&] { return model.loss(0, 8); });
+    accumulator.step(0.1);
+    EXPECT_EQ(optimizer.steps(), 1);
+}
+
+TEST_F(OptimMisuse, ALossOfAnotherContextIsRefusedByName) {
+    Context dry = Context::dry(context.profile());
+    Regression model(context), rehearsed(dry);
+    Sgd optimizer(model.parameters);
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    EXPECT_THAT([&] { accumulator.accumulate([&] { return rehearsed.loss(0, 8); }); },
+                throws<Error>("accumulator: ", "two contexts, cpu and a dry run on cpu"));
+    accumulator.accumulate([&] { return model.loss(0, 8); });
+    accumulator.step(0.1);
+}
+
+}  // namespace
+}  // namespace headroom::optim
