@@ -39,7 +39,7 @@ void WorkPoint::mark(const Exec& exec) {
     }
 }
 
-void check_memory(const char* what, const Exec& exec, const Array& array) {
+void check_memory(std::string_view what, const Exec& exec, const Array& array) {
     if (!array.defined()) throw Error(fmt::format("{}: the array is undefined", what));
     const DeviceMemory* memory = array.buffer.memory();
     if (!memory || memory == &exec.memory()) return;

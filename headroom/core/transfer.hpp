@@ -7,6 +7,7 @@
 //     download(exec, array, contiguous_view(values.data(), Dtype::f64, array.shape()));   // waits for all, converts
 //     download(exec, array, contiguous_view(values.data(), Dtype::f32, shape), &uploaded);
 #include <memory>
+#include <string_view>
 
 #include <headroom/core/array.hpp>
 #include <headroom/core/exec.hpp>
@@ -42,7 +43,7 @@ void upload(const Exec& exec, const View& host, const Array& array);
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
 
 /// Errors: Error unless the array is there, in memory that `exec` works with; wrapped memory may be anybody's.
-void check_memory(const char* what, const Exec& exec, const Array& array);
+void check_memory(std::string_view what, const Exec& exec, const Array& array);
 
 /// True if the host may read and write the array without waiting; also for wrapped memory.
 bool on_host(const Array& array);

@@ -100,6 +100,7 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     for (const NamedArray& tensor : tensors) {
         if (tensor.name == kMetadataName)
             throw Error(fmt::format("safetensors: no tensor can be called {}", kMetadataName));
+        check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
         if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
     }
     const std::string header = header_of(tensors, metadata);

@@ -67,6 +67,18 @@ TEST_F(Safetensors, EveryDtypeComesBackBitForBit) {
     }
 }
 
+TEST_F(Safetensors, ArraysThatAreNotThereOrOfAnotherContextAreRefused) {
+    EXPECT_THAT([&] { write_safetensors(path, context, {{"x", Array{}}}); }, throws<Error>("x", "undefined"));
+    Context dry = Context::dry(context.profile());
+    const Array foreign = dry.scalar(1.0).array();
+    EXPECT_THAT([&] { write_safetensors(path, context, {{"x", foreign}}); }, throws<Error>("x", "of another context"));
+    EXPECT_FALSE(std::filesystem::exists(path));
+    write_safetensors(path, context, {{"x", context.scalar(1.0).array()}});
+    const SafetensorsFile file(path);
+    EXPECT_THAT([&] { file.copy_to(*file.find("x"), context, foreign); }, throws<Error>("of another context"));
+    EXPECT_THAT([&] { file.copy_to(*file.find("x"), context, {}); }, throws<Error>("undefined"));
+}
+
 TEST_F(Safetensors, ScalarsAndEmptyArraysHaveEntriesToo) {
     write_safetensors(path, context, {{"scalar", context.scalar(2.5).array()}, {"none", counting({0, 3}, Dtype::f32)}});
     const SafetensorsFile file(path);

@@ -59,7 +59,10 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
         {[&] { accumulator.result(); }, "before the first step"},
         {[&] { accumulator.results(-1); }, "-1 steps can't be left"},
         {[&] { context.restore({}); }, "lacks \"random.seed\""},
-        {[&] { LossScale().set_state({NAN, 0}); }, ""},
+        {[&] {
+             LossScale().set_state({NAN, 0});
+         },
+         ""},
         {[&] { context.policy("**", nullptr); }, "empty function"},
     };
     for (const auto& [call, text] : calls) EXPECT_THAT(call, throws<Error>(text));
