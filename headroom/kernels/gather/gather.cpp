@@ -142,6 +142,10 @@ void scatter_checked(CpuStream& stream, int axis, const View& index, const View&
 
 }  // namespace
 
+void check_index(CpuStream&, const char* what, const View& index, std::int64_t bound) {
+    Indices(index).check(what, bound);
+}
+
 void gather(CpuStream& stream, const View& x, int axis, const View& index, const View& y) {
     Indices(index).check("gather: index", x.shape[axis]);
     gather_checked(stream, x, axis, index, y);

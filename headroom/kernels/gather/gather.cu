@@ -155,6 +155,10 @@ void check_indices(CudaStream& stream, const View& index, const IndexCheck& chec
            IndexReader(index), check);
 }
 
+void check_index(CudaStream& stream, const char* what, const View& index, std::int64_t bound) {
+    check_indices(stream, index, index_check(stream, what, bound));
+}
+
 void gather(CudaStream& stream, const View& x, int axis, const View& index, const View& y) {
     const IndexCheck check = index_check(stream, "gather: index", x.shape[axis]);
     Gathering gathering{y,

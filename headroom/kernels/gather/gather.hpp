@@ -15,12 +15,17 @@
 // follow from the shapes and the indices), in f32 (f64 for an f64 destination), and rounded once: the bits are the same
 // each time, for any number of threads.
 #include <cstddef>
+#include <cstdint>
 
 #include <headroom/kernels/gather/scatter_plan.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
+
+/// Nothing but the check that indices are in [0, bound). `what` begins the error, and is a literal.
+void check_index(CpuStream& stream, const char* what, const View& index, std::int64_t bound);
+void check_index(CudaStream& stream, const char* what, const View& index, std::int64_t bound);
 
 /// y = x with the position along `axis` replaced by index's element. `index` and y have the same shape; it may be
 /// smaller than x along the other axes. Any dtype, the same for x and y.

@@ -1,6 +1,7 @@
 // A stable radix sort of positions by key, three kernels per 8 bits: how often each digit occurs in each tile; where
 // each digit of each tile begins; and the move, for which every warp ranks its elements by votes.
 #include <headroom/kernels/device/launch.hpp>
+#include <headroom/kernels/device/prefix_sum.cuh>
 #include <headroom/kernels/gather/internal/gathering.hpp>
 #include <headroom/kernels/gather/internal/segments.hpp>
 
@@ -23,27 +24,6 @@ HEADROOM_DEVICE unsigned count_bits(std::uint32_t bits) {
 }
 
 HEADROOM_DEVICE unsigned digit_of(std::uint32_t key, int shift) { return key >> shift & (SortPlan::kDigits - 1); }
-
-/// The sum of the threads before this one; all threads call it. `sums` holds an element per warp.
-HEADROOM_DEVICE std::uint32_t sum_before(Block& block, std::uint32_t value, Shared<std::uint32_t> sums,
-                                         std::uint32_t& total) {
-    std::uint32_t sum = value;
-#pragma unroll
-    for (unsigned step = 1; step < kWarp; step *= 2) {
-        const std::uint32_t left = block.shuffle_up(kFullWarp, sum, step);
-        if (block.lane() >= step) sum += left;
-    }
-    if (block.lane() == kWarp - 1) sums[block.warp()] = sum;
-    block.sync();
-    total = 0;
-    for (unsigned warp = 0; warp < block.warps(); ++warp) {
-        const std::uint32_t warp_sum = sums[warp];
-        if (warp == block.warp()) sum += total;
-        total += warp_sum;
-    }
-    block.sync();
-    return sum - value;
-}
 
 struct MakeKeys {
     static constexpr unsigned kMaxThreads = kThreads;
@@ -171,7 +151,7 @@ struct MoveByDigit {
 
 }  // namespace
 
-Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scratch) {
+Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scratch, const std::uint32_t* order) {
     if (plan.count == 0) return {nullptr, nullptr, 0};
     const auto list = [&](std::size_t at) { return reinterpret_cast<std::uint32_t*>(scratch + at); };
     std::uint32_t *counts = list(plan.counts_at()), *totals = list(plan.totals_at());
@@ -186,7 +166,7 @@ Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scrat
             stream,
             {.x = SortPlan::kDigits, .threads = summing, .shared_bytes = shared_size<std::uint32_t>(summing / kWarp)},
             SumCounts{}, counts, totals, plan.tiles());
-        const std::uint32_t* order = pass == 0 ? nullptr : list(plan.order_at(from));
+        if (pass > 0) order = list(plan.order_at(from));
         const MoveByDigit move{keys, order, list(plan.keys_at(to)), list(plan.order_at(to)), counts, totals};
         launch(
             stream,

@@ -2,7 +2,7 @@
 // How a GPU sums the values of several positions for one row: positions are sorted by row, and the sorted list is cut
 // into tiles of a fixed length, whose sums are joined where a row goes on in the next tile. This is the part that
 // follows from the shapes alone: lengths, and the places in scratch. Plain C++, for dry runs in a build without CUDA.
-// Internal to gather/ and embedding/.
+// Internal to gather/, embedding/ and sort/.
 //
 //     const SortPlan sort{.count = ids.numel(), .keys = rows};
 //     const SegmentPlan sums{.count = ids.numel(), .columns = width, .element = sizeof(float)};
@@ -20,7 +20,8 @@ constexpr std::size_t aligned_bytes(std::int64_t count, std::size_t element) {
     return (static_cast<std::size_t>(count) * element + 255) / 256 * 256;
 }
 
-/// `count` positions with keys in [0, keys), both at most 2^31: sorted by 8 bits at a time, lowest first.
+/// `count` positions with keys in [0, keys), less than 2^31 of them and keys at most 2^32: sorted by 8 bits at a time,
+/// lowest first.
 struct SortPlan {
     static constexpr std::int64_t kTile = 1024;  ///< positions that a block sorts
     static constexpr std::int64_t kDigits = 256;

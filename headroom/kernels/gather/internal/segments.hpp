@@ -1,6 +1,7 @@
 #pragma once
 // Sums over positions that share a row, in the order of the positions, by sorted segments (see sort_plan.hpp): the same
-// bits each time, without atomics. Internal to gather/ and embedding/; only sources named .cu include it.
+// bits each time, without atomics. Internal to gather/, embedding/ and sort/; only sources named .cu include
+// it.
 //
 //     const Sorted sorted = sort_indices(stream, ids, check, sort, scratch);
 //     sum_segments(stream, sorted, SegmentRows(...), sums, beta, scratch + sort.bytes());
@@ -21,8 +22,11 @@ struct Sorted {
     std::int64_t count;
 };
 
-/// Sorts the positions whose keys stand at scratch + plan.keys_at(0).
-Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scratch);
+/// Sorts the positions whose keys stand at scratch + plan.keys_at(0). `order`, if given: what is sorted instead of 0,
+/// 1,
+/// ..., the result of an earlier call with an even number of passes.
+Sorted sort_positions(CudaStream& stream, const SortPlan& plan, std::byte* scratch,
+                      const std::uint32_t* order = nullptr);
 
 /// Indices as keys: position i is element `first` + i of the index, row-major, and lies on line i / `line`, each of
 /// which has rows of its own: as many as the check allows.

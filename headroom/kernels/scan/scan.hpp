@@ -1,0 +1,40 @@
+#pragma once
+// Sums of all elements before, along an axis. For one sum of all see reduce/.
+//
+//     CumsumPlan(stream, x, 1, false, y, 0);         // y[i][j] = x[i][0] + ... + x[i][j]
+//     CumsumPlan(stream, dy, 1, true, dx, 1);        // its gradient: sums from the end, added
+//
+// Any dtype and strides, y's not 0. Integers and bool are summed in i64, modulo 2^64; f64 in f64; the rest in f64 on
+// the CPU, on a GPU in f32 within 256 elements and in f64 from there on. The order follows from the shapes and strides:
+// the bits are the same each time.
+//
+// A plan is one call: `plan.scratch()` bytes of memory, none on the CPU, then `plan.run(stream, scratch)`. GPU: a long
+// line is cut into parts, whose sums come first; they are the scratch.
+#include <cstddef>
+#include <cstdint>
+
+#include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
+
+namespace headroom::kernels {
+
+/// y = beta * y + sums of x along `axis`, from its start or, `reverse`, from its end; each includes its own element.
+/// x and y have one shape.
+class CumsumPlan {
+  public:
+    CumsumPlan(const Stream& stream, const View& x, int axis, bool reverse, const View& y, float beta);
+
+    std::size_t scratch() const { return scratch_; }
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    View x_, y_;
+    int axis_;
+    float beta_;
+    std::int64_t part_ = 0;  ///< on a GPU: elements of a line that are summed one after the other
+    std::int64_t parts_ = 1;
+    std::size_t scratch_ = 0;
+};
+
+}  // namespace headroom::kernels
