@@ -214,6 +214,75 @@ def further():
         case(name, function, normal(5, 7))
     case("log1p", torch.log1p, positive(5, 7) - 1)
     case("argmin", lambda x: x.argmin(1), normal(4, 70, 3))
+    orders()
+    statistics()
+    arrangements()
+
+
+def orders():
+    case("sort", lambda x: torch.sort(x, 1)[0], normal(4, 30, 3))
+    case("sort_descending", lambda x: torch.sort(x, 0, descending=True)[0], normal(9, 5))
+    case("topk", lambda x: torch.topk(x, 4)[0], normal(5, 20))
+    case("topk_smallest", lambda x: torch.topk(x, 6, 0, largest=False)[0], normal(20, 3))
+    for name, descending in {"argsort": False, "argsort_descending": True}.items():
+        # NaN, infinities, -0 and many that are equal
+        case(name, lambda x, d=descending: torch.sort(1 / torch.log(x), dim=1, descending=d, stable=True)[1],
+             torch.randint(-1, 4, (3, 40), generator=GENERATOR).double())
+    case("topk_indices", lambda x: torch.topk(x, 7, 1)[1], normal(3, 33))
+    case("cumsum", lambda x: x.cumsum(1), normal(4, 70, 3))
+    case("cumsum_integers", lambda x: x.cumsum(0), index(9, 12, 3))
+
+
+def statistics():
+    x = normal(4, 70, 3)
+    case("logsumexp", lambda x: x.logsumexp((0, 2)), x)
+    case("logsumexp_rows", lambda x: x.logsumexp(-1, keepdim=True), normal(5, 70))
+    case("std", lambda x: x.std(1), x)
+    case("std_population", lambda x: x.std((0, 1), correction=0, keepdim=True), x)
+    case("std_of_equals", lambda x: (x * 0 + 1).std(1), normal(3, 4))
+    case("norm", lambda x: torch.linalg.vector_norm(x, 2, (1,)), x)
+    case("norm_of_zeros", lambda x: torch.linalg.vector_norm(x * 0, 2, 1), normal(2, 5))
+    case("norm_3_of_zeros", lambda x: torch.linalg.vector_norm(x * 0, 3, 1), normal(2, 5))
+    case("norm_0", lambda x: torch.linalg.vector_norm(torch.floor(x), 0, 1).detach(), normal(4, 7))
+    for name, p in {"norm_1": 1, "norm_3": 3, "norm_half": 0.5, "norm_inf": math.inf, "norm_minus_inf": -math.inf}.items():
+        case(name, lambda x, p=p: torch.linalg.vector_norm(x, p, 1), normal(4, 7))
+    case("prod", lambda x: x.prod(1), positive(3, 9, 2))
+    case("prod_all", torch.prod, normal(2, 5))
+    zeros = torch.ones(4, 5).double()
+    zeros[1, 2] = 0
+    zeros[2, 1:4:2] = 0
+    case("prod_zeros", lambda x, z: (x * z).prod(1), normal(4, 5), zeros)
+    case("prod_integers", lambda x: x.prod(0), index(7, 4, 5))
+    for name in ["any", "all"]:
+        case(name, lambda x, f=getattr(torch, name): f(x, 1), boolean(40, 3))
+        case(name + "_numbers", lambda x, f=getattr(torch, name): f(x), index(2, 3, 3))
+
+
+def arrangements():
+    case("round", torch.round, torch.arange(-20, 21).double() / 4)
+    case("isnan", lambda x: torch.isnan(torch.log(x)), normal(5, 7))
+    case("masked_fill", lambda x, m: x.masked_fill(m, -1.5), normal(3, 4, 5), boolean(4, 1))
+    case("masked_fill_integers", lambda x, m: x.masked_fill(m, -3), index(9, 4, 5), boolean(4, 5))
+    case("glu", lambda x: F.glu(x, 1), normal(3, 8, 2))
+    case("swiglu", lambda a, b: F.silu(a) * b, normal(3, 8), normal(3, 8))
+    case("tril", lambda x: x.tril(1), normal(2, 5, 4))
+    case("triu", lambda x: x.triu(-1), normal(5, 7))
+    case("flip", lambda x: x.flip(0, 2), normal(3, 4, 5))
+    case("roll", lambda x: x.roll(-2, 1), normal(3, 5))
+    case("roll_far", lambda x: x.roll(13, 0), normal(5, 2))
+    case("repeat", lambda x: x.repeat(2, 1, 3), normal(4, 2))
+    case("repeat_twice", lambda x: x.transpose(0, 1).repeat(3, 2), normal(4, 3))
+    case("one_hot", lambda i: F.one_hot(i, 6), index(6, 4, 3))
+    case("linspace", lambda: torch.linspace(-2.0, 5.0, 9, dtype=torch.float64))
+    case("linspace_even", lambda: torch.linspace(3.0, 0.1, 6, dtype=torch.float64))
+    for name, equation, *shapes in [
+        ("transpose", "ij->ji", (3, 4)), ("sum", "ijk->j", (2, 3, 4)), ("implicit", "ba", (3, 4)),
+        ("matmul", "ij,jk->ik", (3, 4), (4, 5)), ("batched", "bij,bjk->bik", (2, 3, 4), (2, 4, 5)),
+        ("heads", "bthd,bshd->bhts", (2, 3, 2, 4), (2, 5, 2, 4)), ("outer", "i,j->ji", (3,), (4,)),
+        ("dot", "i,i", (6,), (6,)), ("elementwise", "ij,ji->ij", (3, 4), (4, 3)),
+        ("summed_apart", "ijk,jl->il", (2, 3, 4), (3, 5)), ("bilinear", "bi,bij->bj", (3, 4), (3, 4, 5)),
+    ]:
+        case("einsum_" + name, lambda *x, e=equation: torch.einsum(e, *x), *(normal(*shape) for shape in shapes))
 
 
 def turned(x, interleaved=False, first=0, base=10000.0):

@@ -1,6 +1,7 @@
 // Every op against PyTorch: values and gradients, in f64 and f32. The inputs of the reference can be represented in
 // f32, so both see the same numbers.
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/arrange.hpp>
 #include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
@@ -16,6 +18,8 @@
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cumsum.hpp>
+#include <headroom/core/ops/einsum.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
@@ -23,12 +27,18 @@
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/logsumexp.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/norm.hpp>
+#include <headroom/core/ops/one_hot.hpp>
+#include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
 #include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/softmax.hpp>
+#include <headroom/core/ops/sort.hpp>
+#include <headroom/core/ops/triangle.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
 #include <headroom/tests/support/reference.hpp>
@@ -185,6 +195,64 @@ const Case kCases[] = {
     {"lerp", 4, [](const In& x) { return lerp(x[0], x[1], 0.3); }},
     {"rotary", 2, [](const In& x) { return rotary(x[0]); }},
     {"rotary_neighbours", 2, [](const In& x) { return rotary(x[0], 40, {.base = 500, .interleaved = true}); }},
+    {"sort", 1, [](const In& x) { return sort(x[0], 1).values; }},
+    {"sort_descending", 1, [](const In& x) { return sort(x[0], 0, true).values; }},
+    {"topk", 1, [](const In& x) { return topk(x[0], 4).values; }},
+    {"topk_smallest", 1, [](const In& x) { return topk(x[0], 6, 0, false).values; }},
+    {"argsort", 1, [](const In& x) { return argsort(reciprocal(log(x[0])), 1); }},
+    {"argsort_descending", 1, [](const In& x) { return argsort(reciprocal(log(x[0])), 1, true); }},
+    {"topk_indices", 1, [](const In& x) { return topk(x[0], 7, 1).indices; }},
+    {"cumsum", 70, [](const In& x) { return cumsum(x[0], 1); }},
+    {"cumsum_integers", 1, [](const In& x) { return cumsum(x[0], 0); }},
+    {"logsumexp", 12, [](const In& x) { return logsumexp(x[0], {0, 2}); }},
+    {"logsumexp_rows", 70, [](const In& x) { return logsumexp(x[0], -1, true); }},
+    {"std", 70, [](const In& x) { return std(x[0], 1); }},
+    {"std_population", 280, [](const In& x) { return std(x[0], {0, 1}, 0.0, true); }},
+    {"std_of_equals", 4, [](const In& x) { return std(x[0] * 0.0 + 1.0, 1); }},
+    {"norm", 70, [](const In& x) { return norm(x[0], 2.0, {1}); }},
+    {"norm_of_zeros", 5, [](const In& x) { return norm(x[0] * 0.0, 2.0, 1); }},
+    {"norm_3_of_zeros", 5, [](const In& x) { return norm(x[0] * 0.0, 3.0, 1); }},
+    {"norm_0", 7, [](const In& x) { return norm(floor(x[0]), 0.0, 1); }},
+    {"norm_1", 7, [](const In& x) { return norm(x[0], 1.0, 1); }},
+    {"norm_3", 7, [](const In& x) { return norm(x[0], 3.0, 1); }},
+    {"norm_half", 7, [](const In& x) { return norm(x[0], 0.5, 1); }},
+    {"norm_inf", 1, [](const In& x) { return norm(x[0], INFINITY, 1); }},
+    {"norm_minus_inf", 1, [](const In& x) { return norm(x[0], -INFINITY, 1); }},
+    {"prod", 9, [](const In& x) { return prod(x[0], 1); }},
+    {"prod_all", 10, [](const In& x) { return prod(x[0]); }},
+    {"prod_zeros", 5, [](const In& x) { return prod(x[0] * x[1], 1); }},
+    {"prod_integers", 1, [](const In& x) { return prod(x[0], 0); }},
+    {"any", 1, [](const In& x) { return any(x[0], 1); }},
+    {"any_numbers", 1, [](const In& x) { return any(x[0]); }},
+    {"all", 1, [](const In& x) { return all(x[0], 1); }},
+    {"all_numbers", 1, [](const In& x) { return all(x[0]); }},
+    {"round", 1, [](const In& x) { return round(x[0]); }},
+    {"isnan", 1, [](const In& x) { return isnan(log(x[0])); }},
+    {"masked_fill", 1, [](const In& x) { return masked_fill(x[0], x[1], -1.5); }},
+    {"masked_fill_integers", 1, [](const In& x) { return masked_fill(x[0], x[1], -3.0); }},
+    {"glu", 1, [](const In& x) { return glu(x[0], 1); }},
+    {"swiglu", 1, [](const In& x) { return swiglu(x[0], x[1]); }},
+    {"tril", 1, [](const In& x) { return tril(x[0], 1); }},
+    {"triu", 1, [](const In& x) { return triu(x[0], -1); }},
+    {"flip", 1, [](const In& x) { return flip(x[0], {0, 2}); }},
+    {"roll", 1, [](const In& x) { return roll(x[0], -2, 1); }},
+    {"roll_far", 1, [](const In& x) { return roll(x[0], 13, 0); }},
+    {"repeat", 6, [](const In& x) { return repeat(x[0], {2, 1, 3}); }},
+    {"repeat_twice", 6, [](const In& x) { return repeat(x[0].transpose(0, 1), {3, 2}); }},
+    {"one_hot", 1, [](const In& x) { return one_hot(x[0], 6); }},
+    {"linspace", 1, [](const In& x) { return linspace(x.context, -2.0, 5.0, 9, x.dtype); }},
+    {"linspace_even", 1, [](const In& x) { return linspace(x.context, 3.0, 0.1, 6, x.dtype); }},
+    {"einsum_transpose", 1, [](const In& x) { return einsum("ij->ji", {x[0]}); }},
+    {"einsum_sum", 8, [](const In& x) { return einsum("ijk->j", {x[0]}); }},
+    {"einsum_implicit", 1, [](const In& x) { return einsum("ba", {x[0]}); }},
+    {"einsum_matmul", 5, [](const In& x) { return einsum("ij,jk->ik", {x[0], x[1]}); }},
+    {"einsum_batched", 5, [](const In& x) { return einsum("bij,bjk->bik", {x[0], x[1]}); }},
+    {"einsum_heads", 5, [](const In& x) { return einsum("bthd,bshd->bhts", {x[0], x[1]}); }},
+    {"einsum_outer", 4, [](const In& x) { return einsum("i, j -> ji", {x[0], x[1]}); }},
+    {"einsum_dot", 6, [](const In& x) { return einsum("i,i", {x[0], x[1]}); }},
+    {"einsum_elementwise", 1, [](const In& x) { return einsum("ij,ji->ij", {x[0], x[1]}); }},
+    {"einsum_summed_apart", 20, [](const In& x) { return einsum("ijk,jl->il", {x[0], x[1]}); }},
+    {"einsum_bilinear", 5, [](const In& x) { return einsum("bi,bij->bj", {x[0], x[1]}); }},
 };
 // clang-format on
 

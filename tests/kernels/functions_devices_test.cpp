@@ -11,6 +11,7 @@
 
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/kernels/pointwise/pointwise_loops.hpp>
+#include <headroom/kernels/pointwise/reduction_functions.hpp>
 #include <headroom/tests/kernels/kernel_table.hpp>
 #include <headroom/tests/kernels/own_functions.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
@@ -122,6 +123,7 @@ template <class Visit>
 void for_each_binary(Visit&& visit) {
     for_each_function(BinaryFunctions{}, visit);
     for_each_function(LossFunctions{}, visit);
+    visit(LogSumExpTerm{}), visit(ProductFactor{});
 }
 
 std::vector<Function> functions() {
@@ -141,6 +143,7 @@ std::vector<Function> functions() {
     for_each_function(UnaryPredicates{}, add_own);
     for_each_binary(add_own);
     for_each_function(Comparisons{}, add_own);
+    add_own(QuotientOrZero{}), add_own(LogSumExpResult{});
     add(Cube{2.0}, {.relative = 4});
     add(Hypotenuse{}, {.relative = 4});
     return result;
@@ -243,6 +246,10 @@ TEST(Functions, HaveTheirConventionsWhereTheyAreNotSmooth) {
     EXPECT_EQ(Sign{}(0.0), 0.0);
     EXPECT_EQ(Floor{}(-1.5), -2.0);
     EXPECT_EQ(Ceil{}(-1.5), -1.0);
+    EXPECT_EQ(Round{}(2.5), 2.0);
+    EXPECT_EQ(Round{}(-1.5), -2.0);
+    EXPECT_EQ(QuotientOrZero{}(1.0, 0.0), 0.0);
+    EXPECT_EQ(ProductFactor{}.derivative_a(0.0, 2.0), 0.0);
     EXPECT_EQ(Maximum{}.derivative_a(2.0, 2.0), 0.5);
     EXPECT_EQ(Minimum{}.derivative_b(2.0, 2.0), 0.5);
     EXPECT_EQ(Pow{}.derivative_b(0.0, 2.0), 0.0);

@@ -178,6 +178,69 @@ Trial variance_backward_trial(const Variant& v, Random& random, const Shape& fro
     return trial;
 }
 
+/// The product, that of all but zeros, and how many these are. Of factors near 1; the first one is 0.
+Trial product_trial(const Variant& v, Random& random, const Shape& from, const Shape& to) {
+    Trial trial;
+    const Dtype wide = compute_dtype(v.dtype);
+    const TestArray& x = trial.input(v, from, normal(random, 1, 0.1));
+    if (x.numel() > 0) trial.in.back().set(0, 0);
+    Output &y = trial.output(wide, to, v.out), &nonzero = trial.output(wide, to, v.out), &zeros = trial.output(v, to);
+    std::vector<double> products(static_cast<std::size_t>(to.numel()), 1), others(products);
+    const auto destination = destinations(from, to);
+    for (std::size_t i = 0; i < destination.size(); ++i) {
+        const double value = x.get(static_cast<std::int64_t>(i));
+        products[destination[i]] *= value, others[destination[i]] *= value == 0 ? 1 : value;
+    }
+    const double factors =
+        static_cast<double>(from.numel()) / static_cast<double>(std::max<std::int64_t>(1, to.numel()));
+    for (std::size_t i = 0; i < products.size(); ++i) {
+        const double bound = factors * epsilon(wide) * others[i];
+        y.expect(products[i], products[i] == 0 ? 0 : bound);
+        nonzero.expect(others[i], bound);
+        zeros.expect(products[i] == 0 ? 1 : 0, 0);
+    }
+    trial.call = [](Device& device, const Views& in, const Views& out) {
+        device.run<ProductPlan>(in[0], false, out[0]);
+        device.run<ProductPlan>(in[0], true, out[1]);
+        device.run<ZerosPlan>(in[0], out[2]);
+    };
+    return trial;
+}
+
+/// The sum of squares, the largest, and the sum of exponentials below it, each of which is off by the rounding of its
+/// argument, which is below 10, and 4 units of its own.
+Trial exp_sum_trial(const Variant& v, Random& random, const Shape& from, const Shape& to, bool infinite) {
+    Trial trial;
+    const Dtype wide = compute_dtype(v.dtype);
+    const TestArray& x = trial.input(v, from, normal(random));
+    if (infinite) all(-kInfinity)(trial.in.back());
+    Output &squares = trial.output(wide, to, v.out), &largest = trial.output(wide, to, v.out);
+    Output& sum = trial.output(wide, to, v.out);
+    std::vector<double> totals(static_cast<std::size_t>(to.numel())), sums(totals);
+    std::vector<double> highest(totals.size(), -kInfinity);
+    const auto destination = destinations(from, to);
+    const auto at = [&](std::size_t i) { return x.get(static_cast<std::int64_t>(i)); };
+    for (std::size_t i = 0; i < destination.size(); ++i) {
+        totals[destination[i]] += at(i) * at(i);
+        highest[destination[i]] = std::max(highest[destination[i]], at(i));
+    }
+    for (std::size_t i = 0; i < destination.size(); ++i) {
+        const double shift = highest[destination[i]];
+        sums[destination[i]] += std::exp(at(i) - (std::isfinite(shift) ? shift : 0));
+    }
+    const double terms = wide == Dtype::f64 ? static_cast<double>(from.numel()) + 64 : 64;
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+        squares.expect(totals[i], terms * epsilon(wide) * (infinite ? 0 : totals[i]));
+        largest.expect(highest[i], 0);
+        sum.expect(sums[i], (terms + 14) * epsilon(wide) * sums[i]);
+    }
+    trial.call = [](Device& device, const Views& in, const Views& out) {
+        device.run<SquaresPlan>(in[0], out[0]);
+        device.run<ExpSumPlan>(in[0], out[1], out[2]);
+    };
+    return trial;
+}
+
 struct Axes {
     Shape x, y;
     std::string name() const { return "/" + to_name(x) + "_to_" + to_name(y); }
@@ -218,6 +281,15 @@ Cases cases() {
     for (const Axes& axes : {Axes{{0, 3}, {1, 3}}, Axes{{3, 0}, {3, 1}}, Axes{{0, 3}, {0, 1}}}) {
         result.add("sum" + axes.name(), sum_trial, axes.x, axes.y, 64).only(kFloating);
     }
+    for (const Axes& axes :
+         {Axes{{5, 7}, {5, 1}}, Axes{{3, 4, 5}, {1, 4, 1}}, Axes{{3, 1025}, {3, 1}}, Axes{{600, 3}, {3}},
+          Axes{{2, 17, 24}, {2, 1, 24}}, Axes{{2049}, {1}}, Axes{{70, 33}, {33}}, Axes{{0, 3}, {1, 3}}}) {
+        result.add("product" + axes.name(), product_trial, axes.x, axes.y).only(kFloating, layouts_for(axes.x));
+        result.add("exp_sum" + axes.name(), exp_sum_trial, axes.x, axes.y, false).only(kFloating, layouts_for(axes.x));
+    }
+    result.add("exp_sum/of_minus_infinity", exp_sum_trial, Shape{3, 40}, Shape{3, 1}, true).only(kFloating);
+    result.add("product/20005_to_1", product_trial, Shape{20005}, Shape{1}).only(kWide);
+    result.add("exp_sum/20005_to_1", exp_sum_trial, Shape{20005}, Shape{1}, false).only(kFloating);
     // An error that does not grow with the length.
     for (const Axes& axes : {Axes{{1 << 18}, {1}}, Axes{{1 << 16, 4}, {4}}, Axes{{3, 1 << 16}, {3, 1}}}) {
         result.add("long_sum" + axes.name(), sum_trial, axes.x, axes.y, 4).only(kF32).large = true;

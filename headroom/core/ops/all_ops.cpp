@@ -1,5 +1,6 @@
 #include <headroom/core/ops/all_ops.hpp>
 
+#include <headroom/core/ops/arrange.hpp>
 #include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
@@ -8,6 +9,7 @@
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/cumsum.hpp>
 #include <headroom/core/ops/dropout.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
@@ -16,12 +18,18 @@
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/logsumexp.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/norm.hpp>
+#include <headroom/core/ops/one_hot.hpp>
+#include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
 #include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/softmax.hpp>
+#include <headroom/core/ops/sort.hpp>
+#include <headroom/core/ops/triangle.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
 
@@ -42,12 +50,14 @@ std::vector<OpEntry> make_list() {
     ops::add_comparisons(all);
     add<ops::Where>(all);
     // Shape and dtype, indices
-    add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Gather, ops::ScatterAdd, ops::IndexSelect>(all);
+    add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Flip, ops::Gather, ops::ScatterAdd, ops::IndexSelect,
+        ops::OneHot, ops::Tril, ops::Triu>(all);
     // Reductions
-    add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Argmax, ops::Argmin>(all);
+    add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Std, ops::Norm, ops::LogSumExp, ops::Prod, ops::Argmax,
+        ops::Argmin, ops::Cumsum, ops::Argsort, ops::TopK>(all);
     // From nothing, and random
-    add<ops::Arange, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::CausalMask, ops::Dropout, ops::DropoutAdd>(
-        all);
+    add<ops::Arange, ops::Linspace, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::CausalMask, ops::Dropout,
+        ops::DropoutAdd>(all);
     // Products
     add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention

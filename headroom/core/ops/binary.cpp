@@ -1,9 +1,12 @@
 #include <headroom/core/ops/binary.hpp>
 
+#include <fmt/format.h>
+
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -143,6 +146,18 @@ Tensor pow(Tensor a, Tensor b) { return binary(kernels::Pow{}, std::move(a), std
 Tensor maximum(Tensor a, Tensor b) { return binary(kernels::Maximum{}, std::move(a), std::move(b)); }
 Tensor minimum(Tensor a, Tensor b) { return binary(kernels::Minimum{}, std::move(a), std::move(b)); }
 Tensor lerp(Tensor a, Tensor b, double weight) { return binary(kernels::Lerp{weight}, std::move(a), std::move(b)); }
+
+Tensor glu(Tensor x, int axis) {
+    check_floating("glu", {{"x", x}});
+    axis = check_axis("glu", x.shape(), axis);
+    const std::int64_t half = x.size(axis) / 2;
+    if (x.size(axis) != 2 * half) {
+        throw ShapeError(fmt::format("glu: axis {} of {} does not have two halves", axis, x.shape().to_string()));
+    }
+    return binary(kernels::Glu{}, x.slice(axis, 0, half), x.slice(axis, half, 2 * half));
+}
+
+Tensor swiglu(Tensor gate, Tensor x) { return binary(kernels::SwiGlu{}, std::move(gate), std::move(x)); }
 
 Tensor operator+(Tensor a, Tensor b) { return add(std::move(a), std::move(b)); }
 Tensor operator-(Tensor a, Tensor b) { return sub(std::move(a), std::move(b)); }

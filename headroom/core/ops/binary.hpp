@@ -53,6 +53,12 @@ Tensor maximum(Tensor a, Tensor b);
 Tensor minimum(Tensor a, Tensor b);
 /// a + weight (b - a): a for a weight of 0, b for 1.
 Tensor lerp(Tensor a, Tensor b, double weight);
+/// a sigmoid(b) for the halves a and b of an axis of x (Dauphin et al. 2017, arXiv:1612.08083). Errors: ShapeError if
+/// the axis is odd; DtypeError unless floating.
+Tensor glu(Tensor x, int axis = -1);
+/// silu(gate) x, which broadcast (Shazeer 2020, arXiv:2002.05202): of two layers, or of the halves of one.
+/// Errors: DtypeError unless floating.
+Tensor swiglu(Tensor gate, Tensor x);
 
 Tensor operator+(Tensor a, Tensor b);
 Tensor operator-(Tensor a, Tensor b);

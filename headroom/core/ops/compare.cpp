@@ -127,5 +127,6 @@ Tensor logical_and(Tensor a, Tensor b) { return compare<kernels::LogicalAnd>(std
 Tensor logical_or(Tensor a, Tensor b) { return compare<kernels::LogicalOr>(std::move(a), std::move(b)); }
 Tensor logical_not(Tensor x) { return apply<ops::Predicate<kernels::LogicalNot>>({}, std::move(x)); }
 Tensor isfinite(Tensor x) { return apply<ops::Predicate<kernels::IsFinite>>({}, std::move(x)); }
+Tensor isnan(Tensor x) { return apply<ops::Predicate<kernels::IsNan>>({}, std::move(x)); }
 
 }  // namespace headroom

@@ -91,5 +91,7 @@ Tensor logical_not(Tensor x);
 
 /// Neither infinite nor NaN; true for all integers.
 Tensor isfinite(Tensor x);
+/// True where x is NaN.
+Tensor isnan(Tensor x);
 
 }  // namespace headroom

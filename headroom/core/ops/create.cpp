@@ -40,6 +40,29 @@ std::vector<Sample<Arange::Attrs>> Arange::samples() {
             {"no step", {.stop = 7.0, .step = 0.0}, {}, "by 0"}};
 }
 
+Result<Linspace::Saved, Array> Linspace::forward(Exec& exec, const Attrs& attrs) {
+    check_sizes("linspace", {attrs.steps});
+    check_floating("linspace", "dtype", attrs.dtype);
+    const double step = (attrs.stop - attrs.start) / static_cast<double>(std::max<std::int64_t>(1, attrs.steps - 1));
+    const std::int64_t first = (attrs.steps + 1) / 2, rest = attrs.steps - first;
+    Array y = exec.empty({attrs.steps}, attrs.dtype);
+    exec.launch([&](auto& stream) {  // from both ends, so that both are exact
+        kernels::arange(stream, attrs.start, step, {y.view().data, attrs.dtype, {first}, {1}});
+        if (rest > 0)
+            kernels::arange(stream, attrs.stop, -step, {y.view().at(attrs.steps - 1), attrs.dtype, {rest}, {-1}});
+    });
+    return {{}, std::move(y)};
+}
+
+std::vector<Sample<Linspace::Attrs>> Linspace::samples() {
+    return {{"a few", {-1.0, 2.0, 7}, {}},
+            {"downwards", {3.0, 1.0, 4, Dtype::f64}, {}},
+            {"one", {3.0, 1.0, 1, Dtype::bf16}, {}},
+            {"none", {3.0, 1.0, 0}, {}},
+            {"negative", {3.0, 1.0, -1}, {}, "negative size"},
+            {"integers", {3.0, 1.0, 2, Dtype::i32}, {}, "dtype must be floating"}};
+}
+
 Result<Full::Saved, Array> Full::forward(Exec& exec, const Attrs& attrs) {
     check_sizes("full", attrs.shape);
     Array y = exec.empty(attrs.shape, attrs.dtype);
@@ -137,6 +160,10 @@ Tensor arange(Context& context, double start, double stop, double step, Dtype dt
     return apply<ops::Arange>(context, {start, stop, step, dtype});
 }
 
+Tensor linspace(Context& context, double start, double stop, std::int64_t steps, Dtype dtype) {
+    return apply<ops::Linspace>(context, {start, stop, steps, dtype});
+}
+
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype) {
     return apply<ops::Full>(context, {shape, value, dtype});
 }
@@ -161,6 +188,25 @@ Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shap
 
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {
     return apply<ops::CausalMask>(context, {queries, keys});
+}
+
+Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype) {
+    check_defined("full_like", {{"x", x}});
+    return full(x.context(), x.shape(), value, dtype.value_or(x.dtype()));
+}
+
+Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype) { return full_like(x, 0.0, dtype); }
+
+Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype) { return full_like(x, 1.0, dtype); }
+
+Tensor randn_like(const Tensor& x, std::optional<Dtype> dtype) {
+    check_defined("randn_like", {{"x", x}});
+    return randn(x.context(), x.shape(), dtype.value_or(x.dtype()));
+}
+
+Tensor rand_like(const Tensor& x, std::optional<Dtype> dtype) {
+    check_defined("rand_like", {{"x", x}});
+    return rand(x.context(), x.shape(), dtype.value_or(x.dtype()));
 }
 
 }  // namespace headroom

@@ -6,6 +6,8 @@
 //     Tensor noise = randn(context, {8, 128});                     // f32, takes the next random counter
 //     Tensor mask = causal_mask(context, 64, 64);                  // bool: may query t see key s
 //     scores = where(mask, scores, full(context, {}, -1e9));
+#include <optional>
+
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -19,6 +21,19 @@ struct Arange {
         double stop = 0.0;
         double step = 1.0;
         Dtype dtype = Dtype::i64;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct Linspace {
+    static constexpr OpInfo info{.name = "linspace"};
+    struct Attrs {
+        double start = 0.0;
+        double stop = 1.0;
+        std::int64_t steps = 1;
+        Dtype dtype = Dtype::f32;
     };
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
@@ -84,6 +99,9 @@ struct CausalMask {
 
 /// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Errors: Error if step is 0.
 Tensor arange(Context& context, double start, double stop, double step = 1.0, Dtype dtype = Dtype::i64);
+/// `steps` values from `start` to `stop`, evenly spaced, both among them; one is `start`. Errors: ShapeError if steps
+/// is negative; DtypeError unless floating.
+Tensor linspace(Context& context, double start, double stop, std::int64_t steps, Dtype dtype = Dtype::f32);
 /// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes.
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dtype::f32);
 /// `full` with 0.
@@ -100,5 +118,12 @@ Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shap
 /// True where query t of `queries` may attend to key s of `keys`: s <= t + keys - queries, so that the last query sees
 /// every key. bool [queries, keys]
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys);
+
+/// The same for a tensor of x's shape, in x's context and, unless another is named, its dtype. x's values are not read.
+Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype = {});
+Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype = {});
+Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype = {});
+Tensor randn_like(const Tensor& x, std::optional<Dtype> dtype = {});
+Tensor rand_like(const Tensor& x, std::optional<Dtype> dtype = {});
 
 }  // namespace headroom

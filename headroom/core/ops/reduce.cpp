@@ -1,92 +1,22 @@
 #include <headroom/core/ops/reduce.hpp>
 
-#include <fmt/format.h>
-
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/internal/reduction.hpp>
 #include <headroom/kernels/copy/copy.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/pointwise/reduction_functions.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
 
-void Axes::add(std::int64_t axis) {
-    if (count_ == kMaxRank || axis < -kMaxRank || axis >= kMaxRank) {
-        throw ShapeError(fmt::format("axes: {} is outside of [-{}, {}), or there are more than {}", axis, kMaxRank,
-                                     kMaxRank, kMaxRank));
-    }
-    axes_[count_++] = static_cast<std::int8_t>(axis);
-}
-
 namespace ops {
 
 namespace {
 
-/// The shape of a result: as kernels want it, with reduced axes of size 1, and as the caller wants it.
-struct Reduced {
-    Shape kept;
-    Shape shape;
-    std::int64_t count = 1;  ///< elements that become one
-};
-
-Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
-    unsigned mask = 0;
-    for (const int wanted : axes) {
-        const unsigned bit = 1u << check_axis_or_scalar(op, x, wanted);
-        if (mask & bit) throw ShapeError(fmt::format("{}: axis {} is named twice", op, wanted));
-        mask |= bit;
-    }
-    if (axes.begin() == axes.end()) mask = ~0u;
-    Reduced result;
-    for (int i = 0; i < x.rank(); ++i) {
-        const bool gone = mask >> i & 1u;
-        result.kept.push_back(gone ? 1 : x[i]);
-        if (gone) result.count *= x[i];
-        if (!gone || keepdim) result.shape.push_back(gone ? 1 : x[i]);
-    }
-    return result;
-}
-
-/// The same where there must be something to choose from.
-Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
-    const Reduced result = reduced(op, x, axes, keepdim);
-    if (result.count == 0)
-        throw ShapeError(fmt::format("{}: nothing to choose from in the shape {}", op, x.to_string()));
-    return result;
-}
-
-/// A row-major array whose elements are seen under another shape.
-View seen_as(const Array& array, const Shape& shape) {
-    View view = array.view();
-    view.shape = shape;
-    view.strides = contiguous_strides(shape);
-    return view;
-}
-
-/// dy with reduced axes of size 1, as it stretches to x.
-View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttrs& attrs) {
-    return seen_as(dy, reduced(op, x, attrs.axes, attrs.keepdim).kept);
-}
-
 using In = SampleInput;
-
-std::vector<Sample<ReduceAttrs>> common_samples(In (*input)(Shape), bool of_nothing) {
-    std::vector<Sample<ReduceAttrs>> all{
-        {"all", {}, {input({3, 5})}},
-        {"last axis", {.axes = {-1}}, {input({3, 5})}},
-        {"first axis, kept", {.axes = {0}, .keepdim = true}, {input({5, 3})}},
-        {"outer axes", {.axes = {0, 2}}, {input({2, 3, 4})}},
-        {"inner axes, kept", {.axes = {1, -1}, .keepdim = true}, {input({2, 3, 4})}},
-        {"axis outside", {.axes = {2}}, {input({2, 3})}, "axis 2 is outside"},
-        {"axis twice", {.axes = {1, -1}}, {input({2, 3})}, "named twice"},
-        {"nothing", {}, {In::none()}, "undefined"},
-        {"empty result", {.axes = {1}}, {input({0, 3})}},
-    };
-    if (of_nothing) {
-        all.push_back({"of a scalar", {}, {input({})}});
-        all.push_back({"of nothing", {.axes = {0}}, {input({0, 3})}});
-    }
-    return all;
-}
 
 }  // namespace
 
@@ -105,7 +35,7 @@ void Sum::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradS
     }
 }
 
-std::vector<Sample<ReduceAttrs>> Sum::samples() { return common_samples(&In::normal, true); }
+std::vector<Sample<ReduceAttrs>> Sum::samples() { return reduction_samples(&In::normal, true); }
 
 Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("mean", {{"x", x}});
@@ -126,7 +56,7 @@ void Mean::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, Grad
 }
 
 std::vector<Sample<ReduceAttrs>> Mean::samples() {
-    auto all = common_samples(&In::normal, false);
+    auto all = reduction_samples(&In::normal, false);
     all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
     return all;
 }
@@ -154,7 +84,7 @@ void Extremum<kLargest>::backward(Exec& exec, const Attrs& attrs, const Saved& s
 
 template <bool kLargest>
 std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
-    auto all = common_samples(&In::distinct, false);
+    auto all = reduction_samples(&In::distinct, false);
     all.push_back({"of nothing", {.axes = {0}}, {In::normal({0, 3})}, "nothing to choose from"});
     all.push_back({"of a scalar", {.axes = {-1}}, {In::distinct({})}});
     all.push_back({"integers", {.axes = {1}}, {In::index({4, 7}, 9)}});
@@ -165,36 +95,55 @@ std::vector<Sample<ReduceAttrs>> Extremum<kLargest>::samples() {
 template struct Extremum<true>;
 template struct Extremum<false>;
 
-Result<Var::Saved, Array> Var::forward(Exec& exec, const Attrs& attrs, const Array& x) {
-    check_floating("var", {{"x", x}});
-    const Reduced to = reduced("var", x.shape(), attrs.axes, attrs.keepdim);
+template <bool kRoot>
+Result<typename Spread<kRoot>::Saved, Array> Spread<kRoot>::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    check_floating(info.name, {{"x", x}});
+    const Reduced to = reduced(info.name, x.shape(), attrs.axes, attrs.keepdim);
     const Dtype wide = compute_dtype(x.dtype);
     Array y = exec.empty(to.shape, x.dtype);
     Array mean = exec.empty(to.kept, wide);
-    const Array variance = is_half(x.dtype) ? exec.empty(to.kept, wide, Category::workspace) : y;
-    const View kept = seen_as(variance, to.kept);
-    exec.run<kernels::MomentsPlan>(x.view(), attrs.correction, mean.view(), kept);
-    if (is_half(x.dtype))
-        exec.launch([&](auto& stream) { kernels::copy(stream, variance.view(), seen_as(y, to.kept)); });
-    return {{x, std::move(mean)}, std::move(y)};
-}
-
-void Var::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
-    if (const auto dx = sink.destination(0)) {
-        const View from = stretched("var", dy, saved.x.shape(), attrs);
-        exec.launch([&](auto& stream) {
-            kernels::variance_backward(stream, saved.x.view(), saved.mean.view(), from, attrs.correction, dx.view(),
-                                       dx.beta);
-        });
+    const WideResult result(exec, y, to.kept);
+    exec.run<kernels::MomentsPlan>(x.view(), attrs.correction, mean.view(), result.view());
+    if (kRoot) exec.launch([&](auto& stream) { kernels::map(stream, kernels::Sqrt{}, result.view(), result.view()); });
+    result.round(exec);
+    if constexpr (kRoot) {
+        return {{x, std::move(mean), y}, y};
+    } else {
+        return {{x, std::move(mean)}, std::move(y)};
     }
 }
 
-std::vector<Sample<ReduceAttrs>> Var::samples() {
-    auto all = common_samples(&In::normal, false);
+template <bool kRoot>
+void Spread<kRoot>::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
+    const auto dx = sink.destination(0);
+    if (!dx) return;
+    View from = stretched(info.name, dy, saved.x.shape(), attrs);
+    Array scaled;
+    if constexpr (kRoot) {  // of the variance: dy / (2 y)
+        scaled = exec.empty(from.shape, compute_dtype(dy.dtype), Category::workspace);
+        const View root = stretched(info.name, saved.y, saved.x.shape(), attrs);
+        exec.launch([&](auto& stream) {
+            kernels::map(stream, kernels::QuotientOrZero{}, from, root, scaled.view());
+            kernels::map(stream, kernels::Affine{0.5, 0.0}, scaled.view(), scaled.view());
+        });
+        from = scaled.view();
+    }
+    exec.launch([&](auto& stream) {
+        kernels::variance_backward(stream, saved.x.view(), saved.mean.view(), from, attrs.correction, dx.view(),
+                                   dx.beta);
+    });
+}
+
+template <bool kRoot>
+std::vector<Sample<ReduceAttrs>> Spread<kRoot>::samples() {
+    auto all = reduction_samples(&In::normal, false);
     all.push_back({"of the whole population", {.axes = {1}, .correction = 0.0}, {In::normal({4, 6})}});
     all.push_back({"integers", {}, {In::index({4}, 3)}, "x must be floating"});
     return all;
 }
+
+template struct Spread<false>;
+template struct Spread<true>;
 
 template <bool kLargest>
 Result<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Exec& exec, const Attrs& attrs,
@@ -243,6 +192,36 @@ Tensor min(Tensor x, const Axes& axes, bool keepdim) { return apply<ops::Min>({a
 
 Tensor var(Tensor x, const Axes& axes, double correction, bool keepdim) {
     return apply<ops::Var>({axes, keepdim, correction}, std::move(x));
+}
+
+Tensor std(Tensor x, const Axes& axes, double correction, bool keepdim) {
+    return apply<ops::Std>({axes, keepdim, correction}, std::move(x));
+}
+
+namespace {
+
+/// How many elements are not 0, as i64, and of how many.
+struct TrueOf {
+    Tensor count;
+    std::int64_t all;
+};
+
+TrueOf count_true(const char* op, Tensor x, const Axes& axes, bool keepdim) {
+    check_defined(op, {{"x", x}});
+    const std::int64_t all = ops::reduced(op, x.shape(), axes, keepdim).count;
+    if (x.dtype() != Dtype::boolean) x = ne(std::move(x), 0.0);
+    return {sum(std::move(x), axes, keepdim), all};
+}
+
+}  // namespace
+
+Tensor any(Tensor x, const Axes& axes, bool keepdim) {
+    return ne(count_true("any", std::move(x), axes, keepdim).count, 0.0);
+}
+
+Tensor all(Tensor x, const Axes& axes, bool keepdim) {
+    auto [count, all] = count_true("all", std::move(x), axes, keepdim);
+    return eq(std::move(count), static_cast<double>(all));
 }
 
 Tensor argmax(Tensor x, int axis, bool keepdim) { return apply<ops::Argmax>({axis, keepdim}, std::move(x)); }

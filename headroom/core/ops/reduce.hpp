@@ -1,6 +1,6 @@
 #pragma once
 // Reductions over any axes: sum, mean, largest, smallest, variance; and the position of the largest along one. For
-// norms of whole models see optim, for normalisation layer_norm.hpp.
+// products, norms and logarithms of sums see prod.hpp, norm.hpp and logsumexp.hpp; for normalisation layer_norm.hpp.
 //
 //     Tensor total = sum(x);                       // all axes: a scalar
 //     Tensor rows = mean(x, {-1}, true);           // [768, 128] -> [768, 1]
@@ -44,7 +44,7 @@ namespace ops {
 struct ReduceAttrs {
     Axes axes;
     bool keepdim = false;
-    double correction = 1.0;  ///< of `var`
+    double correction = 1.0;  ///< of `var` and `std`
 };
 
 struct Sum {
@@ -81,17 +81,27 @@ struct Extremum {
 using Max = Extremum<true>;
 using Min = Extremum<false>;
 
-struct Var {
-    static constexpr OpInfo info{.name = "var"};
-    using Attrs = ReduceAttrs;
-    struct Saved {
+/// The variance, or its root.
+template <bool kRoot>
+struct Spread {
+    struct OfVariance {
         Array x;
         Array mean;
     };
+    struct OfDeviation {
+        Array x;
+        Array mean;
+        Array y;
+    };
+    static constexpr OpInfo info{.name = kRoot ? "std" : "var"};
+    using Attrs = ReduceAttrs;
+    using Saved = std::conditional_t<kRoot, OfDeviation, OfVariance>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
+using Var = Spread<false>;
+using Std = Spread<true>;
 
 template <bool kLargest>
 struct Position {
@@ -119,6 +129,12 @@ Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// sum((x - mean)^2) / (n - correction) of a floating x; correction 1 is Bessel's.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
+/// The square root of `var`; the gradient where all elements are equal is 0.
+Tensor std(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
+/// True where one element of x, of any dtype, is not 0, and where all are; of nothing, false and true. Counted in i64,
+/// after a comparison with 0 unless x is bool.
+Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);
+Tensor all(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
 /// The same of the smallest.

@@ -105,6 +105,7 @@ Tensor cos(Tensor x) { return unary(kernels::Cos{}, std::move(x)); }
 Tensor erf(Tensor x) { return unary(kernels::Erf{}, std::move(x)); }
 Tensor floor(Tensor x) { return unary(kernels::Floor{}, std::move(x)); }
 Tensor ceil(Tensor x) { return unary(kernels::Ceil{}, std::move(x)); }
+Tensor round(Tensor x) { return unary(kernels::Round{}, std::move(x)); }
 Tensor tanh(Tensor x) { return unary(kernels::Tanh{}, std::move(x)); }
 Tensor sigmoid(Tensor x) { return unary(kernels::Sigmoid{}, std::move(x)); }
 Tensor silu(Tensor x) { return unary(kernels::Silu{}, std::move(x)); }

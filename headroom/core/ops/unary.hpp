@@ -64,6 +64,8 @@ Tensor erf(Tensor x);
 Tensor floor(Tensor x);
 /// The smallest integer not below x; the gradient is 0.
 Tensor ceil(Tensor x);
+/// The nearest integer, the even one of two; the gradient is 0.
+Tensor round(Tensor x);
 /// The hyperbolic tangent.
 Tensor tanh(Tensor x);
 /// 1 / (1 + e^-x)

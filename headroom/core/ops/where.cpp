@@ -1,8 +1,11 @@
 #include <headroom/core/ops/where.hpp>
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
@@ -61,6 +64,20 @@ std::vector<Sample<Where::Attrs>> Where::samples() {
 
 Tensor where(Tensor condition, Tensor a, Tensor b) {
     return apply<ops::Where>({}, std::move(condition), std::move(a), std::move(b));
+}
+
+Tensor masked_fill(Tensor x, Tensor mask, double value) {
+    check_defined("masked_fill", {{"x", x}, {"the mask", mask}});
+    if (is_floating(mask.dtype())) {
+        throw DtypeError(
+            fmt::format("masked_fill: the mask must be bool, got {}; compare it with something", name(mask.dtype())));
+    }
+    if (!is_floating(x.dtype()) && std::trunc(value) != value) {
+        throw DtypeError(
+            fmt::format("masked_fill: {} in dtype {} needs a whole number; use cast()", value, name(x.dtype())));
+    }
+    Tensor filling = full(x.context(), {}, value, x.dtype());
+    return where(std::move(mask), std::move(filling), std::move(x));
 }
 
 }  // namespace headroom

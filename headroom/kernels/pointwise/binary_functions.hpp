@@ -4,6 +4,7 @@
 //     kernels::map(stream, kernels::Mul{}, a, b, y);             // b may be broadcast
 //     kernels::map_backward_a(stream, kernels::Mul{}, a, b, dy, 0.0f, da);
 #include <headroom/kernels/math.hpp>
+#include <headroom/kernels/pointwise/activations.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 #include <headroom/kernels/power.hpp>
 
@@ -168,6 +169,47 @@ struct Lerp {
     }
 };
 
+/// a sigmoid(b) (Dauphin et al. 2017).
+struct Glu {
+    static constexpr const char* name = "glu";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 8;
+    static constexpr Accuracy accuracy{.relative = 8, .derivative = 48};
+    template <class T>
+    constexpr T operator()(T a, T b) const {
+        return a * math::sigmoid(b);
+    }
+    template <class T>
+    constexpr T derivative_a(T, T b) const {
+        return math::sigmoid(b);
+    }
+    template <class T>
+    constexpr T derivative_b(T a, T b) const {
+        const T s = math::sigmoid(b);
+        return a * s * (T(1) - s);
+    }
+};
+
+/// silu(a) b (Shazeer 2020).
+struct SwiGlu {
+    static constexpr const char* name = "swiglu";
+    static constexpr Saves saves = Saves::input;
+    static constexpr int cost = 8;
+    static constexpr Accuracy accuracy{.relative = 10, .derivative = 180};
+    template <class T>
+    constexpr T operator()(T a, T b) const {
+        return Silu{}(a)*b;
+    }
+    template <class T>
+    constexpr T derivative_a(T a, T b) const {
+        return Silu{}.derivative(a) * b;
+    }
+    template <class T>
+    constexpr T derivative_b(T a, T) const {
+        return Silu{}(a);
+    }
+};
+
 struct Equal {
     static constexpr const char* name = "eq";
     static constexpr bool integers = true;
@@ -241,7 +283,7 @@ struct LogicalOr {
     }
 };
 
-using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Lerp>;
+using BinaryFunctions = FunctionList<Add, Sub, Mul, Div, Pow, Maximum, Minimum, Lerp, Glu, SwiGlu>;
 /// Their results are truth values.
 using Comparisons = FunctionList<Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, LogicalAnd, LogicalOr>;
 

@@ -318,6 +318,21 @@ struct Ceil {
     }
 };
 
+/// The nearest integer, the even one of two; the derivative is 0 everywhere.
+struct Round {
+    static constexpr const char* name = "round";
+    static constexpr Saves saves = Saves::nothing;
+    static constexpr Domain domain{.kinked = true};
+    template <class T>
+    constexpr T operator()(T x) const {
+        return std::rint(x);
+    }
+    template <class T>
+    constexpr T derivative(T) const {
+        return T(0);
+    }
+};
+
 struct LogicalNot {
     static constexpr const char* name = "logical_not";
     static constexpr bool integers = true;
@@ -335,9 +350,17 @@ struct IsFinite {
     }
 };
 
+struct IsNan {
+    static constexpr const char* name = "isnan";
+    template <class T>
+    constexpr bool operator()(T x) const {
+        return x != x;
+    }
+};
+
 using UnaryFunctions = FunctionList<Neg, Affine, Abs, Square, Reciprocal, Sqrt, Rsqrt, PowScalar, Exp, Expm1, Log,
-                                    Log1p, Sin, Cos, Erf, Clamp, Sign, Floor, Ceil>;
+                                    Log1p, Sin, Cos, Erf, Clamp, Sign, Floor, Ceil, Round>;
 /// Their results are truth values.
-using UnaryPredicates = FunctionList<LogicalNot, IsFinite>;
+using UnaryPredicates = FunctionList<LogicalNot, IsFinite, IsNan>;
 
 }  // namespace headroom::kernels

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <headroom/kernels/math.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/plan.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -10,6 +11,43 @@
 namespace headroom::kernels {
 
 namespace {
+
+/// The sum of e^(x - center), and of e^x for a center that is not finite.
+struct ExpSum : Sum {
+    template <class V>
+    static V add(V sum, V x, V center) {
+        if constexpr (std::is_floating_point_v<V>) {
+            return sum + math::exp(x - (center - center == V(0) ? center : V(0)));
+        } else {
+            using T = std::remove_cvref_t<decltype(x[0])>;
+            T term[kLanes<T>], shift[kLanes<T>];
+            std::memcpy(term, &x, sizeof term);
+            std::memcpy(shift, &center, sizeof shift);
+#pragma omp simd
+            for (std::int64_t i = 0; i < kLanes<T>; ++i) term[i] = add(T(0), term[i], shift[i]);
+            return sum + load_lanes(term);
+        }
+    }
+};
+
+struct Product {
+    static constexpr double start = 1;
+    template <class V>
+    static V add(V product, V x, V) {
+        return product * x;
+    }
+    template <class V>
+    static V merge(V a, V b) {
+        return a * b;
+    }
+};
+
+struct ProductOfNonzero : Product {
+    template <class V>
+    static V add(V product, V x, V) {
+        return x == 0 ? product : product * x;
+    }
+};
 
 constexpr std::int64_t kBlock = 1024;          // columns that one task accumulates
 constexpr std::int64_t kRowsPerFlush = 64;     // rows added up before the sum moves on to f64
@@ -239,6 +277,12 @@ void ReductionPlan::run(CpuStream& stream, std::byte*) const {
                 return reduce_with<SquaredDeviation, T>(stream, loops_, x_, center, result);
             case Reduction::count_equal:
                 return reduce_with<CountEqual, T>(stream, loops_, x_, center, result);
+            case Reduction::exp_sum:
+                return reduce_with<ExpSum, T>(stream, loops_, x_, center, result);
+            case Reduction::product:
+                return reduce_with<Product, T>(stream, loops_, x_, center, result);
+            case Reduction::product_of_nonzero:
+                return reduce_with<ProductOfNonzero, T>(stream, loops_, x_, center, result);
         }
     });
 }

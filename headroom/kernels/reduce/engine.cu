@@ -142,6 +142,11 @@ void ReductionPlan::run(CudaStream& stream, std::byte* scratch) const {
             return reduce_with(stream, problem, x_, SquaredDeviationOnDevice{});
         case Reduction::count_equal:
             return reduce_with(stream, problem, x_, CountEqualOnDevice{});
+        case Reduction::exp_sum:
+            return reduce_with(stream, problem, x_, ExpSumOnDevice{});
+        case Reduction::product:
+        case Reduction::product_of_nonzero:
+            return reduce_with(stream, problem, x_, ProductOnDevice{reduction_ == Reduction::product_of_nonzero});
     }
 }
 

@@ -20,6 +20,9 @@ enum class Reduction {
     smallest,
     squared_deviation,  // sum of (x - center)^2
     count_equal,        // number of x equal to center
+    exp_sum,            // sum of e^(x - center), and of e^x for a center that is not finite
+    product,
+    product_of_nonzero,
 };
 
 /// y = beta * y + scale * (reduction of x). `center`: null, or of the shape of y.

@@ -45,6 +45,43 @@ struct AminPlan : ReductionPlan {
         : ReductionPlan(stream, Reduction::smallest, x, nullptr, 1, y, 0) {}
 };
 
+/// y = the product of x, or of its elements other than 0, over the axes where y has size 1.
+struct ProductPlan : ReductionPlan {
+    ProductPlan(const Stream& stream, const View& x, bool of_nonzero, const View& y)
+        : ReductionPlan(stream, of_nonzero ? Reduction::product_of_nonzero : Reduction::product, x, nullptr, 1, y, 0) {}
+};
+
+/// y = how many elements of x are 0, over the axes where y has size 1.
+struct ZerosPlan : ReductionPlan {
+    ZerosPlan(const Stream& stream, const View& x, const View& y)
+        : ReductionPlan(stream, Reduction::count_equal, x, nullptr, 1, y, 0) {}
+};
+
+/// y = the sum of x^2 over the axes where y has size 1.
+struct SquaresPlan : ReductionPlan {
+    SquaresPlan(const Stream& stream, const View& x, const View& y)
+        : ReductionPlan(stream, Reduction::squared_deviation, x, nullptr, 1, y, 0) {}
+};
+
+/// largest = the largest element of x, sum = the sum of e^(x - largest) over the axes where they have size 1, in two
+/// passes; where the largest is not finite, the sum of e^x. Both as `MomentsPlan`'s results.
+class ExpSumPlan {
+  public:
+    ExpSumPlan(const Stream& stream, const View& x, const View& largest, const View& sum)
+        : largest_(stream, Reduction::largest, x, nullptr, 1, largest, 0),
+          sum_(stream, Reduction::exp_sum, x, &largest, 1, sum, 0) {}
+
+    std::size_t scratch() const { return std::max(largest_.scratch(), sum_.scratch()); }
+    template <class AnyStream>
+    void run(AnyStream& stream, std::byte* scratch) const {
+        largest_.run(stream, scratch);
+        sum_.run(stream, scratch);
+    }
+
+  private:
+    ReductionPlan largest_, sum_;
+};
+
 /// mean = mean of x; variance = sum((x - mean)^2) / (n - correction) over the axes where they have size 1: two passes,
 /// so that a large mean costs no digits. Both have the same shape. Both need the dtype in which x is computed (f32;
 /// f64 for f64): the second pass reads `mean`. Correction 1 is Bessel's; n <= correction gives infinity or NaN, as

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include <headroom/kernels/device/site.hpp>
+#include <headroom/kernels/math.hpp>
 
 namespace headroom::kernels {
 
@@ -35,6 +36,28 @@ struct CountEqualOnDevice : SumOnDevice {
     template <class T>
     HEADROOM_DEVICE T add(T count, T x, T center) const {
         return x == center || (x != x && center != center) ? count + T(1) : count;
+    }
+};
+
+/// The sum of e^(x - center), and of e^x for a center that is not finite.
+struct ExpSumOnDevice : SumOnDevice {
+    template <class T>
+    HEADROOM_DEVICE T add(T sum, T x, T center) const {
+        return sum + math::exp(x - (center - center == T(0) ? center : T(0)));
+    }
+};
+
+struct ProductOnDevice {
+    static constexpr double start = 1;
+    bool skips_zeros = false;
+
+    template <class T>
+    HEADROOM_DEVICE T add(T product, T x, T) const {
+        return skips_zeros && x == T(0) ? product : product * x;
+    }
+    template <class T>
+    HEADROOM_DEVICE T merge(T a, T b) const {
+        return a * b;
     }
 };
 

@@ -1,0 +1,50 @@
+#include <headroom/core/ops/logsumexp.hpp>
+
+#include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/pointwise/reduction_functions.hpp>
+#include <headroom/kernels/reduce/reduce.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+Result<LogSumExp::Saved, Array> LogSumExp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    check_floating("logsumexp", {{"x", x}});
+    const Reduced to = reduced("logsumexp", x.shape(), attrs.axes, attrs.keepdim);
+    Array y = exec.empty(to.shape, x.dtype);
+    const WideResult result(exec, y, to.kept);
+    const Array largest = exec.empty(to.kept, compute_dtype(x.dtype), Category::workspace);
+    exec.run<kernels::ExpSumPlan>(x.view(), largest.view(), result.view());
+    exec.launch([&](auto& stream) {
+        kernels::map(stream, kernels::LogSumExpResult{}, result.view(), largest.view(), result.view());
+    });
+    result.round(exec);
+    return {{x, y}, y};
+}
+
+void LogSumExp::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
+    if (const auto dx = sink.destination(0)) {
+        const View y = stretched("logsumexp", saved.y, saved.x.shape(), attrs);
+        const View from = stretched("logsumexp", dy, saved.x.shape(), attrs);
+        exec.launch([&](auto& stream) {
+            kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, saved.x.view(), y, from, dx.beta, dx.view());
+        });
+    }
+}
+
+std::vector<Sample<ReduceAttrs>> LogSumExp::samples() {
+    auto all = reduction_samples(&SampleInput::normal, false);
+    all.push_back({"of a scalar", {}, {SampleInput::normal({})}});
+    all.push_back({"integers", {}, {SampleInput::index({4}, 3)}, "x must be floating"});
+    return all;
+}
+
+}  // namespace ops
+
+Tensor logsumexp(Tensor x, const Axes& axes, bool keepdim) {
+    return apply<ops::LogSumExp>({axes, keepdim}, std::move(x));
+}
+
+}  // namespace headroom
