@@ -1,4 +1,5 @@
 // Ops that make, join, choose and reduce: what their arguments mean.
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -7,11 +8,14 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cat.hpp>
+#include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/dropout.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/sampling.hpp>
+#include <headroom/core/ops/sort.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -53,6 +57,39 @@ TEST_F(Arrangement, RandomTensorsTakeTheNextCounter) {
     const Doubles drawn = values(randint(context, -2, 3, {256}, Dtype::i32));
     EXPECT_EQ(std::set(drawn.begin(), drawn.end()), (std::set<double>{-2, -1, 0, 1, 2}));
     EXPECT_NE(values(randint(context, -2, 3, {256})), drawn);
+}
+
+TEST_F(Arrangement, RandpermHasEachNumberOnce) {
+    const Tensor order = randperm(context, 1000);
+    EXPECT_EQ(values(sort(order).values), values(arange(context, 0, 1000)));
+    EXPECT_NE(values(order), values(randperm(context, 1000)));
+    double at_home = 0, inversions = 0;
+    const Doubles x = values(order);
+    for (std::size_t i = 0; i < x.size(); ++i) at_home += x[i] == static_cast<double>(i);
+    for (std::size_t i = 1; i < x.size(); ++i) inversions += x[i - 1] > x[i];
+    EXPECT_LE(at_home, 7);                                       // Poisson, of mean 1
+    EXPECT_NEAR(inversions, 499.5, 6 * std::sqrt(1001 / 12.0));  // six standard deviations
+    EXPECT_THROW(randperm(context, -1), ShapeError);
+}
+
+/// Frequencies, within six standard deviations.
+TEST_F(Arrangement, MultinomialDrawsInProportion) {
+    const Doubles weights{3, 0, 1, 4};
+    const Tensor x = context.from_host(weights, {4});
+    const std::int64_t n = 4096;
+    const Tensor drawn = multinomial(x, n, true), first = multinomial(expand(x, {n, 4}), 3);
+    EXPECT_EQ(first.shape(), (Shape{n, 3}));
+    for (std::size_t i = 0; i < 4; ++i) {
+        const double p = weights[i] / 8, error = 6 * std::sqrt(static_cast<double>(n) * p * (1 - p));
+        EXPECT_NEAR(sum(eq(drawn, static_cast<double>(i))).item(), p * n, error);
+        EXPECT_NEAR(sum(eq(first.select(1, 0), static_cast<double>(i))).item(), p * n, error);
+    }
+    EXPECT_EQ(values(sort(first, 1).values.select(0, 7)), (Doubles{0, 2, 3})) << "none twice, none of weight 0";
+    // The second one, given that the first was 3: 3 against 1.
+    const Tensor others = logical_and(eq(first.select(1, 0), 3.0), eq(first.select(1, 1), 0.0));
+    EXPECT_NEAR(sum(others).item(), 0.5 * 0.75 * n, 6 * std::sqrt(0.375 * 0.625 * n));
+    EXPECT_NE(values(drawn), values(multinomial(x, n, true)));
+    EXPECT_EQ(multinomial(expand(x, {2, 3, 4}), 1).shape(), (Shape{2, 3, 1}));
 }
 
 TEST_F(Arrangement, DropoutKeepsTheExpectation) {

@@ -27,6 +27,7 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
 #include <headroom/core/ops/rotary.hpp>
+#include <headroom/core/ops/sampling.hpp>
 #include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/sort.hpp>
 #include <headroom/core/ops/triangle.hpp>
@@ -56,8 +57,8 @@ std::vector<OpEntry> make_list() {
     add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Std, ops::Norm, ops::LogSumExp, ops::Prod, ops::Argmax,
         ops::Argmin, ops::Cumsum, ops::Argsort, ops::TopK>(all);
     // From nothing, and random
-    add<ops::Arange, ops::Linspace, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::CausalMask, ops::Dropout,
-        ops::DropoutAdd>(all);
+    add<ops::Arange, ops::Linspace, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::Randperm, ops::Multinomial,
+        ops::CausalMask, ops::Dropout, ops::DropoutAdd>(all);
     // Products
     add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention

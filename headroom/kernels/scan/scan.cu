@@ -131,7 +131,7 @@ void CumsumPlan::run(CudaStream& stream, std::byte* scratch) const {
                  beside);
     };
     if (!is_floating(x_.dtype)) return with(TypeTag<std::int64_t>{}, TypeTag<std::int64_t>{});
-    if (x_.dtype == Dtype::f64) return with(TypeTag<double>{}, TypeTag<double>{});
+    if (x_.dtype == Dtype::f64 || y_.dtype == Dtype::f64) return with(TypeTag<double>{}, TypeTag<double>{});
     with(TypeTag<float>{}, TypeTag<double>{});
 }
 

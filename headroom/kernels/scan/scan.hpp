@@ -4,9 +4,9 @@
 //     CumsumPlan(stream, x, 1, false, y, 0);         // y[i][j] = x[i][0] + ... + x[i][j]
 //     CumsumPlan(stream, dy, 1, true, dx, 1);        // its gradient: sums from the end, added
 //
-// Any dtype and strides, y's not 0. Integers and bool are summed in i64, modulo 2^64; f64 in f64; the rest in f64 on
-// the CPU, on a GPU in f32 within 256 elements and in f64 from there on. The order follows from the shapes and strides:
-// the bits are the same each time.
+// Any dtype and strides, y's not 0. Integers and bool are summed in i64, modulo 2^64; f64, and sums to f64, in f64; the
+// rest in f64 on the CPU, on a GPU in f32 within 256 elements and in f64 from there on. The order follows from the
+// shapes and strides: the bits are the same each time.
 //
 // A plan is one call: `plan.scratch()` bytes of memory, none on the CPU, then `plan.run(stream, scratch)`. GPU: a long
 // line is cut into parts, whose sums come first; they are the scratch.

@@ -1,0 +1,48 @@
+#pragma once
+// Random choices: orders, and categories by their weights. For random values see create.hpp; for the next token of a
+// model nn's sampling.
+//
+//     Tensor order = randperm(context, 60000);
+//     Tensor classes = multinomial(softmax(logits), 5);        // [8, 65] -> [8, 5], no class twice
+//
+// Recorded with the context's next random counter, so that a region that is recomputed draws the same.
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+struct Randperm {
+    static constexpr OpInfo info{.name = "randperm"};
+    struct Attrs {
+        std::int64_t n = 0;
+        kernels::RandomKey key;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct Multinomial {
+    static constexpr OpInfo info{.name = "multinomial", .precision = Precision::full};
+    struct Attrs {
+        std::int64_t draws = 1;
+        bool replacement = false;
+        kernels::RandomKey key;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& weights);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// The integers from 0 to n - 1 in random order, i64 [n]. Errors: ShapeError if n is negative.
+Tensor randperm(Context& context, std::int64_t n);
+/// `draws` positions of the last axis of weights [..., n], each drawn with a probability in proportion to its weight,
+/// in the order in which they were drawn: i64 [..., draws]. Weights are not negative and have a positive sum, which
+/// nobody checks, as they are not read; without replacement, positions of weight 0 come after all others. Errors:
+/// ShapeError unless draws is positive and, without replacement, at most n; DtypeError unless floating.
+Tensor multinomial(Tensor weights, std::int64_t draws, bool replacement = false);
+
+}  // namespace headroom
