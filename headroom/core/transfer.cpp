@@ -18,10 +18,7 @@ Array like_host(const Exec& exec, const Array& array, const View& host) {
 
 std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.numel()) * size_of(view.dtype); }
 
-void report(const Exec& exec, CudaDevice& device, bool waited_for_all) {
-    // Asked once: the kernel of a later step may note one at any moment, and be at work still.
-    if (device.index_error()->claimed == 0) return;
-    if (!waited_for_all) device.synchronize();
+void report(const Exec& exec, CudaDevice& device) {
     const std::optional<kernels::IndexError> error = device.take_index_error();
     if (!error) return;
     ShapeError refused(fmt::format("{} {} at position {} is outside of [0, {})", error->what, error->value,
@@ -72,7 +69,7 @@ void download(const Exec& exec, const Array& array, const View& host, const Work
     if (auto* cuda = std::get_if<CudaStream>(&exec.stream())) {
         const kernels::CudaEvent* const event = after && !converted ? after->event() : nullptr;
         cuda->device->copy_to_host(dense.view().data, host.data, bytes_of(host), event);
-        report(exec, *cuda->device, !event);
+        report(exec, *cuda->device);
     }
 }
 

@@ -3,12 +3,14 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/tests/kernels/attention_on_device.hpp>
+#include <headroom/tests/kernels/elsewhere.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -96,6 +98,59 @@ TEST_F(AttentionCuda, TakesAnyStrides) {
     }
 }
 
+constexpr TestArray Trial::*kArrays[] = {&Trial::q,  &Trial::k,  &Trial::v,  &Trial::o,
+                                         &Trial::dy, &Trial::dq, &Trial::dk, &Trial::dv};
+
+/// The address and each outer stride of each array, and the width: one of them alone forbids vectors.
+TEST_F(AttentionCuda, TakesVectorsOnlyWhereEachArrayAllowsThem) {
+    std::mt19937_64 random(4);
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f32}) {
+        for (const Case& c : {Case{2, 3, 5, 2, 2, 16, true}, Case{2, 3, 5, 2, 2, 12, true}}) {
+            for (TestArray Trial::*const array : kArrays) {
+                for (int what = test::kNothing; what < 3; ++what) {
+                    SCOPED_TRACE(text(c, dtype) + ", what is moved: " + std::to_string(what));
+                    Trial trial(c, dtype, Layout::slice, random, dtype);
+                    for (TestArray Trial::*const other : kArrays) {
+                        const TestArray placed = test::moved(trial.*other, other == array ? what : test::kNothing);
+                        std::destroy_at(&(trial.*other));
+                        std::construct_at(&(trial.*other), placed);
+                    }
+                    run(*gpu, trial);
+                    expect_matches(trial, 0, weights_of(c, dtype));
+                    for (TestArray Trial::*const result : {&Trial::o, &Trial::dq, &Trial::dk, &Trial::dv})
+                        EXPECT_TRUE((trial.*result).gaps_untouched());
+                    if (HasFailure()) return;
+                }
+            }
+        }
+    }
+}
+
+TEST_F(AttentionCuda, TakesArraysBeyond32Bits) {
+    if (!cuda_is_emulated()) GTEST_SKIP() << "takes more memory than there is";
+    std::mt19937_64 random(5);
+    for (const Dtype dtype : kDtypes) {
+        Trial trial({2, 3, 5, 2, 1, 16, true}, dtype, Layout::slice, random, dtype);
+        test::FarApart far;
+        OnDevice device(*gpu, trial, 0);
+        device.forward.q = device.gradient.q = far.put(trial.q);
+        device.forward.k = device.gradient.k = far.put(trial.k);
+        device.forward.v = device.gradient.v = far.put(trial.v);
+        device.forward.o = device.gradient.o = far.put(trial.o);
+        device.gradient.dy = far.put(trial.dy);
+        device.gradient.dq = far.put(trial.dq);
+        device.gradient.dk = far.put(trial.dk);
+        device.gradient.dv = far.put(trial.dv);
+        device.run(*gpu);
+        test::FarApart::get(device.forward.o, trial.o);
+        gpu->get(device.forward.lse, trial.lse);
+        test::FarApart::get(device.gradient.dq, trial.dq);
+        test::FarApart::get(device.gradient.dk, trial.dk);
+        test::FarApart::get(device.gradient.dv, trial.dv);
+        expect_matches(trial, 0, weights_of(trial.shape, dtype));
+    }
+}
+
 TEST_F(AttentionCuda, AccumulatesGradientsAlsoInF32ForHalves) {
     std::mt19937_64 random(3);
     for (const Case& c : {Case{1, 20, 40, 4, 2, 24, true}, Case{1, 9, 7, 1, 1, 136, false}}) {
@@ -167,18 +222,21 @@ TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
     }
 }
 
-TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreads) {
+/// The emulator draws an order anew for each device, and its second device has more multiprocessors and less shared
+/// memory.
+TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreadsOrTheDevice) {
     for (const Dtype dtype : kDtypes) {
-        const Case c{1, 70, 70, 2, 1, 16, true};
-        std::vector<std::vector<double>> first;
-        for (int i = 0; i < 3; ++i) {
-            test::Gpu other;  // the emulator's order is drawn anew
-            other.stream.compute.own_kernels = true;
-            std::mt19937_64 random(5);
-            Trial trial(c, dtype, Layout::contiguous, random, dtype);
-            run(other, trial);
-            if (first.empty()) first = results_of(trial);
-            EXPECT_EQ(results_of(trial), first) << text(c, dtype);
+        for (const Case& c : {Case{1, 70, 70, 2, 1, 16, true}, Case{1, 65, 65, 1, 1, 128, true}}) {
+            std::vector<std::vector<double>> first;
+            for (const int device : {0, 0, cuda_device_count() - 1}) {
+                test::Gpu other(device);
+                other.stream.compute.own_kernels = true;
+                std::mt19937_64 random(5);
+                Trial trial(c, dtype, Layout::contiguous, random, dtype);
+                run(other, trial);
+                if (first.empty()) first = results_of(trial);
+                EXPECT_EQ(results_of(trial), first) << text(c, dtype);
+            }
         }
     }
 }

@@ -45,7 +45,8 @@ bool is_there(Place place);
 
 class Device {
   public:
-    explicit Device(Place place, int threads = 2);
+    /// `index`: of the GPU.
+    explicit Device(Place place, int threads = 2, int index = 0);
     ~Device();
 
     Place place() const { return place_; }

@@ -27,7 +27,9 @@ namespace headroom::kernels::test {
 
 class Gpu {
   public:
-    Gpu() : device(open_cuda_device(0)), memory(device->make_driver()) { stream.device = device.get(); }
+    explicit Gpu(int index = 0) : device(open_cuda_device(index)), memory(device->make_driver()) {
+        stream.device = device.get();
+    }
 
     /// A copy on the device with the same strides; lives as long as this.
     View put(const TestArray& x) {

@@ -4,8 +4,10 @@
 // demands
 //   values        within bounds of f64, derived from epsilon and length; a bound of 0 means equal,
 //   memory        between the elements and of the inputs as it was, scratch of exactly the size that a rehearsal is
-//   told, the same bits by other numbers of threads, and by another order of a GPU's threads, the same bits in place of
-//   an input, where the kernel promises that.
+//   told, the same bits by other numbers of threads, and by another order of a GPU's threads and another number of its
+//   multiprocessors, the same bits in place of an input, where the kernel promises that,
+//   vectors        in the emulator, with each array's address and each of its outer strides alone such that no vector
+//   may begin there ("moved"), and with rows beyond 32 bits ("far").
 // What holds for one family only, such as NaN, masks or bad indices, is a DeviceTest in the family's file.
 //
 //     Trial scaled(const Variant& v, Random& random, const Shape& shape) {
@@ -113,6 +115,7 @@ struct Case {
     std::span<const Layouts> layouts = kAllLayouts;
     std::span<const Place> places = kPlaces;
     bool large = false;  ///< run once only in the emulator, and never under ThreadSanitizer
+    bool moves = true;   ///< also with arrays that lie elsewhere: see kernel_table.cpp
 
     Case& only(std::span<const Dtype> these, std::span<const Layouts> those = kContiguous) {
         dtypes = these, layouts = those;

@@ -176,6 +176,7 @@ Cases cases() {
         result.add("gradient/3x35_to_" + std::string(name(target)), gradient_trial, Shape{3, 35}, target);
         result.add("gradient/33x72_to_" + std::string(name(target)), gradient_trial, Shape{33, 72}, target);
     }
+    result.add("gradient/4133", gradient_trial, Shape{4133}, Dtype::f32);  // several blocks, and a rest
     result.add("gradient/of_a_scalar", spread_trial, Shape{5, 40});
     for (const Dtype second : kWhole) {
         result.add("integers/with_" + std::string(name(second)), integer_trial, second).only(kWhole, layouts_for({45}));

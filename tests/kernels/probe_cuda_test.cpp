@@ -14,5 +14,16 @@ TEST_F(ProbeCuda, StartsWhereThereIsCodeForTheDevice) {
     EXPECT_NO_THROW(gpu->device->synchronize());
 }
 
+/// A kernel of later work may be writing it while the host looks.
+TEST_F(ProbeCuda, AnIndexErrorIsNotTakenBeforeItIsComplete) {
+    IndexError& error = *gpu->device->index_error();
+    error.state = IndexError::kClaimed;
+    EXPECT_FALSE(gpu->device->take_index_error());
+    EXPECT_EQ(error.state, IndexError::kClaimed);
+    error = {.state = IndexError::kComplete, .path = 3, .what = "index", .value = 7, .position = 2, .bound = 5};
+    EXPECT_EQ(gpu->device->take_index_error().value().position, 2);
+    EXPECT_FALSE(gpu->device->take_index_error());
+}
+
 }  // namespace
 }  // namespace headroom::kernels

@@ -298,7 +298,7 @@ Cases cases() {
         result.add("threads" + axes.name(), sum_trial, axes.x, axes.y, 64).only(kF32).only_on(kPlaces[0]);
     }
     for (const Axes& axes : {Axes{{5, 7}, {5, 1}}, Axes{{3, 64}, {1, 64}}, Axes{{9, 64}, {9, 1}}, Axes{{77}, {1}},
-                             Axes{{40, 24}, {24}}, Axes{{300, 5}, {5}}}) {
+                             Axes{{40, 24}, {24}}, Axes{{300, 5}, {5}}, Axes{{4133}, {1}}}) {
         result.add("sum_backward" + axes.name(), sum_backward_trial, axes.x, axes.y);
         result.add("extremum_backward" + axes.name(), extremum_backward_trial, axes.x, axes.y);
         result.add("variance_backward" + axes.name(), variance_backward_trial, axes.x, axes.y);

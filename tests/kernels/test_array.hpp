@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,7 +51,7 @@ inline std::vector<std::int64_t> offsets_of(const View& view) {
 
 class TestArray {
   public:
-    TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) {
+    TestArray(Dtype dtype, const Shape& shape, Layout layout = Layout::contiguous) : layout_(layout) {
         view_ = {nullptr, dtype, shape, contiguous_strides(shape)};
         std::int64_t room = shape.numel();
         if (layout == Layout::slice || layout == Layout::ragged) {
@@ -78,11 +79,27 @@ class TestArray {
         view_.data = memory_.data() + first_;
     }
 
-    TestArray(const TestArray& other) : memory_(other.memory_), first_(other.first_), view_(other.view_) {
+    TestArray(const TestArray& other)
+        : memory_(other.memory_), first_(other.first_), view_(other.view_), layout_(other.layout_) {
         view_.data = memory_.data() + first_;
+    }
+    /// The same elements with other strides, from the memory's element `first` on.
+    TestArray(const TestArray& other, const Strides& strides, std::int64_t first)
+        : first_(static_cast<std::size_t>(first) * size_of(other.view_.dtype)),
+          view_(other.view_),
+          layout_(other.layout_) {
+        view_.strides = strides;
+        const std::int64_t last = numel() == 0 ? 0 : offset(numel() - 1);  // strides are positive
+        memory_.assign(first_ + (static_cast<std::size_t>(last) + 2) * size_of(view_.dtype), std::byte{0xff});
+        view_.data = memory_.data() + first_;
+        const std::size_t size = size_of(view_.dtype);
+        for (std::int64_t i = 0; i < numel(); ++i)
+            std::memcpy(view_.at(offset(i)), other.view_.at(other.offset(i)), size);
     }
     TestArray& operator=(const TestArray&) = delete;
 
+    /// That it was made with.
+    Layout layout() const { return layout_; }
     operator const View&() const { return view_; }
     const View& view() const { return view_; }
     std::int64_t numel() const { return view_.numel(); }
@@ -131,6 +148,7 @@ class TestArray {
     std::vector<std::byte> memory_;
     std::size_t first_ = 0;
     View view_;
+    Layout layout_;
 };
 
 /// The dtype in which a kernel computes.

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <vector>
+#include <headroom/kernels/device/index_check.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 #include <headroom/tests/simt/kernels/examples.hpp>
@@ -266,6 +267,65 @@ TEST(Order, FollowsFromTheSeedAndDiffersBetweenSeedsAndBlocks) {
         blocks.insert(block);
     }
     EXPECT_EQ(blocks.size(), 4u);
+}
+
+/// How many warps have begun when the first one is through its steps, which wait for nobody else.
+TEST_F(BlockTest, InHalfOfTheBlocksOneWarpRunsAsFarAheadAsItCan) {
+    constexpr unsigned kBlocks = 400, kSteps = 20;
+    Array<unsigned> ahead(kBlocks, 0);
+    run(
+        [&](Block& block) {
+            const Shared<unsigned> begun = block.shared<unsigned>(block.warps());
+            if (block.lane() == 0) begun[block.warp()] = 0u;
+            block.sync();
+            for (unsigned i = 0; i < kSteps; ++i) {
+                block.warp_sync();
+                if (block.lane() == 0) begun[block.warp()] = 1u;
+            }
+            unsigned warps = 0;
+            for (unsigned warp = 0; warp < block.warps() && block.lane() == 0; ++warp) warps += begun[warp];
+            if (warps == 1) ahead[block.x()] = 1;
+            block.sync();
+        },
+        {.x = kBlocks, .threads = kThreads, .shared_bytes = 4096});
+    EXPECT_NEAR(std::accumulate(ahead.begin(), ahead.end(), 0u), kBlocks / 2, kBlocks / 8);  // five deviations
+}
+
+TEST_F(BlockTest, OfALargeGridTheEndsAreRunAndSomeBlocksBetween) {
+    constexpr std::uint32_t kLast = 0x7ffffffe;
+    gpu.run_at_most(40);
+    std::set<std::uint32_t> seen;
+    run([&](Block& block) { seen.insert(block.x()); }, {.x = kLast + 1, .threads = 32});
+    EXPECT_GT(seen.size(), 2 * Emulator::kEnds);
+    EXPECT_LE(seen.size(), 40u);
+    for (std::uint32_t i = 0; i < Emulator::kEnds; ++i) {
+        EXPECT_TRUE(seen.count(i));
+        EXPECT_TRUE(seen.count(kLast - i));
+    }
+}
+
+/// Whoever sees a kernel's note of a bad index sees all of it.
+TEST_F(BlockTest, AnIndexErrorIsPublishedWhole) {
+    bool seen = false;
+    for (std::uint64_t seed = gpu.seed(), i = 0; i < 50; ++i) {
+        gpu.reseed(seed + i);
+        kernels::IndexError error;
+        const IndexCheck check{&error, "index", 5, 3};
+        run([&](Block& block) {
+            if (block.warp() == 0) {
+                EXPECT_EQ(check(block, 7, block.thread()), 0);
+                return;
+            }
+            if (block.atomic_cas(&error.state, 9u, 9u) != kernels::IndexError::kComplete) return;
+            seen = true;
+            EXPECT_EQ(error.value, 7);
+            EXPECT_EQ(error.bound, 5);
+            EXPECT_EQ(error.path, 3u);
+            EXPECT_STREQ(error.what, "index");
+        });
+        EXPECT_EQ(error.state, kernels::IndexError::kComplete);
+    }
+    EXPECT_TRUE(seen);
 }
 
 }  // namespace

@@ -76,16 +76,24 @@ std::vector<Fiber*> Emulator::fibers_for_block(unsigned threads) {
     return fibers;
 }
 
+std::vector<std::uint64_t> Emulator::draw_blocks(std::uint64_t grid) {
+    std::vector<std::uint64_t> blocks(std::min(grid, most_blocks_));
+    std::iota(blocks.begin(), blocks.end(), std::uint64_t{0});
+    if (blocks.size() < grid) {  // the first ones are there
+        const std::size_t begin = kEnds, end = blocks.size() - kEnds;
+        for (std::size_t i = begin; i < end; ++i) blocks[i] = kEnds + random_() % (grid - 2 * kEnds);
+        for (std::size_t i = end; i < blocks.size(); ++i) blocks[i] = grid - (blocks.size() - i);
+    }
+    std::shuffle(blocks.begin(), blocks.end(), random_);
+    return blocks;
+}
+
 void Emulator::run(const kernels::device::LaunchShape& shape, const char* kernel,
                    const std::function<void(kernels::device::EmulatedThread&)>& body) {
     const Launch launch{shape, demangled(kernel), seed_, body, &begin_token_, &end_token_};
     random_.seed(seed_ ^ (++launches_ * 0x9e3779b97f4a7c15u));
-    std::vector<std::uint64_t> order(std::uint64_t{shape.x} * shape.y * shape.z);
-    std::iota(order.begin(), order.end(), std::uint64_t{0});
-    std::shuffle(order.begin(), order.end(), random_);
-
     FinishedBlocks finished(&end_token_);
-    for (const std::uint64_t number : order) {
+    for (const std::uint64_t number : draw_blocks(std::uint64_t{shape.x} * shape.y * shape.z)) {
         const auto x = static_cast<std::uint32_t>(number % shape.x),
                    y = static_cast<std::uint32_t>(number / shape.x % shape.y),
                    z = static_cast<std::uint32_t>(number / shape.x / shape.y);

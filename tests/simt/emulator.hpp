@@ -10,7 +10,9 @@
 //     EXPECT_EQ(x[0], 2.0f);
 //
 // Blocks run one after the other, in an order drawn from the seed; within a block, whichever thread is drawn next runs
-// until it waits for others. The same seed and the same launches give the same order.
+// until it waits for others. In half of the blocks one warp goes first whenever it can, and so runs as far ahead as
+// barriers let it. The same seed and the same launches give the same order.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -45,11 +47,17 @@ class Emulator final : public kernels::device::EmulatedDevice {
     std::uint64_t seed() const { return seed_; }
     /// As if newly constructed with this seed; the fibers stay.
     void reseed(std::uint64_t seed);
+    /// The blocks at either end of a grid that are run in any case.
+    static constexpr std::uint64_t kEnds = 8;
+    /// From now on, a launch of more blocks than this runs the first and the last eight and others in between, drawn
+    /// from the seed: for arrays that nobody could touch whole. At least 2 * kEnds.
+    void run_at_most(std::uint64_t blocks) { most_blocks_ = std::max(blocks, 2 * kEnds); }
 
   private:
     std::vector<Fiber*> fibers_for_block(unsigned threads);
+    std::vector<std::uint64_t> draw_blocks(std::uint64_t grid);
 
-    std::uint64_t seed_, launches_ = 0;
+    std::uint64_t seed_, launches_ = 0, most_blocks_ = ~std::uint64_t{0};
     std::mt19937_64 random_;
     // Several sets of fibers in turn under ThreadSanitizer: a fiber remembers what it saw, and blocks must not.
     std::vector<std::vector<std::unique_ptr<Fiber>>> fibers_;

@@ -19,6 +19,11 @@ constexpr std::uint64_t kSeeds = 2;  // threads that never finish are made anew,
 constexpr std::uint64_t kSeeds = 20;
 #endif
 
+struct Small {
+    static constexpr unsigned kMaxThreads = 64;
+    void operator()(kernels::device::Block&) const {}
+};
+
 /// What the emulator says of the kernel; the same fault must be found in every order of threads.
 template <class Kernel, class... Args>
 std::string fault(const Kernel& kernel, Args... args) {
@@ -111,6 +116,9 @@ TEST(Faults, ShapesThatNoGpuRunsAreRefused) {
     EXPECT_THROW(kernels::device::launch(gpu, {.y = 65536}, kernel), ShapeError);
     EXPECT_THROW(kernels::device::launch(gpu, {.shared_bytes = 1 << 20}, kernel), ShapeError);
     EXPECT_NO_THROW(kernels::device::launch(gpu, {.x = 0}, kernel));
+    EXPECT_NO_THROW(kernels::device::launch(gpu, {.threads = 64}, Small{}));
+    EXPECT_THAT([&] { kernels::device::launch(gpu, {.threads = 96}, Small{}); },
+                testing::ThrowsMessage<ShapeError>(HasSubstr("96 threads per block, where the kernel takes 64")));
 }
 
 }  // namespace

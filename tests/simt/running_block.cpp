@@ -16,7 +16,8 @@ RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t 
       context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_SIMT_SEED={}", launch.kernel, x, y, z, launch.seed)),
       random_(seed),
       threads_(launch.shape.threads),
-      warp_phases_(launch.shape.threads, 0) {
+      warp_phases_(launch.shape.threads, 0),
+      ahead_(static_cast<unsigned>(random_() % (2 * threads_.size() / kernels::device::kWarp))) {
     ready_.reserve(threads_.size());
     for (unsigned i = 0; i < threads_.size(); ++i) {
         CudaThread& thread = threads_[i];
@@ -26,7 +27,7 @@ RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t 
         thread.grid_x = launch.shape.x, thread.grid_y = launch.shape.y, thread.grid_z = launch.shape.z;
         if (sanitizers::kRaces) fibers[i]->name(fmt::format("block ({}, {}, {}) thread {}", x, y, z, i).c_str());
         thread.start(*this, *fibers[i]);
-        ready_.push_back(&thread);
+        make_ready(thread);
     }
 }
 
@@ -37,14 +38,21 @@ RunningBlock::~RunningBlock() {
 }
 
 void RunningBlock::run() {
-    while (!ready_.empty()) {
-        const std::size_t drawn = random_() % ready_.size();
-        CudaThread* thread = ready_[drawn];
-        ready_[drawn] = ready_.back();
-        ready_.pop_back();
-        step(*thread);
-    }
+    while (!ready_.empty() || !ready_ahead_.empty()) step(draw());
     if (finished_ != threads_.size()) throw_stuck();
+}
+
+CudaThread& RunningBlock::draw() {
+    std::vector<CudaThread*>& from = ready_ahead_.empty() ? ready_ : ready_ahead_;
+    const std::size_t drawn = random_() % from.size();
+    CudaThread* thread = from[drawn];
+    from[drawn] = from.back();
+    from.pop_back();
+    return *thread;
+}
+
+void RunningBlock::make_ready(CudaThread& thread) {
+    (thread.thread / kernels::device::kWarp == ahead_ ? ready_ahead_ : ready_).push_back(&thread);
 }
 
 void RunningBlock::step(CudaThread& thread) {
@@ -52,7 +60,7 @@ void RunningBlock::step(CudaThread& thread) {
     thread.fiber->resume();
     switch (thread.state) {
         case CudaThread::State::ready:
-            ready_.push_back(&thread);
+            ready_.push_back(&thread);  // also of the warp ahead, which may be waiting for another's atomic
             break;
         case CudaThread::State::at_sync:
             arrive_at_sync(thread);
@@ -74,7 +82,7 @@ void RunningBlock::arrive_at_sync(CudaThread& thread) {
         if (other.site.line() != thread.site.line() || other.site.column() != thread.site.column()) throw_stuck();
     at_sync_ = 0;
     sync_phase_ ^= 1;
-    for (CudaThread& other : threads_) ready_.push_back(&other);
+    for (CudaThread& other : threads_) make_ready(other);
 }
 
 void RunningBlock::arrive_at_collective(CudaThread& thread) {
@@ -87,7 +95,7 @@ void RunningBlock::arrive_at_collective(CudaThread& thread) {
     for (unsigned lane = 0; lane < kernels::device::kWarp; ++lane) {
         if (!(thread.mask >> lane & 1u)) continue;
         warp[lane].state = CudaThread::State::ready;  // no longer part of this meeting
-        ready_.push_back(&warp[lane]);
+        make_ready(warp[lane]);
     }
 }
 

@@ -99,6 +99,8 @@ class RunningBlock {
 
   private:
     void step(CudaThread& thread);
+    CudaThread& draw();
+    void make_ready(CudaThread& thread);
     void arrive_at_sync(CudaThread& thread);
     void arrive_at_collective(CudaThread& thread);
     [[noreturn]] void throw_failure(const CudaThread& thread) const;
@@ -109,7 +111,8 @@ class RunningBlock {
     std::string context_;
     std::mt19937_64 random_;
     std::vector<CudaThread> threads_;
-    std::vector<CudaThread*> ready_;
+    std::vector<CudaThread*> ready_, ready_ahead_;
+    unsigned ahead_;  ///< the warp that goes first whenever it can; none if there is no such warp
     unsigned at_sync_ = 0, finished_ = 0, sync_phase_ = 0;
     std::vector<unsigned> warp_phases_;
 };

@@ -6,6 +6,7 @@
 
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/elsewhere.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
 #if HEADROOM_CUDA_KERNELS
 #include <headroom/tests/kernels/gpu.hpp>
@@ -17,14 +18,19 @@ namespace headroom::kernels::test {
 
 #if HEADROOM_CUDA_KERNELS
 bool is_there(Place place) { return place == Place::cpu || cuda_device_count() > 0; }
+int last_device() { return cuda_device_count() - 1; }
+bool is_emulated() { return cuda_is_emulated(); }
 #else
 bool is_there(Place) { return true; }
+int last_device() { return 0; }
+bool is_emulated() { return false; }
 #endif
 
-Device::Device(Place place, int threads) : place_(place), stream_(CpuStream{.threads = threads, .state = &state_}) {
+Device::Device(Place place, int threads, [[maybe_unused]] int index)
+    : place_(place), stream_(CpuStream{.threads = threads, .state = &state_}) {
 #if HEADROOM_CUDA_KERNELS
     if (place == Place::gpu) {
-        gpu_ = std::make_shared<Gpu>();
+        gpu_ = std::make_shared<Gpu>(index);
         stream_ = gpu_->stream;
     }
 #endif
@@ -137,6 +143,33 @@ std::vector<TestArray> results(Device& device, const Trial& trial, bool over = f
     return result;
 }
 
+// ---- arrays that lie elsewhere
+
+/// One array of a trial, inputs first, is not where a vector may begin.
+struct Move {
+    std::size_t array = 0;
+    int what = kNothing;
+};
+
+std::size_t arrays_of(const Trial& trial) { return trial.in.size() + trial.out.size(); }
+TestArray& array_of(Trial& trial, std::size_t number) {
+    return number < trial.in.size() ? trial.in[number] : trial.out[number - trial.in.size()].array;
+}
+
+/// All that can be moved in a trial.
+std::vector<Move> moves_of(Trial& trial) {
+    std::vector<Move> moves{{}};
+    for (std::size_t i = 0; i < arrays_of(trial); ++i) {
+        const TestArray& x = array_of(trial, i);
+        if (x.numel() == 0) continue;
+        moves.push_back({i, kAddress});
+        for (int axis = 0; axis + 1 < x.view().rank() && x.layout() == Layout::slice; ++axis) {
+            if (x.view().shape[axis] > 1) moves.push_back({i, axis});
+        }
+    }
+    return moves;
+}
+
 void expect_near(const TestArray& y, const Output& expected) {
     ASSERT_EQ(expected.value.size(), static_cast<std::size_t>(y.numel()));
     for (std::size_t i = 0; i < expected.value.size(); ++i) {
@@ -157,11 +190,25 @@ void expect_same_bits(const std::vector<TestArray>& a, const std::vector<TestArr
     for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].memory(), b[i].memory()) << "output " << i << when;
 }
 
+void expect_near(const Trial& trial, const std::vector<TestArray>& result) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        SCOPED_TRACE("output " + std::to_string(i) + ": " + describe(result[i]));
+        expect_near(result[i], trial.out[i]);
+    }
+}
+
 class Row : public testing::Test {
   public:
     Row(const Case& c, const Variant& v, Place place, std::uint64_t seed)
         : case_(c), variant_(v), place_(place), seed_(seed) {}
 
+  protected:
+    Trial trial(Layout layout) const {
+        Random random(seed_);
+        return case_.make({variant_.dtype, layout, layout}, random);
+    }
+
+  private:
     void TestBody() override {
         if (!is_there(place_)) GTEST_SKIP() << "there is no GPU";
         Random random(seed_);
@@ -171,7 +218,7 @@ class Row : public testing::Test {
         if (HasFailure() || variant_.in != Layout::contiguous || variant_.out != Layout::contiguous) return;
         if (place_ == Place::gpu && case_.large) return;
         for (const int threads : place_ == Place::cpu ? std::vector{1, 5} : std::vector{1}) {
-            Device again(place_, threads);
+            Device again(place_, threads, place_ == Place::gpu ? last_device() : 0);
             expect_same_bits(results(again, trial), first, " has other bits the second time");
         }
         bool over = false;
@@ -179,11 +226,56 @@ class Row : public testing::Test {
         if (over) expect_same_bits(results(device, trial, true), first, " has other bits in place of an input");
     }
 
-  private:
     Case case_;
     Variant variant_;
     Place place_;
     std::uint64_t seed_;
+};
+
+/// A vector access is forbidden by one condition at a time: the place of one array, or else the length of rows alone.
+class MovedRow final : public Row {
+    using Row::Row;
+
+    void TestBody() override {
+        if (!is_there(Place::gpu)) GTEST_SKIP() << "there is no GPU";
+        Device device(Place::gpu);
+        for (const Layout layout : {Layout::contiguous, Layout::slice}) {
+            Trial plain = trial(layout);
+            for (const Move& move : moves_of(plain)) {
+                Trial placed{.in = {}, .out = {}, .call = plain.call};
+                for (std::size_t i = 0; i < arrays_of(plain); ++i) {
+                    const TestArray x = moved(array_of(plain, i), i == move.array ? move.what : kNothing);
+                    if (i < plain.in.size()) {
+                        placed.in.push_back(x);
+                    } else {
+                        const Output& y = plain.out[i - plain.in.size()];
+                        placed.out.push_back({.array = x, .rounds = y.rounds, .value = y.value, .error = y.error});
+                    }
+                }
+                SCOPED_TRACE("array " + std::to_string(move.array) + " moved: " + std::to_string(move.what));
+                expect_near(placed, results(device, placed));
+                if (HasFailure()) return;
+            }
+        }
+    }
+};
+
+class FarRow final : public Row {
+    using Row::Row;
+
+    void TestBody() override {
+        if (!is_emulated()) GTEST_SKIP() << "takes more memory than there is";
+        Device device(Place::gpu);
+        FarApart far;
+        const Trial trial = this->trial(Layout::slice);
+        Views in, out;
+        for (const TestArray& x : trial.in) in.push_back(far.put(x));
+        for (const Output& y : trial.out) out.push_back(far.put(y.array));
+        trial.call(device, in, out);
+        std::vector<TestArray> result;
+        for (std::size_t i = 0; i < out.size(); ++i) FarApart::get(out[i], result.emplace_back(trial.out[i].array));
+        expect_near(trial, result);
+    }
 };
 
 const char* name_of(Layout layout) {
@@ -195,10 +287,7 @@ const char* name_of(Layout layout) {
 
 std::vector<TestArray> expect_values(Device& device, const Trial& trial) {
     auto result = results(device, trial);
-    for (std::size_t i = 0; i < result.size(); ++i) {
-        SCOPED_TRACE("output " + std::to_string(i) + ": " + describe(result[i]));
-        expect_near(result[i], trial.out[i]);
-    }
+    expect_near(trial, result);
     return result;
 }
 
@@ -210,22 +299,38 @@ std::string to_name(const Shape& shape) {
     return result.empty() ? "scalar" : result;
 }
 
+template <class Row>
+void add_row(const std::string& kernel, const Case& c, const Variant& v, Place place, const std::string& where) {
+    const std::string row = c.name + "/" + std::string(name(v.dtype)) + where + (place == Place::cpu ? "/cpu" : "/gpu");
+    const auto make = [=, seed = fnv1a(kernel + "." + row)]() -> testing::Test* { return new Row(c, v, place, seed); };
+    testing::RegisterTest(kernel.c_str(), row.c_str(), nullptr, nullptr, __FILE__, __LINE__, make);
+}
+
+/// One of the dtypes that kernels take in vectors, another for each case.
+Dtype vector_dtype(const Case& c) {
+    std::vector<Dtype> fit;
+    for (const Dtype dtype : c.dtypes) {
+        if (dtype == Dtype::f32 || is_half(dtype)) fit.push_back(dtype);
+    }
+    return fit.empty() ? c.dtypes.front() : fit[fnv1a(c.name) % fit.size()];
+}
+
 bool add_rows(const std::string& kernel, const Cases& cases) {
     int number = 0;
     for (const Case& c : cases) {
+        if (HEADROOM_CUDA_KERNELS && !kRaces && !c.large && c.moves && c.layouts.size() > 1 && c.places.size() > 1) {
+            add_row<MovedRow>(kernel, c, {vector_dtype(c)}, Place::gpu, "/moved");
+            add_row<FarRow>(kernel, c, {vector_dtype(c)}, Place::gpu, "/far");
+            if (c.dtypes.back() != vector_dtype(c)) add_row<FarRow>(kernel, c, {c.dtypes.back()}, Place::gpu, "/far");
+        }
         for (const Dtype dtype : c.dtypes) {
             for (const auto& [in, out] : c.layouts) {
                 for (const Place place : c.places) {
                     // Under ThreadSanitizer, a share of the GPU's rows; eleven meets each dtype and layout.
                     if (kRaces && (place == Place::cpu || c.large || number++ % 11 != 0)) continue;
-                    std::string row = c.name + "/" + std::string(name(dtype)) + "/" + name_of(in);
-                    if (in != out) row += std::string("_to_") + name_of(out);
-                    row += place == Place::cpu ? "/cpu" : "/gpu";
-                    const std::uint64_t seed = fnv1a(kernel + "." + row);
-                    const auto make = [=, variant = Variant{dtype, in, out}]() -> testing::Test* {
-                        return new Row(c, variant, place, seed);
-                    };
-                    testing::RegisterTest(kernel.c_str(), row.c_str(), nullptr, nullptr, __FILE__, __LINE__, make);
+                    std::string where = std::string("/") + name_of(in);
+                    if (in != out) where += std::string("_to_") + name_of(out);
+                    add_row<Row>(kernel, c, {dtype, in, out}, place, where);
                 }
             }
         }

@@ -247,6 +247,11 @@ class Block {
                                  std::type_identity_t<T> desired, Site site = Site::current()) {
         return native_.atomic_cas(native_.atomic_target(region, offset, site), expected, desired, site);
     }
+    /// Writes `value` for the host, too: who reads it sees all that this thread wrote before. unsigned.
+    template <class T>
+    HEADROOM_DEVICE void publish(T* p, std::type_identity_t<T> value, Site site = Site::current()) {
+        native_.publish(p, value, site);
+    }
 
     // --- Tensor cores: a warp multiplies 16 x 16 tiles of f16 or bf16 and accumulates in f32, through nvcuda::wmma.
     // All 32 lanes call with the same arguments. A tile's address is a multiple of 32 bytes, its stride (elements from

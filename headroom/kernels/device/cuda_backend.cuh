@@ -125,6 +125,11 @@ class Native {
         return atomicCAS(p, expected, desired);
     }
     template <class T>
+    HEADROOM_DEVICE void publish(T* p, T value, Site) {
+        __threadfence_system();
+        atomicExch_system(p, value);
+    }
+    template <class T>
     HEADROOM_DEVICE T* atomic_target(Shared<T> region, std::int64_t offset, Site) {
         return region.base() + offset;
     }

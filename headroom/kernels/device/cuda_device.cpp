@@ -35,7 +35,8 @@ class RuntimeDevice final : public CudaDevice {
                        .name = found.name,
                        .major = found.major,
                        .minor = found.minor,
-                       .multiprocessors = found.multiProcessorCount};
+                       .multiprocessors = found.multiProcessorCount,
+                       .shared_bytes = found.sharedMemPerBlockOptin};
         for (OwnedStream& stream : streams_) {
             check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream.get, cudaStreamNonBlocking));
         }

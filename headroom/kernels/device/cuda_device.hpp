@@ -25,11 +25,13 @@ struct CudaProperties {
     std::string name;
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
+    std::size_t shared_bytes = 0;  ///< the most shared memory that a block may have
 };
 
 /// The first index out of range that a kernel met; lies in memory that host and device see.
 struct IndexError {
-    unsigned claimed = 0;  ///< 1 once a kernel begins to write the rest, which is complete after a wait for its work
+    static constexpr unsigned kNone = 0, kClaimed = 1, kComplete = 2;
+    unsigned state = kNone;  ///< claimed: a kernel writes the rest, which is not to be read before it is complete
     std::uint32_t path = 0;
     const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
     std::int64_t value = 0, position = 0, bound = 0;
@@ -80,7 +82,7 @@ class CudaDevice {
     /// The number of times that the host has waited for the device.
     std::int64_t host_waits() const { return host_waits_; }
 
-    /// The first index out of range since the last call, of work that the host has waited for.
+    /// The first index out of range since the last call, of work that the host has waited for; maybe of later work.
     std::optional<IndexError> take_index_error();
 
     // Ranges for profilers (NVTX), if a profiler is attached.

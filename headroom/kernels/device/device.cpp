@@ -1,5 +1,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
+#include <atomic>
+
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
@@ -19,9 +21,10 @@ void CudaDevice::synchronize() {
 }
 
 std::optional<IndexError> CudaDevice::take_index_error() {
-    if (index_error_->claimed == 0) return std::nullopt;
+    const std::atomic_ref state(index_error_->state);  // later work may be writing it at this moment
+    if (state.load(std::memory_order_acquire) != IndexError::kComplete) return std::nullopt;
     const IndexError error = *index_error_;
-    *index_error_ = IndexError{};
+    state.store(IndexError::kNone, std::memory_order_release);
     return error;
 }
 

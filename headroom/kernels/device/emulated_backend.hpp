@@ -119,6 +119,12 @@ class Native {
         return expected;
     }
     template <class T>
+    void publish(T* p, T value, Site site) {
+        check_aligned(p, sizeof(T), site);
+        __atomic_store(p, &value, __ATOMIC_RELEASE);
+        thread_->yield();  // others see it before this thread goes on
+    }
+    template <class T>
     T* atomic_target(Shared<T> region, std::int64_t offset, Site site) {
         T* p = region.checked(offset, 1, site);
         thread_->shared_access(p, sizeof(T), EmulatedThread::Access::update, site);

@@ -3,6 +3,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -20,7 +21,12 @@ namespace headroom::kernels {
 
 namespace {
 
-constexpr int kDevices = 2;
+/// They differ in what results must not depend on.
+const CudaProperties kDevices[] = {
+    {.major = 8, .minor = 0, .multiprocessors = 2, .shared_bytes = 163 * 1024},
+    {.major = 8, .minor = 6, .multiprocessors = 7, .shared_bytes = 99 * 1024},
+};
+constexpr int kCount = std::size(kDevices);
 
 struct EmulatedEvent final : CudaEvent {
     EmulatedQueues::Point point;
@@ -29,7 +35,9 @@ struct EmulatedEvent final : CudaEvent {
 class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
   public:
     explicit EmulatedCudaDevice(int index) {
-        properties_ = {.index = index, .name = "emulated GPU", .major = 8, .minor = 0, .multiprocessors = 2};
+        properties_ = kDevices[index];
+        properties_.index = index;
+        properties_.name = "emulated GPU";
         native_ = static_cast<device::EmulatedDevice*>(this);
         index_error_ = &error_;
         memory_ = emulated_memory(index);
@@ -68,6 +76,10 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     void call(const std::function<void()>& work) override { give(CudaQueue::compute, work); }
 
     void set_order(EmulatedOrder order) override { queues_->set_order(order); }
+    void run_at_most(std::uint64_t blocks) override {
+        emulator_.run_at_most(blocks);
+        properties_.multiprocessors = 1 << 27;
+    }
     bool idle() const override { return queues_->idle(); }
 
     // There is no profiler for it: these are never called.
@@ -123,13 +135,13 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
 }  // namespace
 
 std::unique_ptr<CudaDevice> open_cuda_device(int index) {
-    if (index < 0 || index >= kDevices) {
-        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, kDevices));
+    if (index < 0 || index >= kCount) {
+        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, kCount));
     }
     return std::make_unique<EmulatedCudaDevice>(index);
 }
 
-int cuda_device_count() { return kDevices; }
+int cuda_device_count() { return kCount; }
 
 bool cuda_is_emulated() { return true; }
 

@@ -21,12 +21,13 @@ struct IndexCheck {
     HEADROOM_DEVICE std::int64_t operator()(Block& block, std::int64_t value, std::int64_t position,
                                             Site site = Site::current()) const {
         if (value >= 0 && value < bound) return value;
-        if (block.atomic_cas(&error->claimed, 0u, 1u, site) == 0u) {
+        if (block.atomic_cas(&error->state, IndexError::kNone, IndexError::kClaimed, site) == IndexError::kNone) {
             error->path = path;
             error->what = what;
             error->value = value;
             error->position = position;
             error->bound = bound;
+            block.publish(&error->state, IndexError::kComplete, site);
         }
         return 0;
     }

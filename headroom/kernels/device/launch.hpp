@@ -22,15 +22,15 @@
 
 namespace headroom::kernels::device {
 
-#if defined(__CUDACC__)
-
-using Stream = cudaStream_t;
-
 template <class Kernel>
 constexpr unsigned max_threads() {
     if constexpr (requires { Kernel::kMaxThreads; }) return Kernel::kMaxThreads;
     return 1024;
 }
+
+#if defined(__CUDACC__)
+
+using Stream = cudaStream_t;
 
 template <class Kernel, class... Args>
 __global__ void __launch_bounds__(max_threads<Kernel>())
@@ -75,21 +75,31 @@ void enqueue(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args
 #endif
 
 /// Starts `kernel(block, args...)` for every thread of the shape, in stream order; an empty grid starts nothing.
-/// ShapeError where a GPU could not run the shape, DeviceError if CUDA refuses the launch. The emulator runs the kernel
-/// before it returns, unless a test delays it (emulated_queues.hpp), and throws an error if the kernel breaks a rule.
+/// ShapeError where a GPU could not run the shape or it has more threads than the kernel's kMaxThreads, DeviceError if
+/// CUDA refuses the launch. The emulator runs the kernel before it returns, unless a test delays it
+/// (emulated_queues.hpp), and throws an error if the kernel breaks a rule.
 template <class Kernel, class... Args>
 void launch(Stream stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     if (shape.x == 0 || shape.y == 0 || shape.z == 0) return;
     if (const char* problem = problem_with(shape)) throw ShapeError(std::string("launch: ") + problem);
+    if (shape.threads > max_threads<Kernel>()) {
+        throw ShapeError("launch: " + std::to_string(shape.threads) + " threads per block, where the kernel takes " +
+                         std::to_string(max_threads<Kernel>()));
+    }
     enqueue(stream, shape, kernel, args...);
 }
 
-/// The same on a context's stream. Errors: DeviceError also if the kernel breaks a rule (emulated) or CUDA reports a
-/// fault (also one of an earlier kernel, unless CUDA_LAUNCH_BLOCKING=1): then the device refuses all later work.
+/// The same on a context's stream. Errors: ShapeError also for more shared memory than this device has, DeviceError
+/// also if the kernel breaks a rule (emulated) or CUDA reports a fault (also one of an earlier kernel, unless
+/// CUDA_LAUNCH_BLOCKING=1): then the device refuses all later work.
 template <class Kernel, class... Args>
 void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, Args... args) {
     CudaDevice& device = *stream.device;
     device.make_current();
+    if (shape.shared_bytes > device.properties().shared_bytes) {
+        throw ShapeError("launch: " + std::to_string(shape.shared_bytes) + " bytes of shared memory per block, where " +
+                         device.properties().name + " has " + std::to_string(device.properties().shared_bytes));
+    }
 #if defined(__CUDACC__)
     try {
         launch(static_cast<cudaStream_t>(device.native()), shape, kernel, args...);

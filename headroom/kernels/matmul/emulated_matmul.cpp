@@ -1,5 +1,6 @@
 // What stands in for cuBLASLt in the emulator of tests: the CPU's kernels, which are told what cuBLASLt
 // would be told and no more.
+#include <cstring>
 #include <vector>
 
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -12,7 +13,7 @@ namespace headroom::kernels {
 
 namespace {
 
-constexpr std::size_t kNoVersion = 0;
+constexpr std::size_t kNoVersion = 0, kEdge = 4096;
 
 struct Matrix {
     std::int64_t rows, columns, ld;  ///< columns are `ld` apart
@@ -71,6 +72,8 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
         std::vector<std::byte> memory(plan.scratch() + 64);
         const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
         plan.run(cpu, memory.data() + (64 - address % 64) % 64);
+        std::memset(call.workspace, 0xff, kEdge);  // cuBLASLt leaves what it likes there
+        std::memset(call.workspace + kGemmWorkspace - kEdge, 0xff, kEdge);
     });
     return true;
 }

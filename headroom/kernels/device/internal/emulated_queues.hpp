@@ -28,6 +28,9 @@ class EmulatedControls {
   public:
     /// Does all earlier work first. Errors: DeviceError if that fails.
     virtual void set_order(EmulatedOrder order) = 0;
+    /// For arrays that are too large to be touched whole. From now on, a launch of more blocks than this runs those at
+    /// its ends and some in between; and there are so many multiprocessors that each element has a thread.
+    virtual void run_at_most(std::uint64_t blocks) = 0;
     /// True if no queued work is left.
     virtual bool idle() const = 0;
 
