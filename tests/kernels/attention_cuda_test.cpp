@@ -108,6 +108,7 @@ TEST_F(AttentionCuda, TakesVectorsOnlyWhereEachArrayAllowsThem) {
         for (const Case& c : {Case{2, 3, 5, 2, 2, 16, true}, Case{2, 3, 5, 2, 2, 12, true}}) {
             for (TestArray Trial::*const array : kArrays) {
                 for (int what = test::kNothing; what < 3; ++what) {
+                    if (c.width == 12 && (what != test::kNothing || array != &Trial::q)) continue;
                     SCOPED_TRACE(text(c, dtype) + ", what is moved: " + std::to_string(what));
                     Trial trial(c, dtype, Layout::slice, random, dtype);
                     for (TestArray Trial::*const other : kArrays) {
@@ -227,6 +228,7 @@ TEST_F(AttentionCuda, ReadsAndWritesSlicesOfAPackedTensor) {
 TEST_F(AttentionCuda, BitsDoNotDependOnTheOrderOfThreadsOrTheDevice) {
     for (const Dtype dtype : kDtypes) {
         for (const Case& c : {Case{1, 70, 70, 2, 1, 16, true}, Case{1, 65, 65, 1, 1, 128, true}}) {
+            if (c.width == 128 && !is_half(dtype)) continue;  // on tensor cores
             std::vector<std::vector<double>> first;
             for (const int device : {0, 0, cuda_device_count() - 1}) {
                 test::Gpu other(device);

@@ -1,0 +1,33 @@
+# What tests/kernels/runtime_*_test.cpp are linked to, in any build that has CUDA's headers: the host's side of a GPU
+# (cuda_device.cpp, cuda_staging.cpp, and cuDNN's, compiled with a stand-in for the frontend's headers), over a runtime that
+# stands in for CUDA's.
+function(headroom_fake_runtime)
+    if(NOT HEADROOM_HAS_CUDA)
+        return()
+    endif()
+    set(tests ${PROJECT_SOURCE_DIR}/tests/kernels)
+    set(kernels ${PROJECT_SOURCE_DIR}/headroom/kernels)
+    file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_runtime/*.cpp ${tests}/fake_cudnn/*.cpp)
+    add_library(fake_runtime OBJECT ${sources} ${kernels}/device/cuda_device.cpp ${kernels}/device/cuda_staging.cpp
+        ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp)
+    headroom_test_options(fake_runtime)
+    target_compile_features(fake_runtime PUBLIC cxx_std_20)
+    foreach(folder memory kernels tests)
+        headroom_include_root(fake_runtime PUBLIC ${folder})
+    endforeach()
+    target_include_directories(fake_runtime PRIVATE ${tests}/fake_cudnn)  # before the real one's
+    target_include_directories(fake_runtime SYSTEM PUBLIC ${HEADROOM_CUDA_INCLUDE_DIR})
+    target_link_libraries(fake_runtime PUBLIC fmt::fmt)
+    file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_cudnn/library/*.cpp)
+    add_library(fake_cudnn SHARED ${sources})
+    headroom_test_options(fake_cudnn)
+endfunction()
+
+function(headroom_use_fake_runtime target)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:fake_runtime>)
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests/kernels/fake_cudnn)
+    target_include_directories(${target} SYSTEM PRIVATE ${HEADROOM_CUDA_INCLUDE_DIR})
+    target_link_libraries(${target} PRIVATE ${CMAKE_DL_LIBS})
+    add_dependencies(${target} fake_cudnn)
+    target_compile_definitions(${target} PRIVATE HEADROOM_FAKE_CUDNN="$<TARGET_FILE:fake_cudnn>")
+endfunction()

@@ -1,0 +1,128 @@
+#pragma once
+// Stands in for the headers of cuDNN's frontend, in tests of cuda_cudnn.cpp: those of its classes that the source uses.
+// A graph holds one attention or one gradient, is checked as cuDNN checks, and is computed in f64 as it was described,
+// on the stream of the handle, when that comes to it. A gradient that need not be deterministic has other bits each
+// time.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#define CUDNN_MAJOR 9
+#define CUDNN_FRONTEND_MAJOR_VERSION 1
+#define CUDNN_FRONTEND_MINOR_VERSION 32
+#define CUDNN_FRONTEND_PATCH_VERSION 0
+
+struct cudnnContext {
+    cudaStream_t stream = nullptr;
+};
+using cudnnHandle_t = cudnnContext*;
+enum cudnnStatus_t { CUDNN_STATUS_SUCCESS, CUDNN_STATUS_BAD_PARAM };
+extern "C" std::size_t cudnnGetVersion();
+
+namespace headroom_cudnn_frontend {
+
+extern void* cudnn_dlhandle;
+
+struct error_t {
+    std::string message;
+    bool is_bad() const { return !message.empty(); }
+    bool is_good() const { return message.empty(); }
+    const std::string& get_message() const { return message; }
+};
+struct DeviceProperties {
+    error_t deserialize(const std::vector<std::uint8_t>&) { return {}; }
+};
+
+enum class DataType_t { NONE, FLOAT, HALF, BFLOAT16 };
+enum class DiagonalAlignment_t { TOP_LEFT, BOTTOM_RIGHT };
+enum class HeurMode_t { A };
+enum class BuildPlanPolicy_t { HEURISTICS_CHOICE };
+
+namespace detail {
+inline cudnnStatus_t create_handle(cudnnHandle_t* handle) {
+    *handle = new cudnnContext;
+    return CUDNN_STATUS_SUCCESS;
+}
+inline void destroy_handle(cudnnHandle_t handle) { delete handle; }
+inline cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+inline const char* get_error_string(cudnnStatus_t) { return "a fake error"; }
+}  // namespace detail
+
+namespace graph {
+
+struct Tensor_attributes {
+    std::int64_t uid = 0;
+    std::vector<std::int64_t> dim, stride;
+    DataType_t type = DataType_t::NONE;
+    bool output = false;
+
+    Tensor_attributes& set_uid(std::int64_t value) { return uid = value, *this; }
+    Tensor_attributes& set_dim(std::vector<std::int64_t> value) { return dim = std::move(value), *this; }
+    Tensor_attributes& set_stride(std::vector<std::int64_t> value) { return stride = std::move(value), *this; }
+    Tensor_attributes& set_data_type(DataType_t value) { return type = value, *this; }
+    Tensor_attributes& set_output(bool value) { return output = value, *this; }
+};
+using TensorPtr = std::shared_ptr<Tensor_attributes>;
+
+struct SDPA_attributes {
+    float scale = 1;  ///< cuDNN's where none is given
+    bool stats = false, deterministic = false;
+    DiagonalAlignment_t alignment = DiagonalAlignment_t::TOP_LEFT;
+    std::optional<std::int64_t> right;
+
+    SDPA_attributes& set_name(const std::string&) { return *this; }
+    SDPA_attributes& set_attn_scale(float value) { return scale = value, *this; }
+    SDPA_attributes& set_generate_stats(bool value) { return stats = value, *this; }
+    SDPA_attributes& set_deterministic_algorithm(bool value) { return deterministic = value, *this; }
+    SDPA_attributes& set_diagonal_alignment(DiagonalAlignment_t value) { return alignment = value, *this; }
+    SDPA_attributes& set_diagonal_band_right_bound(std::int64_t value) { return right = value, *this; }
+};
+using SDPA_backward_attributes = SDPA_attributes;
+
+class Graph {
+  public:
+    Graph& set_io_data_type(DataType_t type) { return io_ = type, *this; }
+    Graph& set_intermediate_data_type(DataType_t) { return *this; }
+    Graph& set_compute_data_type(DataType_t) { return *this; }
+    Graph& set_sm_version(int) { return *this; }
+    Graph& set_device_properties(std::shared_ptr<const DeviceProperties>) { return *this; }
+
+    TensorPtr tensor(const Tensor_attributes& attributes) { return std::make_shared<Tensor_attributes>(attributes); }
+    std::array<TensorPtr, 2> sdpa(TensorPtr q, TensorPtr k, TensorPtr v, const SDPA_attributes& attributes);
+    std::array<TensorPtr, 3> sdpa_backward(TensorPtr q, TensorPtr k, TensorPtr v, TensorPtr o, TensorPtr dy,
+                                           TensorPtr stats, const SDPA_backward_attributes& attributes);
+
+    error_t validate() const;
+    error_t build_operation_graph(cudnnHandle_t = nullptr) { return {}; }
+    error_t create_execution_plans(std::initializer_list<HeurMode_t>) { return {}; }
+    error_t check_support() { return {}; }
+    error_t build_plans(BuildPlanPolicy_t) { return {}; }
+    std::int64_t get_workspace_size() const;
+    error_t get_plan_name(std::string& name) const { return name = "fake plan", error_t{}; }
+    error_t execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses, void* workspace) const;
+
+  private:
+    DataType_t io_ = DataType_t::NONE;
+    SDPA_attributes attributes_;
+    bool gradient_ = false;
+    TensorPtr q_, k_, v_, o_, stats_, dy_, dq_, dk_, dv_;
+};
+
+}  // namespace graph
+
+/// How much more scratch plans take from now on: a test's.
+void take_more_scratch(std::int64_t bytes);
+
+}  // namespace headroom_cudnn_frontend

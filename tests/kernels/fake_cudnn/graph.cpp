@@ -1,0 +1,172 @@
+// What the stand-in for cuDNN computes.
+#include <cmath>
+#include <cstring>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
+#include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
+
+namespace headroom_cudnn_frontend {
+
+namespace {
+
+using namespace headroom::kernels;
+
+std::int64_t more_scratch = 0;
+
+/// A tensor [batch, head, position, column] at its address.
+struct Tensor {
+    std::byte* data = nullptr;
+    Dtype dtype = Dtype::f32;
+    std::vector<std::int64_t> dim, stride;
+
+    std::byte* at(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
+        return data + (b * stride[0] + h * stride[1] + t * stride[2] + c * stride[3]) *
+                          static_cast<std::int64_t>(size_of(dtype));
+    }
+    double get(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
+        return load_one<double>(at(b, h, t, c), dtype);
+    }
+    void set(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c, double value) const {
+        store_one(value, at(b, h, t, c), dtype);
+    }
+};
+
+struct Call {
+    graph::SDPA_attributes attributes;
+    Tensor q, k, v, o, stats, dy, dq, dk, dv;
+
+    std::int64_t visible(std::int64_t query) const {
+        const std::int64_t keys = k.dim[2];
+        if (!attributes.right) return keys;
+        const bool top = attributes.alignment == DiagonalAlignment_t::TOP_LEFT;
+        return std::min(keys, query + 1 + *attributes.right + (top ? 0 : keys - q.dim[2]));
+    }
+    double score(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+        double sum = 0;
+        for (std::int64_t c = 0; c < q.dim[3]; ++c) sum += q.get(b, h, i, c) * k.get(b, h / group(), j, c);
+        return static_cast<double>(attributes.scale) * sum;
+    }
+    std::int64_t group() const { return q.dim[1] / k.dim[1]; }
+
+    void forward() const {
+        for (std::int64_t b = 0; b < q.dim[0]; ++b)
+            for (std::int64_t h = 0; h < q.dim[1]; ++h)
+                for (std::int64_t i = 0; i < q.dim[2]; ++i) forward(b, h, i);
+    }
+    void forward(std::int64_t b, std::int64_t h, std::int64_t i) const {
+        std::vector<double> weights;
+        double sum = 0;
+        for (std::int64_t j = 0; j < visible(i); ++j) sum += weights.emplace_back(std::exp(score(b, h, i, j)));
+        for (std::int64_t c = 0; c < q.dim[3]; ++c) {
+            double value = 0;
+            for (std::size_t j = 0; j < weights.size(); ++j)
+                value += weights[j] / sum * v.get(b, h / group(), static_cast<std::int64_t>(j), c);
+            o.set(b, h, i, c, value);
+        }
+        if (stats.data != nullptr) stats.set(b, h, i, 0, std::log(sum));
+    }
+
+    /// `noise` stands for another order of sums.
+    void backward(double noise) const {
+        const std::int64_t width = q.dim[3], keys = k.dim[2];
+        for (std::int64_t b = 0; b < q.dim[0]; ++b) {
+            for (std::int64_t g = 0; g < k.dim[1]; ++g) {
+                std::vector<double> key_sums(static_cast<std::size_t>(keys * width)), value_sums(key_sums);
+                for (std::int64_t h = g * group(); h < (g + 1) * group(); ++h)
+                    for (std::int64_t i = 0; i < q.dim[2]; ++i) backward(b, h, i, noise, key_sums, value_sums);
+                for (std::int64_t j = 0; j < keys * width; ++j) {
+                    dk.set(b, g, j / width, j % width, key_sums[static_cast<std::size_t>(j)]);
+                    dv.set(b, g, j / width, j % width, value_sums[static_cast<std::size_t>(j)]);
+                }
+            }
+        }
+    }
+    void backward(std::int64_t b, std::int64_t h, std::int64_t i, double noise, std::vector<double>& key_sums,
+                  std::vector<double>& value_sums) const {
+        const std::int64_t width = q.dim[3];
+        std::vector<double> query_sums(static_cast<std::size_t>(width));
+        double delta = 0;
+        for (std::int64_t c = 0; c < width; ++c) delta += dy.get(b, h, i, c) * o.get(b, h, i, c);
+        for (std::int64_t j = 0; j < visible(i); ++j) {
+            const double p = std::exp(score(b, h, i, j) - stats.get(b, h, i, 0));
+            double dp = 0;
+            for (std::int64_t c = 0; c < width; ++c) dp += dy.get(b, h, i, c) * v.get(b, h / group(), j, c);
+            const double ds = p * (dp - delta) * static_cast<double>(attributes.scale);
+            for (std::int64_t c = 0; c < width; ++c) {
+                const auto at = static_cast<std::size_t>(j * width + c);
+                value_sums[at] += p * dy.get(b, h, i, c);
+                key_sums[at] += ds * q.get(b, h, i, c);
+                query_sums[static_cast<std::size_t>(c)] += ds * k.get(b, h / group(), j, c);
+            }
+        }
+        for (std::int64_t c = 0; c < width; ++c)
+            dq.set(b, h, i, c, query_sums[static_cast<std::size_t>(c)] * (1 + noise));
+    }
+};
+
+}  // namespace
+
+void take_more_scratch(std::int64_t bytes) { more_scratch = bytes; }
+
+namespace graph {
+
+std::array<TensorPtr, 2> Graph::sdpa(TensorPtr q, TensorPtr k, TensorPtr v, const SDPA_attributes& attributes) {
+    q_ = std::move(q), k_ = std::move(k), v_ = std::move(v), attributes_ = attributes;
+    o_ = std::make_shared<Tensor_attributes>();
+    if (attributes.stats) stats_ = std::make_shared<Tensor_attributes>();
+    return {o_, stats_};
+}
+
+std::array<TensorPtr, 3> Graph::sdpa_backward(TensorPtr q, TensorPtr k, TensorPtr v, TensorPtr o, TensorPtr dy,
+                                              TensorPtr stats, const SDPA_backward_attributes& attributes) {
+    q_ = std::move(q), k_ = std::move(k), v_ = std::move(v), o_ = std::move(o), dy_ = std::move(dy);
+    stats_ = std::move(stats), attributes_ = attributes, gradient_ = true;
+    for (TensorPtr* tensor : {&dq_, &dk_, &dv_}) *tensor = std::make_shared<Tensor_attributes>();
+    return {dq_, dk_, dv_};
+}
+
+error_t Graph::validate() const {
+    const auto same = [](const TensorPtr& a, const TensorPtr& b) { return !a || !b || a->dim == b->dim; };
+    if (io_ == DataType_t::NONE) return {"no data type"};
+    if (!same(q_, o_) || !same(q_, dy_) || !same(q_, dq_) || !same(k_, v_) || !same(k_, dk_) || !same(k_, dv_))
+        return {"dimensions differ"};
+    for (const TensorPtr& result : {gradient_ ? dq_ : o_, gradient_ ? dk_ : o_, gradient_ ? dv_ : o_}) {
+        if (!result->output) return {"a result is no output"};
+    }
+    if (stats_ && stats_->type != DataType_t::FLOAT) return {"statistics are not in f32"};
+    return {};
+}
+
+/// The largest numbers that NVIDIA's was seen to take: see sdpa.hpp.
+std::int64_t Graph::get_workspace_size() const {
+    const std::int64_t heads = q_->dim[0] * q_->dim[1], queries = q_->dim[2], keys = k_->dim[2];
+    if (!gradient_) return 256 + more_scratch;
+    return 256 + more_scratch + heads * queries * (attributes_.deterministic ? 2 * keys : 4 * q_->dim[3]);
+}
+
+error_t Graph::execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
+                       void* workspace) const {
+    const auto tensor = [&](const TensorPtr& x) {
+        if (!x) return Tensor{};
+        const DataType_t type = x->type == DataType_t::NONE ? io_ : x->type;
+        const Dtype dtype = type == DataType_t::FLOAT  ? Dtype::f32
+                            : type == DataType_t::HALF ? Dtype::f16
+                                                       : Dtype::bf16;
+        return Tensor{static_cast<std::byte*>(addresses.at(x->uid)), dtype, x->dim, x->stride};
+    };
+    const Call call{attributes_,    tensor(q_),  tensor(k_),  tensor(v_),  tensor(o_),
+                    tensor(stats_), tensor(dy_), tensor(dq_), tensor(dk_), tensor(dv_)};
+    static int calls = 0;
+    const double noise = !gradient_ || attributes_.deterministic || ++calls % 2 == 0 ? 0 : 0x1p-6;
+    const auto bytes = static_cast<std::size_t>(get_workspace_size());
+    fake_runtime::enqueue(handle->stream, [=, gradient = gradient_] {
+        std::memset(workspace, 0xab, bytes);
+        gradient ? call.backward(noise) : call.forward();
+    });
+    return {};
+}
+
+}  // namespace graph
+
+}  // namespace headroom_cudnn_frontend

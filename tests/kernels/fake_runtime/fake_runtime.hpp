@@ -1,0 +1,29 @@
+#pragma once
+// How a test steers the stand-in for CUDA's runtime that it is linked to, and adds work of its own. Its streams do
+// their work whenever they like, as events allow: before a call returns, later, or only when somebody waits; which
+// follows from the seed. Copies read their source when they are done, not when they are given. Device memory is the
+// host's. One thread.
+//
+//     fake_runtime::reset(seed);
+//     const auto device = open_cuda_device(0);                    // the real cuda_device.cpp
+//     fake_runtime::enqueue(device->native(), [&] { ... });       // a kernel
+//     EXPECT_EQ(fake_runtime::problem(), "");
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace headroom::kernels::fake_runtime {
+
+/// No stream has work, no error is set. Even seeds do work as late as they can.
+void reset(std::uint64_t seed);
+/// Work on a stream (cudaStream_t), in its order.
+void enqueue(void* stream, std::function<void()> work);
+/// The first use that CUDA forbids, or that this project never makes: the default stream, memory freed while a copy
+/// reads it.
+std::string problem();
+/// True if no stream has work left.
+bool idle();
+/// The copy that comes after so many others fails, as all later calls do.
+void fail_after(int copies);
+
+}  // namespace headroom::kernels::fake_runtime

@@ -1,0 +1,223 @@
+// Those functions of CUDA's runtime that cuda_device.cpp and cuda_staging.cpp call.
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+#include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+using Flag = std::shared_ptr<bool>;  ///< set when a point in a stream is passed
+
+struct Entry {
+    std::function<void()> work;
+    Flag after;                   ///< to wait for, instead of work
+    const void* reads = nullptr;  ///< of the host
+};
+struct Stream {
+    std::deque<Entry> waiting;
+};
+struct Event {
+    Flag passed = std::make_shared<bool>(true);
+};
+
+struct Runtime {
+    std::mt19937_64 random;
+    bool late = true;
+    std::vector<Stream*> streams;
+    std::map<const std::byte*, std::size_t> pinned;
+    std::string problem;
+    cudaError_t last = cudaSuccess;
+    int copies_left = -1;
+};
+Runtime runtime;
+
+void note(const std::string& problem) {
+    if (runtime.problem.empty()) runtime.problem = problem;
+}
+
+bool blocked(const Stream& stream) {
+    return stream.waiting.empty() || (stream.waiting.front().after && !*stream.waiting.front().after);
+}
+
+/// The next work of some stream; false if there is none that can be done.
+bool step() {
+    std::vector<Stream*> able;
+    for (Stream* stream : runtime.streams) {
+        if (!blocked(*stream)) able.push_back(stream);
+    }
+    if (able.empty()) return false;
+    Stream& stream = *able[runtime.random() % able.size()];
+    const Entry entry = std::move(stream.waiting.front());
+    stream.waiting.pop_front();
+    if (entry.work) entry.work();
+    return true;
+}
+
+template <class Done>
+void run_until(const Done& done) {
+    while (!done()) {
+        if (!step()) return note("a wait that never ends");
+    }
+}
+
+/// Every call may find that work was done meanwhile.
+void time_passes() {
+    for (std::uint64_t i = runtime.late ? 0 : runtime.random() % 4; i > 0; --i) step();
+}
+
+Stream& stream_of(cudaStream_t stream) {
+    static Stream unordered;
+    if (stream != nullptr) return *reinterpret_cast<Stream*>(stream);
+    note("the default stream is used");
+    return unordered;
+}
+
+cudaError_t said(cudaError_t error) {
+    if (error != cudaSuccess) runtime.last = error;
+    return error;
+}
+
+void add(cudaStream_t stream, Entry entry) {
+    stream_of(stream).waiting.push_back(std::move(entry));
+    time_passes();
+}
+
+}  // namespace
+
+namespace fake_runtime {
+
+void reset(std::uint64_t seed) {
+    runtime.random.seed(seed);
+    runtime.late = seed % 2 == 0;
+    runtime.problem.clear();
+    runtime.last = cudaSuccess;
+    runtime.copies_left = -1;
+}
+
+void enqueue(void* stream, std::function<void()> work) {
+    add(static_cast<cudaStream_t>(stream), {std::move(work), nullptr, nullptr});
+}
+
+std::string problem() {
+    if (runtime.problem.empty() && runtime.last != cudaSuccess) return "an error is left for the next launch to find";
+    return runtime.problem;
+}
+
+bool idle() {
+    for (const Stream* stream : runtime.streams) {
+        if (!stream->waiting.empty()) return false;
+    }
+    return true;
+}
+
+void fail_after(int copies) { runtime.copies_left = copies; }
+
+}  // namespace fake_runtime
+
+extern "C" {
+
+cudaError_t cudaDriverGetVersion(int* version) {
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+    *count = 1;
+    return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+    std::memset(properties, 0, sizeof *properties);
+    std::strcpy(properties->name, "fake runtime");
+    properties->major = 9, properties->minor = 0;
+    properties->multiProcessorCount = 132;
+    properties->sharedMemPerBlockOptin = 227 * 1024;
+    return cudaSuccess;
+}
+const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "a fake error"; }
+const char* cudaGetErrorName(cudaError_t error) { return error == cudaSuccess ? "cudaSuccess" : "cudaErrorUnknown"; }
+cudaError_t cudaGetLastError() { return std::exchange(runtime.last, cudaSuccess); }
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+    if (flags != cudaStreamNonBlocking) note("a stream that waits for the default stream");
+    runtime.streams.push_back(new Stream);
+    *stream = reinterpret_cast<cudaStream_t>(runtime.streams.back());
+    return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    std::erase(runtime.streams, reinterpret_cast<Stream*>(stream));
+    delete reinterpret_cast<Stream*>(stream);
+    return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    run_until([&] { return stream_of(stream).waiting.empty(); });
+    return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+    add(stream, {nullptr, reinterpret_cast<Event*>(event)->passed, nullptr});
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    *event = reinterpret_cast<cudaEvent_t>(new Event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete reinterpret_cast<Event*>(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    const auto passed = std::make_shared<bool>(false);
+    reinterpret_cast<Event*>(event)->passed = passed;
+    add(stream, {[passed] { *passed = true; }, nullptr, nullptr});
+    return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+    time_passes();
+    return said(*reinterpret_cast<Event*>(event)->passed ? cudaSuccess : cudaErrorNotReady);
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    const Flag passed = reinterpret_cast<Event*>(event)->passed;
+    run_until([&] { return *passed; });
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+    *memory = std::malloc(bytes);
+    std::memset(*memory, 0xff, bytes);
+    runtime.pinned[static_cast<std::byte*>(*memory)] = bytes;
+    return cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* memory) {
+    const auto* const begin = static_cast<std::byte*>(memory);
+    for (const Stream* stream : runtime.streams) {
+        for (const Entry& entry : stream->waiting) {
+            const auto* const at = static_cast<const std::byte*>(entry.reads);
+            if (at >= begin && at < begin + runtime.pinned[begin]) note("memory is freed while a copy reads it");
+        }
+    }
+    runtime.pinned.erase(begin);
+    std::free(memory);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+    if (runtime.copies_left == 0) return said(cudaErrorUnknown);
+    if (runtime.copies_left > 0) --runtime.copies_left;
+    const void* const host = kind == cudaMemcpyHostToDevice ? from : nullptr;
+    add(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, host});
+    return cudaSuccess;
+}
+
+}  // extern "C"
+
+}  // namespace headroom::kernels
