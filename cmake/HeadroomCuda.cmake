@@ -132,8 +132,10 @@ function(headroom_device_sources target)
     set(exact ${sources})
     list(FILTER exact INCLUDE REGEX "/(random|dropout|step_control)/")
     if(NOT HEADROOM_CUDA_KERNELS)
-        # Reports of sanitizers name lines; pragmas and kMaxThreads are nvcc's.
-        set(flags -O1 -g1 -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-const-variable>)
+        # Reports of sanitizers name lines; pragmas and kMaxThreads are nvcc's. A 64-bit number never becomes a smaller one
+        # unsaid: clang says more by the same name.
+        set(flags -O1 -g1 -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-unused-const-variable>
+            $<$<CXX_COMPILER_ID:GNU>:-Werror=conversion> -Wno-sign-conversion -Wno-float-conversion)
         if(HEADROOM_COVERAGE)
             list(APPEND flags --coverage)
             target_link_options(${target} PUBLIC --coverage)

@@ -114,6 +114,14 @@ TEST_P(RuntimeDevice, SynchronizeWaitsForUploadsAndKernels) {
     }
 }
 
+TEST_P(RuntimeDevice, ClosingWaitsForWhatIsUnderWay) {
+    const Bytes bytes = noise(5000);
+    Bytes to(bytes.size());
+    device->copy_to_device(bytes.data(), to.data(), bytes.size(), CudaQueue::uploads);
+    device.reset();
+    EXPECT_TRUE(to == bytes);
+}
+
 TEST_P(RuntimeDevice, RefusesAllWorkAfterACopyThatFailed) {
     const Bytes bytes = noise(std::size_t{3} << 20);
     Bytes to(bytes.size());
