@@ -19,11 +19,12 @@ TEST(TransferCuda, ADownloadComesAfterItsConversionWhateverElseItWaitsFor) {
     Context context = Context::cuda();
     dynamic_cast<kernels::EmulatedControls&>(*context.gpu()).set_order(kernels::EmulatedOrder::copies_first);
     const Exec& exec = context.exec();
-    std::vector<float> values(1000), found(1000);
+    std::vector<float> values(1000), found(1000), others(1000, 7.0f);
     std::iota(values.begin(), values.end(), 0.0f);
     for (const Dtype dtype : {Dtype::f32, Dtype::f16}) {
-        const Array array = exec.empty({1000}, dtype);
+        const Array array = exec.empty({1000}, dtype), other = exec.empty({1000}, dtype);
         upload(exec, contiguous_view(values.data(), Dtype::f32, {1000}), array);
+        upload(exec, contiguous_view(others.data(), Dtype::f32, {1000}), other);  // where copies are converted
         const WorkPoint uploaded(exec);
         std::fill(found.begin(), found.end(), -1.0f);
         download(exec, array, contiguous_view(found.data(), Dtype::f32, {1000}), &uploaded);
