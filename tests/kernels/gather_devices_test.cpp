@@ -147,7 +147,8 @@ Cases cases() {
         if (!backward) return;
         result.add("gradient_of_" + problem.name(), backward_trial, problem, false, false)
             .only(kFloating, problem.kind == Kind::gather ? layouts_for(problem.y()) : kFewLayouts)
-            .moves = problem.x == Shape{4, 5} || problem.x == Shape{3, 16} || problem.x == Shape{7, 64};
+            .moves = problem.x == Shape{4, 5} || problem.x == Shape{3, 16} || problem.x == Shape{7, 64} ||
+                     problem.x == Shape{7, 5};
     };
     // Along the last, a middle and the first axis; an index smaller and longer than x. Lines that are looked through
     // (up to 256 indices) and that are sorted; more indices than a tile.

@@ -124,7 +124,7 @@ FAULTS = [
         ("gather: address", "std::bit_cast<std::uintptr_t>(view.data) % unit == 0 && axes", "axes"),
         ("gather: outer strides", "aligned = aligned && axes.stride(operand, i) * size % unit == 0;", "aligned = aligned;"),
         ("gather: stride of the axis", "g.x_axis * size % 16 == 0 && ", "")),
-    *of("vectors", K + "gather/segments.cu", table("gather"), "*/moved/*:*gradient_of*",
+    *of("vectors", K + "gather/segments.cu", table("gather"), "*/moved/*",
         ("segments: length of a row", "rows.columns() % width == 0 &&", ""),
         ("segments: source", "rows_of_units(rows.source, rows.source_dtype, rows.positions.stride(0)) &&", ""),
         ("segments: target", "rows_of_units(rows.target, rows.target_dtype, rows.rows.stride(0));", "true;"),
@@ -177,7 +177,7 @@ FAULTS = [
          "for (std::int64_t i = block.thread(); i < singles; i += block.threads())")),
 
     # --- A barrier is missing.
-    *of("barriers", K + "gather/sort.cu", table("gather"), "*gradient_of_embedding*",
+    *of("barriers", K + "gather/sort.cu", table("gather"), "*PositionsAreSortedStably",
         ("sort: last of a sum", "        total += warp_sum;\n    }\n    block.sync();", "        total += warp_sum;\n    }"),
         ("sort: counters are read", "        block.warp_sync();  // all have read the counter\n", ""),
         ("sort: counters are zero", "counters[i] = 0;\n        block.sync();", "counters[i] = 0;")),
@@ -185,13 +185,13 @@ FAULTS = [
         ("reduction: scratch is read", "value = warp_reduce(value, op, site);\n        sync(site);", "value = warp_reduce(value, op, site);")),
     *of("barriers", K + "device/team.hpp", table("softmax"), "*",
         ("teams: scratch used twice", "odd_ = !odd_;", "odd_ = false;")),
-    *of("barriers", K + "matmul/tiled.cu", MATMUL, "*",
+    *of("barriers", K + "matmul/tiled.cu", MATMUL, "*AnyDtype*:*EmptyResults",
         ("matmul: tiles are read", "            block.sync();  // before the tiles are overwritten\n        }\n#pragma unroll\n        for (int i = 0; i < kEach; ++i) {",
          "        }\n#pragma unroll\n        for (int i = 0; i < kEach; ++i) {"),
         ("matmul: result is read", "            block.sync();  // before the next batch overwrites the result, with k = 0 at once\n", "")),
 
     # --- A library or a GPU would not take it, or does what its stand-in does not.
-    *of("stand-ins", K + "matmul/matmul.cu", MATMUL, "*",
+    *of("stand-ins", K + "matmul/matmul.cu", MATMUL, "*SumsOfRows",
         ("bias gradient: a lost beta", "const bool adds = gemm_->sums && matmul_.sums_beta != 0;", "const bool adds = false;"),
         ("bias gradient: in the workspace", "contiguous_view(scratch + kGemmWorkspace,", "contiguous_view(scratch,")),
     *of("stand-ins", K + "cross_entropy/cross_entropy.cu", table("cross_entropy"), "*",
