@@ -35,8 +35,8 @@ struct CudaDriverOptions {
 ///
 /// Pages are as large as CUDA recommends (2 MiB on the GPUs of today), blocks aligned to 512 bytes. `unmap` does not
 /// wait for the device: wait before the call. The failure of a call that may not throw is named by the next error.
-/// Pages and pinned memory may be allocated while a stream is captured into a graph; `record` and `wait` on such a
-/// stream become part of the graph.
+/// Pages and pinned memory may be allocated while a stream is captured into a graph, of which no call becomes part.
+/// Null, the default stream, counts as captured while a stream is that it would wait for.
 ///
 /// Errors: DeviceError if there is no NVIDIA driver, no GPU, none of this number, or if the driver (older than
 /// CUDA 10.2) or the device has no virtual memory management; each says what to do. Calls: DeviceError with the device,

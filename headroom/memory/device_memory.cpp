@@ -34,6 +34,7 @@ void DeviceMemory::start_history(std::size_t events) { impl_->start_history(even
 MemorySnapshot DeviceMemory::snapshot() const { return impl_->snapshot(); }
 const DriverProperties& DeviceMemory::properties() const { return impl_->properties(); }
 std::size_t DeviceMemory::limit() const { return impl_->limit(); }
+void DeviceMemory::set_limit(std::size_t bytes) { impl_->set_limit(bytes); }
 const MemoryOptions& DeviceMemory::options() const { return impl_->options(); }
 
 MemoryScope::MemoryScope(DeviceMemory& memory) : memory_(memory) {

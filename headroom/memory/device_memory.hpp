@@ -100,8 +100,13 @@ class DeviceMemory {
     MemorySnapshot snapshot() const;
 
     const DriverProperties& properties() const;
-    /// The bytes that may be reserved, as set by the options; 0 if nothing was set.
+    /// The bytes that may be reserved, as set by the options or `set_limit`; 0 if nothing was set.
     std::size_t limit() const;
+    /// Changes it; 0 is no limit. Unused pages beyond it are given back now, for which the host may wait, and others as
+    /// requests find them unused: none is granted that needs a new page while more than the limit is reserved.
+    /// Errors: DeviceError, std::bad_alloc; the limit is changed.
+    void set_limit(std::size_t bytes);
+    /// As given to the constructor.
     const MemoryOptions& options() const;
 
   private:

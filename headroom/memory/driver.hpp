@@ -32,8 +32,7 @@ using PageHandle = std::uint64_t;
 /// A point in a stream's work; 0 is none.
 using EventHandle = std::uint64_t;
 
-/// Calls that concern memory come one at a time, under `DeviceMemory`'s lock; those of events may come from several
-/// threads at once, for different streams.
+/// Calls that concern memory come one at a time; those of events and streams may come from several threads at once.
 /// Errors: DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
 class Driver {
   public:
@@ -61,16 +60,20 @@ class Driver {
     virtual std::byte* allocate_pinned(std::size_t bytes) = 0;
     virtual void free_pinned(std::byte* address, std::size_t bytes) noexcept = 0;
 
-    /// Marks the present end of the stream's work.
+    /// Marks the present end of the stream's work; 0 while the stream is captured.
     virtual EventHandle record(StreamId stream) = 0;
     /// True once all work before the event is done.
     virtual bool passed(EventHandle event) = 0;
-    /// Makes the stream wait for the event; the host goes on.
+    /// Makes the stream, which is not captured, wait for the event; the host goes on.
     virtual void wait(StreamId stream, EventHandle event) = 0;
     /// Makes the host wait for the event.
     virtual void synchronize(EventHandle event) = 0;
     /// Destroys an event; waits that were requested stay in force.
     virtual void destroy_event(EventHandle event) noexcept = 0;
+
+    /// True while the stream's work goes into a graph (CUDA's stream capture) instead of being done. An event recorded
+    /// there would be part of the graph, which nobody may wait for.
+    virtual bool capturing(StreamId) { return false; }
 };
 
 /// The host's own memory through mmap; pages of 2 MiB, blocks aligned to 64 bytes.

@@ -56,6 +56,7 @@ std::string MemoryReport::to_string() const {
     line(text, 4, "live", s.allocated);
     for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 6, kCategoryNames[i], s.allocated_by_category[i]);
     line(text, 4, "cached, in free blocks", cached);
+    line(text, 6, fmt::format("in {} pages with live blocks", live_pages), beside_live);
     line(text, 4, "pending on other streams", pending);
     line(text, 4, "held for graphs", held_for_graphs);
     line(text, 0, "Largest obtainable block", largest_obtainable);

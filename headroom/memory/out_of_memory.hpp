@@ -38,6 +38,8 @@ struct MemoryReport {
     std::size_t device_free = 0;
     MemoryStatistics statistics;
     std::size_t cached = 0;              ///< free for the request's stream, but in pieces or too little
+    std::size_t beside_live = 0;         ///< of `cached`: in pages that hold live blocks, too, and serve no other place
+    std::size_t live_pages = 0;          ///< pages that hold live blocks, open private pools aside
     std::size_t pending = 0;             ///< given back, but work of other streams may still use it
     std::size_t held_for_graphs = 0;     ///< free, in open private pools
     std::size_t largest_obtainable = 0;  ///< largest request that would have been granted

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <iterator>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <utility>
@@ -32,9 +34,8 @@ struct PinnedBlock::Record {
     std::byte* data = nullptr;
     std::size_t index = 0;  ///< of its size class
     std::size_t requested = 0;
-    std::vector<StreamId> streams;    ///< that use it
+    std::vector<StreamId> streams;    ///< that use it, and have no event for that yet
     std::vector<EventHandle> events;  ///< that have not passed; has room for one per stream
-    bool lost = false;                ///< an event could not be recorded: nobody knows when it is free
     std::list<Record>::iterator here;
 };
 
@@ -53,24 +54,34 @@ class PinnedBlock::Shared {
   private:
     using Records = std::list<Record>;
 
+    using Lock = std::lock_guard<std::mutex>;
+
+    // For holders of `mutex_`.
     bool take_cached(std::size_t index);
-    bool take_new(std::size_t index);
+    Record* hand_out(std::size_t bytes);
+    // For holders of `slow_`.
+    Record* take_new(std::size_t index, std::size_t bytes);
     void collect(std::size_t index);
-    void settle(Record& record);
+    void record(Record& record);
+    void settle(Records& taken, Record& record);
+    template <class Visit>
+    void with_pending(std::size_t index, Visit&& visit);
+    bool wait_in(std::size_t index);
     bool wait_for_one(std::size_t index);
     std::size_t unlock(std::size_t bytes);
-    Record* hand_out(std::size_t bytes);
     void abandon(Records& list) noexcept;
     MemoryReport report(std::size_t bytes, std::size_t index) const;
     [[noreturn]] void fail(std::size_t bytes, std::size_t index) const;
 
     const std::unique_ptr<Driver> driver_;
     const PinnedPoolOptions options_;
-    mutable std::mutex mutex_;
-    Records live_;  ///< the newest in front; empty when the last block is gone
+    /// Held while the driver is called, which may take long; taken before `mutex_`. A request that finds a cached block
+    /// does not take it.
+    std::mutex slow_;
+    mutable std::mutex mutex_;  ///< guards what follows
+    Records live_;              ///< the newest in front; empty when the last block is gone
     std::array<Records, kClasses> cached_;
     std::array<Records, kClasses> pending_;  ///< the oldest in front
-    Records lost_;
     PinnedStatistics statistics_;
 };
 
@@ -81,7 +92,6 @@ PinnedBlock::Shared::~Shared() {
     }
     for (Records& list : pending_) abandon(list);
     for (Records& list : cached_) abandon(list);
-    abandon(lost_);
 }
 
 void PinnedBlock::Shared::abandon(Records& list) noexcept {
@@ -93,15 +103,24 @@ void PinnedBlock::Shared::abandon(Records& list) noexcept {
 
 PinnedBlock::Record* PinnedBlock::Shared::allocate(std::size_t bytes) {
     const std::size_t index = class_of(bytes);
-    const std::lock_guard lock(mutex_);
-    if (index == kClasses || (options_.limit && statistics_.live + size_of(index) > options_.limit)) fail(bytes, index);
-    if (take_cached(index)) return hand_out(bytes);
+    const auto cached = [&]() -> Record* {
+        const Lock lock(mutex_);
+        const bool too_large =
+            index == kClasses || (options_.limit && statistics_.live + size_of(index) > options_.limit);
+        if (too_large) fail(bytes, index);
+        return take_cached(index) ? hand_out(bytes) : nullptr;
+    };
+    if (Record* record = cached()) return record;
+    const Lock slow(slow_);
     collect(index);
-    while (!take_cached(index) && !take_new(index)) {
+    while (true) {
+        if (Record* record = cached()) return record;
+        if (Record* record = take_new(index, bytes)) return record;
         // Every round gives something back or has one block less to wait for.
-        if (!unlock(size_of(index)) && !wait_for_one(index)) fail(bytes, index);
+        if (unlock(size_of(index)) || wait_for_one(index)) continue;
+        const Lock lock(mutex_);
+        fail(bytes, index);
     }
-    return hand_out(bytes);
 }
 
 bool PinnedBlock::Shared::take_cached(std::size_t index) {
@@ -111,17 +130,21 @@ bool PinnedBlock::Shared::take_cached(std::size_t index) {
     return true;
 }
 
-bool PinnedBlock::Shared::take_new(std::size_t index) {
+PinnedBlock::Record* PinnedBlock::Shared::take_new(std::size_t index, std::size_t bytes) {
     const std::size_t size = size_of(index);
-    if (options_.limit && statistics_.held() + size > options_.limit) return false;
     Records fresh(1);
     fresh.front().index = index;
     fresh.front().here = fresh.begin();
-    ++statistics_.driver_calls;
+    {
+        const Lock lock(mutex_);
+        if (options_.limit && statistics_.held() + size > options_.limit) return nullptr;
+        ++statistics_.driver_calls;
+    }
     fresh.front().data = driver_->allocate_pinned(size);
-    if (!fresh.front().data) return false;
+    if (!fresh.front().data) return nullptr;
+    const Lock lock(mutex_);
     live_.splice(live_.begin(), fresh);
-    return true;
+    return hand_out(bytes);
 }
 
 PinnedBlock::Record* PinnedBlock::Shared::hand_out(std::size_t bytes) {
@@ -134,63 +157,114 @@ PinnedBlock::Record* PinnedBlock::Shared::hand_out(std::size_t bytes) {
     return &record;
 }
 
-void PinnedBlock::Shared::give_back(Record& record) noexcept {
-    const std::lock_guard lock(mutex_);
-    if (!driver_->properties().synchronous) {
-        for (const StreamId stream : record.streams) {
-            try {
-                record.events.push_back(driver_->record(stream));
-            } catch (const Error&) {
-                record.lost = true;
-            }
-        }
+/// Replaces streams that use the block by events; those whose event can't be recorded now stay, to be tried again.
+void PinnedBlock::Shared::record(Record& record) {
+    for (auto next = record.streams.begin(); next != record.streams.end();) {
+        const EventHandle event = driver_->record(*next);
+        if (event) record.events.push_back(event);
+        next = event ? record.streams.erase(next) : next + 1;
     }
-    record.streams.clear();
+}
+
+void PinnedBlock::Shared::give_back(Record& record) noexcept {
+    if (driver_->properties().synchronous) record.streams.clear();
+    try {
+        this->record(record);
+    } catch (const Error&) {
+    }
     const std::size_t size = size_of(record.index);
-    const bool free = record.events.empty() && !record.lost;
-    Records& list = record.lost ? lost_ : free ? cached_[record.index] : pending_[record.index];
+    const bool free = record.events.empty() && record.streams.empty();
+    const Lock lock(mutex_);
+    Records& list = free ? cached_[record.index] : pending_[record.index];
     list.splice(free ? list.begin() : list.end(), live_, record.here);
     statistics_.live -= size;
     (free ? statistics_.cached : statistics_.pending) += size;
 }
 
-/// Forgets the events that have passed; a block without events is free.
-void PinnedBlock::Shared::settle(Record& record) {
+/// Forgets the events of the block, one of `taken`, that have passed; without events it is free, and leaves the list.
+void PinnedBlock::Shared::settle(Records& taken, Record& record) {
     while (!record.events.empty() && driver_->passed(record.events.back())) {
         driver_->destroy_event(record.events.back());
         record.events.pop_back();
     }
-    if (!record.events.empty()) return;
+    if (!record.events.empty() || !record.streams.empty()) return;
+    const Lock lock(mutex_);
     statistics_.pending -= size_of(record.index);
     statistics_.cached += size_of(record.index);
-    cached_[record.index].splice(cached_[record.index].begin(), pending_[record.index], record.here);
+    cached_[record.index].splice(cached_[record.index].begin(), taken, record.here);
+}
+
+/// Takes the pending blocks of the class out while `visit(taken)` runs; those that are left are pending again.
+template <class Visit>
+void PinnedBlock::Shared::with_pending(std::size_t index, Visit&& visit) {
+    Records taken;
+    {
+        const Lock lock(mutex_);
+        taken.swap(pending_[index]);
+    }
+    const auto put_back = [&] {
+        const Lock lock(mutex_);
+        pending_[index].splice(pending_[index].begin(), taken);
+    };
+    try {
+        visit(taken);
+    } catch (...) {
+        put_back();
+        throw;
+    }
+    put_back();
 }
 
 /// Finds out which pending blocks of the class are free.
 void PinnedBlock::Shared::collect(std::size_t index) {
-    for (auto next = pending_[index].begin(); next != pending_[index].end();) settle(*next++);
+    with_pending(index, [&](Records& taken) {
+        for (auto next = taken.begin(); next != taken.end();) {
+            Record& record = *next++;
+            this->record(record);
+            settle(taken, record);
+        }
+    });
 }
 
-/// Waits for a pending block: of this class if there is one, else for a largest one. False if none is pending.
+/// Waits for a pending block of the class, if there is one that no stream uses that is captured.
+bool PinnedBlock::Shared::wait_in(std::size_t index) {
+    bool waited = false;
+    with_pending(index, [&](Records& taken) {
+        for (Record& record : taken) {
+            this->record(record);
+            if (!record.streams.empty()) continue;
+            for (const EventHandle event : record.events) driver_->synchronize(event);
+            settle(taken, record);
+            waited = true;
+            return;
+        }
+    });
+    return waited;
+}
+
+/// Waits for a pending block: of this class if there is one, else for a largest one.
 bool PinnedBlock::Shared::wait_for_one(std::size_t index) {
-    for (std::size_t other = kClasses; pending_[index].empty() && other-- > 0;) {
-        if (!pending_[other].empty()) index = other;
+    if (wait_in(index)) return true;
+    for (std::size_t other = kClasses; other-- > 0;) {
+        if (wait_in(other)) return true;
     }
-    if (pending_[index].empty()) return false;
-    Record& record = pending_[index].front();
-    for (const EventHandle event : record.events) driver_->synchronize(event);
-    settle(record);
-    return true;
+    return false;
 }
 
 /// Gives cached blocks back to the driver, the largest first, until it is so much; bytes given back.
 std::size_t PinnedBlock::Shared::unlock(std::size_t bytes) {
     std::size_t done = 0;
     for (std::size_t index = kClasses; index-- > 0;) {
-        while (done < bytes && !cached_[index].empty()) {
-            ++statistics_.driver_calls;
-            driver_->free_pinned(cached_[index].back().data, size_of(index));
-            cached_[index].pop_back();
+        while (done < bytes) {
+            Records one;
+            {
+                const Lock lock(mutex_);
+                if (cached_[index].empty()) break;
+                one.splice(one.begin(), cached_[index], std::prev(cached_[index].end()));
+                ++statistics_.driver_calls;
+            }
+            driver_->free_pinned(one.front().data, size_of(index));
+            const Lock lock(mutex_);
             statistics_.cached -= size_of(index);
             done += size_of(index);
         }
@@ -199,19 +273,19 @@ std::size_t PinnedBlock::Shared::unlock(std::size_t bytes) {
 }
 
 std::size_t PinnedBlock::Shared::trim() {
-    const std::lock_guard lock(mutex_);
+    const Lock slow(slow_);
     while (wait_for_one(0)) {
     }
-    return unlock(statistics_.cached);
+    return unlock(std::numeric_limits<std::size_t>::max());
 }
 
 PinnedStatistics PinnedBlock::Shared::statistics() const {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     return statistics_;
 }
 
 void PinnedBlock::Shared::reset_peak() {
-    const std::lock_guard lock(mutex_);
+    const Lock lock(mutex_);
     statistics_.peak_live = statistics_.live;
     statistics_.peak_held = statistics_.held();
 }

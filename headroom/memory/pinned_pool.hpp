@@ -50,7 +50,8 @@ class PinnedBlock {
     explicit operator bool() const noexcept { return pool_ != nullptr; }
 
     /// Records that work queued on the stream uses it. When the block is given back, an event is recorded on each such
-    /// stream, and the memory serves others when all of them have passed. May be called any number of times, before or
+    /// stream, or later where that fails or the stream is captured into a graph just then, and the memory serves others
+    /// when all of them have passed. May be called any number of times, before or
     /// after queueing. Errors: Error if it holds no memory.
     void record_use(StreamId stream);
     /// Gives it back now. Never waits.
@@ -70,8 +71,8 @@ class PinnedBlock {
 /// most twice its size. With a driver whose work is done when its call returns, streams don't matter.
 class PinnedPool {
   public:
-    /// The pool owns the driver, because a driver's calls about memory come one at a time, here under the pool's lock.
-    /// For a `DeviceMemory` on the same device make another driver with the same streams; on CUDA they share the
+    /// The pool owns the driver, because a driver's calls about memory come one at a time, here under a lock of the
+    /// pool. For a `DeviceMemory` on the same device make another driver with the same streams; on CUDA they share the
     /// context.
     explicit PinnedPool(std::unique_ptr<Driver> driver, PinnedPoolOptions options = {});
     /// Blocks in use stay valid; the memory and the driver go with the last one.
@@ -82,7 +83,7 @@ class PinnedPool {
     /// At least `bytes` bytes, aligned to at least 64 (for 0, too); contents are indeterminate, and no stream uses it
     /// any more. Errors: OutOfMemory if live blocks leave no room for it below the limit, or the driver has none:
     /// cached blocks are given back to the driver before, and pending blocks waited for, one by one, until there is
-    /// room. Other callers wait meanwhile. DeviceError.
+    /// room. Meanwhile other callers get cached blocks, and wait if there is none for them. DeviceError.
     PinnedBlock allocate(std::size_t bytes);
     /// Gives all blocks that are not in use back to the driver and returns their bytes. Waits for work that may still
     /// use them. Errors: DeviceError.

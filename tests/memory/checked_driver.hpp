@@ -156,6 +156,7 @@ class CheckedDriver final : public Driver {
         const std::lock_guard guard(mutex_);
         fail_if_due(DriverCall::record, "record");
         const EventHandle event = inner_->record(stream);
+        if (!event) return 0;
         EXPECT_TRUE(log_.events.emplace(event, DriverLog::Event{stream, ++log_.records[stream]}).second);
         return event;
     }
@@ -183,6 +184,7 @@ class CheckedDriver final : public Driver {
         EXPECT_EQ(log_.events.erase(event), 1u) << "no such event";
         inner_->destroy_event(event);
     }
+    bool capturing(StreamId stream) override { return inner_->capturing(stream); }
 
   private:
     static constexpr std::size_t kMostWaits = 100'000;

@@ -43,7 +43,6 @@ class FuzzPlayer {
                   {.limit = options.limit * granule_ + granule_ / 2, .history = 1000}),
           model_(granule_, kPaths) {
         for (PathId i = 1; i < kPaths; ++i) memory_.intern("module." + std::to_string(i));
-        pools_.push_back({0, log_.ranges.begin()->first});
     }
 
     void step() {
@@ -93,10 +92,6 @@ class FuzzPlayer {
 
   private:
     static constexpr PathId kPaths = 20;
-    struct Pool {
-        PoolId id;
-        std::byte* begin;
-    };
 
     std::size_t below(std::size_t end) { return static_cast<std::size_t>(random_() % end); }
     /// Small and large sizes alike: uniform in their logarithm.
@@ -109,7 +104,7 @@ class FuzzPlayer {
 
     void act(std::size_t dice) {
         if (dice < 520 || blocks_.empty()) {
-            const PoolId pool = below(10) == 0 ? pools_[below(pools_.size())].id : 0;
+            const PoolId pool = below(10) == 0 ? pools_[below(pools_.size())] : 0;
             allocate(random_size(), some_stream(), pool);
             return;
         }
@@ -182,17 +177,14 @@ class FuzzPlayer {
 
     void open_pool() {
         if (pools_.size() > 3) return;
-        const auto before = log_.ranges;
-        const PoolId id = memory_.open_pool();
-        for (const auto& [begin, bytes] : log_.ranges) {
-            if (before.count(begin) == 0) pools_.push_back({id, begin});
-        }
-        ASSERT_EQ(log_.ranges.size(), before.size() + 1);
+        const std::size_t before = log_.ranges.size();
+        pools_.push_back(memory_.open_pool());
+        ASSERT_EQ(log_.ranges.size(), before + 1);
     }
     void close_pool() {
         if (pools_.size() == 1) return;
         std::swap(pools_[1 + below(pools_.size() - 1)], pools_.back());
-        memory_.close_pool(pools_.back().id);
+        memory_.close_pool(pools_.back());
         pools_.pop_back();
     }
     void open_scope() {
@@ -235,12 +227,13 @@ class FuzzPlayer {
     }
     /// Pages that have live bytes and lie outside of open pools; all pages of open pools.
     std::pair<std::size_t, std::size_t> pages() const {
+        const std::vector<Segment> segments = memory_.snapshot().segments;
         const auto in_open_pool = [&](std::uintptr_t address) {
-            for (std::size_t i = 1; i < pools_.size(); ++i) {
-                const auto begin = reinterpret_cast<std::uintptr_t>(pools_[i].begin);
-                if (address >= begin && address < begin + properties_.address_bytes) return true;
-            }
-            return false;
+            return std::any_of(segments.begin(), segments.end(), [&](const Segment& segment) {
+                const bool inside = address >= segment.address && address < segment.address + segment.bytes;
+                const auto open = std::find(pools_.begin() + 1, pools_.end(), segment.pool);
+                return inside && open != pools_.end();
+            });
         };
         std::size_t movable = 0;
         std::size_t held = 0;
@@ -309,7 +302,7 @@ class FuzzPlayer {
     DeviceMemory memory_;
     AllocationModel model_;
     std::vector<LiveBlock> blocks_;
-    std::vector<Pool> pools_;  ///< open ones; the first is the common one
+    std::vector<PoolId> pools_{0};  ///< open ones; the first is the common one
     std::vector<std::pair<int, std::unique_ptr<MemoryScope>>> scopes_;
     int last_scope_ = 0;
     std::uint64_t steps_ = 0;

@@ -34,16 +34,28 @@ Allocation DeviceMemory::Impl::hand_out(Block* block, std::size_t bytes, Tag tag
 }
 
 Allocation DeviceMemory::Impl::allocate_slowly(const Request& request) {
-    const Lock guard(lock_);
+    return locked([&] { return allocate_locked(request); });
+}
+
+Allocation DeviceMemory::Impl::allocate_locked(const Request& request) {
     check(request);
     Shard& shard = shard_for(request.stream);
-    const Lock shard_guard(shard.lock);
-    shard.ledger.know_paths(paths_.size());
-    Arena& arena = request.pool == 0 ? common_ : *pools_.at(request.pool).arena;
-    Block* block = obtain(request, arena, shard);
-    if (request.pool != 0) ++pools_.at(request.pool).blocks;
+    {
+        const Lock shard_guard(shard.lock);
+        shard.ledger.know_paths(paths_.size());
+    }
+    Pool& pool = request.pool == 0 ? common_ : pools_.at(request.pool);
+    Block* block = obtain(request, pool, shard);
+    if (pool.id != 0) ++pool.blocks;
+    {
+        const Lock shard_guard(shard.lock);
+        if (shard.ledger.live() + block->size <= shard.ledger.quota) {
+            return hand_out(block, request.bytes, request.tag, shard);
+        }
+    }
+    const AllShards all(*this);
     const Allocation allocation = hand_out(block, request.bytes, request.tag, shard);
-    if (shard.ledger.live() > shard.ledger.quota) raise_peak(shard);
+    raise_peak();
     return allocation;
 }
 
@@ -69,58 +81,72 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
     auto fresh = std::make_unique<Shard>(*driver_, stream);
     fresh->ledger.know_paths(paths_.size());
     shard_list_.reserve(shard_list_.size() + 1);
-    common_.prepare(stream);
     // From the second stream on, what is given back may be wanted by another stream. For what was given back before,
     // one event is recorded now.
     const bool records = !properties_.synchronous && !shard_list_.empty();
     Shard& shard = *fresh;
     shard_list_.push_back(std::move(fresh));
     if (records) {
-        const AllShards all(*this, nullptr);
-        for (const auto& each : shard_list_) {
-            drain(*each);
-            if (!each->records && each.get() != &shard) each->log.try_record();
-            each->records = true;
+        StreamLog* first = nullptr;
+        {
+            const AllShards all(*this);
+            for (const auto& each : shard_list_) {
+                drain_locked(*each);
+                if (!each->records && each.get() != &shard) first = &each->log;
+                each->records = true;
+            }
         }
+        if (first) first->try_record();
     }
     shards_[stream].store(&shard, std::memory_order_release);
     return shard;
 }
 
-Block* DeviceMemory::Impl::obtain(const Request& request, Arena& arena, Shard& shard) {
-    const std::size_t bytes = request.bytes;
-    const std::size_t size = request.size;
-    const StreamId stream = request.stream;
-    // A request near 2^64 wraps to less than itself.
-    if (size < bytes || size > properties_.address_bytes) refuse(request, arena);
-    if (request.pool == 0) {
-        if (Block* block = shard.cache.pop(size)) return block;
+Block* DeviceMemory::Impl::obtain(const Request& request, Pool& pool, Shard& shard) {
+    if (pool.id == 0) {
+        const Lock guard(shard.lock);
+        if (Block* block = shard.cache.pop(request.size)) return block;
     }
+    give_up_excess();
     drain(shard);
-    Block* block = find(arena, size, stream);
+    // A request near 2^64 wraps to less than itself.
+    const bool possible = request.size >= request.bytes && request.size <= properties_.address_bytes;
+    Block* block = possible ? find(pool, request) : nullptr;
     if (!block) {
-        drain_all(&shard);
-        block = find(arena, size, stream);
+        drain_all();
+        block = possible ? find(pool, request) : nullptr;
     }
-    if (!block) {
-        if (!grow(arena, size, &shard)) refuse(request, arena);
-        block = find(arena, size, stream);
-    }
+    if (!block && possible) block = make_room(pool, request);
+    if (!block) refuse(request, pool);
     blocks_.prepare(1);
-    block->arena->prepare(stream);
+    block->arena->prepare(request.stream);
     wait_for_others(block->pending, shard);
-    block->arena->take(block, size, stream);
+    block->arena->take(block, request.size, request.stream);
     return block;
 }
 
-Block* DeviceMemory::Impl::find(Arena& arena, std::size_t size, StreamId stream) const {
-    Block* block = arena.find(size, stream);
-    if (&arena != &common_) return block;
-    for (std::size_t i = 0; !block && i < more_.size(); ++i) block = more_[i]->find(size, stream);
-    return block;
+Block* DeviceMemory::Impl::find(const Pool& pool, const Request& request) const {
+    if (Pool::class_of(request.size, supply_.granularity()) == Pool::kSmall) {
+        if (Block* block = find(pool, Pool::kSmall, request)) return block;
+        if (apart(request)) return nullptr;
+    }
+    return find(pool, Pool::kLarge, request);
 }
 
-void DeviceMemory::Impl::refuse(const Request& request, Arena& arena) {
+/// Pages of their own may cost small blocks what the slack allows, not more. Beyond, they lie among the large ones.
+bool DeviceMemory::Impl::apart(const Request& request) const {
+    const bool small = Pool::class_of(request.size, supply_.granularity()) == Pool::kSmall;
+    return small && supply_.left() > 0 && pages_within_slack(request.size) > 0;
+}
+
+Block* DeviceMemory::Impl::find(const Pool& pool, Pool::SizeClass size_class, const Request& request) const {
+    for (const auto& range : pool.ranges[size_class]) {
+        if (Block* block = range->find(request.size, request.stream)) return block;
+    }
+    return nullptr;
+}
+
+void DeviceMemory::Impl::refuse(const Request& request, const Pool& pool) {
     if (history_) {
         history_->add({.bytes = request.size,
                        .requested = request.bytes,
@@ -131,7 +157,7 @@ void DeviceMemory::Impl::refuse(const Request& request, Arena& arena) {
                        .kind = MemoryEvent::Kind::out_of_memory,
                        .category = request.tag.category});
     }
-    throw OutOfMemory(report(request, arena));
+    throw OutOfMemory(report(request, pool));
 }
 
 void DeviceMemory::Impl::wait_for_others(const PendingSet& pending, Shard& shard) {
@@ -139,20 +165,29 @@ void DeviceMemory::Impl::wait_for_others(const PendingSet& pending, Shard& shard
         if (other == shard.stream) return;
         if (ticket != 0 && ticket <= shard.seen[other]) return;
         Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
-        const Lock guard(theirs.lock);
-        const StreamLog::Entry entry = theirs.log.find(ticket);
-        if (entry.ticket <= shard.seen[other]) return;
-        driver_->wait(shard.stream, entry.event);
-        shard.seen[other] = entry.ticket;
+        // A graph may not depend on work outside of it, so the host waits in its place.
+        if (driver_->capturing(shard.stream)) {
+            if (ticket == PendingSet::kNewest) ticket = theirs.log.newest();
+            if (ticket > theirs.host_seen) throw MustWait{theirs, ticket};
+            return;
+        }
+        const HeldEvent held(theirs.log, ticket);
+        if (held.entry.ticket <= shard.seen[other]) return;
+        driver_->wait(shard.stream, held.entry.event);
+        shard.seen[other] = held.entry.ticket;
     });
 }
 
 void DeviceMemory::Impl::drain(Shard& shard) {
+    const Lock guard(shard.lock);
+    drain_locked(shard);
+}
+
+void DeviceMemory::Impl::drain_locked(Shard& shard) {
     shard.cache.drain([&](Block* block) { return_to_arena(block, shard); });
 }
 
-void DeviceMemory::Impl::drain_all(const Shard* locked) {
-    const AllShards all(*this, locked);
+void DeviceMemory::Impl::drain_all() {
     for (const auto& shard : shard_list_) drain(*shard);
 }
 
@@ -162,9 +197,8 @@ void DeviceMemory::Impl::return_to_arena(Block* block, Shard& shard) noexcept {
     block->arena->give_back(block);
 }
 
-/// Live bytes are more than the shard may have on its own: the sum over all streams may be a new peak.
-void DeviceMemory::Impl::raise_peak(Shard& shard) noexcept {
-    const AllShards all(*this, &shard);
+/// Live bytes are more than a shard may have on its own: the sum over all streams may be a new peak.
+void DeviceMemory::Impl::raise_peak() noexcept {
     const std::size_t live = live_unlocked();
     if (peaks_.reach(live)) {
         for (const auto& each : shard_list_) each->ledger.mark_peak();
@@ -183,19 +217,23 @@ void DeviceMemory::Impl::deallocate(Block* block) {
     // What is no block of ours, or not live, is named on the slow way.
     const bool known = blocks_.contains(block) && block->stream < Arena::kMaxStreams;
     Shard* const shard = known ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
+    Ticket ticket = 0;
     if (shard) {
+        // Before the lock is taken, since the driver may let its caller wait.
+        const bool records = shard->records.load(std::memory_order_relaxed);
+        if (records && block->state == BlockState::live) ticket = shard->log.try_record();
         const Lock guard(shard->lock);
-        const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->arena == &common_ &&
-                           shard->cache.has_room(block->size);
+        const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->arena->pool() == 0 &&
+                           shard->cache.has_room(block->size) && shard->records == records;
         if (quick) {
             account_free(block, *shard);
-            if (shard->records) block->pending.add(shard->stream, shard->log.try_record());
+            if (records) block->pending.add(shard->stream, ticket);
             block->state = BlockState::cached;
             shard->cache.push(block);
             return;
         }
     }
-    deallocate_slowly(block);
+    deallocate_slowly(block, ticket);
 }
 
 void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
@@ -204,32 +242,44 @@ void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
     if (history_) note(MemoryEvent::Kind::free, *block);
 }
 
-void DeviceMemory::Impl::deallocate_slowly(Block* block) {
-    const Lock guard(lock_);
-    check_live(block, "deallocate");
+void DeviceMemory::Impl::deallocate_slowly(Block* block, Ticket ticket) {
+    PoolId pool = 0;
+    {
+        const SlowLock guard(lock_);
+        check_live(block, "deallocate");
+        pool = block->arena->pool();
+        return_slowly(block, ticket);
+    }
+    if (pool != 0) end_pool(pool);
+}
+
+void DeviceMemory::Impl::return_slowly(Block* block, Ticket ticket) {
     Shard& shard = shard_for(block->stream);
-    const Lock shard_guard(shard.lock);
-    account_free(block, shard);
+    {
+        const Lock shard_guard(shard.lock);
+        account_free(block, shard);
+        block->state = BlockState::cached;
+    }
     if (block->used_elsewhere) {
         PendingSet pending;
         block->pending.for_each([&](StreamId other, Ticket) {
-            Shard& theirs = *shards_[other].load(std::memory_order_relaxed);
-            const Lock other_guard(theirs.lock);
-            pending.add(other, theirs.log.try_record());
+            pending.add(other, shards_[other].load(std::memory_order_relaxed)->log.try_record());
         });
         block->pending = pending;
         block->used_elsewhere = false;
     }
-    if (!properties_.synchronous)
-        block->pending.add(shard.stream, shard.records ? shard.log.try_record() : shard.log.next());
+    if (!properties_.synchronous) {
+        if (ticket == 0) ticket = shard.records ? shard.log.try_record() : shard.log.next();
+        block->pending.add(shard.stream, ticket);
+    }
     Arena& arena = *block->arena;
     arena.give_back(block);
-    if (arena.pool() != 0) leave_pool(arena.pool(), &shard);
+    if (arena.pool() != 0) --pools_.at(arena.pool()).blocks;
 }
 
 void DeviceMemory::Impl::record_use(Block* block, StreamId stream) {
     if (!block) return;
-    const Lock guard(lock_);
+    const SlowLock guard(lock_);
     check_live(block, "record_use");
     if (stream >= Arena::kMaxStreams) {
         throw DeviceError(fmt::format("record_use: stream {} is outside of the {} streams of one device's memory",

@@ -1,19 +1,21 @@
 #include <headroom/memory/allocator/arena.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <headroom/memory/allocator/poison.hpp>
 
 namespace headroom::memory {
 
-Arena::Arena(PageSupply& supply, BlockPool& blocks, std::uint32_t pool)
+Arena::Arena(PageSupply& supply, BlockPool& blocks, PoolId pool, std::size_t bytes, Waitable waitable)
     : supply_(supply),
       blocks_(blocks),
       pool_(pool),
       alignment_(supply.driver().properties().alignment),
       granularity_(supply.granularity()),
       touchable_(supply.driver().properties().touchable),
-      address_bytes_(supply.driver().properties().address_bytes / granularity_ * granularity_) {
+      address_bytes_((bytes + granularity_ - 1) / granularity_ * granularity_),
+      waitable_(std::move(waitable)) {
     indices_[kSeveral] = std::make_unique<FreeIndex>(alignment_);
     indices_[kNone] = std::make_unique<FreeIndex>(alignment_);
     blocks_.prepare(1);
@@ -34,7 +36,7 @@ Arena::~Arena() {
         if (end == i) continue;
         std::byte* const address = begin_ + i * granularity_;
         if (touchable_) unpoison(address, (end - i) * granularity_);
-        supply_.unmap_and_destroy(address, std::span(pages_).subspan(i, end - i));
+        supply_.unmap_and_destroy(address, std::span(pages_).subspan(i, end - i), pool_);
         i = end;
     }
     supply_.driver().release(begin_, address_bytes_);
@@ -58,14 +60,22 @@ void Arena::insert(Block* block) noexcept {
 
 void Arena::remove(Block* block) noexcept { index_for(*block).remove(block); }
 
-Block* Arena::find(std::size_t size, StreamId stream) const noexcept {
+Block* Arena::find(std::size_t size, StreamId stream) const {
     Block* const own = indices_[stream] ? indices_[stream]->find(size) : nullptr;
     Block* const nobodys = indices_[kNone]->find(size);
     if (own && nobodys) return own->size <= nobodys->size ? own : nobodys;
     if (own || nobodys) return own ? own : nobodys;
     Block* best = nullptr;
     for (const auto& index : indices_) {
-        Block* const block = index ? index->find_any(size) : nullptr;
+        if (!index) continue;
+        Block* block = index->find_any(size);
+        if (block && !waitable_(block->pending, stream)) {
+            block = nullptr;
+            index->for_each_from(size, [&](Block* other) {
+                if (waitable_(other->pending, stream)) block = other;
+                return !block;
+            });
+        }
         if (block && (!best || block->size < best->size)) best = block;
     }
     return best;
@@ -116,15 +126,6 @@ Block* Arena::merge(Block* block) noexcept {
         return before;
     }
     return block;
-}
-
-std::size_t Arena::largest_free() const noexcept {
-    std::size_t largest = 0;
-    for (const auto& index : indices_) {
-        const Block* block = index ? index->largest() : nullptr;
-        if (block) largest = std::max(largest, block->size);
-    }
-    return largest;
 }
 
 }  // namespace headroom::memory

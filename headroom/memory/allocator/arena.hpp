@@ -2,9 +2,9 @@
 // One reserved address range and the blocks that tile it: live ones, free ones, and holes, which have addresses and no
 // memory. Blocks are split when taken and merged with free neighbours when given back. Pages are put into the hole that
 // takes the fewest, and can be taken out of free blocks again. The arena knows nothing of other streams' progress: its
-// caller waits for the work that is pending on a block. Internal to memory/; not thread-safe.
+// caller waits for the work that is pending on a block, and says whether it can. Internal to memory/; not thread-safe.
 //
-//     memory::Arena arena(supply, blocks);
+//     memory::Arena arena(supply, blocks, 0, bytes, waitable);
 //     Block* block = arena.find(4096, 0);
 //     if (block) arena.take(block, 4096, 0);
 //     arena.give_back(block);
@@ -26,22 +26,25 @@ class Arena {
   public:
     static constexpr StreamId kMaxStreams = 64;
 
-    /// Reserves the driver's `address_bytes`. Errors: DeviceError, std::bad_alloc.
-    Arena(PageSupply& supply, BlockPool& blocks, std::uint32_t pool);
+    /// Whether `stream` can wait for the work; kMaxStreams is the host.
+    using Waitable = std::function<bool(const PendingSet& pending, StreamId stream)>;
+
+    /// Reserves `bytes` of addresses, rounded up to whole pages. Errors: DeviceError, std::bad_alloc.
+    Arena(PageSupply& supply, BlockPool& blocks, PoolId pool, std::size_t bytes, Waitable waitable);
     /// Gives all pages back, whether their blocks are live or not.
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
 
-    std::uint32_t pool() const noexcept { return pool_; }
+    PoolId pool() const noexcept { return pool_; }
 
     /// Must have been called for every stream that takes blocks here. Errors: std::bad_alloc.
     void prepare(StreamId stream) {
         if (!indices_[stream]) indices_[stream] = std::make_unique<FreeIndex>(alignment_);
     }
-    /// A free block of at least `size` bytes, null if there is none. Blocks that no other stream may still use come
-    /// first.
-    Block* find(std::size_t size, StreamId stream) const noexcept;
+    /// A free block of at least `size` bytes, null if there is none that the stream could use. Blocks that no other
+    /// stream may still use come first.
+    Block* find(std::size_t size, StreamId stream) const;
     /// Makes the free block live with exactly `size` bytes. One record must have been prepared.
     void take(Block* block, std::size_t size, StreamId stream) noexcept;
     /// Makes a live or cached block free; its `pending` names the streams that may still use it.
@@ -53,24 +56,33 @@ class Arena {
         std::size_t pages = 0;
         const Block* before = nullptr;  ///< the free block before the hole, if it will be part of it
         const Block* after = nullptr;   ///< the one after it, likewise; if only that one, pages go to the hole's end
+        std::size_t offset = 0;         ///< pages of the hole that are left free in front
         bool uses(const Block* block) const noexcept { return block == before || block == after; }
     };
-    /// The place that takes the fewest pages, the lowest address of those; none if no hole is large enough or `pages`
-    /// are too few. If pages `may_move`, `pages` includes those in this arena's free blocks.
-    std::optional<Extension> best_extension(std::size_t size, std::size_t pages, bool may_move) const noexcept;
+    /// A request's size and stream, the spare pages that there are for it, and whether pages of free blocks may be
+    /// moved: `pages` then includes those of this arena.
+    struct Wanted {
+        std::size_t size;
+        StreamId stream;
+        std::size_t pages;
+        bool may_move;
+    };
+    /// The place that takes the fewest pages, the lowest address of those; none if no hole is large enough or the pages
+    /// are too few. A page's distance is kept from free blocks that the stream can't wait for.
+    std::optional<Extension> best_extension(const Wanted& wanted) const;
     /// Puts spare pages of the supply there, of which there must be enough; no work is pending on the new memory. Two
     /// records must have been prepared. Errors: DeviceError, std::bad_alloc; nothing has changed.
     void extend(const Extension& extension);
 
-    /// Calls wait(block) for free blocks with whole pages, except those that `kept` uses, and moves their pages into
-    /// the supply, until there are `count` more. Errors: what `wait` throws, std::bad_alloc; all is consistent.
+    /// Calls wait(block) for free blocks with whole pages that can be waited for, except those that `kept` uses, and
+    /// moves their pages into the supply, until there are `count` more. Errors: what `wait` throws, std::bad_alloc; all
+    /// is consistent.
     void gather(std::size_t count, const Extension* kept, const std::function<void(Block&)>& wait);
-    /// Whole pages in free blocks.
-    std::size_t free_pages() noexcept;
+    /// Whole pages in free blocks that can be waited for.
+    std::size_t free_pages() const;
 
-    /// The largest block that could be had with `pages` spare pages and, if they may be moved, those in free blocks.
-    std::size_t largest_obtainable(std::size_t pages, bool may_move) noexcept;
-    std::size_t largest_free() const noexcept;
+    /// The largest block that could be had, whatever the size wanted.
+    std::size_t largest_obtainable(const Wanted& wanted) const;
     /// Bytes of mapped pages.
     std::size_t mapped() const noexcept { return mapped_; }
     /// Calls visit(block) in the order of addresses, holes included.
@@ -94,18 +106,31 @@ class Arena {
         std::size_t count = 0;
     };
     Granules granules(const Block& block) const noexcept;
-    std::size_t obtainable_at(const Block& hole, std::size_t pages, bool may_move) const noexcept;
+    /// The pages that may be taken out of a free block.
+    std::size_t movable_pages(const Block& block) const;
+    /// A hole, its free neighbours that the stream can wait for, and the pages that it has room for.
+    struct Site {
+        Block* hole;
+        const Block* before;
+        const Block* after;
+        std::size_t room;
+        std::size_t offset;  ///< pages that must be left free in front
+    };
+    Site site(Block* hole, StreamId stream) const;
+    std::size_t obtainable_at(const Site& site, const Wanted& wanted) const;
+    std::size_t largest_free(StreamId stream) const;
     void take_pages_out(Block* block, Granules taken);
     void add_hole(Block* hole) noexcept;
     void remove_hole(Block* hole) noexcept;
 
     PageSupply& supply_;
     BlockPool& blocks_;
-    const std::uint32_t pool_;
+    const PoolId pool_;
     const std::size_t alignment_;
     const std::size_t granularity_;
     const bool touchable_;
     const std::size_t address_bytes_;
+    const Waitable waitable_;
     std::byte* begin_;
     std::vector<PageHandle> pages_;  ///< by granule from `begin_`; 0: not mapped
     std::size_t mapped_ = 0;

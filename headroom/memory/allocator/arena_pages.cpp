@@ -33,31 +33,45 @@ Arena::Granules Arena::granules(const Block& block) const noexcept {
     return {first, end > first ? end - first : 0};
 }
 
-std::optional<Arena::Extension> Arena::best_extension(std::size_t size, std::size_t pages,
-                                                      bool may_move) const noexcept {
+std::size_t Arena::movable_pages(const Block& block) const {
+    const std::size_t pages = granules(block).count;
+    return pages > 0 && waitable_(block.pending, kMaxStreams) ? pages : 0;
+}
+
+Arena::Site Arena::site(Block* hole, StreamId stream) const {
+    const auto usable = [&](const Block* block) { return is_free(block) && waitable_(block->pending, stream); };
+    const bool before = usable(hole->before);
+    const bool after = usable(hole->after);
+    const std::size_t front = is_free(hole->before) && !before ? 1 : 0;
+    const std::size_t back = is_free(hole->after) && !after ? 1 : 0;
+    const std::size_t pages = hole->size / granularity_;
+    return {hole, before ? hole->before : nullptr, after ? hole->after : nullptr,
+            pages > front + back ? pages - front - back : 0, front};
+}
+
+std::optional<Arena::Extension> Arena::best_extension(const Wanted& wanted) const {
     std::optional<Extension> best;
-    const auto consider = [&](const Extension& other) {
-        if (other.pages > other.hole->size / granularity_) return;
+    const auto consider = [&](const Extension& other, std::size_t room) {
+        if (other.pages > room) return;
         std::size_t needed = other.pages;
         // The pages of what becomes part of it can't be put into the hole.
-        if (may_move && other.before) needed += granules(*other.before).count;
-        if (may_move && other.after) needed += granules(*other.after).count;
-        if (needed > pages) return;
+        if (wanted.may_move && other.before) needed += movable_pages(*other.before);
+        if (wanted.may_move && other.after) needed += movable_pages(*other.after);
+        if (needed > wanted.pages) return;
         const bool better =
             !best || other.pages < best->pages || (other.pages == best->pages && other.hole->data < best->hole->data);
         if (better) best = other;
     };
     const auto pages_beside = [&](std::size_t bytes) {
-        return size > bytes ? (size - bytes + granularity_ - 1) / granularity_ : 0;
+        return wanted.size > bytes ? (wanted.size - bytes + granularity_ - 1) / granularity_ : 0;
     };
     for (Block* hole = holes_; hole; hole = hole->next) {
-        const Block* const before = is_free(hole->before) ? hole->before : nullptr;
-        const Block* const after = is_free(hole->after) ? hole->after : nullptr;
-        if (!before && !after) consider({hole, pages_beside(0), nullptr, nullptr});
-        if (before) consider({hole, pages_beside(before->size), before, nullptr});
-        if (after) consider({hole, pages_beside(after->size), nullptr, after});
-        if (before && after && size <= before->size + hole->size + after->size) {
-            consider({hole, hole->size / granularity_, before, after});
+        const auto [at, before, after, room, offset] = site(hole, wanted.stream);
+        if (!before && !after) consider({at, pages_beside(0), nullptr, nullptr, offset}, room);
+        if (before) consider({at, pages_beside(before->size), before, nullptr, 0}, room);
+        if (after) consider({at, pages_beside(after->size), nullptr, after, 0}, room);
+        if (before && after && wanted.size <= before->size + at->size + after->size) {
+            consider({at, room, before, after, 0}, room);
         }
     }
     return best;
@@ -67,10 +81,10 @@ void Arena::extend(const Extension& extension) {
     Block* block = extension.hole;
     const std::size_t bytes = extension.pages * granularity_;
     const bool at_end = extension.after && !extension.before;
-    const std::size_t offset = at_end ? block->size - bytes : 0;
+    const std::size_t offset = at_end ? block->size - bytes : extension.offset * granularity_;
     const std::size_t first = static_cast<std::size_t>(block->data + offset - begin_) / granularity_;
     if (pages_.size() < first + extension.pages) pages_.resize(first + extension.pages);
-    supply_.map(begin_ + first * granularity_, std::span(pages_).subspan(first, extension.pages));
+    supply_.map(begin_ + first * granularity_, std::span(pages_).subspan(first, extension.pages), pool_);
     mapped_ += bytes;
     if (touchable_) poison(begin_ + first * granularity_, bytes);
 
@@ -79,9 +93,8 @@ void Arena::extend(const Extension& extension) {
         Block* const end = split(block, offset);
         add_hole(block);
         block = end;
-    } else if (block->size > bytes) {
-        add_hole(split(block, bytes));
     }
+    if (block->size > bytes) add_hole(split(block, bytes));
     give_back(block);
 }
 
@@ -98,7 +111,7 @@ void Arena::take_pages_out(Block* block, Granules taken) {
     }
     if (block->size > bytes) insert(split(block, bytes));
     if (touchable_) unpoison(begin, bytes);
-    supply_.unmap(begin, std::span(pages_).subspan(taken.first, taken.count));
+    supply_.unmap(begin, std::span(pages_).subspan(taken.first, taken.count), pool_);
     mapped_ -= bytes;
 
     block->state = BlockState::hole;
@@ -119,7 +132,7 @@ void Arena::gather(std::size_t count, const Extension* kept, const std::function
         index.for_each_from(granularity_, [&](Block* block) {
             if (count == 0) return false;
             Granules taken = granules(*block);
-            if (taken.count == 0 || (kept && kept->uses(block))) return true;
+            if (movable_pages(*block) == 0 || (kept && kept->uses(block))) return true;
             wait(*block);
             if (taken.count > count) taken = {taken.first + taken.count - count, count};
             take_pages_out(block, taken);
@@ -133,36 +146,55 @@ void Arena::gather(std::size_t count, const Extension* kept, const std::function
     }
 }
 
-std::size_t Arena::free_pages() noexcept {
+std::size_t Arena::free_pages() const {
     std::size_t pages = 0;
     for (const auto& index : indices_) {
         if (!index) continue;
         index->for_each_from(granularity_, [&](Block* block) {
-            pages += granules(*block).count;
+            pages += movable_pages(*block);
             return true;
         });
     }
     return pages;
 }
 
-std::size_t Arena::obtainable_at(const Block& hole, std::size_t pages, bool may_move) const noexcept {
-    const std::size_t room = hole.size / granularity_;
-    const std::size_t before = free_bytes(hole.before);
-    const std::size_t after = free_bytes(hole.after);
-    const std::size_t pages_before = before && may_move ? granules(*hole.before).count : 0;
-    const std::size_t pages_after = after && may_move ? granules(*hole.after).count : 0;
+std::size_t Arena::obtainable_at(const Site& site, const Wanted& wanted) const {
+    const std::size_t pages = wanted.pages;
+    const std::size_t before = free_bytes(site.before);
+    const std::size_t after = free_bytes(site.after);
+    const std::size_t pages_before = before && wanted.may_move ? movable_pages(*site.before) : 0;
+    const std::size_t pages_after = after && wanted.may_move ? movable_pages(*site.after) : 0;
     // What a neighbour becomes part of, its pages can't be moved to.
-    std::size_t most = before + std::min(room, pages - pages_before) * granularity_;
-    most = std::max(most, after + std::min(room, pages - pages_after) * granularity_);
-    if (pages >= pages_before + pages_after + room) most = std::max(most, before + hole.size + after);
+    std::size_t most = before + std::min(site.room, pages - pages_before) * granularity_;
+    most = std::max(most, after + std::min(site.room, pages - pages_after) * granularity_);
+    if (before && after && pages >= pages_before + pages_after + site.room) {
+        most = std::max(most, before + site.hole->size + after);
+    }
     return most;
 }
 
-std::size_t Arena::largest_obtainable(std::size_t pages, bool may_move) noexcept {
-    const std::size_t all = pages + (may_move ? free_pages() : 0);
-    std::size_t most = largest_free();
-    for (const Block* hole = holes_; hole; hole = hole->next)
-        most = std::max(most, obtainable_at(*hole, all, may_move));
+std::size_t Arena::largest_free(StreamId stream) const {
+    std::size_t largest = 0;
+    for (const auto& index : indices_) {
+        const Block* block = index ? index->largest() : nullptr;
+        if (!block || block->size <= largest) continue;
+        if (waitable_(block->pending, stream)) {
+            largest = block->size;
+            continue;
+        }
+        index->for_each_from(largest, [&](Block* other) {
+            if (waitable_(other->pending, stream)) largest = std::max(largest, other->size);
+            return true;
+        });
+    }
+    return largest;
+}
+
+std::size_t Arena::largest_obtainable(const Wanted& wanted) const {
+    std::size_t most = largest_free(wanted.stream);
+    for (Block* hole = holes_; hole; hole = hole->next) {
+        most = std::max(most, obtainable_at(site(hole, wanted.stream), wanted));
+    }
     return most;
 }
 

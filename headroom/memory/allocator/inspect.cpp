@@ -1,5 +1,6 @@
 // What the allocator tells about itself.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -24,29 +25,45 @@ std::size_t limit_of(const DriverProperties& properties, const MemoryOptions& op
     return std::max(static_cast<std::size_t>(bytes), std::size_t{1});
 }
 
-/// What may be committed: whole granules within both the limit and the device.
-std::size_t budget_of(const DriverProperties& properties, std::size_t limit) {
-    const std::size_t bytes = limit ? std::min(limit, properties.total_bytes) : properties.total_bytes;
-    return bytes / properties.granularity * properties.granularity;
+/// The figures that all else is reckoned with.
+DriverProperties checked(const DriverProperties& properties) {
+    const auto& [name, granularity, alignment, total, addresses, touchable, synchronous] = properties;
+    if (!std::has_single_bit(alignment) || granularity == 0 || granularity % alignment != 0) {
+        throw DeviceError(fmt::format("{}: alignment {} must be a power of two that divides granularity {}", name,
+                                      alignment, granularity));
+    }
+    if (addresses < granularity) {
+        throw DeviceError(
+            fmt::format("{}: {} bytes of addresses are less than a page of {}; set address_bytes to what "
+                        "one pool of blocks may reserve",
+                        name, addresses, granularity));
+    }
+    return properties;
 }
 
 }  // namespace
 
+std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit) {
+    const std::size_t bytes = limit ? std::min(limit, properties.total_bytes) : properties.total_bytes;
+    return bytes / properties.granularity * properties.granularity;
+}
+
 DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, MemoryOptions options)
     : self_(self),
       driver_(std::move(driver)),
-      properties_(driver_->properties()),
+      properties_(checked(driver_->properties())),
       alignment_(properties_.alignment),
-      limit_(limit_of(properties_, options)),
       options_(options),
-      supply_(*driver_, budget_of(properties_, limit_)),
-      common_(supply_, blocks_, 0) {
-    supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes) {
+      limit_(limit_of(properties_, options)),
+      supply_(*driver_, budget_of(properties_, limit_)) {
+    common_.ranges[Pool::kLarge].push_back(make_range(0, Pool::kLarge));
+    supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes, PoolId pool) {
         if (!history_) return;
         history_->add({.address = reinterpret_cast<std::uintptr_t>(address),
                        .bytes = bytes,
                        .requested = bytes,
                        .step = step_.load(std::memory_order_relaxed),
+                       .pool = pool,
                        .kind = mapped ? MemoryEvent::Kind::map : MemoryEvent::Kind::unmap});
     });
     if (options.history > 0) start_history(options.history);
@@ -67,7 +84,7 @@ DeviceMemory::Impl::~Impl() {
     // Work on streams may still use what was given back.
     for (const auto& shard : shard_list_) {
         try {
-            if (!properties_.synchronous) driver_->synchronize(shard->log.find(0).event);
+            if (!properties_.synchronous) driver_->synchronize(HeldEvent(shard->log, 0).entry.event);
         } catch (const Error& error) {
             fmt::print(stderr, "headroom: {}\n", error.what());
         }
@@ -76,12 +93,12 @@ DeviceMemory::Impl::~Impl() {
 }
 
 PathId DeviceMemory::Impl::intern(std::string_view path) {
-    const Lock guard(lock_);
+    const SlowLock guard(lock_);
     return paths_.intern(path);
 }
 
 std::string DeviceMemory::Impl::path(PathId id) const {
-    const Lock guard(lock_);
+    const SlowLock guard(lock_);
     if (!paths_.knows(id)) throw Error(fmt::format("path: {} is no number of a module path", id));
     return paths_.name(id);
 }
@@ -113,8 +130,8 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
 }
 
 MemoryStatistics DeviceMemory::Impl::statistics() const {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     return statistics_unlocked();
 }
 
@@ -141,14 +158,14 @@ std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_pat
 
 std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_paths(std::size_t count,
                                                                                    bool at_peak) const {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     return largest_paths_unlocked(count, at_peak);
 }
 
 void DeviceMemory::Impl::reset_peak() {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     peaks_.reset(live_unlocked());
     for (const auto& shard : shard_list_) shard->ledger.mark_peak();
     share_quota();
@@ -156,8 +173,8 @@ void DeviceMemory::Impl::reset_peak() {
 }
 
 std::pair<std::uint32_t, std::size_t> DeviceMemory::Impl::open_mark() {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     const std::size_t live = live_unlocked();
     const std::uint32_t mark = peaks_.open(live);
     share_quota();
@@ -165,28 +182,28 @@ std::pair<std::uint32_t, std::size_t> DeviceMemory::Impl::open_mark() {
 }
 
 void DeviceMemory::Impl::close_mark(std::uint32_t mark) noexcept {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     peaks_.close(mark);
     share_quota();
 }
 
 std::size_t DeviceMemory::Impl::mark(std::uint32_t mark) const {
-    const Lock guard(lock_);
+    const SlowLock guard(lock_);
     return peaks_.highest(mark);
 }
 
 std::size_t DeviceMemory::Impl::live() const {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     return live_unlocked();
 }
 
 void DeviceMemory::Impl::start_history(std::size_t events) {
     auto fresh = events > 0 ? std::make_unique<HistoryRing>(events) : nullptr;
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
-    history_ = std::move(fresh);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
+    history_.swap(fresh);
 }
 
 void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) const {
@@ -213,17 +230,15 @@ void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) 
 }
 
 MemorySnapshot DeviceMemory::Impl::snapshot() const {
-    const Lock guard(lock_);
-    const AllShards all(*this, nullptr);
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
     MemorySnapshot snapshot;
     snapshot.device = properties_.name;
     snapshot.limit = supply_.budget();
     snapshot.time = HistoryRing::now();
     snapshot.statistics = statistics_unlocked();
     for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));
-    describe(common_, snapshot);
-    for (const auto& range : more_) describe(*range, snapshot);
-    for (const auto& [id, pool] : pools_) describe(*pool.arena, snapshot);
+    for_each_pool([&](const Pool& pool) { pool.for_each([&](const Arena& arena) { describe(arena, snapshot); }); });
     std::sort(snapshot.segments.begin(), snapshot.segments.end(),
               [](const Segment& a, const Segment& b) { return a.address < b.address; });
     std::sort(snapshot.blocks.begin(), snapshot.blocks.end(),

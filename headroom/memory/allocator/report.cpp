@@ -43,38 +43,36 @@ std::vector<RepeatedModules> repeated(const std::vector<std::pair<std::string, s
 
 }  // namespace
 
-MemoryReport DeviceMemory::Impl::report(const Request& request, Arena& arena) {
-    const AllShards all(*this, shards_[request.stream].load(std::memory_order_relaxed));
+MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool) {
     MemoryReport report;
     report.device = properties_.name;
     report.requested = request.bytes;
     report.rounded = std::max(request.size, request.bytes);  // near 2^64 the rounded size wraps
     report.tag = request.tag;
     report.path = paths_.name(request.tag.path);
-    report.limit = limit_;
+    report.limit = limit();
     report.page_bytes = supply_.granularity();
     report.device_total = properties_.total_bytes;
     report.device_free = driver_->free_bytes();
-    report.statistics = statistics_unlocked();
-    report.largest_paths = largest_paths_unlocked(10, false);
-    report.repeated = repeated(largest_paths_unlocked(paths_.size(), false));
+    {
+        const AllShards all(*this);
+        report.statistics = statistics_unlocked();
+        report.largest_paths = largest_paths_unlocked(10, false);
+        report.repeated = repeated(largest_paths_unlocked(paths_.size(), false));
+    }
     count_free(request.stream, report);
-
-    count_obtainable(arena, report);
+    count_obtainable(request, pool, report);
     report.advice = advise(report);
     return report;
 }
 
-void DeviceMemory::Impl::count_obtainable(Arena& arena, MemoryReport& report) {
+void DeviceMemory::Impl::count_obtainable(const Request& request, const Pool& pool, MemoryReport& report) {
     const std::size_t pages = all_pages(std::min(supply_.left(), report.device_free / supply_.granularity()));
-    const auto look_at = [&](Arena& range) {
-        const std::size_t own = may_move(range) ? range.free_pages() : 0;
+    pool.for_each([&](const Arena& range) {
         report.largest_obtainable =
-            std::max(report.largest_obtainable, range.largest_obtainable(pages - own, may_move(range)));
-    };
-    look_at(arena);
-    if (&arena != &common_) return;
-    for (const auto& range : more_) look_at(*range);
+            std::max(report.largest_obtainable, range.largest_obtainable({0, request.stream, pages, may_move(range)}));
+    });
+    if (pool.id != 0) return;
     // In a range of its own.
     const std::size_t range = properties_.address_bytes / supply_.granularity();
     report.largest_obtainable = std::max(report.largest_obtainable, std::min(pages, range) * supply_.granularity());
@@ -82,24 +80,41 @@ void DeviceMemory::Impl::count_obtainable(Arena& arena, MemoryReport& report) {
 
 /// Splits what is reserved, but not live, by the reason why it is not to be had.
 void DeviceMemory::Impl::count_free(StreamId stream, MemoryReport& report) {
-    const auto look_at = [&](const Block& block) {
-        if (block.state != BlockState::free) return;
-        bool pending = false;
+    const std::size_t page = supply_.granularity();
+    const auto pending = [&](const Block& block) {
+        bool found = false;
         block.pending.for_each([&](StreamId other, Ticket ticket) {
             if (other == stream) return;
-            const StreamLog::Entry* entry = shards_[other].load(std::memory_order_relaxed)->log.recorded(ticket);
-            pending = pending || !entry || !driver_->passed(entry->event);
+            found = found || !shards_[other].load(std::memory_order_relaxed)->log.passed(ticket);
         });
-        if (pending) report.pending += block.size;
+        return found;
     };
-    common_.for_each(look_at);
-    for (const auto& range : more_) range->for_each(look_at);
-    for (const auto& [id, pool] : pools_) {
-        if (!pool.open) continue;
-        pool.arena->for_each([&](const Block& block) {
-            if (block.state == BlockState::free) report.held_for_graphs += block.size;
+    const auto look_at = [&](const Arena& arena) {
+        std::uintptr_t behind = 0;  // the last page that was counted
+        arena.for_each([&](const Block& block) {
+            if (block.state == BlockState::hole) return;
+            const auto begin = reinterpret_cast<std::uintptr_t>(block.data);
+            const std::uintptr_t end = begin + block.size;
+            if (block.state != BlockState::free) {
+                const std::uintptr_t first = std::max(begin / page * page, behind);
+                behind = (end + page - 1) / page * page;
+                report.live_pages += (behind - first) / page;
+            } else if (pending(block)) {
+                report.pending += block.size;
+            } else {
+                const std::uintptr_t whole = (begin + page - 1) / page * page;
+                report.beside_live += block.size - (end > whole ? (end - whole) / page * page : 0);
+            }
         });
-    }
+    };
+    for_each_pool([&](const Pool& pool) {
+        pool.for_each([&](const Arena& arena) {
+            if (!pool.open) return look_at(arena);
+            arena.for_each([&](const Block& block) {
+                if (block.state == BlockState::free) report.held_for_graphs += block.size;
+            });
+        });
+    });
     report.cached = report.statistics.reserved - report.statistics.allocated - report.pending - report.held_for_graphs;
 }
 

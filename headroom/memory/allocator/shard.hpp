@@ -2,9 +2,11 @@
 // The allocator's data for one stream, under a lock of its own, so that threads on different streams don't contend: a
 // hit touches nothing else. Internal to memory/.
 //
-// Order of locks: the allocator's, then those of shards, in any order, then the history's. A thread that holds a
-// shard's lock without the allocator's takes no other shard's.
+// Order of locks: the allocator's, then those of logs, then those of shards, in any order, then the history's. A thread
+// that holds a shard's lock without the allocator's takes no other shard's. The driver is called under the allocator's
+// and a log's lock only, since a call may take long: a hit needs neither.
 #include <array>
+#include <atomic>
 
 #include <headroom/memory/allocator/ledger.hpp>
 #include <headroom/memory/allocator/quick_cache.hpp>
@@ -18,11 +20,14 @@ struct alignas(64) Shard {
 
     SpinLock lock;
     const StreamId stream;
-    bool records = false;  ///< there are other streams: an event is recorded when a block is given back
+    /// There are other streams: an event is recorded when a block is given back. Changes under both locks.
+    std::atomic<bool> records{false};
     Ledger ledger;
     QuickCache cache;
     StreamLog log;
-    std::array<Ticket, 64> seen{};  ///< by other stream: the last ticket that this one waited for
+    /// By other stream: the last ticket that this one waited for. For holders of the allocator's lock.
+    std::array<Ticket, 64> seen{};
+    Ticket host_seen = 0;  ///< the last ticket of this stream that the host waited for, under the same lock
 };
 
 }  // namespace headroom::memory

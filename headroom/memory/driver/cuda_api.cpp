@@ -50,6 +50,7 @@ void find_events(const SharedLibrary& library, CudaApi& api) {
     library.find(api.cuEventQuery, "cuEventQuery");
     library.find(api.cuEventSynchronize, "cuEventSynchronize");
     library.find(api.cuStreamWaitEvent, "cuStreamWaitEvent");
+    library.find(api.cuStreamIsCapturing, "cuStreamIsCapturing");
 }
 
 }  // namespace

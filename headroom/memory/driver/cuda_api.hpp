@@ -46,6 +46,7 @@ struct CudaApi {
     decltype(&::cuEventQuery) cuEventQuery = nullptr;
     decltype(&::cuEventSynchronize) cuEventSynchronize = nullptr;
     decltype(&::cuStreamWaitEvent) cuStreamWaitEvent = nullptr;
+    decltype(&::cuStreamIsCapturing) cuStreamIsCapturing = nullptr;
 };
 
 /// Errors: DeviceError if the library can't be loaded, is none of CUDA, or is older than CUDA 10.2.

@@ -115,6 +115,10 @@ class CudaDriver final : public Driver {
         events_.synchronize(event);
     }
     void destroy_event(EventHandle event) noexcept override { events_.put_back(event); }
+    bool capturing(StreamId stream) override {
+        const CudaContext::Current current(context_);
+        return events_.capturing(stream_of(stream));
+    }
 
   private:
     const CudaApi& api() const { return context_.api(); }

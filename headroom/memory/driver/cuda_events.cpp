@@ -15,20 +15,38 @@ CudaEvents::~CudaEvents() {
 }
 
 CUevent CudaEvents::take() {
-    const std::lock_guard lock(mutex_);
-    if (idle_.empty()) {
-        if (idle_.capacity() == made_) idle_.reserve(2 * made_ + 16);  // so that putting one back needs no memory
-        CUevent event = nullptr;
-        context_.check(context_.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    {
+        const std::lock_guard lock(mutex_);
+        if (!idle_.empty()) {
+            const CUevent event = idle_.back();
+            idle_.pop_back();
+            return event;
+        }
+        if (idle_.capacity() <= made_) idle_.reserve(2 * made_ + 16);  // so that putting one back needs no memory
         ++made_;
-        return event;
     }
-    const CUevent event = idle_.back();
-    idle_.pop_back();
+    // Without the lock, since it may take long.
+    CUevent event = nullptr;
+    const CUresult code = context_.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (code != CUDA_SUCCESS) {
+        const std::lock_guard lock(mutex_);
+        --made_;
+    }
+    context_.check(code, "cuEventCreate");
     return event;
 }
 
+bool CudaEvents::capturing(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const CUresult code = context_.api().cuStreamIsCapturing(stream, &status);
+    // The default stream, while another one that it would wait for is captured.
+    if (code == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) return true;
+    context_.check(code, "cuStreamIsCapturing");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 EventHandle CudaEvents::record(CUstream stream) {
+    if (capturing(stream)) return 0;
     const CUevent event = take();
     const CUresult code = context_.api().cuEventRecord(event, stream);
     if (code != CUDA_SUCCESS) {

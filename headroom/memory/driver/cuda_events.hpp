@@ -23,6 +23,7 @@ class CudaEvents {
     CudaEvents& operator=(const CudaEvents&) = delete;
 
     // As the functions of `Driver`; the context is current.
+    bool capturing(CUstream stream);
     EventHandle record(CUstream stream);
     bool passed(EventHandle event);
     void wait(CUstream stream, EventHandle event);

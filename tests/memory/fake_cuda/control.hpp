@@ -40,6 +40,15 @@ void let_pass(CUstream_st* stream, std::size_t count = ~std::size_t{0});
 /// Things queued that are not done.
 std::size_t pending(CUstream_st* stream);
 
+/// Work that is queued in the stream goes into a graph from now on, as after cuStreamBeginCapture.
+void begin_capture(CUstream_st* stream);
+struct Graph {
+    bool valid = true;      ///< nothing was done meanwhile that spoils a capture
+    std::size_t nodes = 0;  ///< what was queued, events and waits included
+};
+/// Ends the capture that was begun on the stream.
+Graph end_capture(CUstream_st* stream);
+
 /// The call after `after` more of this function returns `code`, a CUresult, and does nothing else.
 void fail(const std::string& function, int code, int after = 0);
 /// Calls of this function since `reset`, the failed ones included.

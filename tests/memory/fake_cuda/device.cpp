@@ -12,6 +12,7 @@ CUresult cuGetErrorName(CUresult code, const char** text) {
     if (code == CUDA_ERROR_INVALID_VALUE) *text = "CUDA_ERROR_INVALID_VALUE";
     if (code == CUDA_ERROR_OUT_OF_MEMORY) *text = "CUDA_ERROR_OUT_OF_MEMORY";
     if (code == CUDA_ERROR_ILLEGAL_ADDRESS) *text = "CUDA_ERROR_ILLEGAL_ADDRESS";
+    if (code == CUDA_ERROR_CAPTURED_EVENT) *text = "CUDA_ERROR_CAPTURED_EVENT";
     if (code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) *text = "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH";
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -21,6 +22,8 @@ CUresult cuGetErrorString(CUresult code, const char** text) {
     if (code == CUDA_ERROR_INVALID_VALUE) *text = "invalid argument";
     if (code == CUDA_ERROR_OUT_OF_MEMORY) *text = "out of memory";
     if (code == CUDA_ERROR_ILLEGAL_ADDRESS) *text = "an illegal memory access was encountered";
+    if (code == CUDA_ERROR_CAPTURED_EVENT)
+        *text = "operation not permitted on an event last recorded in a capturing stream";
     if (code == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH) *text = "system has unsupported display driver";
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -57,6 +57,7 @@ void reset(Options options) {
     s.failures.clear();
     s.streams.clear();
     s.default_streams.clear();
+    s.captures.clear();
     s.free_places.clear();
     s.places = 0;
 }

@@ -30,6 +30,7 @@ struct Place {
 struct CUevent_st {
     int device = 0;
     Place place;
+    int capture = 0;  ///< that it was last recorded in; 0 is none
 };
 
 struct CUstream_st {
@@ -40,6 +41,7 @@ struct CUstream_st {
     int device = 0;
     std::deque<Item> items;
     std::size_t done = 0;  ///< items that were in front of these
+    int capture = 0;       ///< that its work goes into; 0 is none
 };
 
 namespace headroom::memory::testing::fake_cuda {
@@ -62,6 +64,8 @@ struct State {
     std::map<int, CUstream_st> streams;
     std::map<int, CUstream_st> default_streams;
     std::set<CUevent> events;
+    std::map<int, Graph> captures;  ///< that have begun and not ended
+    int last_capture = 0;
 
     int file = -1;                                              ///< the device's memory, page after page
     std::map<CUmemGenericAllocationHandle, std::size_t> pages;  ///< that exist, to their place in the file
