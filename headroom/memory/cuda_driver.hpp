@@ -24,8 +24,9 @@ namespace headroom::memory {
 
 struct CudaDriverOptions {
     int device = 0;  ///< as CUDA counts them: CUDA_VISIBLE_DEVICES chooses and orders
-    /// By StreamId. They must be streams of the device's primary context, which is the one that the CUDA runtime uses,
-    /// and live as long as the driver. Null is the context's default stream.
+    /// By StreamId, 64 at most with those that are adopted later. They must be streams of the device's primary context,
+    /// which is the one that the CUDA runtime uses, and live as long as the driver. Null is the context's default
+    /// stream.
     std::vector<CUstream_st*> streams = {nullptr};
     std::string library = "libcuda.so.1";  ///< of NVIDIA's driver; a name to search for, or a path
 };
@@ -39,8 +40,9 @@ struct CudaDriverOptions {
 /// Null, the default stream, counts as captured while a stream is that it would wait for.
 ///
 /// Errors: DeviceError if there is no NVIDIA driver, no GPU, none of this number, or if the driver (older than
-/// CUDA 10.2) or the device has no virtual memory management; each says what to do. Calls: DeviceError with the device,
-/// CUDA's function, the bytes, the code's name and its meaning. A StreamId beyond `streams` is a DeviceError, too.
+/// CUDA 10.2) or the device has no virtual memory management; each says what to do. Calls: DeviceError in a process
+/// that was forked after the driver was made, which may not use CUDA; DeviceError with the device, CUDA's function, the
+/// bytes, the code's name and its meaning. A StreamId beyond `streams` is a DeviceError, too.
 std::unique_ptr<Driver> make_cuda_driver(CudaDriverOptions options = {});
 
 }  // namespace headroom::memory

@@ -34,6 +34,12 @@ void DeviceMemory::start_history(std::size_t events) { impl_->start_history(even
 MemorySnapshot DeviceMemory::snapshot() const { return impl_->snapshot(); }
 const DriverProperties& DeviceMemory::properties() const { return impl_->properties(); }
 std::size_t DeviceMemory::limit() const { return impl_->limit(); }
+void DeviceMemory::on_out_of_memory(std::function<bool(const MemoryReport&)> handler) {
+    impl_->on_out_of_memory(std::move(handler));
+}
+std::vector<StreamStatistics> DeviceMemory::stream_statistics() const { return impl_->stream_statistics(); }
+std::vector<PoolStatistics> DeviceMemory::pool_statistics() const { return impl_->pool_statistics(); }
+StreamId DeviceMemory::adopt_stream(void* stream) { return impl_->adopt_stream(stream); }
 void DeviceMemory::set_limit(std::size_t bytes) { impl_->set_limit(bytes); }
 const MemoryOptions& DeviceMemory::options() const { return impl_->options(); }
 

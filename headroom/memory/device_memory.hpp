@@ -11,6 +11,7 @@
 //     fmt::print("{}\n", memory->statistics().peak_allocated);
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -68,6 +69,10 @@ class DeviceMemory {
     /// stream from 64 on.
     void record_use(Block* block, StreamId stream);
 
+    /// The number of a stream that was made elsewhere (on CUDA a CUstream), which must live as long as this object; the
+    /// same one again for the same stream. Errors: DeviceError if the driver has no such streams, or there are 64.
+    StreamId adopt_stream(void* stream);
+
     /// The number of a module path. The same string has the same number for ever.
     PathId intern(std::string_view path);
     std::string path(PathId id) const;
@@ -80,6 +85,10 @@ class DeviceMemory {
     void close_pool(PoolId pool);
 
     MemoryStatistics statistics() const;
+    /// By stream, in the order of their first use. Adds up to `statistics()`.
+    std::vector<StreamStatistics> stream_statistics() const;
+    /// By pool, the common one first; closed pools as long as they have memory.
+    std::vector<PoolStatistics> pool_statistics() const;
     /// Live bytes by module path, descending, at most `count`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count = 10) const;
     /// The same, as it stood at the moment of `peak_allocated`.
@@ -102,6 +111,10 @@ class DeviceMemory {
     const DriverProperties& properties() const;
     /// The bytes that may be reserved, as set by the options or `set_limit`; 0 if nothing was set.
     std::size_t limit() const;
+    /// Calls `handler` for a request that would be refused, in the thread of the request and without any lock: it may
+    /// give memory back, and answers whether to try again. A request of its own that is refused does not call it. One
+    /// at a time is in force; an empty one is none. Its exceptions reach the request's caller.
+    void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     /// Changes it; 0 is no limit. Unused pages beyond it are given back now, for which the host may wait, and others as
     /// requests find them unused: none is granted that needs a new page while more than the limit is reserved.
     /// Errors: DeviceError, std::bad_alloc; the limit is changed.

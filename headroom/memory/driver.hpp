@@ -74,6 +74,9 @@ class Driver {
     /// True while the stream's work goes into a graph (CUDA's stream capture) instead of being done. An event recorded
     /// there would be part of the graph, which nobody may wait for.
     virtual bool capturing(StreamId) { return false; }
+    /// The number of a stream that was made elsewhere, which must live as long as the driver; the same one again for
+    /// the same stream. Errors: DeviceError if there are no streams but numbers, or too many.
+    virtual StreamId adopt(void* stream);
 };
 
 /// The host's own memory through mmap; pages of 2 MiB, blocks aligned to 64 bytes.

@@ -18,9 +18,6 @@
 
 namespace headroom::memory {
 
-/// A set of blocks that never mixes with others'; 0 is the common one.
-using PoolId = std::uint32_t;
-
 struct MemoryEvent {
     /// Blocks are allocated and freed, pages mapped and unmapped. `out_of_memory` is a request that failed.
     enum class Kind : std::uint8_t { allocate, free, map, unmap, out_of_memory };

@@ -185,6 +185,7 @@ class CheckedDriver final : public Driver {
         inner_->destroy_event(event);
     }
     bool capturing(StreamId stream) override { return inner_->capturing(stream); }
+    StreamId adopt(void* stream) override { return inner_->adopt(stream); }
 
   private:
     static constexpr std::size_t kMostWaits = 100'000;

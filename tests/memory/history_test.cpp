@@ -95,6 +95,19 @@ TEST_P(HistoryTest, TellsPages) {
     EXPECT_TRUE(snapshot.segments.empty());
 }
 
+TEST_P(HistoryTest, TellsWhichPoolPagesBelongTo) {
+    DeviceMemory memory(driver(), {.history = 100});
+    const PoolId pool = memory.open_pool();
+    memory.deallocate(memory.allocate(3 * granule(), 0, {}, pool).handle);
+    memory.close_pool(pool);
+    const MemorySnapshot snapshot = memory.snapshot();
+    for (const Kind kind : {Kind::map, Kind::unmap}) {
+        const auto events = of(kind, snapshot.events);
+        ASSERT_EQ(events.size(), 1u);
+        EXPECT_EQ(events[0].pool, pool);
+    }
+}
+
 TEST_P(HistoryTest, TellsRequestsThatFailed) {
     DeviceMemory memory(driver(), {.limit = 2 * granule(), .history = 100});
     const PathId path = memory.intern("head");

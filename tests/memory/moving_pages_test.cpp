@@ -195,6 +195,39 @@ TEST(AddressesThatRunOut, AreAddedTo) {
     EXPECT_EQ(log.ranges.size(), 1u) << "what was added is given up with its last page";
 }
 
+TEST(AddressesThatRunOut, AreNoReasonToForgetWhatIsCached) {
+    DeviceMemory memory(make_narrow(64));
+    std::vector<Block*> blocks;
+    for (int i = 0; i < 64; ++i) blocks.push_back(memory.allocate(4096, 0, kTag).handle);
+    for (Block* block : blocks) memory.deallocate(block);
+    for (const std::size_t bytes : {std::size_t{65} * 4096, std::size_t{1} << 50, SIZE_MAX}) {
+        try {
+            memory.allocate(bytes, 0, kTag);
+            FAIL() << "more than there are addresses";
+        } catch (const OutOfMemory& error) {
+            EXPECT_EQ(error.report().largest_obtainable, 64u * 4096);
+        }
+        for (Block*& block : blocks) block = memory.allocate(4096, 0, kTag).handle;
+        for (Block* block : blocks) memory.deallocate(block);
+    }
+    EXPECT_NO_THROW(memory.deallocate(memory.allocate(64 * 4096, 0, kTag).handle));
+}
+
+TEST(AddressesThatRunOut, MustBeThereToBeginWith) {
+    SimulatedOptions options;
+    options.properties = {
+        .name = "nowhere", .granularity = 4096, .alignment = 64, .total_bytes = 1 << 20, .address_bytes = 0};
+    try {
+        DeviceMemory memory(make_simulated_driver(options));
+        FAIL() << "no block can have an address";
+    } catch (const DeviceError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "nowhere: 0 bytes of addresses are less than a page of 4096; set address_bytes to what one pool of "
+            "blocks may reserve");
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Drivers, MovingPagesTest, all_drivers(), driver_name);
 
 }  // namespace

@@ -34,7 +34,54 @@ Allocation DeviceMemory::Impl::hand_out(Block* block, std::size_t bytes, Tag tag
 }
 
 Allocation DeviceMemory::Impl::allocate_slowly(const Request& request) {
-    return locked([&] { return allocate_locked(request); });
+    while (true) {
+        try {
+            return locked([&] { return allocate_locked(request); });
+        } catch (const OutOfMemory& error) {
+            if (!try_again(request, error.report())) throw;
+        }
+    }
+}
+
+bool DeviceMemory::Impl::try_again(const Request& request, const MemoryReport& report) {
+    const std::thread::id self = std::this_thread::get_id();
+    std::function<bool(const MemoryReport&)> handler;
+    {
+        const SlowLock guard(lock_);
+        const bool nested = std::find(handling_.begin(), handling_.end(), self) != handling_.end();
+        if (!nested && handler_) {
+            handler = handler_;
+            handling_.push_back(self);
+        }
+    }
+    const auto leave = [&](bool again) {
+        const SlowLock guard(lock_);
+        if (handler) std::erase(handling_, self);
+        ++(again ? retries_ : refusals_);
+        if (again || !history_) return;
+        history_->add({.bytes = request.size,
+                       .requested = request.bytes,
+                       .step = step_.load(std::memory_order_relaxed),
+                       .path = request.tag.path,
+                       .stream = request.stream,
+                       .pool = request.pool,
+                       .kind = MemoryEvent::Kind::out_of_memory,
+                       .category = request.tag.category});
+    };
+    bool again = false;
+    try {
+        again = handler && handler(report);
+    } catch (...) {
+        leave(false);
+        throw;
+    }
+    leave(again);
+    return again;
+}
+
+void DeviceMemory::Impl::on_out_of_memory(std::function<bool(const MemoryReport&)> handler) {
+    const SlowLock guard(lock_);
+    handler_.swap(handler);
 }
 
 Allocation DeviceMemory::Impl::allocate_locked(const Request& request) {
@@ -117,7 +164,7 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Pool& pool, Shard& sha
         block = possible ? find(pool, request) : nullptr;
     }
     if (!block && possible) block = make_room(pool, request);
-    if (!block) refuse(request, pool);
+    if (!block) throw OutOfMemory(report(request, pool));
     blocks_.prepare(1);
     block->arena->prepare(request.stream);
     wait_for_others(block->pending, shard);
@@ -144,20 +191,6 @@ Block* DeviceMemory::Impl::find(const Pool& pool, Pool::SizeClass size_class, co
         if (Block* block = range->find(request.size, request.stream)) return block;
     }
     return nullptr;
-}
-
-void DeviceMemory::Impl::refuse(const Request& request, const Pool& pool) {
-    if (history_) {
-        history_->add({.bytes = request.size,
-                       .requested = request.bytes,
-                       .step = step_.load(std::memory_order_relaxed),
-                       .path = request.tag.path,
-                       .stream = request.stream,
-                       .pool = request.pool,
-                       .kind = MemoryEvent::Kind::out_of_memory,
-                       .category = request.tag.category});
-    }
-    throw OutOfMemory(report(request, pool));
 }
 
 void DeviceMemory::Impl::wait_for_others(const PendingSet& pending, Shard& shard) {

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -39,6 +41,10 @@ class DeviceMemory::Impl {
     void begin_step() noexcept { step_.fetch_add(1, std::memory_order_relaxed); }
 
     MemoryStatistics statistics() const;
+    std::vector<StreamStatistics> stream_statistics() const;
+    std::vector<PoolStatistics> pool_statistics() const;
+    StreamId adopt_stream(void* stream) { return driver_->adopt(stream); }
+    void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count, bool at_peak) const;
     void reset_peak();
     std::size_t trim();
@@ -88,7 +94,8 @@ class DeviceMemory::Impl {
     /// A free block, null if there is none; in all ranges where the request may lie, or in those of one class.
     Block* find(const Pool& pool, const Request& request) const;
     Block* find(const Pool& pool, Pool::SizeClass size_class, const Request& request) const;
-    [[noreturn]] void refuse(const Request& request, const Pool& pool);
+    /// Asks the handler; false if the request is refused for good, which is counted then.
+    bool try_again(const Request& request, const MemoryReport& report);
     /// `ticket`: of the event that was recorded for it, 0 if none was.
     void deallocate_slowly(Block* block, Ticket ticket);
     void return_slowly(Block* block, Ticket ticket);
@@ -162,6 +169,10 @@ class DeviceMemory::Impl {
     const MemoryOptions options_;
     std::atomic<std::size_t> limit_;
     std::uint64_t synchronizations_ = 0;
+    std::uint64_t refusals_ = 0;
+    std::uint64_t retries_ = 0;
+    std::function<bool(const MemoryReport&)> handler_;
+    std::vector<std::thread::id> handling_;  ///< threads in the handler
     PathTable paths_;
     Peaks peaks_;
     BlockPool blocks_;

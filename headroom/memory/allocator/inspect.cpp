@@ -126,6 +126,8 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
     statistics.peak_reserved = supply_.peak_reserved();
     statistics.driver_calls = supply_.driver_calls();
     statistics.synchronizations = synchronizations_;
+    statistics.refusals = refusals_;
+    statistics.retries = retries_;
     return statistics;
 }
 
@@ -133,6 +135,33 @@ MemoryStatistics DeviceMemory::Impl::statistics() const {
     const SlowLock guard(lock_);
     const AllShards all(*this);
     return statistics_unlocked();
+}
+
+std::vector<StreamStatistics> DeviceMemory::Impl::stream_statistics() const {
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
+    std::vector<StreamStatistics> result;
+    for (const auto& shard : shard_list_) {
+        const Ledger& ledger = shard->ledger;
+        result.push_back({shard->stream, ledger.live(), ledger.requested(), ledger.allocations()});
+    }
+    return result;
+}
+
+std::vector<PoolStatistics> DeviceMemory::Impl::pool_statistics() const {
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
+    std::vector<PoolStatistics> result;
+    for_each_pool([&](const Pool& pool) {
+        PoolStatistics statistics{.pool = pool.id, .open = pool.open, .reserved = pool.mapped()};
+        pool.for_each([&](const Arena& arena) {
+            arena.for_each([&](const Block& block) {
+                if (block.state == BlockState::live) statistics.allocated += block.size;
+            });
+        });
+        result.push_back(statistics);
+    });
+    return result;
 }
 
 std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_paths_unlocked(std::size_t count,

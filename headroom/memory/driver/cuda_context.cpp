@@ -13,7 +13,9 @@ CudaContext::CudaContext(const std::string& library, int device) : api_(load_cud
     check(api_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
 }
 
-CudaContext::~CudaContext() { api_.cuDevicePrimaryCtxRelease(device_); }
+CudaContext::~CudaContext() {
+    if (!forked()) api_.cuDevicePrimaryCtxRelease(device_);
+}
 
 void CudaContext::initialize() {
     const CUresult code = api_.cuInit(0);
@@ -65,7 +67,13 @@ void CudaContext::note(CUresult code, const char* call) noexcept {
 }
 
 // What fails here makes the call that follows fail, and that one is checked.
-CudaContext::Current::Current(const CudaContext& context) noexcept : context_(context) {
+CudaContext::Current::Current(const CudaContext& context) : context_(context) {
+    if (context.forked()) {
+        throw DeviceError(
+            fmt::format("{}: a process that was forked may not use CUDA; fork before the first use of the "
+                        "GPU, or start another program",
+                        context.name_));
+    }
     const CudaApi& api = context.api_;
     CUcontext present = nullptr;
     if (api.cuCtxGetCurrent(&present) != CUDA_SUCCESS || present != context.context_) {

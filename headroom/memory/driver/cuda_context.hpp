@@ -5,6 +5,7 @@
 //     const memory::CudaContext::Current current(context);
 //     context.check(context.api().cuMemGetInfo(&free, &total), "cuMemGetInfo");
 #include <headroom/memory/driver/cuda_api.hpp>
+#include <headroom/memory/driver/own_process.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -26,7 +27,8 @@ class CudaContext {
     /// object.
     class Current {
       public:
-        explicit Current(const CudaContext& context) noexcept;
+        /// Errors: DeviceError in a process that was forked after the context was made.
+        explicit Current(const CudaContext& context);
         ~Current();
         Current(const Current&) = delete;
         Current& operator=(const Current&) = delete;
@@ -39,6 +41,8 @@ class CudaContext {
 
     const CudaApi& api() const { return api_; }
     CUdevice device() const { return device_; }
+    /// In a process that was forked from the one that made the context, CUDA may not be called.
+    bool forked() const noexcept { return !process_.here(); }
     /// "CUDA device 0 (NVIDIA H200)".
     const std::string& name() const { return name_; }
 
@@ -55,6 +59,7 @@ class CudaContext {
     void choose(int index);
     void require_virtual_memory() const;
 
+    const OwnProcess process_;
     const CudaApi api_;
     CUdevice device_ = 0;
     CUcontext context_ = nullptr;

@@ -1,6 +1,10 @@
 #include <headroom/memory/cuda_driver.hpp>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <bit>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -19,8 +23,8 @@ CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<C
 
 class CudaDriver final : public Driver {
   public:
-    explicit CudaDriver(CudaDriverOptions options)
-        : context_(options.library, options.device), events_(context_), streams_(std::move(options.streams)) {
+    explicit CudaDriver(CudaDriverOptions options) : context_(options.library, options.device), events_(context_) {
+        for (CUstream stream : options.streams) add(stream);
         page_.type = CU_MEM_ALLOCATION_TYPE_PINNED;  // never moved by the driver, the only type there is for a device
         page_.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = context_.device()};
         read_properties();
@@ -43,6 +47,7 @@ class CudaDriver final : public Driver {
         return reinterpret_cast<std::byte*>(address);
     }
     void release(std::byte* address, std::size_t bytes) noexcept override {
+        if (context_.forked()) return;
         const CudaContext::Current current(context_);
         context_.note(api().cuMemAddressFree(device_address(address), whole(bytes)), "cuMemAddressFree");
     }
@@ -56,6 +61,7 @@ class CudaDriver final : public Driver {
         return page;
     }
     void destroy(PageHandle page) noexcept override {
+        if (context_.forked()) return;
         const CudaContext::Current current(context_);
         context_.note(api().cuMemRelease(page), "cuMemRelease");
     }
@@ -80,6 +86,7 @@ class CudaDriver final : public Driver {
         }
     }
     void unmap(std::byte* address, std::size_t count) noexcept override {
+        if (context_.forked()) return;
         const CudaContext::Current current(context_);
         unmap_pages(address, count);
     }
@@ -94,6 +101,7 @@ class CudaDriver final : public Driver {
         return static_cast<std::byte*>(address);
     }
     void free_pinned(std::byte* address, std::size_t) noexcept override {
+        if (context_.forked()) return;
         const CudaContext::Current current(context_);
         context_.note(api().cuMemFreeHost(address), "cuMemFreeHost");
     }
@@ -119,6 +127,12 @@ class CudaDriver final : public Driver {
         const CudaContext::Current current(context_);
         return events_.capturing(stream_of(stream));
     }
+    StreamId adopt(void* stream) override {
+        const std::lock_guard guard(adopting_);
+        CUstream* const end = streams_.data() + stream_count_.load();
+        CUstream* const known = std::find(streams_.data(), end, static_cast<CUstream>(stream));
+        return known != end ? static_cast<StreamId>(known - streams_.data()) : add(static_cast<CUstream>(stream));
+    }
 
   private:
     const CudaApi& api() const { return context_.api(); }
@@ -143,9 +157,19 @@ class CudaDriver final : public Driver {
     }
 
     CUstream stream_of(StreamId stream) const {
-        if (stream < streams_.size()) return streams_[stream];
-        throw DeviceError(fmt::format("{}: there is no stream {}; make_cuda_driver was given {}", context_.name(),
-                                      stream, streams_.size()));
+        const std::size_t count = stream_count_.load(std::memory_order_acquire);
+        if (stream < count) return streams_[stream];
+        throw DeviceError(
+            fmt::format("{}: there is no stream {}; make_cuda_driver was given {}", context_.name(), stream, count));
+    }
+    StreamId add(CUstream stream) {
+        const std::size_t count = stream_count_.load();
+        if (count == streams_.size()) {
+            throw DeviceError(fmt::format("{}: more than {} streams; use fewer", context_.name(), streams_.size()));
+        }
+        streams_[count] = stream;
+        stream_count_.store(count + 1, std::memory_order_release);
+        return static_cast<StreamId>(count);
     }
 
     /// cuMemUnmap takes away whole mappings; that it takes several at once is documented nowhere.
@@ -159,7 +183,9 @@ class CudaDriver final : public Driver {
 
     CudaContext context_;
     CudaEvents events_;
-    const std::vector<CUstream> streams_;
+    std::array<CUstream, 64> streams_{};  ///< those in use never change
+    std::atomic<std::size_t> stream_count_{0};
+    std::mutex adopting_;
     CUmemAllocationProp page_ = {};
     DriverProperties properties_;
 };

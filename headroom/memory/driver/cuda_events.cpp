@@ -10,6 +10,7 @@ EventHandle handle_of(CUevent event) { return reinterpret_cast<EventHandle>(even
 }  // namespace
 
 CudaEvents::~CudaEvents() {
+    if (context_.forked()) return;
     const CudaContext::Current current(context_);
     for (const CUevent event : idle_) context_.api().cuEventDestroy(event);
 }

@@ -127,6 +127,11 @@ DriverProperties host_properties() {
     return properties;
 }
 
+StreamId Driver::adopt(void*) {
+    throw DeviceError(
+        fmt::format("{}: it has no streams that could be adopted; name streams by number", properties().name));
+}
+
 std::unique_ptr<Driver> make_host_driver() { return std::make_unique<HostDriver>(); }
 
 }  // namespace headroom::memory
