@@ -23,7 +23,12 @@ Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, memory::Ta
 }  // namespace
 
 Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(*memory_, shape, dtype, {category, path_});
+    return allocate(*memory_, shape, dtype, tag(category));
+}
+
+/// The op is named for a history only: its name must be looked up.
+memory::Tag Exec::tag(Category category) const {
+    return {category, path_, memory_->keeps_history() ? memory_->intern(op_) : 0};
 }
 
 Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) const {
@@ -41,7 +46,7 @@ Array Exec::output(const Shape& shape, Dtype dtype) {
 }
 
 Scratch Exec::scratch(std::size_t bytes) const {
-    return bytes == 0 ? Scratch{} : Buffer::allocate(*memory_, bytes, 0, {Category::workspace, path_});
+    return bytes == 0 ? Scratch{} : Buffer::allocate(*memory_, bytes, 0, tag(Category::workspace));
 }
 
 Exec::RangeScope::RangeScope(const Exec& exec, const CudaStream& stream) {

@@ -127,6 +127,7 @@ class Exec {
     };
     /// Throws the error again; the message begins with the op and its arrays' shapes, and ends with the path.
     [[noreturn]] void fail(const DeviceError& error) const;
+    memory::Tag tag(Category category) const;
 
     Stream* stream_;
     DeviceMemory* memory_;

@@ -60,6 +60,12 @@ std::string advise(const MemoryReport& report) {
         return fmt::format("{} would fit, but lie in pieces of at most {}: give buffers back before this request{}",
                            format_bytes(report.rounded), format_bytes(report.largest_obtainable), raise);
     }
+    if (left < shrinks / 100) {
+        return fmt::format(
+            "even a hundredth of this micro-batch would not fit ({} that grow with it, room for {}): ask for "
+            "less{}",
+            format_bytes(shrinks), format_bytes(left), raise);
+    }
     const auto percent = static_cast<int>(100 * static_cast<double>(left) / static_cast<double>(shrinks));
     return fmt::format("a micro-batch of {} % of this one would fit up to here ({} that grow with it, room for {}){}{}",
                        percent, format_bytes(shrinks), format_bytes(left), recompute(report, shrinks - left), raise);

@@ -30,6 +30,7 @@ std::vector<std::pair<std::string, std::size_t>> DeviceMemory::largest_paths_at_
 void DeviceMemory::reset_peak() { impl_->reset_peak(); }
 std::size_t DeviceMemory::trim() { return impl_->trim(); }
 void DeviceMemory::begin_step() noexcept { impl_->begin_step(); }
+bool DeviceMemory::keeps_history() const noexcept { return impl_->keeps_history(); }
 void DeviceMemory::start_history(std::size_t events) { impl_->start_history(events); }
 MemorySnapshot DeviceMemory::snapshot() const { return impl_->snapshot(); }
 const DriverProperties& DeviceMemory::properties() const { return impl_->properties(); }

@@ -105,6 +105,7 @@ class DeviceMemory {
     /// Keeps the last `events` events from now on, 56 bytes each; 0 stops and forgets. Errors: std::bad_alloc,
     /// std::length_error.
     void start_history(std::size_t events);
+    bool keeps_history() const noexcept;
     /// The present blocks and figures and, if a history is kept, the events that led to them.
     MemorySnapshot snapshot() const;
 

@@ -24,6 +24,7 @@ struct DriverProperties {
     std::size_t total_bytes = 0;    ///< physical memory of the device
     std::size_t address_bytes = 0;  ///< the address space that one pool of blocks reserves
     bool touchable = true;          ///< the host can read and write the addresses
+    bool simulated = false;         ///< it exists as figures only: what runs there is a rehearsal
     bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream
 };
 

@@ -28,6 +28,7 @@ struct MemoryEvent {
     std::size_t requested = 0;   ///< by the caller; equals `bytes` for pages
     std::uint32_t step = 0;      ///< calls of `begin_step` before
     PathId path = 0;
+    PathId op = 0;
     StreamId stream = 0;
     PoolId pool = 0;
     Kind kind = Kind::allocate;
@@ -55,7 +56,9 @@ struct Segment {
 /// All sizes in bytes.
 struct MemorySnapshot {
     std::string device;
-    std::size_t limit = 0;   ///< the bytes that may be reserved: the budget
+    std::size_t limit = 0;        ///< the bytes that may be reserved: the budget, in whole pages
+    std::size_t asked_limit = 0;  ///< the limit that was set; 0 if none was
+    std::size_t page_bytes = 0;
     std::uint64_t time = 0;  ///< nanoseconds of the clock of the events
     MemoryStatistics statistics;
     std::vector<std::string> paths;    ///< by PathId

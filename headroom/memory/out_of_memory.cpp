@@ -14,10 +14,14 @@ std::string purpose(const MemoryReport& report) {
     return report.path.empty() ? std::string(category) : fmt::format("{} of {}", category, report.path);
 }
 
+std::string place(const MemoryReport& report) {
+    return (report.rehearsal ? "in a rehearsal on " : "on ") + report.device;
+}
+
 std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
-    return fmt::format("out of memory on {}: {} for {} do not fit into {} ({} live, {} reserved); {}", report.device,
+    return fmt::format("out of memory {}: {} for {} do not fit into {} ({} live, {} reserved); {}", place(report),
                        format_bytes(report.requested), purpose(report), budget,
                        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
                        report.advice.empty() ? advise(report) : report.advice);
@@ -45,7 +49,9 @@ std::string format_bytes(std::size_t bytes) {
 
 std::string MemoryReport::to_string() const {
     const MemoryStatistics& s = statistics;
-    std::string text = fmt::format("Out of memory on {}: {} bytes for {}.\n", device, requested, purpose(*this));
+    std::string text = fmt::format("Out of memory {}: {} bytes for {}.\n", place(*this), requested, purpose(*this));
+    if (rehearsal)
+        text += "The figures are those that the run itself would have at this point; nothing was computed.\n";
     line(text, 0, "Request, rounded", rounded);
     if (limit) line(text, 0, "Limit", limit);
     if (limit) line(text, 2, "not reserved yet", limit - std::min(limit, s.reserved));
@@ -66,6 +72,9 @@ std::string MemoryReport::to_string() const {
     for (const auto& [module, bytes] : largest_paths) {
         line(text, 2, module.empty() ? "(no module)" : module, bytes);
         listed += bytes;
+        for (std::size_t i = 0; module.empty() && i < kCategoryCount; ++i) {
+            if (outside_modules[i]) line(text, 4, kCategoryNames[i], outside_modules[i]);
+        }
     }
     line(text, 2, "(all others)", s.allocated - listed);
     text += fmt::format("What would help: {}.\n", advice.empty() ? advise(*this) : advice);

@@ -7,6 +7,7 @@
 //     } catch (const OutOfMemory& error) {
 //         fmt::print("{}", error.report().to_string());
 //     }
+#include <array>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ struct RepeatedModules {
 /// reserved = live + cached + pending + held_for_graphs, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
+    bool rehearsal = false;      ///< the device exists as figures only
     std::size_t requested = 0;   ///< by the call that failed
     std::size_t rounded = 0;     ///< the same, rounded to the allocator's size
     Tag tag{};                   ///< its purpose
@@ -44,6 +46,7 @@ struct MemoryReport {
     std::size_t held_for_graphs = 0;     ///< free, in open private pools
     std::size_t largest_obtainable = 0;  ///< largest request that would have been granted
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
+    std::array<std::size_t, kCategoryCount> outside_modules{};       ///< live bytes of the empty path, by category
     std::vector<RepeatedModules> repeated;                           ///< descending by bytes
     std::string advice;  ///< a change that would make it fit; by the program if it sets one, else by `advise`
 

@@ -26,6 +26,7 @@ using PathId = std::uint32_t;
 struct Tag {
     Category category = Category::activations;
     PathId path = 0;
+    PathId op = 0;  ///< what it was allocated by, an interned name like a path; for histories
 };
 
 }  // namespace headroom::memory

@@ -212,11 +212,80 @@ class HtmlReport(HistoryCase):
         self.assertEqual(found["rows"], 50)
         self.assertEqual(found["down"], found["up"])
         self.assertEqual(found["names"], sorted(found["names"]))
-        self.assertEqual(found["grouped"], ["(no module)", "blocks", "token_embedding"])
+        self.assertEqual(found["grouped"], ["(no module) inputs", "blocks", "token_embedding"])
         self.assertAlmostEqual(sum(float(share.strip("< %")) for share in found["shares"]), 100, delta=0.2)
         self.assertRegex(found["blocks"], r"^\d+ blocks, at the peak$")
         self.assertRegex(found["largest"], r"^blocks\.\d\.mlp\.\w+16\.8 MB60 Bactivations\d+\.\d\d ms, step 2")
         self.assertGreater(expected["checkpoint.peak"], 0)
+
+    def test_a_refused_run_opens_at_the_refused_request(self):
+        folder, expected = self.files(limit=480_000_000)
+        found = self.use(os.path.join(folder, "single.html"), """
+            result.moment = [texts(".moment h2")[0], texts(".moment p")[0]];
+            result.near = !document.getElementById("reset").disabled;
+            result.budget = texts(".panel dd")[2];
+            all(".moment button")[0].click();
+            await drawn();
+            result.peak = texts(".moment h2")[0];""")
+        self.assertEqual(found["moment"][0], "At the refused request")
+        self.assertRegex(found["moment"][1], r"MB more for \S+ were refused$")
+        self.assertTrue(found["near"], "the step of the request fills the chart")
+        pages = expected["all.limit"] / (2 << 20)
+        self.assertIn(f"{pages:,.3f}".rstrip("0").rstrip(".") + " pages of 2.1 MB, what is whole of the limit of 481.0 MB", found["budget"])
+        self.assertEqual(found["peak"], "At the peak")
+
+    def test_long_steps_are_folded(self):
+        folder, _ = self.files(steps=6)
+        found = self.use(os.path.join(folder, "validation.html"), """
+            const canvas = all(".panel canvas")[0], tip = document.getElementById("tip"), box = document.getElementById("folds");
+            const times = async () => {
+                const told = [];
+                for (let x = 80; x < 1000; x += 60) {
+                    pointer(canvas, "pointermove", x, 100); await drawn();
+                    told.push(tip.hidden ? "" : tip.innerText);
+                }
+                return told;
+            };
+            result.offered = !document.getElementById("folding").hidden;
+            const folded = canvas.toDataURL();
+            result.folded = await times();
+            box.click(); await drawn();
+            result.whole = await times();
+            result.other = canvas.toDataURL() !== folded;
+            box.click();
+            all("[value=events]")[0].click(); await drawn();
+            result.events = await times();""")
+        self.assertTrue(found["offered"] and found["other"])
+
+        def steps(told):
+            return {match.group(1) for match in (re.search(r"step (\d+)", text) for text in told) if match}
+
+        self.assertGreaterEqual(len(steps(found["folded"])), 4, "every step has its room")
+        self.assertLessEqual(len(steps(found["whole"])), 3, "one step fills the chart")
+        self.assertGreaterEqual(len(steps(found["events"])), 4)
+        folder, _ = self.files()
+        self.assertTrue(self.use(os.path.join(folder, "single.html"), 'result.hidden = document.getElementById("folding").hidden;')["hidden"])
+
+    def test_blocks_are_rectangles_that_tell_what_they_are(self):
+        folder, _ = self.files()
+        found = self.use(os.path.join(folder, "single.html"), """
+            const canvas = all(".panel canvas")[0], tip = document.getElementById("tip"), levels = canvas.toDataURL();
+            all("[name=shape]")[1].click(); await drawn();
+            result.other = canvas.toDataURL() !== levels;
+            result.tips = [];
+            for (let y = 30; y < 350; y += 40) for (let x = 100; x < 900; x += 200) {
+                pointer(canvas, "pointermove", x, y); await drawn();
+                result.tips.push(tip.innerText);
+            }
+            pointer(canvas, "pointerleave", 400, 120);
+            all("[name=shape]")[0].click(); await drawn();
+            result.back = canvas.toDataURL() === levels;""")
+        self.assertEqual((found["other"], found["back"]), (True, True))
+        told = [tip for tip in found["tips"] if "given back" in tip]
+        self.assertGreater(len(told), 5)
+        for tip in told:
+            self.assertRegex(tip, r"(?s)^[\d.]+ [kM]B, \w+.*module\s+\S.*op\s+feed_forward\s+requested\s+[\d,]+ bytes\s+allocated\s+\d.*given back")
+        self.assertTrue(any("blocks." in tip for tip in told))
 
     def test_other_reports_can_be_added(self):
         folder, expected = self.files()

@@ -196,7 +196,7 @@ TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
     const std::size_t all = std::numeric_limits<std::size_t>::max();
     const MemoryReport report = report_of(memory, all, kTag);
     EXPECT_EQ(report.rounded, all);
-    EXPECT_THAT(report.advice, ::testing::HasSubstr("a micro-batch of 0 % of this one"));
+    EXPECT_THAT(report.advice, ::testing::HasSubstr("even a hundredth of this micro-batch would not fit"));
     EXPECT_THAT(report_of(memory, all, {Category::parameters, 0}).advice, ::testing::HasSubstr("use a smaller model"));
 }
 
@@ -274,7 +274,8 @@ TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
         FAIL();
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(),
-                     "out of memory on simulated host: 100.0 MB for activations of blocks.3 do not fit into the limit "
+                     "out of memory in a rehearsal on simulated host: 100.0 MB for activations of blocks.3 do not fit "
+                     "into the limit "
                      "of 64.0 MB (0 B live, 0 B reserved); a micro-batch of 62 % of this one would fit up to here "
                      "(100.0 MB that grow with it, room for 62.9 MB) or raise the limit");
     }

@@ -12,7 +12,7 @@ Allocation DeviceMemory::Impl::allocate(std::size_t bytes, StreamId stream, Tag 
     if (pool == 0 && stream < Arena::kMaxStreams) {
         if (Shard* shard = shards_[stream].load(std::memory_order_acquire)) {
             const Lock guard(shard->lock);
-            if (shard->ledger.knows(tag.path) && shard->ledger.live() + size <= shard->ledger.quota) {
+            if (shard->ledger.knows(std::max(tag.path, tag.op)) && shard->ledger.live() + size <= shard->ledger.quota) {
                 if (Block* block = shard->cache.pop(size)) return hand_out(block, bytes, tag, *shard);
             }
         }
@@ -26,6 +26,7 @@ Allocation DeviceMemory::Impl::hand_out(Block* block, std::size_t bytes, Tag tag
     block->memory = self_;
     block->category = tag.category;
     block->path = tag.path;
+    block->op = tag.op;
     if (shard.records) block->pending.clear();
     shard.ledger.allocated(tag, bytes, block->size);
     if (properties_.touchable) unpoison(block->data, bytes);
@@ -63,6 +64,7 @@ bool DeviceMemory::Impl::try_again(const Request& request, const MemoryReport& r
                        .requested = request.bytes,
                        .step = step_.load(std::memory_order_relaxed),
                        .path = request.tag.path,
+                       .op = request.tag.op,
                        .stream = request.stream,
                        .pool = request.pool,
                        .kind = MemoryEvent::Kind::out_of_memory,
@@ -112,9 +114,9 @@ void DeviceMemory::Impl::check(const Request& request) const {
             fmt::format("allocate: stream {} is outside of the {} streams of one device's memory; use fewer streams",
                         request.stream, Arena::kMaxStreams));
     }
-    if (!paths_.knows(request.tag.path)) {
-        throw Error(fmt::format("allocate: path number {} is unknown; intern() paths with the same DeviceMemory",
-                                request.tag.path));
+    if (const PathId last = std::max(request.tag.path, request.tag.op); !paths_.knows(last)) {
+        throw Error(
+            fmt::format("allocate: path number {} is unknown; intern() paths with the same DeviceMemory", last));
     }
     if (request.pool == 0) return;
     const auto pool = pools_.find(request.pool);
@@ -352,6 +354,7 @@ void DeviceMemory::Impl::note(MemoryEvent::Kind kind, const Block& block) noexce
                    .requested = block.bytes,
                    .step = step_.load(std::memory_order_relaxed),
                    .path = block.path,
+                   .op = block.op,
                    .stream = block.stream,
                    .pool = block.arena->pool(),
                    .kind = kind,

@@ -49,6 +49,7 @@ struct alignas(64) Block : Storage {
     Category category{};
     bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
     PathId path = 0;
+    PathId op = 0;
     std::size_t size = 0;   ///< bytes, a multiple of the driver's alignment
     Block* next = nullptr;  ///< in a list of free, cached or unused blocks
 

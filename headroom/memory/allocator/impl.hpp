@@ -49,6 +49,7 @@ class DeviceMemory::Impl {
     void reset_peak();
     std::size_t trim();
     void start_history(std::size_t events);
+    bool keeps_history() const noexcept { return keeps_history_.load(std::memory_order_relaxed); }
     MemorySnapshot snapshot() const;
     /// The mark, and live bytes.
     std::pair<std::uint32_t, std::size_t> open_mark();
@@ -184,6 +185,7 @@ class DeviceMemory::Impl {
     PoolId last_pool_ = 0;
     std::atomic<std::uint32_t> step_{0};
     std::unique_ptr<HistoryRing> history_;  ///< changes while all shards are locked
+    std::atomic<bool> keeps_history_{false};
 };
 
 class DeviceMemory::Impl::AllShards {

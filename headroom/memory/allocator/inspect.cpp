@@ -27,7 +27,7 @@ std::size_t limit_of(const DriverProperties& properties, const MemoryOptions& op
 
 /// The figures that all else is reckoned with.
 DriverProperties checked(const DriverProperties& properties) {
-    const auto& [name, granularity, alignment, total, addresses, touchable, synchronous] = properties;
+    const auto& [name, granularity, alignment, total, addresses, touchable, simulated, synchronous] = properties;
     if (!std::has_single_bit(alignment) || granularity == 0 || granularity % alignment != 0) {
         throw DeviceError(fmt::format("{}: alignment {} must be a power of two that divides granularity {}", name,
                                       alignment, granularity));
@@ -233,6 +233,7 @@ void DeviceMemory::Impl::start_history(std::size_t events) {
     const SlowLock guard(lock_);
     const AllShards all(*this);
     history_.swap(fresh);
+    keeps_history_.store(history_ != nullptr, std::memory_order_relaxed);
 }
 
 void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) const {
@@ -253,7 +254,7 @@ void DeviceMemory::Impl::describe(const Arena& arena, MemorySnapshot& snapshot) 
                        .pool = arena.pool(),
                        .live = block.state == BlockState::live};
         if (info.live) info.requested = block.bytes;
-        if (info.live) info.tag = {block.category, block.path};
+        if (info.live) info.tag = {block.category, block.path, block.op};
         snapshot.blocks.push_back(info);
     });
 }
@@ -264,6 +265,8 @@ MemorySnapshot DeviceMemory::Impl::snapshot() const {
     MemorySnapshot snapshot;
     snapshot.device = properties_.name;
     snapshot.limit = supply_.budget();
+    snapshot.asked_limit = limit();
+    snapshot.page_bytes = supply_.granularity();
     snapshot.time = HistoryRing::now();
     snapshot.statistics = statistics_unlocked();
     for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));

@@ -41,6 +41,10 @@ class Ledger {
     std::uint64_t allocations() const noexcept { return allocations_; }
     std::size_t live(Category category) const noexcept { return gauge(category).live; }
     std::size_t at_peak(Category category) const noexcept { return at_peak(gauge(category)); }
+    /// Live bytes of the empty path.
+    std::size_t outside_modules(Category category) const noexcept {
+        return outside_modules_[static_cast<std::size_t>(category)];
+    }
     std::size_t live(PathId path) const noexcept { return paths_[path].live; }
     std::size_t at_peak(PathId path) const noexcept { return at_peak(paths_[path]); }
 
@@ -55,6 +59,7 @@ class Ledger {
     };
     void change(Tag tag, std::size_t by) noexcept {
         live_ += by;
+        if (tag.path == 0) outside_modules_[static_cast<std::size_t>(tag.category)] += by;
         for (Gauge* gauge : {&categories_[static_cast<std::size_t>(tag.category)], &paths_[tag.path]}) {
             if (gauge->changed != peaks_) {
                 gauge->at_peak = gauge->live;
@@ -73,6 +78,7 @@ class Ledger {
     std::uint64_t allocations_ = 0;
     std::uint64_t peaks_ = 0;
     std::array<Gauge, kCategoryCount> categories_{};
+    std::array<std::size_t, kCategoryCount> outside_modules_{};
     std::vector<Gauge> paths_;
 };
 

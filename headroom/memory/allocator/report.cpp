@@ -46,6 +46,7 @@ std::vector<RepeatedModules> repeated(const std::vector<std::pair<std::string, s
 MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool) {
     MemoryReport report;
     report.device = properties_.name;
+    report.rehearsal = properties_.simulated;
     report.requested = request.bytes;
     report.rounded = std::max(request.size, request.bytes);  // near 2^64 the rounded size wraps
     report.tag = request.tag;
@@ -58,6 +59,11 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool
         const AllShards all(*this);
         report.statistics = statistics_unlocked();
         report.largest_paths = largest_paths_unlocked(10, false);
+        for (const auto& shard : shard_list_) {
+            for (std::size_t i = 0; i < kCategoryCount; ++i) {
+                report.outside_modules[i] += shard->ledger.outside_modules(static_cast<Category>(i));
+            }
+        }
         report.repeated = repeated(largest_paths_unlocked(paths_.size(), false));
     }
     count_free(request.stream, report);

@@ -27,6 +27,7 @@ class SimulatedDriver final : public Driver {
         }
         next_address_ = (kFirstAddress + p.granularity - 1) / p.granularity * p.granularity;
         options_.properties.touchable = false;
+        options_.properties.simulated = true;
     }
 
     const DriverProperties& properties() const override { return options_.properties; }

@@ -55,10 +55,12 @@ class SnapshotData {
         out_ += ",\"device\":";
         append_json(out_, snapshot_.device);
         fmt::format_to(std::back_inserter(out_),
-                       ",\"limit\":{},\"allocated\":{},\"peak\":{},\"reserved\":{},\"peakReserved\":{},\"dropped\":{},"
+                       ",\"limit\":{},\"askedLimit\":{},\"page\":{},\"allocated\":{},\"peak\":{},\"reserved\":{},"
+                       "\"peakReserved\":{},\"dropped\":{},"
                        "\"start\":[{}],\"startReserved\":{}",
-                       snapshot_.limit, s.allocated, s.peak_allocated, s.reserved, s.peak_reserved,
-                       snapshot_.events_dropped, fmt::join(timeline_.start.live, ","), timeline_.start.reserved);
+                       snapshot_.limit, snapshot_.asked_limit, snapshot_.page_bytes, s.allocated, s.peak_allocated,
+                       s.reserved, s.peak_reserved, snapshot_.events_dropped, fmt::join(timeline_.start.live, ","),
+                       timeline_.start.reserved);
         fmt::format_to(std::back_inserter(out_), ",\"unit\":{}", unit_);
         paths();
         segments();
@@ -130,6 +132,7 @@ class SnapshotData {
 
     void block(Numbers& numbers, const BlockLife& block) {
         numbers.add(block.tag.path);
+        numbers.add(block.tag.op);
         numbers.add(block.bytes / unit_);
         numbers.add(block.bytes - std::min(block.bytes, block.requested));
         address(numbers, block.address);

@@ -53,7 +53,7 @@ BlockLife life_of(const MemoryEvent& event) {
     return {.address = event.address,
             .bytes = event.bytes,
             .requested = event.requested,
-            .tag = {event.category, event.path},
+            .tag = {event.category, event.path, event.op},
             .stream = event.stream};
 }
 

@@ -1,5 +1,6 @@
 // Writes files of made-up histories, for the tests in Python that read them. usage: write_history FOLDER [key=value...]
 // Keys: steps, layers, kept, limit. Prints the figures that the files should show, one "key value" per line.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
@@ -68,6 +69,37 @@ MemorySnapshot with_odd_names(MemorySnapshot snapshot) {
     return snapshot;
 }
 
+/// As a device's memory makes it: with ops, whole pages, and a limit that is not one of whole pages.
+MemorySnapshot complete(MemorySnapshot snapshot) {
+    snapshot.paths.push_back("feed_forward");
+    for (MemoryEvent& event : snapshot.events) event.op = static_cast<PathId>(snapshot.paths.size() - 1);
+    snapshot.page_bytes = std::size_t{2} << 20;
+    snapshot.asked_limit = snapshot.limit + 1'000'000;
+    return snapshot;
+}
+
+/// With many small blocks that come and go in the step before the last, as in a validation.
+MemorySnapshot with_validation(MemorySnapshot snapshot) {
+    constexpr std::uint64_t kApart = 1'000'000;
+    const std::uint32_t last = snapshot.events.back().step;
+    const auto begin = std::find_if(snapshot.events.begin(), snapshot.events.end(),
+                                    [&](const MemoryEvent& event) { return event.step == last; });
+    std::vector<MemoryEvent> added;
+    const MemoryEvent before = begin[-1];
+    for (std::uint64_t i = 1; i <= 5'000; ++i) {
+        added.push_back({.time = before.time + i * kApart,
+                         .address = std::uintptr_t{1} << 45,
+                         .bytes = 4096,
+                         .requested = 4096,
+                         .step = before.step,
+                         .kind = i % 2 == 1 ? MemoryEvent::Kind::allocate : MemoryEvent::Kind::free});
+    }
+    std::for_each(begin, snapshot.events.end(), [&](MemoryEvent& event) { event.time += 5'001 * kApart; });
+    snapshot.time += 5'001 * kApart;
+    snapshot.events.insert(begin, added.begin(), added.end());
+    return snapshot;
+}
+
 const MemorySnapshot kNothing;
 
 }  // namespace
@@ -82,7 +114,7 @@ int main(int argc, char** argv) {
         return 2;
     }
     const std::filesystem::path folder = argv[1];
-    const MemorySnapshot all = test::training_history(options);
+    const MemorySnapshot all = complete(test::training_history(options));
     options.checkpoint = true;
     const MemorySnapshot checkpoint = test::training_history(options);
     const std::array<NamedSnapshot, 2> both{{{"keep all", &all}, {"--checkpoint", &checkpoint}}};
@@ -90,6 +122,9 @@ int main(int argc, char** argv) {
     write_chrome_trace(all, folder / "trace.json");
     write_html_report(both, folder / "report.html");
     write_html_report(std::span(both).first(1), folder / "single.html");
+    const MemorySnapshot validated = with_validation(all);
+    const std::array<NamedSnapshot, 1> long_step{{{"with a validation", &validated}}};
+    write_html_report(long_step, folder / "validation.html");
     print("all", all);
     print("checkpoint", checkpoint);
 

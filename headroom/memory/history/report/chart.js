@@ -4,18 +4,40 @@
 const STACK = [0, 2, 1, 5, 3, 4];
 const MARGIN = {left: 74, right: 10, top: 20, bottom: 24};
 
-// What part of the horizontal axis is shown; the same for all histories.
+// What part of the horizontal axis is shown; the same for all histories. Places on it are those of events or times, less
+// what is folded before them.
 class View {
     constructor(histories, mode) {
         this.histories = histories;
         this.mode = mode;
+        this.shape = "levels";  // or "blocks"
+        this.folds = true;      // long stretches are folded
         this.showAll();
     }
 
-    extentOf(history) {
+    wholeOf(history) {
         if (this.mode === "events") return history.count + 1;
         return history.count > 0 ? Math.max(history.time[history.count - 1] * 1.005, 1) : 1;
     }
+    // What may be folded: [[from, to], ...], in events or times.
+    stretchesOf(history) {
+        history.stretches ??= {};
+        return history.stretches[this.mode] ??=
+            history.longStretches(event => this.mode === "events" ? event + 1 : history.time[event], this.wholeOf(history));
+    }
+    foldsOf(history) { return this.folds ? this.stretchesOf(history) : []; }
+    // From an event or a time to its place on the axis, and back.
+    placeOf(history, at) {
+        let place = at;
+        for (const [from, to] of this.foldsOf(history)) if (at > from) place -= Math.min(at, to) - from;
+        return place;
+    }
+    unfold(history, place) {
+        let at = place;
+        for (const [from, to] of this.foldsOf(history)) if (at > from) at += to - from;
+        return at;
+    }
+    extentOf(history) { return this.placeOf(history, this.wholeOf(history)); }
     get extent() { return Math.max(1, ...this.histories.map(h => this.extentOf(h))); }
     get span() { return this.to - this.from; }
     get whole() { return this.from <= 0 && this.to >= this.extent; }
@@ -41,7 +63,7 @@ class View {
 
     // The steps in which the histories have their peaks, with some room beside them.
     showPeaks() {
-        const ends = this.histories.flatMap(history => history.stepAround(history.peakState).map(s => this.startOf(history, s)));
+        const ends = this.histories.flatMap(history => history.stepAround(history.focus).map(s => this.startOf(history, s)));
         const from = Math.min(...ends), to = Math.max(...ends), room = 0.04 * (to - from);
         this.from = 0;
         this.to = this.extent;
@@ -49,14 +71,15 @@ class View {
         this.move(from - room);
     }
 
-    startOf(history, state) { return this.mode === "events" ? state : history.timeOf(state); }
+    startOf(history, state) { return this.placeOf(history, this.mode === "events" ? state : history.timeOf(state)); }
     endOf(history, state) {
-        if (this.mode === "events") return state + 1;
-        return state < history.count ? history.time[state] : this.extentOf(history);
+        if (this.mode === "events") return this.placeOf(history, state + 1);
+        return state < history.count ? this.placeOf(history, history.time[state]) : this.extentOf(history);
     }
     stateAt(history, x) {
-        if (this.mode === "time") return history.stateAt(x);
-        return Math.min(Math.max(Math.floor(x), 0), history.count);
+        const at = this.unfold(history, x);
+        if (this.mode === "time") return history.stateAt(at);
+        return Math.min(Math.max(Math.floor(at), 0), history.count);
     }
 }
 
@@ -97,7 +120,10 @@ class Chart {
         this.height = Math.max(this.canvas.height - this.top - Math.round(MARGIN.bottom * ratio), 1);
     }
 
-    y(bytes) { return this.top + Math.round(this.height * (1 - bytes / this.scale.bytes)); }
+    y(bytes) { return this.top + Math.round(this.height * (1 - bytes / this.bytes)); }
+    get blocks() { return this.shape === "blocks"; }
+    // What the vertical axis reaches up to.
+    get bytes() { return this.blocks ? Math.max(this.history.layout.bytes * 1.02, 1) : this.scale.bytes; }
     x(view, at) { return this.left + this.width * (at - view.from) / view.span; }
     // The column below a place on the page, and what it shows.
     columnAt(clientX) {
@@ -108,6 +134,7 @@ class Chart {
 
     draw(view, colors, alone) {
         const {context: c} = this;
+        this.shape = view.shape;
         this.columns = columnsOf(this.history, view, this.width);
         c.clearRect(0, 0, this.canvas.width, this.canvas.height);
         c.lineJoin = "round";
@@ -119,14 +146,54 @@ class Chart {
         c.beginPath();
         c.rect(this.left, this.top, this.width, this.height);
         c.clip();
-        // What is reached within a column is faint, what holds throughout it is solid.
-        this.drawStack(this.columns.most, colors, alone, 0.5);
-        this.drawStack(this.columns.fewest, colors, alone, 1);
-        this.drawReserved(colors);
+        if (this.blocks) {
+            this.drawBlocks(view, colors, alone);
+        } else {
+            // What is reached within a column is faint, what holds throughout it is solid.
+            this.drawStack(this.columns.most, colors, alone, 0.5);
+            this.drawStack(this.columns.fewest, colors, alone, 1);
+            this.drawReserved(colors);
+        }
         c.restore();
         this.drawBudget(colors);
         this.drawSteps(view, colors);
+        this.drawFolds(view, colors);
         this.drawBottom(view, colors);
+    }
+
+    // From left to right its life, from bottom to top its addresses: [left, top, width, height].
+    rectangleOf(view, b) {
+        const {history} = this, {block} = history, low = history.offsetOf(block.place[b]);
+        const from = this.x(view, view.startOf(history, block.begin[b] + 1));
+        const to = block.end[b] < history.count ? view.startOf(history, block.end[b] + 1) : view.extentOf(history);
+        const top = this.y(low + block.bytes[b]);
+        return [from, top, Math.max(this.x(view, to) - from, 0.5), Math.max(this.y(low) - top, 0.5)];
+    }
+
+    drawBlocks(view, colors, alone) {
+        const {context: c, history} = this, {block} = history;
+        c.strokeStyle = colors.plot;
+        c.lineWidth = Math.max(1, this.ratio / 2);
+        for (let b = 0; b < block.count; ++b) {
+            const [x, y, width, height] = this.rectangleOf(view, b);
+            if (x > this.left + this.width || x + width < this.left) continue;
+            c.globalAlpha = alone === null || alone === block.category[b] ? 1 : 0.15;
+            c.fillStyle = colors.category[block.category[b]];
+            c.fillRect(x, y, width, height);
+            if (width > 3 * this.ratio && height > 3 * this.ratio) c.strokeRect(x, y, width, height);
+        }
+        c.globalAlpha = 1;
+    }
+
+    // The block below a place on the page; -1 if there is none.
+    blockAt(view, clientX, clientY) {
+        const box = this.canvas.getBoundingClientRect();
+        const x = (clientX - box.left) * this.ratio, y = (clientY - box.top) * this.ratio;
+        for (let b = this.history.block.count - 1; b >= 0; --b) {
+            const [left, top, width, height] = this.rectangleOf(view, b);
+            if (x >= left && x < left + width && y >= top && y < top + height) return b;
+        }
+        return -1;
     }
 
     drawEnded(view, colors) {
@@ -173,7 +240,7 @@ class Chart {
         c.stroke();
     }
 
-    get showsBudget() { return this.history.limit > 0 && this.history.limit <= this.scale.bytes; }
+    get showsBudget() { return !this.blocks && this.history.limit > 0 && this.history.limit <= this.scale.bytes; }
 
     drawBudget(colors) {
         const {context: c, ratio} = this, {limit} = this.history;
@@ -214,9 +281,9 @@ class Chart {
     }
 
     drawGrid(colors) {
-        const {context: c, ratio, scale} = this;
-        const step = roundStep(scale.bytes / (this.height / (42 * ratio)));
-        for (let bytes = 0; bytes <= scale.bytes; bytes += step) {
+        const {context: c, ratio} = this;
+        const step = roundStep(this.bytes / (this.height / (42 * ratio)));
+        for (let bytes = 0; bytes <= this.bytes; bytes += step) {
             const y = this.y(bytes);
             c.fillStyle = bytes === 0 ? colors.rule : colors.grid;
             c.fillRect(this.left, y, this.width, Math.max(1, Math.round(ratio)));
@@ -231,8 +298,29 @@ class Chart {
             const x = this.x(view, at);
             this.context.fillStyle = colors.rule;
             this.context.fillRect(Math.round(x), this.top + this.height, Math.ceil(this.ratio), 4 * this.ratio);
-            const text = view.mode === "time" ? markText(at, step, view.to) : Math.round(at).toLocaleString("en");
+            const real = view.unfold(this.history, at);
+            const text = view.mode === "time" ? markText(real, step, Math.max(real, view.to)) : Math.round(real).toLocaleString("en");
             this.plain(view.mode === "events" && at + step > view.to ? `${text} events` : text, x, y, colors, "center");
+        }
+    }
+
+    // Where a stretch is left out, and how much it is.
+    drawFolds(view, colors) {
+        const {context: c, ratio, history} = this;
+        for (const [from, to] of view.foldsOf(history)) {
+            const x = this.x(view, view.placeOf(history, from));
+            if (x < this.left || x > this.left + this.width) continue;
+            c.save();
+            c.setLineDash([2 * ratio, 3 * ratio]);
+            c.strokeStyle = colors.ink;
+            c.lineWidth = this.stroke;
+            c.beginPath();
+            c.moveTo(Math.round(x) + this.crisp, this.top);
+            c.lineTo(Math.round(x) + this.crisp, this.top + this.height);
+            c.stroke();
+            c.restore();
+            const much = view.mode === "time" ? timeText(to - from) : `${Math.round(to - from).toLocaleString("en")} events`;
+            this.flag(`${much} folded`, x, this.top + this.height - 16 * ratio, colors.quiet, colors);
         }
     }
 
@@ -240,7 +328,7 @@ class Chart {
     drawSteps(view, colors) {
         const {context: c, ratio, history} = this, {steps} = history, seen = [];
         for (let i = 0; i < steps.length; i += 2) {
-            const x = this.x(view, view.mode === "time" ? history.time[steps[i]] : steps[i] + 0.5);
+            const x = this.x(view, view.placeOf(history, view.mode === "time" ? history.time[steps[i]] : steps[i] + 0.5));
             if (x >= this.left - 1 && x <= this.left + this.width) seen.push({x, step: steps[i + 1]});
         }
         if (seen.length === 0) return;

@@ -42,6 +42,7 @@ class History {
             bytes: new Float64Array(blocks),
             rounding: new Float64Array(blocks),
             path: new Int32Array(blocks),
+            op: new Int32Array(blocks),
             category: new Uint8Array(blocks),
             place: new Float64Array(blocks),                 // address in bytes, relative
         };
@@ -52,6 +53,10 @@ class History {
         for (let i = 0; i < data.olderCount; ++i) this.readBlock(older, older.next(), -1);
         this.readEvents(numbersIn(data.events), categoryCount);
         this.peakState = this.highest(0, this.count);
+        // What the page opens at: a request that was refused, or the peak.
+        this.refused = this.failures.length > 0 ? this.failures.at(-1).event + 1 : null;
+        this.focus = this.refused ?? this.peakState;
+        this.layout = this.layOut();
         // The allocator's own peaks may be older than the events, or younger: they can be reset.
         this.peakKept = this.total[this.peakState] >= data.peak;
         this.peak = Math.max(data.peak, this.total[this.peakState]);
@@ -68,6 +73,7 @@ class History {
         block.begin[i] = event;
         block.category[i] = category;
         block.path[i] = from.next();
+        block.op[i] = from.next();
         block.bytes[i] = from.next() * this.unit;
         block.rounding[i] = from.next();
         block.place[i] = this.readPlace(from);
@@ -127,6 +133,15 @@ class History {
         return low;
     }
 
+    // Stretches of a horizontal axis that a long step, such as one with a validation in it, leaves out of its middle, so
+    // that it is as long as two usual steps: [[from, to], ...]. `at` tells the place of an event.
+    longStretches(at, end) {
+        const begins = this.steps.filter((_, i) => i % 2 === 0).map(at), ends = [...begins.slice(1), end];
+        if (begins.length < 3) return [];
+        const lengths = begins.map((from, i) => ends[i] - from), usual = [...lengths].sort((a, b) => a - b)[lengths.length >> 1];
+        return begins.map((from, i) => [from + usual, ends[i] - usual]).filter((_, i) => lengths[i] > 5 * usual);
+    }
+
     // Index into steps / 2 of the step that an event belongs to; -1 if there is none.
     stepIndex(event) {
         let low = 0, high = this.steps.length / 2;
@@ -158,6 +173,38 @@ class History {
         }
     }
 
+    // Addresses that blocks ever had, without what lies between them: where each stretch begins, and its offset.
+    layOut() {
+        const {block} = this, order = Array.from({length: block.count}, (_, b) => b).sort((a, b) => block.place[a] - block.place[b]);
+        const begins = [], offsets = [];
+        let end = -Infinity, bytes = 0;
+        for (const b of order) {
+            const from = block.place[b], to = from + block.bytes[b];
+            if (from > end) {
+                begins.push(from);
+                offsets.push(bytes);
+            }
+            if (to > end) {
+                bytes += to - Math.max(from, end);
+                end = to;
+            }
+        }
+        return {begins, offsets, bytes};
+    }
+
+    // The place of an address in that layout.
+    offsetOf(place) {
+        const {begins, offsets} = this.layout;
+        let low = 0, high = begins.length;
+        while (low < high) {
+            const middle = (low + high) >> 1;
+            if (begins[middle] <= place) low = middle + 1;
+            else high = middle;
+        }
+        return offsets[low - 1] + place - begins[low - 1];
+    }
+
+    opOf(block) { return this.paths[this.block.op[block]] ?? ""; }
     pathOf(block) { return this.paths[this.block.path[block]] ?? ""; }
 
     // Stretches of mapped addresses in a state: [[place, end], ...], by address. From the present ones backwards.

@@ -11,13 +11,13 @@ function grouped(path, depth, fold) {
     return parts.join(".");
 }
 
-// Map from group to bytes by category.
-function modulesAt(history, state, depth, fold, categoryCount) {
+// Map from group to bytes by category. What belongs to no module is told apart by category.
+function modulesAt(history, state, depth, fold, categories) {
     const names = history.paths.map(path => grouped(path, depth, fold)), groups = new Map();
     history.eachLive(state, b => {
-        const name = names[history.block.path[b]] ?? "";
+        const name = names[history.block.path[b]] || `(no module) ${categories[history.block.category[b]]}`;
         let bytes = groups.get(name);
-        if (!bytes) groups.set(name, bytes = new Array(categoryCount).fill(0));
+        if (!bytes) groups.set(name, bytes = new Array(categories.length).fill(0));
         bytes[history.block.category[b]] += history.block.bytes[b];
     });
     return groups;
@@ -64,11 +64,12 @@ class Details {
 
     moment(panel) {
         const {history, moment} = panel, atPeak = moment === history.peakState, step = history.stepOf(moment);
+        const failure = moment === history.refused ? history.failures.at(-1) : null;
         const where = [timeText(history.timeOf(moment))];
         if (step !== null) where.push(`step ${step}`);
         where.push(`${bytesText(history.total[moment])} live in ${bytesText(history.mapped[moment])} reserved`);
-        const name = this.page.panels.length > 1 ? `${history.title}: ` : "";
-        const what = atPeak ? "at the peak" : "at the chosen moment";
+        if (failure) where.push(`${bytesText(failure.bytes)} more for ${moduleText(history.paths[failure.path] ?? "")} were refused`);
+        const name = this.page.panels.length > 1 ? `${history.title}: ` : "", what = this.momentText(panel);
         panel.map = element("canvas", {style: `height: ${MAP_HEIGHT}px`, role: "img",
                                        "aria-label": "Mapped addresses from left to right, live blocks in the colour of their category"});
         panel.map.addEventListener("pointermove", event => this.blockTip(panel, event));
@@ -120,9 +121,7 @@ class Details {
         history.eachLive(panel.moment, b => {
             if (block.place[b] <= place && place < block.place[b] + block.bytes[b]) found = b;
         });
-        tip.replaceChildren(...found < 0 ? [element("p", {}, "Free")] : [
-            element("p", {}, element("b", {}, bytesText(block.bytes[found])), `, ${this.page.categories[block.category[found]]}`),
-            element("p", {}, element("code", {}, moduleText(history.pathOf(found))))]);
+        tip.replaceChildren(...found < 0 ? [element("p", {}, "Free")] : blockText(this.page, history, found));
         placeTip(tip, event.clientX, event.clientY);
     }
 
@@ -137,7 +136,7 @@ class Details {
 
     groupsOf(panel) {
         const {page} = this;
-        return modulesAt(panel.history, panel.moment, Number(byId("depth").value), byId("fold").checked, page.categories.length);
+        return modulesAt(panel.history, panel.moment, Number(byId("depth").value), byId("fold").checked, page.categories);
     }
 
     bar(bytes, longest) {
@@ -195,15 +194,18 @@ class Details {
         return {
             caption: `${live.length.toLocaleString("en")} blocks, ${this.momentText(panel)}`,
             columns: [{name: "Module", kind: "text"}, {name: "Bytes"}, {name: "Rounding"}, {name: "Category", kind: "text"},
-                      {name: "Allocated"}, {name: "Given back"}],
+                      {name: "Op", kind: "text"}, {name: "Allocated"}, {name: "Given back"}],
             rows: live.map(b => [{text: moduleText(history.pathOf(b)), kind: "path"}, this.size(block.bytes[b]), this.size(block.rounding[b]),
-                                 {text: this.page.categories[block.category[b]], kind: "text"},
+                                 {text: this.page.categories[block.category[b]], kind: "text"}, {text: history.opOf(b), kind: "text"},
                                  lasted(block.begin[b], "before these events"), lasted(block.end[b], "not yet")]),
-            sums: ["All", bytesText(history.total[panel.moment]), "", "", "", ""],
+            sums: ["All", bytesText(history.total[panel.moment]), "", "", "", "", ""],
         };
     }
 
-    momentText(panel) { return panel.moment === panel.history.peakState ? "at the peak" : "at the chosen moment"; }
+    momentText({moment, history}) {
+        if (moment === history.refused) return "at the refused request";
+        return moment === history.peakState ? "at the peak" : "at the chosen moment";
+    }
     size(bytes) { return {value: bytes, text: bytes ? bytesText(bytes) : "0", kind: bytes ? "" : "zero", title: exactText(bytes)}; }
 
     build({caption, columns, rows, sums}) {

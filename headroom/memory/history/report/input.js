@@ -40,6 +40,23 @@ function eventText(history, state) {
     return [`${kind === MAP ? "Mapped" : "Unmapped"} ${bytesText(Math.abs(pages.bytes))}`];
 }
 
+// All that is known of a block.
+function blockText(page, history, b) {
+    const {block} = history, {begin, end} = block, op = history.opOf(b);
+    const at = (event, none) => event < 0 || event >= history.count ? none
+        : `${timeText(history.time[event])}${history.stepOf(event + 1) === null ? "" : `, step ${history.stepOf(event + 1)}`}`;
+    const row = (name, ...content) => element("tr", {}, element("td", {class: "text"}, name), element("td", {class: "text"}, ...content));
+    return [
+        element("p", {}, element("b", {}, bytesText(block.bytes[b])), `, ${page.categories[block.category[b]]}`),
+        element("table", {}, element("tbody", {},
+            row("module", element("code", {}, moduleText(history.pathOf(b)))),
+            ...op ? [row("op", element("code", {}, op))] : [],
+            row("requested", exactText(block.bytes[b] - block.rounding[b])),
+            row("allocated", at(begin[b], "before these events")),
+            row("given back", at(end[b], "not yet")))),
+    ];
+}
+
 function placeTip(tip, clientX, clientY) {
     tip.hidden = false;
     const box = tip.getBoundingClientRect(), right = clientX + 18 + box.width < document.documentElement.clientWidth;
@@ -49,7 +66,8 @@ function placeTip(tip, clientX, clientY) {
 }
 
 function showTip(page, panel, column, clientX, clientY) {
-    const tip = byId("tip"), parts = describe(page, panel, column);
+    const tip = byId("tip"), block = panel.chart.blocks ? panel.chart.blockAt(page.view, clientX, clientY) : -1;
+    const parts = block >= 0 ? blockText(page, panel.history, block) : describe(page, panel, column);
     page.pointer = panel.chart.positionOf(page.view, column);
     page.hovered = panel;
     if (parts === null) {

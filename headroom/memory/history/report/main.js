@@ -31,8 +31,13 @@ class Page {
         this.hovered = null;  // the panel below the pointer
         const histories = this.data.snapshots.map(data => new History(data, this.categories.length));
         const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
-        const mode = this.view?.mode ?? "time";
+        const mode = this.view?.mode ?? "time", shape = this.view?.shape ?? "levels";
         this.view = new View(histories, mode);
+        this.view.shape = shape;
+        this.view.folds = byId("folds").checked;
+        this.view.showAll();
+        byId("folding").hidden = !histories.some(history => this.view.stretchesOf(history).length > 0);
+        if (histories.some(h => h.refused !== null)) this.view.showPeaks();
         this.panels = [];
         for (const history of histories) this.panels.push(new Panel(history, scale, height, this.panels[0] ?? null));
         for (const panel of this.panels) {
@@ -76,6 +81,14 @@ class Page {
         byId("axis").addEventListener("change", event => {
             this.view.mode = event.target.value;
             this.pointer = null;
+            this.showAll();
+        });
+        byId("shape").addEventListener("change", event => {
+            this.view.shape = event.target.value;
+            this.redraw();
+        });
+        byId("folds").addEventListener("change", event => {
+            this.view.folds = event.target.checked;
             this.showAll();
         });
         byId("reset").addEventListener("click", () => this.showAll());
@@ -140,9 +153,9 @@ class Page {
     }
 
     figures() {
-        return this.panels.map(({history: h, moment}) => {
+        return this.panels.map(({history: h}) => {
             let table = 0;
-            h.eachLive(moment, b => { table += h.block.bytes[b]; });
+            h.eachLive(h.peakState, b => { table += h.block.bytes[b]; });
             return {title: h.title, events: h.count, peak: h.total[h.peakState], peakEvents: h.peakState, first: h.total[0],
                     last: h.total[h.count], reserved: h.mapped[h.count], liveAtPeak: table,
                     byCategory: h.live.map(bytes => bytes[h.peakState])};

@@ -4,7 +4,7 @@ class Panel {
     // `first` is the panel that others are compared with, or null.
     constructor(history, scale, height, first) {
         this.history = history;
-        this.moment = history.peakState;  // the state that the tables show
+        this.moment = history.focus;  // the state that the tables show
         this.canvas = element("canvas", {
             tabindex: 0, role: "application", "aria-roledescription": "chart", style: `height: ${height}px`,
             "aria-label": `${history.title}: live bytes over time; peak ${bytesText(history.peak)}, ` +
@@ -24,7 +24,10 @@ class Panel {
             !first ? "" : `${percentText(Math.abs(saved))} ${saved >= 0 ? "below" : "above"} ${first.history.title}`, "main");
         add("Peak reserved", h.peakReserved, h.peak ? `${percentText(h.peakReserved / h.peak - 1)} more` : "");
         if (h.limit) {
-            add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
+            const asked = h.askedLimit && h.askedLimit !== h.limit ? `, what is whole of the limit of ${bytesText(h.askedLimit)}` : "";
+            const pages = h.page ? `, ${(h.limit / h.page).toLocaleString("en")} pages of ${bytesText(h.page)}${asked}` : "";
+            add("Budget", h.limit,
+                `${percentText(h.peakReserved / h.limit)} used${pages}${this.chart.showsBudget ? "" : ", beyond the chart"}`);
         }
         add("Live at the end", h.allocated, `in ${bytesText(h.reserved)} reserved`);
         let rounding = 0;
@@ -56,7 +59,7 @@ class Panel {
         if (pointer === null) return;
         this.line(view, null, colors.ink, pointer);
         const column = Math.floor(chart.x(view, pointer)) - chart.left, state = chart.columns.most[column] ?? -1;
-        if (hovered !== this && state >= 0) {
+        if (hovered !== this && state >= 0 && !chart.blocks) {
             chart.flag(bytesText(history.total[state]), chart.left + column, chart.y(history.total[state]), colors.ink, colors);
         }
     }
@@ -82,6 +85,7 @@ class Panel {
         const {history, chart} = this, {context: c, ratio} = chart, state = history.peakState;
         const x = this.placeOf(view, state);
         if (!this.inside(x) || history.total[state] === 0) return;
+        if (chart.blocks) return this.line(view, state, colors.ink);
         const y = chart.y(history.total[state]);
         c.beginPath();
         c.arc(x, y, 4 * ratio, 0, 2 * Math.PI);
