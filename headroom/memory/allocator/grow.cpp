@@ -11,7 +11,11 @@ namespace headroom::memory {
 Block* DeviceMemory::Impl::make_room(Pool& pool, const Request& request) {
     const auto preferred = apart(request) ? Pool::kSmall : Pool::kLarge;
     const auto other = preferred == Pool::kLarge ? Pool::kSmall : Pool::kLarge;
-    if (grow(pool, preferred, request)) return find(pool, preferred, request);
+    // What it grows by may become part of a block that the stream can't wait for, since a merged block knows the events
+    // of three streams only: then it grows elsewhere.
+    while (grow(pool, preferred, request)) {
+        if (Block* block = find(pool, preferred, request)) return block;
+    }
     if (Block* block = find(pool, other, request)) return block;
     const auto& others = pool.ranges[other];
     const bool grown =

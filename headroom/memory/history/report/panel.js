@@ -24,10 +24,7 @@ class Panel {
             !first ? "" : `${percentText(Math.abs(saved))} ${saved >= 0 ? "below" : "above"} ${first.history.title}`, "main");
         add("Peak reserved", h.peakReserved, h.peak ? `${percentText(h.peakReserved / h.peak - 1)} more` : "");
         if (h.limit) {
-            const asked = h.askedLimit && h.askedLimit !== h.limit ? `, what is whole of the limit of ${bytesText(h.askedLimit)}` : "";
-            const pages = h.page ? `, ${(h.limit / h.page).toLocaleString("en")} pages of ${bytesText(h.page)}${asked}` : "";
-            add("Budget", h.limit,
-                `${percentText(h.peakReserved / h.limit)} used${pages}${this.chart.showsBudget ? "" : ", beyond the chart"}`);
+            add("Budget", h.limit, `${percentText(h.peakReserved / h.limit)} used${this.chart.showsBudget ? "" : ", beyond the chart"}`);
         }
         add("Live at the end", h.allocated, `in ${bytesText(h.reserved)} reserved`);
         let rounding = 0;
@@ -41,6 +38,10 @@ class Panel {
     notes() {
         const {history: h} = this, notes = [];
         const say = text => notes.push(element("p", {class: "note"}, text));
+        if (h.page && h.askedLimit && h.askedLimit !== h.limit) {
+            say(`Memory is reserved in whole pages: of the limit of ${bytesText(h.askedLimit)}, ` +
+                `${Math.floor(h.limit / h.page).toLocaleString("en")} pages of ${bytesText(h.page)} are the budget.`);
+        }
         if (h.count === 0) say("No events were kept: this is how memory stood when the snapshot was taken.");
         else if (!h.peakKept) {
             say(`The peak came before the last ${h.count.toLocaleString("en")} events, which are all that were kept; the ` +
