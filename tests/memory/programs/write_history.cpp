@@ -81,6 +81,7 @@ MemorySnapshot complete(MemorySnapshot snapshot) {
 /// With many small blocks that come and go in the step before the last, as in a validation.
 MemorySnapshot with_validation(MemorySnapshot snapshot) {
     constexpr std::uint64_t kApart = 1'000'000;
+    if (snapshot.events.empty() || snapshot.events.front().step == snapshot.events.back().step) return snapshot;
     const std::uint32_t last = snapshot.events.back().step;
     const auto begin = std::find_if(snapshot.events.begin(), snapshot.events.end(),
                                     [&](const MemoryEvent& event) { return event.step == last; });
