@@ -12,8 +12,8 @@ namespace {
 using bench::Floats;
 
 void reduce_to(benchmark::State& state, const kernels::Shape& x_shape, const kernels::Shape& y_shape) {
-    kernels::StreamState state;
-    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
+    kernels::StreamState threads;
+    kernels::CpuStream stream{.threads = bench::thread_count(), .state = &threads};
     Floats x(x_shape), y(y_shape);
     for (auto _ : state) {
         SumPlan(stream, x, 1.0, y, 1).run(stream, nullptr);

@@ -1,4 +1,7 @@
 // What an op must refuse is refused with one clear line, and costs nothing.
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/test/op_checks.hpp>
@@ -8,9 +11,15 @@
 namespace headroom::test {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
 class Rejected : public testing::TestWithParam<std::size_t> {
   protected:
     const OpEntry& op() const { return all_ops()[GetParam()]; }
+    Context context = Context::cpu({.threads = 1});
+    Seed seed;
 };
 
 TEST_P(Rejected, ThrowOneLineAndLeaveNothingBehind) { check_refusals(op()); }
@@ -54,7 +63,6 @@ TEST_P(Rejected, NotInputsOfTwoContexts) {
 }
 
 TEST_P(Rejected, NotTheWrongNumberOfInputs) {
-    Context context = Context::cpu({.threads = 1});
     const auto samples = accepted(op());
     ASSERT_FALSE(samples.empty()) << "an op needs samples";
     std::vector<Tensor> none(7);

@@ -70,7 +70,7 @@ TEST_F(TensorIndexTest, RefusesWhatDoesNotFitInOneLine) {
     EXPECT_THAT(message([&] { return x[{0, 4}]; }), HasSubstr("4 is outside of axis 0 of [4]"));
     EXPECT_THAT(message([&] { return x[{0, 0, 0}]; }), HasSubstr("3 indices"));
     EXPECT_THAT(message([&] { return x[{Ellipsis, Ellipsis}]; }), HasSubstr("one Ellipsis is allowed"));
-    EXPECT_THAT(message([&] { return x[Slice(0, 2, 0)]; }), HasSubstr("step 0"));
+    EXPECT_THAT(message([&] { return x[Slice(0, 2, 0)]; }), HasSubstr("the step must be positive, got 0"));
 }
 
 }  // namespace

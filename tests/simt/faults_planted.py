@@ -88,8 +88,8 @@ FAULTS = [
         ("cross entropy: rows", "for (std::int64_t row = std::int64_t{block.x()} * teams + index; row < rows; row += step)",
          "for (int row = static_cast<int>(block.x() * teams + index); row < static_cast<int>(rows); row += static_cast<int>(step))")),
     *of("64-bit", K + "cross_entropy/cross_entropy.cu", LARGE, "compiler",
-        ("cross entropy: rows of the sum", "const double* losses, Targets targets, std::int64_t rows, void* loss",
-         "const double* losses, Targets targets, int rows, void* loss"),
+        ("cross entropy: rows of the sum", "Weights weights,\n                                    std::int64_t rows, void* loss",
+         "Weights weights,\n                                    int rows, void* loss"),
         ("cross entropy: rows of the forward", "C* lse, double* losses, std::int64_t rows,", "C* lse, double* losses, int rows,")),
     *of("64-bit", K + "copy/copy.cu", table("copy"), "*/far/*",
         ("copy: target", "target[k] = offsets[0] * size;", "target[k] = static_cast<int>(offsets[0] * size);"),
@@ -177,8 +177,9 @@ FAULTS = [
          "for (std::int64_t i = block.thread(); i < singles; i += block.threads())")),
 
     # --- A barrier is missing.
+    *of("barriers", K + "device/prefix_sum.cuh", table("gather"), "*PositionsAreSortedStably",
+        ("sort: last of a sum", "        total += warp_sum;\n    }\n    block.sync();", "        total += warp_sum;\n    }")),
     *of("barriers", K + "gather/sort.cu", table("gather"), "*PositionsAreSortedStably",
-        ("sort: last of a sum", "        total += warp_sum;\n    }\n    block.sync();", "        total += warp_sum;\n    }"),
         ("sort: counters are read", "        block.warp_sync();  // all have read the counter\n", ""),
         ("sort: counters are zero", "counters[i] = 0;\n        block.sync();", "counters[i] = 0;")),
     *of("barriers", K + "device/block.hpp", "simt_block_test", "*",
