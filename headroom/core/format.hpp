@@ -9,30 +9,34 @@
 
 #include <headroom/core/tensor.hpp>
 
+namespace fmt {
+
 template <>
-struct fmt::formatter<headroom::Tensor> : fmt::formatter<std::string_view> {
+struct formatter<headroom::Tensor> : formatter<std::string_view> {
     template <class FormatContext>
     auto format(const headroom::Tensor& x, FormatContext& context) const {
-        return fmt::formatter<std::string_view>::format(x.to_string(), context);
+        return formatter<std::string_view>::format(x.to_string(), context);
     }
 };
 
 template <>
-struct fmt::formatter<headroom::kernels::Extents> : fmt::formatter<std::string_view> {
+struct formatter<headroom::kernels::Extents> : formatter<std::string_view> {
     template <class FormatContext>
     auto format(const headroom::kernels::Extents& sizes, FormatContext& context) const {
-        return fmt::formatter<std::string_view>::format(sizes.to_string(), context);
+        return formatter<std::string_view>::format(sizes.to_string(), context);
     }
 };
 template <>
-struct fmt::formatter<headroom::Shape> : fmt::formatter<headroom::kernels::Extents> {};
+struct formatter<headroom::Shape> : formatter<headroom::kernels::Extents> {};
 template <>
-struct fmt::formatter<headroom::Strides> : fmt::formatter<headroom::kernels::Extents> {};
+struct formatter<headroom::Strides> : formatter<headroom::kernels::Extents> {};
 
 template <>
-struct fmt::formatter<headroom::Dtype> : fmt::formatter<std::string_view> {
+struct formatter<headroom::Dtype> : formatter<std::string_view> {
     template <class FormatContext>
     auto format(headroom::Dtype dtype, FormatContext& context) const {
-        return fmt::formatter<std::string_view>::format(name(dtype), context);
+        return formatter<std::string_view>::format(name(dtype), context);
     }
 };
+
+}  // namespace fmt
