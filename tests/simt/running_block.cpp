@@ -16,8 +16,9 @@ RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t 
       context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_SIMT_SEED={}", launch.kernel, x, y, z, launch.seed)),
       random_(seed),
       threads_(launch.shape.threads),
-      warp_phases_(launch.shape.threads, 0),
-      ahead_(static_cast<unsigned>(random_() % (2 * threads_.size() / kernels::device::kWarp))) {
+      ahead_(static_cast<unsigned>(random_() %
+                                   (2 * ((threads_.size() + kernels::device::kWarp - 1) / kernels::device::kWarp)))),
+      warp_phases_(launch.shape.threads, 0) {
     ready_.reserve(threads_.size());
     for (unsigned i = 0; i < threads_.size(); ++i) {
         CudaThread& thread = threads_[i];

@@ -22,7 +22,7 @@ namespace headroom::kernels {
 
 struct CudaProperties {
     int index = 0;
-    std::string name;
+    std::string name = {};
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
     std::size_t shared_bytes = 0;  ///< the most shared memory that a block may have
