@@ -126,10 +126,12 @@ program::Program digits_program(Flags& flags) {
     const auto images = std::make_shared<const Split>(read_images(flags.data, flags.validation, flags.batch));
     const std::int64_t batches = images->training.size() / flags.batch;
     flags.steps = std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
-    return {
-        .data = images->what, .unit = "samples", .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
-            return std::make_unique<Digits>(parameters, flags, batch, *images);
-        }};
+    return {.data = images->what,
+            .unit = "samples",
+            .reads = {{"--data", flags.data}},
+            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<Digits>(parameters, flags, batch, *images);
+            }};
 }
 
 }  // namespace

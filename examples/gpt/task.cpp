@@ -99,6 +99,7 @@ program::Program text_program(const GptFlags& flags) {
     return {.data = corpus->what,
             .unit = "tokens",
             .units = flags.block,
+            .reads = {{"--data", flags.data}, {"--from", flags.from}, {"--token-names", flags.token_names}},
             .task = [&flags, corpus](Parameters& parameters, std::int64_t batch) {
                 return std::make_unique<TextTask>(parameters, flags, batch, *corpus);
             }};

@@ -23,4 +23,30 @@ void expect_writable(const std::string& flag, const std::filesystem::path& path)
     }
 }
 
+void expect_apart(const NamedFiles& outputs, const NamedFiles& inputs) {
+    const auto place = [](const std::filesystem::path& path) {
+        std::error_code error;
+        return std::filesystem::weakly_canonical(std::filesystem::absolute(path), error);
+    };
+    for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+        const auto& [flag, path] = *output;
+        if (path.empty()) continue;
+        std::error_code error;
+        const bool there = std::filesystem::is_regular_file(path, error);
+        const auto refuse = [&](const std::string& other) {
+            throw FileError(fmt::format("{} {}: it is the file of {}; name another", flag, path.string(), other));
+        };
+        for (auto other = outputs.begin(); other != output; ++other) {
+            const bool same = !other->second.empty() && place(other->second) == place(path);
+            if (same && (there || !std::filesystem::exists(path, error))) refuse(other->first);
+        }
+        for (const auto& [name, read] : inputs) {
+            if (read.empty()) continue;
+            const bool inside =
+                there && std::filesystem::is_directory(read, error) && place(path).parent_path() == place(read);
+            if (inside || std::filesystem::equivalent(path, read, error)) refuse(name);
+        }
+    }
+}
+
 }  // namespace headroom::program

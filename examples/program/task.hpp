@@ -22,6 +22,7 @@
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/examples/program/output_file.hpp>
 #include <headroom/nn/checkpoint.hpp>
 
 namespace headroom::program {
@@ -55,6 +56,7 @@ struct Program {
     std::string data;        ///< for people: "60000 images"
     std::string unit;        ///< of throughput: "samples", "tokens"
     std::int64_t units = 1;  ///< in a sample of a batch
+    NamedFiles reads;        ///< flags, and the files or folders that they name, which are not to be written to
     /// With so many samples in a micro-batch. What the flags say of the batch does not count: fewer may be tried.
     std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)> task;
 };

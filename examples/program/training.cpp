@@ -177,6 +177,13 @@ void train(const Flags& flags, const std::function<Program()>& read) {
                    anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
     }
     const Program program = read();
+    const NamedFiles outputs{{"--save", flags.save},
+                             {"--best", flags.best},
+                             {"--json", flags.json},
+                             {"--log", flags.log},
+                             {"--memory-history", flags.memory_history}};
+    expect_apart(outputs, program.reads);
+    expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
     summary.compute = flags.compute;

@@ -71,6 +71,7 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
         throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));
     Value* value = context_.tape().make_leaf({{}, dtype, Geometry::contiguous(shape)});
     value->storage = this;
+    places_.emplace(path, all_.size());
     Parameter& added = all_.emplace_back();
     added.path = std::move(path);
     added.tensor = Tensor(value, Geometry::contiguous(shape));
@@ -94,10 +95,8 @@ Tensor Parameters::create_buffer(std::string path, const Shape& shape, Initializ
 }
 
 const Parameter* Parameters::find(std::string_view path) const {
-    for (const Parameter& parameter : all_) {
-        if (parameter.path == path) return &parameter;
-    }
-    return nullptr;
+    const auto found = places_.find(path);
+    return found == places_.end() ? nullptr : &all_[found->second];
 }
 
 const Parameter& Parameters::at(std::string_view path) const {

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -133,6 +134,7 @@ class Parameters : private ParameterStorage {
     ParametersOptions options_;
     bool training_ = true;
     std::vector<Parameter> all_;
+    std::map<std::string, std::size_t, std::less<>> places_;  ///< in `all_`, by path
     std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained
     std::vector<GradientSegment> segments_;
     Array values_;

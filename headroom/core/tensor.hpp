@@ -32,8 +32,9 @@ class Tensor {
         if (value_) ++value_->users;
     }
     Tensor(Tensor&& other) noexcept : value_(std::exchange(other.value_, nullptr)), geometry_(other.geometry_) {}
-    Tensor& operator=(const Tensor& other) noexcept { return *this = Tensor(other); }
-    Tensor& operator=(Tensor&& other) noexcept {
+    // Not for what a view or an op returns: `x[0] = y` would change nothing.
+    Tensor& operator=(const Tensor& other) & noexcept { return *this = Tensor(other); }
+    Tensor& operator=(Tensor&& other) & noexcept {
         std::swap(value_, other.value_);
         geometry_ = other.geometry_;
         other.reset();

@@ -29,7 +29,7 @@ std::vector<std::string> written(const std::vector<double>& values) {
     std::vector<std::string> all;
     for (const double value : values) {
         if (!std::isfinite(value)) {
-            all.push_back(fmt::format("{}", value));
+            all.push_back(fmt::format("{}", std::isnan(value) ? std::abs(value) : value));
         } else {
             all.push_back(exponent ? fmt::format("{:.4e}", value)
                           : whole  ? fmt::format("{:.0f}.", value)

@@ -7,8 +7,17 @@
 
 namespace headroom::memory {
 
+namespace {
+
+std::unique_ptr<Driver> checked(std::unique_ptr<Driver> driver) {
+    if (!driver) throw Error("device memory: there is no driver; give one, such as make_host_driver()");
+    return driver;
+}
+
+}  // namespace
+
 DeviceMemory::DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options)
-    : impl_(std::make_unique<Impl>(this, std::move(driver), options)) {}
+    : impl_(std::make_unique<Impl>(this, checked(std::move(driver)), options)) {}
 DeviceMemory::~DeviceMemory() = default;
 
 Allocation DeviceMemory::allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {

@@ -46,7 +46,7 @@ struct Allocation {
 
 class DeviceMemory {
   public:
-    /// Errors: Error if an option is out of range; DeviceError.
+    /// Errors: Error if there is no driver or an option is out of range; DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
     /// All blocks should have been given back. Blocks that are left are named on stderr, and their memory is returned
     /// to the driver; a `Buffer` that still refers to one reports that when it is used or destroyed.

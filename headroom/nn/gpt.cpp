@@ -80,7 +80,7 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
         throw ShapeError(
             fmt::format("gpt: {} positions, but the model was built for a block of {}", last, options.block));
     }
-    const Tensor where = arange(context(), static_cast<double>(seen), static_cast<double>(last), 1.0, Dtype::i32);
+    const Tensor where = arange(context(), seen, last, 1, Dtype::i32);
     Tensor x = drop(add(tokens(ids), positions(where)));
     for (std::size_t i = 0; i < blocks.size(); ++i) x = blocks[i](std::move(x), caches ? &(*caches)[i] : nullptr);
     return norm(std::move(x));

@@ -21,7 +21,15 @@ constexpr const char* kMetadataName = "__metadata__";
 /// A file beside `path` that takes its place when it is complete, or disappears.
 class FileAside {
   public:
-    explicit FileAside(const std::filesystem::path& path) : path_(path), aside_(path.string() + ".partial") {
+    explicit FileAside(const std::filesystem::path& path) : path_(path) {
+        std::error_code error;
+        for (int links = 0; std::filesystem::is_symlink(path_, error) && links < 40; ++links) {  // as the system does
+            path_ = path_.parent_path() / std::filesystem::read_symlink(path_, error);
+        }
+        if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
+            throw FileError(fmt::format("{}: it is not a file that can be replaced", path_.string()));
+        }
+        aside_ = path_.string() + ".partial";
         file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         if (file_ < 0) fail("can't be created");
     }

@@ -35,6 +35,8 @@ TEST_F(Arrangement, ArangeStopsBeforeTheEnd) {
     EXPECT_EQ(values(arange(context, 1, 0, -0.4, Dtype::f64)).size(), 3u);
     EXPECT_EQ(arange(context, 3, 0).numel(), 0);
     EXPECT_EQ(arange(context, 0, 3).dtype(), Dtype::i64);
+    EXPECT_EQ(arange(context, 0, 1, 0.25).dtype(), Dtype::f32);
+    EXPECT_EQ(values(arange(context, 0.5, 3)), (Doubles{0.5, 1.5, 2.5}));
     EXPECT_THROW(arange(context, 0, 3, 0.0), Error);
 }
 

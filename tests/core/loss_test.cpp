@@ -8,6 +8,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cosine.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/losses.hpp>
@@ -74,6 +75,10 @@ TEST_F(LossTest, OfDirectionsTellsPairsApart) {
                  signs = context.from_host(std::vector<std::int32_t>{1, 1, -1}, {3});
     EXPECT_EQ(cosine_similarity(a, b).to_vector<float>(), (std::vector<float>{1, 0, 1}));
     EXPECT_EQ(cosine_similarity(cast(a, Dtype::f16), b).dtype(), Dtype::f32);
+    const Tensor one = ones(context, {3, 1}), many = ones(context, {4, 3, 4});
+    EXPECT_EQ(cosine_similarity(many, one).to_vector<float>(), std::vector<float>(12, 1));  // lengths, once they match
+    EXPECT_EQ(cosine_similarity(one, many, 0).to_vector<float>(), std::vector<float>(12, 1));
+    EXPECT_EQ(cosine_similarity(many, ones(context, {})).shape(), (Shape{4, 3}));
     const Loss loss = cosine_embedding_loss(a, b, signs, 0.25);
     EXPECT_EQ(loss.terms(), 3);
     EXPECT_NEAR(loss.sum().item(), 0 + 1 + 0.75, 4 * epsilon(Dtype::f32));

@@ -309,6 +309,10 @@ TEST(Undefined, EveryMemberSaysSoInOneLine) {
     EXPECT_FALSE(Tensor().requires_grad());
 }
 
+// What looks like a write into a part would change a temporary handle, and nothing else.
+static_assert(!std::is_assignable_v<Tensor, Tensor> && !std::is_assignable_v<Tensor, const Tensor&>);
+static_assert(std::is_assignable_v<Tensor&, Tensor> && std::is_assignable_v<Tensor&, const Tensor&>);
+
 TEST(Undefined, EveryFunctionSaysSoInOneLine) { expect_one_line_each(kFunctions, Tensor()); }
 
 TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {

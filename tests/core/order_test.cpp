@@ -80,6 +80,9 @@ TEST_F(Order, MaskedFillTakesAnyDtypeAndTheStorageOfX) {
     const void* storage = own.array().view().data;
     EXPECT_EQ(masked_fill(std::move(own), mask, 0.0).array().view().data, storage);
     expect_refused("masked_fill: 0.5 in dtype i64 needs a whole number", [&] { masked_fill(x, mask, 0.5); });
+    expect_refused("masked_fill: -inf does not fit into i64", [&] { masked_fill(x, mask, -kInfinity); });
+    expect_refused("masked_fill: 256 does not fit into u8", [&] { masked_fill(cast(x, Dtype::u8), mask, 256); });
+    expect_refused("full: nan does not fit into i32", [&] { full(context, {2}, kNan, Dtype::i32); });
     expect_refused("masked_fill: the mask must be bool", [&] { masked_fill(x, scores, 1.0); });
     expect_refused("masked_fill: the mask is an undefined tensor", [&] { masked_fill(x, Tensor(), 1.0); });
     expect_refused("do not broadcast", [&] { masked_fill(scores, gt(host({1, 2}), 1.0), 1.0); });

@@ -51,6 +51,7 @@ TEST_F(Print, NumbersHaveTheDigitsOfPyTorch) {
     EXPECT_EQ(text({1, 1001}), "f32 [2] [1.0000e+00, 1.0010e+03]");
     EXPECT_EQ(text({0, 0}), "f32 [2] [0., 0.]");
     EXPECT_EQ(text({HUGE_VAL, 1.5, -HUGE_VAL}), "f32 [3] [   inf, 1.5000,   -inf]");
+    EXPECT_EQ(text({-NAN, 1}), "f32 [2] [nan,  1.]");
     EXPECT_EQ(text({}), "f32 [0] []");
 }
 

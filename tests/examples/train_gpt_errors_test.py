@@ -74,6 +74,33 @@ class TrainGptErrors(ProgramCase):
             self.fails(1, self.with_text(flag, self.path("no/such.file"), "--steps", 10**9), flag, "no folder")
             self.fails(1, self.with_text(flag, self.folder, "--steps", 10**9), flag, "is a folder")
 
+    def test_an_output_is_no_input_and_no_other_output(self):
+        def contents():
+            with open(self.text, "rb") as text, open(self.checkpoint, "rb") as checkpoint:
+                return text.read(), checkpoint.read()
+
+        before = contents()
+        link = self.path("link.html")
+        os.symlink(self.text, link)
+        for flag, name in [("--save", self.text), ("--best", self.text), ("--json", self.text), ("--log", self.text),
+                           ("--memory-history", link)]:
+            self.fails(1, self.with_text(flag, name, "--steps", 2), flag, "it is the file of --data")
+        for flag in ("--json", "--log"):
+            self.fails(1, self.with_text("--resume", self.checkpoint, "--steps", 5, flag, self.checkpoint), flag,
+                       "it is the file of --resume")
+        same = self.path("same")
+        self.fails(1, self.with_text("--save", same, "--best", os.path.join(self.folder, ".", "same")), "--best",
+                   "it is the file of --save")
+        self.assertEqual(contents(), before)
+
+    def test_a_checkpoint_takes_the_place_of_a_file_alone(self):
+        fifo, link, real = self.path("fifo"), self.path("link"), self.path("real")
+        os.mkfifo(fifo)
+        self.fails(1, self.with_text("--steps", 1, "--save", fifo), "fifo", "not a file that can be replaced")
+        os.symlink(real, link)
+        self.succeeds(*self.with_text("--steps", 1, "--save", link))
+        self.assertTrue(os.path.islink(link) and os.path.isfile(real))
+
     def test_a_full_disk_leaves_the_old_checkpoint(self):
         with open(self.checkpoint, "rb") as file:
             before = file.read()

@@ -37,6 +37,8 @@ TEST_P(MisuseTest, IgnoresNull) {
     EXPECT_EQ(memory.statistics(), MemoryStatistics{});
 }
 
+TEST(MemoryMisuse, NeedsADriver) { EXPECT_THROW(DeviceMemory(nullptr), Error); }
+
 TEST_P(MisuseTest, NamesABlockThatIsGivenBackTwice) {
     DeviceMemory memory(driver());
     const Allocation block = memory.allocate(1000, 0, {Category::gradients, memory.intern("blocks.3.mlp")});

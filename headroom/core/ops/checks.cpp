@@ -86,6 +86,14 @@ int check_axis_or_scalar(const char* op, const Shape& shape, int axis) {
     return shape.rank() == 0 && (axis == 0 || axis == -1) ? 0 : check_axis(op, shape, axis);
 }
 
+void check_holds(const char* op, double value, Dtype dtype) {
+    if (is_floating(dtype)) return;
+    const double most = dtype == Dtype::i64 ? 0x1p63 : dtype == Dtype::i32 ? 0x1p31 : dtype == Dtype::u8 ? 0x1p8 : 2;
+    const double least = dtype == Dtype::i64 || dtype == Dtype::i32 ? -most : 0;
+    if (value >= least && value < most) return;
+    throw DtypeError(fmt::format("{}: {} does not fit into {}", op, value, name(dtype)));
+}
+
 void check_range(const char* op, const char* name, double value, double least, double most) {
     if (value >= least && value <= most) return;
     throw Error(fmt::format("{}: {} must be in [{}, {}], got {}", op, name, least, most, value));

@@ -65,6 +65,8 @@ int check_axis(const char* op, const Shape& shape, int axis);
 /// The same for what is computed along an axis: -1 and 0 also stand for the only one of a single element, of rank 0.
 int check_axis_or_scalar(const char* op, const Shape& shape, int axis);
 
+/// Errors: DtypeError if integers of this dtype are asked for and can't be near `value`: NaN, or beyond their range.
+void check_holds(const char* op, double value, Dtype dtype);
 /// Checks an option. Errors: Error outside of [least, most], and for NaN.
 void check_range(const char* op, const char* name, double value, double least, double most);
 

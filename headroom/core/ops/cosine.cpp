@@ -6,6 +6,7 @@
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
@@ -31,6 +32,10 @@ Tensor cosine_similarity(Tensor a, Tensor b, int axis, double epsilon) {
     const Dtype compute = compute_dtype(promoted(a.dtype(), b.dtype()));
     if (a.dtype() != compute) a = cast(std::move(a), compute);
     if (b.dtype() != compute) b = cast(std::move(b), compute);
+    const Shape shape = kernels::broadcast_shapes(op, a.shape(), b.shape());
+    check_axis(op, shape, axis);
+    if (a.shape() != shape) a = expand(std::move(a), shape);
+    if (b.shape() != shape) b = expand(std::move(b), shape);
     return sum(a * b, axis) / (length(a, axis, epsilon) * length(b, axis, epsilon));
 }
 

@@ -156,8 +156,10 @@ std::vector<Sample<CausalMask::Attrs>> CausalMask::samples() {
 
 }  // namespace ops
 
-Tensor arange(Context& context, double start, double stop, double step, Dtype dtype) {
-    return apply<ops::Arange>(context, {start, stop, step, dtype});
+Tensor arange(Context& context, Scalar start, Scalar stop, Scalar step, std::optional<Dtype> dtype) {
+    const bool floating = start.floating() || stop.floating() || step.floating();
+    return apply<ops::Arange>(
+        context, {start.value(), stop.value(), step.value(), dtype.value_or(floating ? Dtype::f32 : Dtype::i64)});
 }
 
 Tensor linspace(Context& context, double start, double stop, std::int64_t steps, Dtype dtype) {
@@ -165,6 +167,7 @@ Tensor linspace(Context& context, double start, double stop, std::int64_t steps,
 }
 
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype) {
+    check_holds("full", value, dtype);
     return apply<ops::Full>(context, {shape, value, dtype});
 }
 

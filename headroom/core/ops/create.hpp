@@ -9,6 +9,7 @@
 #include <optional>
 
 #include <headroom/core/apply.hpp>
+#include <headroom/core/scalar.hpp>
 
 namespace headroom {
 
@@ -97,12 +98,14 @@ struct CausalMask {
 
 }  // namespace ops
 
-/// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Errors: Error if step is 0.
-Tensor arange(Context& context, double start, double stop, double step = 1.0, Dtype dtype = Dtype::i64);
+/// start, start + step, ... before `stop` [ceil((stop - start) / step)]. Unless a dtype is named, f32 if one of the
+/// numbers is floating, else i64. Errors: Error if step is 0.
+Tensor arange(Context& context, Scalar start, Scalar stop, Scalar step = 1, std::optional<Dtype> dtype = {});
 /// `steps` values from `start` to `stop`, evenly spaced, both among them; one is `start`. Errors: ShapeError if steps
 /// is negative; DtypeError unless floating.
 Tensor linspace(Context& context, double start, double stop, std::int64_t steps, Dtype dtype = Dtype::f32);
-/// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes.
+/// One value everywhere, rounded to the dtype. Errors: ShapeError for negative sizes; DtypeError for integers that
+/// can't hold it.
 Tensor full(Context& context, const Shape& shape, double value, Dtype dtype = Dtype::f32);
 /// `full` with 0.
 Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);

@@ -119,7 +119,7 @@ using Argmin = Position<false>;
 
 }  // namespace ops
 
-/// The sum, in the dtype of x; integers and bool are summed as i64.
+/// The sum, in the dtype of x; integers and bool are summed as i64, exactly up to 2^53.
 Tensor sum(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The sum of a floating x divided by the number of its terms.
 Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);

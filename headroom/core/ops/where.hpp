@@ -29,7 +29,7 @@ struct Where {
 Tensor where(Tensor condition, Tensor a, Tensor b);
 /// The value, rounded to x's dtype, where the mask (as `where`'s condition) holds, else x; the two broadcast. A `where`
 /// with a scalar: beside the result it takes one element, and writes over an x that nothing else needs. Errors: as
-/// `where`; DtypeError if x has integers and the value is not whole.
+/// `where`; DtypeError if x has integers and the value is not one of them.
 Tensor masked_fill(Tensor x, Tensor mask, double value);
 
 }  // namespace headroom
