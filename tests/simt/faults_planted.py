@@ -179,7 +179,7 @@ FAULTS = [
 
     # --- A barrier is missing.
     *of("barriers", K + "device/prefix_sum.cuh", table("gather"), "*PositionsAreSortedStably",
-        ("sort: last of a sum", "        total += warp_sum;\n    }\n    block.sync();", "        total += warp_sum;\n    }")),
+        ("sort: last of a sum", "        total = wrapping_sum(total, warp_sum);\n    }\n    block.sync();", "        total = wrapping_sum(total, warp_sum);\n    }")),
     *of("barriers", K + "gather/sort.cu", table("gather"), "*PositionsAreSortedStably",
         ("sort: counters are read", "        block.warp_sync();  // all have read the counter\n", ""),
         ("sort: counters are zero", "counters[i] = 0;\n        block.sync();", "counters[i] = 0;")),

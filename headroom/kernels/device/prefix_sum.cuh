@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <headroom/kernels/device/block.hpp>
+#include <headroom/kernels/internal/wrapping_sum.hpp>
 
 namespace headroom::kernels::device {
 
@@ -18,15 +19,15 @@ HEADROOM_DEVICE T sum_up_to(Block& block, T value, Shared<T> sums, T& total) {
 #pragma unroll
     for (unsigned step = 1; step < kWarp; step *= 2) {
         const T left = block.shuffle_up(kFullWarp, sum, step);
-        if (block.lane() >= step) sum += left;
+        if (block.lane() >= step) sum = wrapping_sum(sum, left);
     }
     if (block.lane() == kWarp - 1) sums[block.warp()] = sum;
     block.sync();
     total = 0;
     for (unsigned warp = 0; warp < block.warps(); ++warp) {
         const T warp_sum = sums[warp];
-        if (warp == block.warp()) sum += total;
-        total += warp_sum;
+        if (warp == block.warp()) sum = wrapping_sum(sum, total);
+        total = wrapping_sum(total, warp_sum);
     }
     block.sync();
     return sum;

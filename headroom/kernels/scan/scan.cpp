@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <headroom/kernels/internal/wrapping_sum.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
 #include <headroom/kernels/walk.hpp>
@@ -44,7 +45,7 @@ void scan_line(const Place& x, const Place& y, std::int64_t line, std::int64_t l
     for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
         T values[kChunk];
         load(x.at(begin, line), x.dtype, x.along, count, values);
-        for (std::int64_t i = 0; i < count; ++i) values[i] = sum += values[i];
+        for (std::int64_t i = 0; i < count; ++i) values[i] = sum = wrapping_sum(sum, values[i]);
         put(values, count, y, y.at(begin, line), y.along, beta);
     });
 }
@@ -54,7 +55,7 @@ void scan_beside(const Place& x, const Place& y, std::int64_t lines, std::int64_
     T sums[kBeside] = {}, values[kBeside];
     for (std::int64_t i = 0; i < length; ++i) {
         load(x.at(i, 0), x.dtype, x.beside, lines, values);
-        for (std::int64_t j = 0; j < lines; ++j) sums[j] += values[j];
+        for (std::int64_t j = 0; j < lines; ++j) sums[j] = wrapping_sum(sums[j], values[j]);
         put(sums, lines, y, y.at(i, 0), y.beside, beta);
     }
 }

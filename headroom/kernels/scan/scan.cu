@@ -5,6 +5,7 @@
 #include <headroom/kernels/device/prefix_sum.cuh>
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/dispatch.hpp>
+#include <headroom/kernels/internal/wrapping_sum.hpp>
 
 namespace headroom::kernels {
 
@@ -47,8 +48,8 @@ struct ScanLines {
                 const std::int64_t i = first + block.thread();
                 T total = 0;
                 const T here = sum_up_to(block, i < end ? load(at[1], i) : T(0), scratch, total);
-                if (writes && i < end) put(at[0], i, sum + static_cast<Sum>(here));
-                sum += static_cast<Sum>(total);
+                if (writes && i < end) put(at[0], i, wrapping_sum(sum, static_cast<Sum>(here)));
+                sum = wrapping_sum(sum, static_cast<Sum>(total));
             }
             if (!writes && block.thread() == 0) sums[task] = sum;
         }
@@ -68,7 +69,7 @@ struct ScanLinesBeside {
             const std::int64_t begin = task / lines * scan.part, end = scan.end_of(begin);
             Sum sum = scan.writes && scan.sums ? scan.sums[task] : Sum(0);
             for (std::int64_t i = begin; i < end; ++i) {
-                sum += static_cast<Sum>(scan.load(at[1], i));
+                sum = wrapping_sum(sum, static_cast<Sum>(scan.load(at[1], i)));
                 if (scan.writes) scan.put(at[0], i, sum);
             }
             if (!scan.writes) scan.sums[task] = sum;
@@ -87,7 +88,7 @@ struct SumParts {
             for (std::int64_t i = line; i < lines * parts; i += lines) {
                 const Sum here = sums[i];
                 sums[i] = before;
-                before += here;
+                before = wrapping_sum(before, here);
             }
         }
     }
