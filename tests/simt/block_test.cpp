@@ -10,9 +10,9 @@
 #include <vector>
 #include <headroom/kernels/device/index_check.hpp>
 #include <headroom/kernels/device/launch.hpp>
+#include <headroom/tests/kernels/race_cases.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 #include <headroom/tests/simt/kernels/examples.hpp>
-#include <headroom/tests/simt/sanitizers.hpp>
 
 namespace headroom::simt {
 namespace {
@@ -272,7 +272,7 @@ TEST(Order, FollowsFromTheSeedAndDiffersBetweenSeedsAndBlocks) {
 
 /// How many warps have begun when the first one is through its steps, which wait for nobody else.
 TEST_F(BlockTest, InHalfOfTheBlocksOneWarpRunsAsFarAheadAsItCan) {
-    if (sanitizers::kRaces) GTEST_SKIP() << "warps look at each other without a barrier, on purpose";
+    if (kernels::test::kRaces) GTEST_SKIP() << "warps look at each other without a barrier, on purpose";
     constexpr unsigned kBlocks = 400, kSteps = 20;
     Array<unsigned> ahead(kBlocks, 0);
     run(
