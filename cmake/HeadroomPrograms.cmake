@@ -63,6 +63,7 @@ function(headroom_traces)
     add_library(headroom_traces STATIC ${sources})
     headroom_compile_options(headroom_traces)
     headroom_include_root(headroom_traces PUBLIC bench)
+    target_include_directories(headroom_traces PUBLIC ${HEADROOM_INCLUDE_ROOTS}/core)  # names of categories
     target_link_libraries(headroom_traces PUBLIC headroom_memory)
     if(NOT HEADROOM_BENCH)
         return()

@@ -39,7 +39,6 @@ namespace {
 using namespace headroom;
 using namespace headroom::kernels;
 using memory::Buffer;
-using memory::Category;
 using memory::DeviceMemory;
 
 constexpr std::int64_t kRows = 64 * 1024, kWidth = 768, kClasses = 50304, kParameters = 124'475'904;
@@ -78,7 +77,7 @@ class Bench {
     }
     std::byte* bytes(std::size_t count) {
         if (count == 0) return nullptr;
-        buffers_.push_back(Buffer::allocate(memory_, count, 0, {Category::workspace, 0}));
+        buffers_.push_back(Buffer::allocate(memory_, count, 0, {}));
         return buffers_.back().data();
     }
     void forget() {

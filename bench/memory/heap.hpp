@@ -14,7 +14,7 @@
 namespace headroom::bench {
 
 /// The path is the first that `Heap` interns.
-inline constexpr memory::Tag kTag{memory::Category::activations, 1};
+inline constexpr memory::Tag kTag{.path = 1};
 
 /// Sizes as in training: few different ones, from statistics of a row to activations.
 inline std::size_t some_size(std::mt19937& random) {

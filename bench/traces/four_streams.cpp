@@ -19,8 +19,8 @@ class Pipeline {
   public:
     Pipeline(Program& program, GptShape shape, memory::StreamId stream)
         : program_(program), shape_(shape), stream_(stream), kept_(shape.layers) {
-        ids_ = program.take(shape.rows(1), kMain, "inputs", memory::Category::inputs);
-        targets_ = program.take(shape.rows(1), kMain, "inputs", memory::Category::inputs);
+        ids_ = program.take(shape.rows(1), kMain, "inputs", Category::inputs);
+        targets_ = program.take(shape.rows(1), kMain, "inputs", Category::inputs);
         hand_over(kMain, stream_, ids_);
         hand_over(kMain, stream_, targets_);
         x_ = program.take(shape.rows(shape.width), stream, "tokens");
@@ -50,7 +50,7 @@ class Pipeline {
     /// The block's gradients are made on the pipeline's stream and summed on the main one.
     void add_gradients(std::size_t layer) {
         for (const std::size_t bytes : block_parameters(shape_)) {
-            const Piece piece = program_.take(bytes, stream_, block_path(layer), memory::Category::gradients);
+            const Piece piece = program_.take(bytes, stream_, block_path(layer), Category::gradients);
             hand_over(stream_, kMain, piece);
         }
     }

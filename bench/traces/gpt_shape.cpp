@@ -16,7 +16,7 @@ std::vector<std::size_t> block_parameters(const GptShape& shape) {
 std::string block_path(std::size_t layer) { return fmt::format("blocks.{}", layer); }
 
 Resident::Resident(Program& program, const GptShape& shape) {
-    const auto take_all = [&](memory::Category category) {
+    const auto take_all = [&](Category category) {
         pieces_.push_back(program.take(shape.vocabulary * shape.width * sizeof(float), 0, "tokens", category));
         pieces_.push_back(program.take(shape.time * shape.width * sizeof(float), 0, "positions", category));
         for (std::size_t layer = 0; layer < shape.layers; ++layer) {
@@ -25,10 +25,10 @@ Resident::Resident(Program& program, const GptShape& shape) {
             }
         }
     };
-    take_all(memory::Category::parameters);
-    take_all(memory::Category::gradients);
-    take_all(memory::Category::optimizer_state);
-    take_all(memory::Category::optimizer_state);
+    take_all(Category::parameters);
+    take_all(Category::gradients);
+    take_all(Category::optimizer_state);
+    take_all(Category::optimizer_state);
 }
 
 std::vector<Piece> forward_block(Program& program, const GptShape& shape, memory::StreamId stream, std::size_t layer,
@@ -67,7 +67,7 @@ std::vector<std::size_t> kept_bytes(const GptShape& shape) {
 void backward_block(Program& program, const GptShape& shape, memory::StreamId stream, std::size_t layer,
                     std::vector<Piece>& kept, Piece& gradient) {
     const std::size_t c = shape.width;
-    const auto take = [&](std::size_t columns, memory::Category category = memory::Category::activations) {
+    const auto take = [&](std::size_t columns, Category category = Category::activations) {
         return program.take(shape.rows(columns), stream, block_path(layer), category);
     };
     const auto drop = [&](std::size_t count) {
@@ -83,7 +83,7 @@ void backward_block(Program& program, const GptShape& shape, memory::StreamId st
     normed.reset();
     drop(3);  // norm, its statistics, its input
     Piece attended = take(c);
-    Piece delta = take(shape.heads, memory::Category::workspace);
+    Piece delta = take(shape.heads, Category::workspace);
     Piece packed = take(3 * c);
     delta.reset();
     attended.reset();
@@ -101,8 +101,7 @@ Piece head(Program& program, const GptShape& shape, memory::StreamId stream, Pie
     // The vocabulary in chunks of rows: logits are never there as a whole.
     constexpr std::size_t kChunks = 8;
     for (std::size_t i = 0; i < kChunks; ++i) {
-        Piece logits =
-            program.take(shape.rows(shape.vocabulary) / kChunks, stream, "tokens", memory::Category::workspace);
+        Piece logits = program.take(shape.rows(shape.vocabulary) / kChunks, stream, "tokens", Category::workspace);
     }
     normed.reset();
     Piece result = program.take(shape.rows(shape.width), stream, "norm");

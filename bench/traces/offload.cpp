@@ -28,8 +28,8 @@ std::vector<Piece> fetch(Program& program, const GptShape& shape, std::size_t la
 
 void step(Program& program, const GptShape& shape) {
     program.step();
-    Piece ids = program.take(shape.rows(1), kCompute, "inputs", memory::Category::inputs);
-    Piece targets = program.take(shape.rows(1), kCompute, "inputs", memory::Category::inputs);
+    Piece ids = program.take(shape.rows(1), kCompute, "inputs", Category::inputs);
+    Piece targets = program.take(shape.rows(1), kCompute, "inputs", Category::inputs);
     Piece x = program.take(shape.rows(shape.width), kCompute, "tokens");
     std::vector<Piece> kept;
     for (std::size_t layer = 0; layer < shape.layers; ++layer) {

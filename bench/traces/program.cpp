@@ -8,12 +8,12 @@ void Piece::reset() {
     if (Program* program = std::exchange(program_, nullptr)) program->give_back(id_);
 }
 
-Piece Program::take(std::size_t bytes, memory::StreamId stream, std::string_view path, memory::Category category) {
+Piece Program::take(std::size_t bytes, memory::StreamId stream, std::string_view path, Category category) {
     if (unused_.empty()) unused_.push_back(ids_++);
     const std::uint32_t id = unused_.back();
     unused_.pop_back();
     trace_.operations.push_back({.kind = Operation::Kind::allocate,
-                                 .category = category,
+                                 .category = static_cast<memory::CategoryId>(category),
                                  .stream = stream,
                                  .id = id,
                                  .path = this->path(path),

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include <headroom/bench/traces/trace.hpp>
+#include <headroom/core/category.hpp>
 
 namespace headroom::traces {
 
@@ -50,7 +51,7 @@ class Program {
 
     void step() { trace_.operations.push_back({.kind = Operation::Kind::step}); }
     Piece take(std::size_t bytes, memory::StreamId stream, std::string_view path,
-               memory::Category category = memory::Category::activations);
+               Category category = Category::activations);
     /// Work queued on `stream` uses the piece.
     void use(const Piece& piece, memory::StreamId stream);
     /// `stream` waits for what was queued on `awaited`.

@@ -28,7 +28,7 @@ void train(Program& program, const GptShape& shape) {
 /// Buckets that the compute stream fills and the side stream sends; each is given back as soon as that is queued.
 void reduce(Program& program, std::size_t buckets) {
     for (std::size_t i = 0; i < buckets; ++i) {
-        const Piece bucket = program.take(kBucket, kCompute, "reduce", memory::Category::gradients);
+        const Piece bucket = program.take(kBucket, kCompute, "reduce", Category::gradients);
         program.wait(kSide, kCompute);
         program.use(bucket, kSide);
     }
@@ -38,7 +38,7 @@ void reduce(Program& program, std::size_t buckets) {
 void gather(Program& program, std::size_t buckets) {
     std::vector<Piece> gathered;
     for (std::size_t i = 0; i < buckets; ++i) {
-        gathered.push_back(program.take(kBucket, kSide, "gather", memory::Category::parameters));
+        gathered.push_back(program.take(kBucket, kSide, "gather", Category::parameters));
     }
     program.wait(kCompute, kSide);
     for (const Piece& piece : gathered) program.use(piece, kCompute);

@@ -20,8 +20,7 @@ std::string mistake(const Trace& trace, const Operation& operation, const std::v
         case Kind::allocate:
             if (live[operation.id]) return fmt::format("block {} is live already", operation.id);
             if (operation.path >= trace.paths.size()) return fmt::format("there is no path {}", operation.path);
-            if (static_cast<std::size_t>(operation.category) >= memory::kCategoryCount)
-                return "there is no such category";
+            if (operation.category >= memory::kCategoryCount) return "there is no such category";
             return {};
         case Kind::free:
         case Kind::record_use:

@@ -29,9 +29,9 @@ struct Operation {
     };
 
     Kind kind = Kind::step;
-    memory::Category category = memory::Category::activations;  ///< of allocate
-    memory::StreamId stream = 0;                                ///< of allocate, record_use, wait
-    memory::StreamId awaited = 0;                               ///< of wait
+    memory::CategoryId category = memory::kNoCategory;  ///< of allocate
+    memory::StreamId stream = 0;                        ///< of allocate, record_use, wait
+    memory::StreamId awaited = 0;                       ///< of wait
     std::uint32_t id = 0;     ///< of allocate, free, record_use; free to be used again after the free
     memory::PathId path = 0;  ///< of allocate: its place in `Trace::paths`
     std::size_t bytes = 0;    ///< of allocate, as requested

@@ -54,7 +54,7 @@ std::optional<Operation> parse(std::string_view text) {
         unsigned category = 0;
         good = line.number(operation.id) && line.number(operation.bytes) && line.number(operation.stream) &&
                line.number(category) && line.number(operation.path) && category < memory::kCategoryCount;
-        operation.category = static_cast<memory::Category>(category);
+        operation.category = static_cast<memory::CategoryId>(category);
     } else if (letter == "f") {
         operation.kind = Kind::free;
         good = line.number(operation.id);
@@ -125,8 +125,7 @@ void write_trace(const Trace& trace, std::ostream& out) {
     for (const Operation& o : trace.operations) {
         switch (o.kind) {
             case Kind::allocate:
-                fmt::format_to(line, "a {} {} {} {} {}\n", o.id, o.bytes, o.stream, static_cast<int>(o.category),
-                               o.path);
+                fmt::format_to(line, "a {} {} {} {} {}\n", o.id, o.bytes, o.stream, o.category, o.path);
                 break;
             case Kind::free:
                 fmt::format_to(line, "f {}\n", o.id);

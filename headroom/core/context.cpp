@@ -50,7 +50,7 @@ Context::~Context() = default;
 Context Context::cpu(ContextOptions options) {
     if (!options.memory) {
         options.memory = std::make_shared<DeviceMemory>(memory::make_host_driver(),
-                                                        memory::MemoryOptions{.limit = options.memory_limit});
+                                                        training_memory({.limit = options.memory_limit}));
     }
     const CpuStream stream{.threads = resolve_threads(options.threads), .compute = options.compute};
     return Context(stream, std::move(options.memory), options.seed);
@@ -59,7 +59,7 @@ Context Context::cpu(ContextOptions options) {
 Context Context::cuda(int index, ContextOptions options) {
     if (options.memory) throw Error("context: contexts on GPUs can't share memory; leave `memory` out");
     const std::shared_ptr<CudaDevice> device = kernels::open_cuda_device(index);
-    const memory::MemoryOptions memory_options{.limit = options.memory_limit};
+    const memory::MemoryOptions memory_options = training_memory({.limit = options.memory_limit});
     // Whoever keeps the memory keeps the device.
     const std::shared_ptr<DeviceMemory> memory(new DeviceMemory(device->make_driver(), memory_options),
                                                [device](DeviceMemory* gone) { delete gone; });
@@ -74,7 +74,7 @@ Context Context::best(ContextOptions options) {
 }
 
 Context Context::dry(const Profile& profile) {
-    const memory::MemoryOptions options{.limit = profile.memory_limit, .slack = profile.slack};
+    const memory::MemoryOptions options = training_memory({.limit = profile.memory_limit, .slack = profile.slack});
     auto memory = std::make_shared<DeviceMemory>(profile.memory.granularity == 0
                                                      ? memory::make_simulated_host_driver()
                                                      : memory::make_simulated_driver({.properties = profile.memory}),

@@ -32,7 +32,7 @@ struct ContextOptions {
     int threads = 0;                                 ///< 0: as many as the machine has processors
     std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
-    std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared with another context; null: its own
+    std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared, see `training_memory`; null: its own
     ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: for GPUs
     /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. It is read if it exists and is
     /// for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.

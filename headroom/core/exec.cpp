@@ -28,11 +28,11 @@ Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
 
 /// The op is named for a history only: its name must be looked up.
 memory::Tag Exec::tag(Category category) const {
-    return {category, path_, memory_->keeps_history() ? memory_->intern(op_) : 0};
+    return {static_cast<memory::CategoryId>(category), path_, memory_->keeps_history() ? memory_->intern(op_) : 0};
 }
 
 Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(*memory_, shape, dtype, {category, 0});
+    return allocate(*memory_, shape, dtype, {.category = static_cast<memory::CategoryId>(category)});
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {

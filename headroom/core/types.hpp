@@ -3,6 +3,7 @@
 // `headroom::kernels::Dtype`. Other types are written with their library: `memory::MemoryScope`.
 //
 //     Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
+#include <headroom/core/category.hpp>
 #include <headroom/kernels/dtype.hpp>
 #include <headroom/kernels/shape.hpp>
 #include <headroom/kernels/stream.hpp>
@@ -31,7 +32,6 @@ using kernels::Stream;
 using kernels::StreamState;
 
 using memory::Buffer;
-using memory::Category;
 using memory::DeviceMemory;
 using memory::MemoryStatistics;
 using memory::OutOfMemory;

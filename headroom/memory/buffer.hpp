@@ -3,7 +3,7 @@
 // buffer stays in the thread of its context. A buffer can give its memory back by itself, so it can also wrap memory of
 // another library.
 //
-//     Buffer buffer = Buffer::allocate(memory, 1024, 0, {Category::inputs, 0});
+//     Buffer buffer = Buffer::allocate(memory, 1024, 0, {});
 //     auto* values = static_cast<float*>(buffer.data());
 //     Buffer also = buffer;  // two owners now; buffer.unique() is false
 #include <cstddef>

@@ -6,7 +6,7 @@
 //
 //     std::unique_ptr<memory::Driver> driver = memory::make_cuda_driver({.device = 0, .streams = {compute, copies}});
 //     DeviceMemory memory(std::move(driver));
-//     memory::Allocation block = memory.allocate(4096, 1, {Category::inputs, 0});    // for the stream `copies`
+//     memory::Allocation block = memory.allocate(4096, 1, {});    // for the stream `copies`
 #include <headroom/config.hpp>
 
 #if HEADROOM_HAS_CUDA

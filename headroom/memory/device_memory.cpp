@@ -17,7 +17,7 @@ std::unique_ptr<Driver> checked(std::unique_ptr<Driver> driver) {
 }  // namespace
 
 DeviceMemory::DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options)
-    : impl_(std::make_unique<Impl>(this, checked(std::move(driver)), options)) {}
+    : impl_(std::make_unique<Impl>(this, checked(std::move(driver)), std::move(options))) {}
 DeviceMemory::~DeviceMemory() = default;
 
 Allocation DeviceMemory::allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool) {

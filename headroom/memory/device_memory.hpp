@@ -6,7 +6,7 @@
 //
 //     const memory::MemoryOptions options{.limit = 2'000'000'000};
 //     auto memory = std::make_shared<DeviceMemory>(memory::make_host_driver(), options);
-//     memory::Allocation block = memory->allocate(4096, 0, {Category::activations, memory->intern("mlp")});
+//     memory::Allocation block = memory->allocate(4096, 0, {.path = memory->intern("cache")});
 //     memory->deallocate(block.handle);
 //     fmt::print("{}\n", memory->statistics().peak_allocated);
 #include <cstddef>
@@ -33,6 +33,11 @@ struct MemoryOptions {
     /// of new ones taken; moving costs driver calls and waits for the device.
     double slack = 1.0 / 32;
     std::size_t history = 0;  ///< as `start_history`
+    /// The names of what a tag's category counts, for reports and histories: at most `kMaxCategories` different ones.
+    std::vector<NamedCategory> categories = {};
+    /// Writes the end of a report: what to do about a request that does not fit. It computes from the report alone,
+    /// since the memory waits for it; an empty one leaves the advice out.
+    std::function<std::string(const MemoryReport&)> advise = headroom::memory::advise;
 };
 
 /// The allocator's record of a block; opaque.
@@ -57,7 +62,8 @@ class DeviceMemory {
     /// At least `bytes` bytes (0 gives one unit) for use on `stream`; contents are indeterminate. The stream waits for
     /// the work that other streams still do there. Errors: OutOfMemory if live pages and the request exceed the limit
     /// or the device, all cached memory included; live blocks and their figures are then as before. Error for an
-    /// unknown path or pool, DeviceError for a stream from 64 on or if the driver fails, std::bad_alloc.
+    /// unknown path or pool, or a category beyond `kNoCategory`, DeviceError for a stream from 64 on or if the driver
+    /// fails, std::bad_alloc.
     Allocation allocate(std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
     /// Gives a block back in stream order: its next user on the same stream needs no synchronisation, another stream
     /// waits for the work that was queued when the block was given back. Errors: Error that names the block if it was

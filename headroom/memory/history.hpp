@@ -32,7 +32,7 @@ struct MemoryEvent {
     StreamId stream = 0;
     PoolId pool = 0;
     Kind kind = Kind::allocate;
-    Category category = Category::activations;
+    CategoryId category = kNoCategory;
 };
 
 /// A piece of mapped address space.
@@ -61,11 +61,12 @@ struct MemorySnapshot {
     std::size_t page_bytes = 0;
     std::uint64_t time = 0;  ///< nanoseconds of the clock of the events
     MemoryStatistics statistics;
-    std::vector<std::string> paths;    ///< by PathId
-    std::vector<Segment> segments;     ///< by address
-    std::vector<BlockInfo> blocks;     ///< by address; they tile the segments
-    std::vector<MemoryEvent> events;   ///< the last ones, oldest first
-    std::uint64_t events_dropped = 0;  ///< older ones, for which there was no room
+    std::vector<std::string> paths;         ///< by PathId
+    std::vector<NamedCategory> categories;  ///< by CategoryId; further ones have no name
+    std::vector<Segment> segments;          ///< by address
+    std::vector<BlockInfo> blocks;          ///< by address; they tile the segments
+    std::vector<MemoryEvent> events;        ///< the last ones, oldest first
+    std::uint64_t events_dropped = 0;       ///< older ones, for which there was no room
 };
 
 }  // namespace headroom::memory

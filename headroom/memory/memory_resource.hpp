@@ -2,7 +2,7 @@
 // Memory for the standard library's containers out of a `DeviceMemory`: they count towards its limit, and appear in its
 // reports and histories. For memory that the host can access; not for a device's.
 //
-//     memory::MemoryResource resource(memory, {Category::inputs, memory.intern("cache")});
+//     memory::MemoryResource resource(memory, {.path = memory.intern("cache")});
 //     std::pmr::vector<float> values(1'000'000, &resource);
 #include <cstddef>
 #include <memory_resource>

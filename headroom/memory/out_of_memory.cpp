@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -9,9 +10,10 @@ namespace headroom::memory {
 
 namespace {
 
-std::string purpose(const MemoryReport& report) {
-    const std::string_view category = name(report.tag.category);
-    return report.path.empty() ? std::string(category) : fmt::format("{} of {}", category, report.path);
+/// " for activations of blocks.3", as far as that is known.
+std::string reason(const MemoryReport& report) {
+    const std::string text = purpose(name_of(report.tag.category, report.categories), report.path);
+    return text.empty() ? "" : " for " + text;
 }
 
 std::string place(const MemoryReport& report) {
@@ -21,15 +23,27 @@ std::string place(const MemoryReport& report) {
 std::string one_line(const MemoryReport& report) {
     const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
                                             : fmt::format("the device's {}", format_bytes(report.device_total));
-    return fmt::format("out of memory {}: {} for {} do not fit into {} ({} live, {} reserved); {}", place(report),
-                       format_bytes(report.requested), purpose(report), budget,
+    return fmt::format("out of memory {}: {}{} do not fit into {} ({} live, {} reserved){}{}", place(report),
+                       format_bytes(report.requested), reason(report), budget,
                        format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
-                       report.advice.empty() ? advise(report) : report.advice);
+                       report.advice.empty() ? "" : "; ", report.advice);
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
     fmt::format_to(std::back_inserter(text), "{:{}}{:<{}} {:>20}  {}\n", "", indent, label, 40 - indent, bytes,
                    format_bytes(bytes));
+}
+
+/// The figures of the categories that have names, and of all others in one; `zeros` if there are any, too.
+void lines_by_category(std::string& text, int indent, const MemoryReport& report,
+                       const std::array<std::size_t, kCategoryCount>& figures, bool zeros) {
+    const std::size_t named = report.categories.size();
+    if (named == 0) return;
+    for (std::size_t i = 0; i < named; ++i) {
+        if (zeros || figures[i] != 0) line(text, indent, report.categories[i].name, figures[i]);
+    }
+    const std::size_t rest = std::accumulate(figures.begin() + named, figures.end(), std::size_t{0});
+    if (rest != 0) line(text, indent, "(no category)", rest);
 }
 
 }  // namespace
@@ -49,7 +63,7 @@ std::string format_bytes(std::size_t bytes) {
 
 std::string MemoryReport::to_string() const {
     const MemoryStatistics& s = statistics;
-    std::string text = fmt::format("Out of memory {}: {} bytes for {}.\n", place(*this), requested, purpose(*this));
+    std::string text = fmt::format("Out of memory {}: {} bytes{}.\n", place(*this), requested, reason(*this));
     if (rehearsal)
         text += "The figures are those that the run itself would have at this point; nothing was computed.\n";
     line(text, 0, "Request, rounded", rounded);
@@ -60,7 +74,7 @@ std::string MemoryReport::to_string() const {
     line(text, 2, "of others", others());
     line(text, 2, "reserved", s.reserved);
     line(text, 4, "live", s.allocated);
-    for (std::size_t i = 0; i < kCategoryCount; ++i) line(text, 6, kCategoryNames[i], s.allocated_by_category[i]);
+    lines_by_category(text, 6, *this, s.allocated_by_category, true);
     line(text, 4, "cached, in free blocks", cached);
     line(text, 6, fmt::format("in {} pages with live blocks", live_pages), beside_live);
     line(text, 4, "pending on other streams", pending);
@@ -72,17 +86,22 @@ std::string MemoryReport::to_string() const {
     for (const auto& [module, bytes] : largest_paths) {
         line(text, 2, module.empty() ? "(no module)" : module, bytes);
         listed += bytes;
-        for (std::size_t i = 0; module.empty() && i < kCategoryCount; ++i) {
-            if (outside_modules[i]) line(text, 4, kCategoryNames[i], outside_modules[i]);
-        }
+        if (module.empty()) lines_by_category(text, 4, *this, outside_modules, false);
     }
     line(text, 2, "(all others)", s.allocated - listed);
-    text += fmt::format("What would help: {}.\n", advice.empty() ? advise(*this) : advice);
+    if (!advice.empty()) text += fmt::format("What would help: {}.\n", advice);
     return text;
 }
 
 std::size_t MemoryReport::others() const noexcept {
     return device_total - std::min(device_total, device_free + statistics.reserved);
+}
+
+std::size_t MemoryReport::usable() const noexcept {
+    const std::size_t device = device_total - others();
+    const std::size_t most = limit ? std::min(limit, device) : device;
+    const std::size_t budget = most / page_bytes * page_bytes;
+    return budget - std::min(budget, held_for_graphs);
 }
 
 OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {

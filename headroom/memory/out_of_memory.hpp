@@ -29,13 +29,14 @@ struct RepeatedModules {
 /// reserved = live + cached + pending + held_for_graphs, live being `statistics.allocated`.
 struct MemoryReport {
     std::string device;
-    bool rehearsal = false;      ///< the device exists as figures only
-    std::size_t requested = 0;   ///< by the call that failed
-    std::size_t rounded = 0;     ///< the same, rounded to the allocator's size
-    Tag tag{};                   ///< its purpose
-    std::string path;            ///< module path of the request
-    std::size_t limit = 0;       ///< the bytes that may be reserved, if a limit was set; else 0
-    std::size_t page_bytes = 1;  ///< reserved bytes are a multiple of it
+    bool rehearsal = false;                 ///< the device exists as figures only
+    std::size_t requested = 0;              ///< by the call that failed
+    std::size_t rounded = 0;                ///< the same, rounded to the allocator's size
+    Tag tag{};                              ///< its purpose
+    std::vector<NamedCategory> categories;  ///< `MemoryOptions::categories`
+    std::string path;                       ///< module path of the request
+    std::size_t limit = 0;                  ///< the bytes that may be reserved, if a limit was set; else 0
+    std::size_t page_bytes = 1;             ///< reserved bytes are a multiple of it
     std::size_t device_total = 0;
     std::size_t device_free = 0;
     MemoryStatistics statistics;
@@ -48,16 +49,18 @@ struct MemoryReport {
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
     std::array<std::size_t, kCategoryCount> outside_modules{};       ///< live bytes of the empty path, by category
     std::vector<RepeatedModules> repeated;                           ///< descending by bytes
-    std::string advice;  ///< a change that would make it fit; by the program if it sets one, else by `advise`
+    std::string advice;  ///< a change that would make it fit: by `MemoryOptions::advise`, or set by the program
 
     /// Bytes of the device that are used outside of this allocator.
     std::size_t others() const noexcept;
+    /// Bytes that may be live: in whole pages what the limit or the device leaves beside `others()` and what graphs
+    /// hold.
+    std::size_t usable() const noexcept;
     /// Several lines, for a person.
     std::string to_string() const;
 };
 
-/// Advice computed from the report's figures: by how much the micro-batch is too large, and how much recomputing
-/// repeated modules would free.
+/// What a user of the allocator can do, computed from the report's figures: ask for less, give back, raise the limit.
 std::string advise(const MemoryReport& report);
 
 class OutOfMemory : public Error {

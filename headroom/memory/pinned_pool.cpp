@@ -295,12 +295,10 @@ MemoryReport PinnedBlock::Shared::report(std::size_t bytes, std::size_t index) c
     report.device = fmt::format("page-locked host memory for {}", driver_->properties().name);
     report.requested = bytes;
     report.rounded = index < kClasses ? size_of(index) : bytes;
-    report.tag.category = Category::inputs;
     report.limit = options_.limit;
     report.device_total = options_.limit ? options_.limit : statistics_.held();
     report.device_free = report.device_total - statistics_.held();
     report.statistics.allocated = statistics_.live;
-    report.statistics.allocated_by_category[static_cast<std::size_t>(Category::inputs)] = statistics_.live;
     report.statistics.peak_allocated = statistics_.peak_live;
     report.statistics.reserved = statistics_.held();
     report.statistics.peak_reserved = statistics_.peak_held;

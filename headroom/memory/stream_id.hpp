@@ -2,7 +2,7 @@
 // The allocator's names for a stream, a queue of work on one device, done in the order in which it was queued, and for
 // a set of blocks. The allocator does not know what the work is.
 //
-//     memory::Allocation block = memory.allocate(4096, /*stream=*/0, {Category::activations, 0});
+//     memory::Allocation block = memory.allocate(4096, /*stream=*/0, {});
 #include <cstdint>
 
 namespace headroom::memory {

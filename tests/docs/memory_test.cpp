@@ -101,8 +101,9 @@ TEST(MemoryPage, Reports) {
     Context context = Context::cpu({.threads = 1});
     train(context, 4);
     const MemoryStatistics statistics = context.memory().statistics();
-    for (std::size_t i = 0; i < memory::kCategoryCount; ++i) {
-        fmt::print("{}: {} bytes at the peak\n", memory::kCategoryNames[i], statistics.at_peak_by_category[i]);
+    const auto& categories = context.memory().options().categories;
+    for (std::size_t i = 0; i < categories.size(); ++i) {
+        fmt::print("{}: {} bytes at the peak\n", categories[i].name, statistics.at_peak_by_category[i]);
     }
     for (const auto& [path, bytes] : context.memory().largest_paths(5)) fmt::print("{}: {} bytes now\n", path, bytes);
 
@@ -142,10 +143,27 @@ TEST(MemoryPage, Histories) {
 
 TEST(MemoryPage, Streams) {
     DeviceMemory memory(memory::make_simulated_host_driver());
-    const Buffer buffer = Buffer::allocate(memory, 1000, 0, {Category::inputs, 0});
+    const Buffer buffer = Buffer::allocate(memory, 1000, 0, {});
     buffer.record_use(1);  // whoever gets the memory next waits for what stream 1 does now
 
     EXPECT_TRUE(buffer);
+}
+
+TEST(MemoryPage, TheAllocatorByItself) {
+    memory::MemoryOptions options{.limit = 64'000'000, .categories = {{"weights"}, {"cache"}}};
+    options.advise = [](const memory::MemoryReport& report) {
+        return fmt::format("shorten the prompt by {}", memory::format_bytes(report.requested));
+    };
+    DeviceMemory memory(memory::make_host_driver(), options);
+    const Buffer cache = Buffer::allocate(memory, 1 << 20, 0, {.category = 1, .path = memory.intern("layers.0")});
+
+    EXPECT_EQ(memory.statistics().allocated_by_category[1], std::size_t{1} << 20);
+    try {
+        memory.allocate(100'000'000, 0, {});
+        ADD_FAILURE() << "expected OutOfMemory";
+    } catch (const OutOfMemory& error) {
+        EXPECT_EQ(error.report().advice, "shorten the prompt by 100.0 MB");
+    }
 }
 
 }  // namespace

@@ -331,7 +331,7 @@ using CopyCuda = CudaTest;
 
 TEST_F(CopyCuda, ReachesElementsFarApart) {
     constexpr std::int64_t apart = (std::int64_t{1} << 31) + 64;
-    const memory::Buffer memory = memory::Buffer::allocate(gpu->memory, apart + 3, 0, {memory::Category::workspace, 0});
+    const memory::Buffer memory = memory::Buffer::allocate(gpu->memory, apart + 3, 0, {});
     const View far{memory.data(), Dtype::u8, {2, 3}, {apart, 1}};
     TestArray x(Dtype::f32, {2, 3}), y(Dtype::f32, {2, 3});
     number(x);

@@ -50,7 +50,7 @@ class Gpu {
     /// Device memory, filled with NaN; lives as long as this. Null for 0 bytes.
     std::byte* scratch(std::size_t bytes) {
         if (bytes == 0) return nullptr;
-        buffers_.push_back(memory::Buffer::allocate(memory, bytes, 0, {memory::Category::workspace, 0}));
+        buffers_.push_back(memory::Buffer::allocate(memory, bytes, 0, {}));
         const std::vector<std::byte> nan(bytes, std::byte{0xff});
         device->copy_to_device(nan.data(), buffers_.back().data(), bytes);
         return buffers_.back().data();
@@ -64,7 +64,7 @@ class Gpu {
         const std::vector<std::byte> nan(std::min<std::size_t>(bytes, 65536), std::byte{0xff}),
             guard(256, std::byte{0xab});
         if (workspace_.bytes() < bytes + guard.size())
-            workspace_ = memory::Buffer::allocate(memory, bytes + guard.size(), 0, {memory::Category::workspace, 0});
+            workspace_ = memory::Buffer::allocate(memory, bytes + guard.size(), 0, {});
         device->copy_to_device(nan.data(), workspace_.data(), nan.size());
         device->copy_to_device(guard.data(), workspace_.data() + bytes, guard.size());
         const std::int64_t waits = device->host_waits();

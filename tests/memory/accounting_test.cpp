@@ -8,8 +8,10 @@
 namespace headroom::memory::testing {
 namespace {
 
-std::size_t of(const std::array<std::size_t, kCategoryCount>& figures, Category category) {
-    return figures[static_cast<std::size_t>(category)];
+enum : CategoryId { kParameters, kGradients, kActivations, kWorkspace, kInputs };
+
+std::size_t of(const std::array<std::size_t, kCategoryCount>& figures, CategoryId category) {
+    return figures[category];
 }
 
 std::size_t sum(const std::array<std::size_t, kCategoryCount>& figures) {
@@ -20,8 +22,8 @@ class AccountingTest : public DriverTest {};
 
 TEST_P(AccountingTest, CountsRequestedAndRoundedBytes) {
     DeviceMemory memory(driver());
-    const Allocation one = memory.allocate(1, 0, {Category::inputs, 0});
-    memory.allocate(unit() + 1, 0, {Category::inputs, 0});
+    const Allocation one = memory.allocate(1, 0, {kInputs, 0});
+    memory.allocate(unit() + 1, 0, {kInputs, 0});
     MemoryStatistics statistics = memory.statistics();
     EXPECT_EQ(statistics.requested, unit() + 2);
     EXPECT_EQ(statistics.allocated, 3 * unit());
@@ -36,16 +38,18 @@ TEST_P(AccountingTest, CountsRequestedAndRoundedBytes) {
 
 TEST_P(AccountingTest, SplitsLiveAndPeakBytesByCategory) {
     DeviceMemory memory(driver());
-    const Allocation weights = memory.allocate(4 * unit(), 0, {Category::parameters, 0});
-    const Allocation activations = memory.allocate(10 * unit(), 0, {Category::activations, 0});
+    const Allocation weights = memory.allocate(4 * unit(), 0, {kParameters, 0});
+    const Allocation activations = memory.allocate(10 * unit(), 0, {kActivations, 0});
     memory.deallocate(activations.handle);
-    memory.allocate(3 * unit(), 0, {Category::workspace, 0});
+    memory.allocate(3 * unit(), 0, {kWorkspace, 0});
+    memory.allocate(2 * unit(), 0, {});
     const MemoryStatistics statistics = memory.statistics();
-    EXPECT_EQ(of(statistics.allocated_by_category, Category::parameters), 4 * unit());
-    EXPECT_EQ(of(statistics.allocated_by_category, Category::activations), 0u);
-    EXPECT_EQ(of(statistics.allocated_by_category, Category::workspace), 3 * unit());
-    EXPECT_EQ(of(statistics.at_peak_by_category, Category::activations), 10 * unit());
-    EXPECT_EQ(of(statistics.at_peak_by_category, Category::workspace), 0u);
+    EXPECT_EQ(of(statistics.allocated_by_category, kParameters), 4 * unit());
+    EXPECT_EQ(of(statistics.allocated_by_category, kActivations), 0u);
+    EXPECT_EQ(of(statistics.allocated_by_category, kWorkspace), 3 * unit());
+    EXPECT_EQ(of(statistics.allocated_by_category, kNoCategory), 2 * unit());
+    EXPECT_EQ(of(statistics.at_peak_by_category, kActivations), 10 * unit());
+    EXPECT_EQ(of(statistics.at_peak_by_category, kWorkspace), 0u);
     EXPECT_EQ(sum(statistics.allocated_by_category), statistics.allocated);
     EXPECT_EQ(sum(statistics.at_peak_by_category), statistics.peak_allocated);
     memory.deallocate(weights.handle);
@@ -54,8 +58,8 @@ TEST_P(AccountingTest, SplitsLiveAndPeakBytesByCategory) {
 
 TEST_P(AccountingTest, ResetPeakStartsFromThePresent) {
     DeviceMemory memory(driver());
-    memory.allocate(2 * unit(), 0, {Category::parameters, 0});
-    memory.deallocate(memory.allocate(3 * granule(), 0, {Category::activations, 0}).handle);
+    memory.allocate(2 * unit(), 0, {kParameters, 0});
+    memory.deallocate(memory.allocate(3 * granule(), 0, {kActivations, 0}).handle);
     EXPECT_EQ(memory.statistics().peak_allocated, 3 * granule() + 2 * unit());
     memory.trim();
     memory.reset_peak();
@@ -82,11 +86,11 @@ TEST_P(AccountingTest, ListsTheModulesThatHoldMost) {
     const PathId small = memory.intern("small");
     const PathId large = memory.intern("large");
     const PathId gone = memory.intern("gone");
-    memory.allocate(unit(), 0, {Category::parameters, small});
-    memory.allocate(unit(), 0, {Category::gradients, small});
-    memory.allocate(5 * unit(), 0, {Category::activations, large});
-    memory.allocate(unit(), 0, {Category::inputs, 0});
-    memory.deallocate(memory.allocate(granule(), 0, {Category::activations, gone}).handle);
+    memory.allocate(unit(), 0, {kParameters, small});
+    memory.allocate(unit(), 0, {kGradients, small});
+    memory.allocate(5 * unit(), 0, {kActivations, large});
+    memory.allocate(unit(), 0, {kInputs, 0});
+    memory.deallocate(memory.allocate(granule(), 0, {kActivations, gone}).handle);
     using Paths = std::vector<std::pair<std::string, std::size_t>>;
     EXPECT_EQ(memory.largest_paths(), (Paths{{"large", 5 * unit()}, {"small", 2 * unit()}, {"", unit()}}));
     EXPECT_EQ(memory.largest_paths(1), (Paths{{"large", 5 * unit()}}));
@@ -98,17 +102,17 @@ TEST_P(AccountingTest, ListsTheModulesThatHeldMostAtThePeak) {
     const PathId second = memory.intern("second");
     using Paths = std::vector<std::pair<std::string, std::size_t>>;
     EXPECT_TRUE(memory.largest_paths_at_peak().empty());
-    const Allocation one = memory.allocate(3 * unit(), 0, {Category::activations, first});
-    const Allocation two = memory.allocate(5 * unit(), 1, {Category::gradients, second});
+    const Allocation one = memory.allocate(3 * unit(), 0, {kActivations, first});
+    const Allocation two = memory.allocate(5 * unit(), 1, {kGradients, second});
     EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
     memory.deallocate(two.handle);
-    memory.allocate(4 * unit(), 1, {Category::inputs, memory.intern("late")});
+    memory.allocate(4 * unit(), 1, {kInputs, memory.intern("late")});
     const Paths expected{{"second", 5 * unit()}, {"first", 3 * unit()}};
     EXPECT_EQ(memory.largest_paths_at_peak(), expected);
     EXPECT_EQ(memory.largest_paths_at_peak(1), Paths{expected[0]});
-    memory.allocate(unit(), 0, {Category::inputs, first});
+    memory.allocate(unit(), 0, {kInputs, first});
     EXPECT_EQ(memory.largest_paths_at_peak(), expected) << "as many bytes as at the peak are no new one";
-    memory.allocate(unit(), 0, {Category::inputs, first});
+    memory.allocate(unit(), 0, {kInputs, first});
     EXPECT_EQ(memory.largest_paths_at_peak(), (Paths{{"first", 5 * unit()}, {"late", 4 * unit()}}));
     memory.deallocate(one.handle);
     memory.reset_peak();

@@ -101,7 +101,7 @@ class AllocationModel {
         const std::size_t bytes = sign > 0 ? live.allocation.bytes : std::size_t{0} - live.allocation.bytes;
         expected_.allocated += bytes;
         expected_.requested += sign > 0 ? live.requested : std::size_t{0} - live.requested;
-        expected_.allocated_by_category[static_cast<std::size_t>(live.tag.category)] += bytes;
+        expected_.allocated_by_category[live.tag.category] += bytes;
         by_path_[live.tag.path] += bytes;
     }
     void mark_peak() {

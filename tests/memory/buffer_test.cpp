@@ -10,7 +10,7 @@
 namespace headroom::memory {
 namespace {
 
-constexpr Tag kTag{Category::inputs, 0};
+constexpr Tag kTag{};
 
 class BufferTest : public ::testing::Test {
   protected:

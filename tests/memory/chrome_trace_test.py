@@ -59,6 +59,17 @@ class ChromeTrace(HistoryCase):
         self.assertTrue(args["module"].startswith("blocks."))
         self.assertGreater(args["requested"], figures["all.limit"] - figures["all.reserved"])
 
+    def test_categories_are_those_that_were_given(self):
+        events, figures = self.read("nameless.json", limit=480_000_000)
+        live = [args for _, args in self.counters(events, "live bytes")]
+        self.assertEqual({tuple(args) for args in live}, {("live",)})
+        self.assertEqual(max(args["live"] for args in live), figures["all.peak"])
+        self.assertNotIn("category", next(e for e in events if e["name"] == "out of memory")["args"])
+        events, _ = self.read("own.json", limit=480_000_000)
+        peak = max((args for _, args in self.counters(events, "live bytes")), key=lambda args: sum(args.values()))
+        self.assertEqual(peak, {'"weights"': figures["all.peak.parameters"], "</script>": figures["all.peak.gradients"],
+                                "(no category)": sum(figures[f"all.peak.{name}"] for name in CATEGORIES[2:])})
+
     def test_odd_names_and_nothing_at_all(self):
         events, _ = self.read("odd.json", limit=480_000_000)
         self.assertEqual(events[0]["args"]["name"], 'Headroom: memory of a "device" </script>')

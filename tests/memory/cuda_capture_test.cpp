@@ -14,7 +14,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 
 class CaptureTest : public FakeCudaTest {
   protected:

@@ -9,7 +9,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 using Waits = std::vector<DriverLog::Wait>;
 
 class StreamsTest : public DriverTest {

@@ -85,7 +85,7 @@ class Worker {
         owned.bytes = bytes;
         owned.stream = streams_[random_() % 2];
         owned.pattern = static_cast<std::byte>(random_());
-        const Tag tag{static_cast<Category>(random_() % kCategoryCount), path_};
+        const Tag tag{static_cast<CategoryId>(random_() % kCategoryCount), path_};
         owned.allocation = shared_.memory.allocate(bytes, owned.stream, tag, pool);
         if (shared_.order) shared_.order->hand_out(owned.allocation.data, owned.allocation.bytes, owned.stream);
         for_each_probe(owned, [&](std::byte& byte) { byte = owned.pattern; });

@@ -129,7 +129,7 @@ class FuzzPlayer {
     void allocate(std::size_t bytes, StreamId stream, PoolId pool) {
         LiveBlock live;
         live.requested = bytes;
-        live.tag = {static_cast<Category>(below(kCategoryCount)), static_cast<PathId>(below(kPaths))};
+        live.tag = {static_cast<CategoryId>(below(kCategoryCount)), static_cast<PathId>(below(kPaths))};
         live.stream = stream;
         live.pool = pool;
         live.pattern = static_cast<unsigned char>(random_());

@@ -104,7 +104,7 @@ class Program {
         Block* block = nullptr;
         attempt([&] {
             try {
-                block = memory_.allocate(bytes, stream, {Category::activations, path}, pool).handle;
+                block = memory_.allocate(bytes, stream, {.path = path}, pool).handle;
             } catch (const OutOfMemory&) {
             }
         });

@@ -12,6 +12,8 @@ namespace {
 
 using Kind = MemoryEvent::Kind;
 
+enum : CategoryId { kParameters, kGradients, kWorkspace, kInputs };
+
 class HistoryTest : public DriverTest {
   protected:
     static std::vector<MemoryEvent> of(Kind kind, const std::vector<MemoryEvent>& events) {
@@ -38,17 +40,21 @@ TEST_P(HistoryTest, IsEmptyUnlessItIsAskedFor) {
 }
 
 TEST_P(HistoryTest, TellsBlocksWithPathsStepsStreamsAndPools) {
-    DeviceMemory memory(driver(), {.history = 100});
+    DeviceMemory memory(driver(), {.history = 100, .categories = {{"parameters"}, {"gradients", 1}}});
     const PathId path = memory.intern("blocks.3.mlp");
     const PoolId pool = memory.open_pool();
-    const Allocation first = memory.allocate(100, 3, {Category::gradients, path});
+    const Allocation first = memory.allocate(100, 3, {kGradients, path});
     memory.begin_step();
-    const Allocation second = memory.allocate(5, 0, {Category::inputs, 0}, pool);
+    const Allocation second = memory.allocate(5, 0, {kInputs, 0}, pool);
     memory.begin_step();
     memory.deallocate(first.handle);
     memory.deallocate(second.handle);
     const MemorySnapshot snapshot = memory.snapshot();
     EXPECT_EQ(snapshot.paths.at(path), "blocks.3.mlp");
+    ASSERT_EQ(snapshot.categories.size(), 2u);
+    EXPECT_EQ(name_of(kGradients, snapshot.categories), "gradients");
+    EXPECT_EQ(snapshot.categories[1].layer, 1);
+    EXPECT_EQ(name_of(kInputs, snapshot.categories), "");
     const auto allocated = of(Kind::allocate, snapshot.events);
     const auto freed = of(Kind::free, snapshot.events);
     ASSERT_EQ(allocated.size(), 2u);
@@ -57,7 +63,7 @@ TEST_P(HistoryTest, TellsBlocksWithPathsStepsStreamsAndPools) {
     EXPECT_EQ(allocated[0].bytes, first.bytes);
     EXPECT_EQ(allocated[0].requested, 100u);
     EXPECT_EQ(allocated[0].path, path);
-    EXPECT_EQ(allocated[0].category, Category::gradients);
+    EXPECT_EQ(allocated[0].category, kGradients);
     EXPECT_EQ(allocated[0].stream, 3u);
     EXPECT_EQ(allocated[0].pool, 0u);
     EXPECT_EQ(allocated[0].step, 0u);
@@ -112,14 +118,14 @@ TEST_P(HistoryTest, TellsRequestsThatFailed) {
     DeviceMemory memory(driver(), {.limit = 2 * granule(), .history = 100});
     const PathId path = memory.intern("head");
     for (const std::size_t bytes : {3 * granule(), properties().address_bytes + granule()}) {
-        EXPECT_THROW(memory.allocate(bytes, 1, {Category::workspace, path}), OutOfMemory);
+        EXPECT_THROW(memory.allocate(bytes, 1, {kWorkspace, path}), OutOfMemory);
         const MemoryEvent event = memory.snapshot().events.back();
         EXPECT_EQ(event.kind, Kind::out_of_memory);
         EXPECT_EQ(event.address, 0u);
         EXPECT_EQ(event.requested, bytes);
         EXPECT_EQ(event.stream, 1u);
         EXPECT_EQ(event.path, path);
-        EXPECT_EQ(event.category, Category::workspace);
+        EXPECT_EQ(event.category, kWorkspace);
     }
 }
 
@@ -181,7 +187,7 @@ TEST_P(HistoryTest, SnapshotHasBlocksThatTileTheSegments) {
     DeviceMemory memory(driver(), {.limit = 100 * granule()});
     const PoolId pool = memory.open_pool();
     const PathId path = memory.intern("mlp");
-    const Allocation small = memory.allocate(unit() + 1, 2, {Category::parameters, path});
+    const Allocation small = memory.allocate(unit() + 1, 2, {kParameters, path});
     const Allocation middle = memory.allocate(5 * granule(), 0, {});
     const Allocation large = memory.allocate(2 * granule(), 0, {});
     const Allocation own = memory.allocate(granule() / 2, 1, {}, pool);
@@ -218,7 +224,7 @@ TEST_P(HistoryTest, SnapshotHasBlocksThatTileTheSegments) {
     EXPECT_EQ(find(small)->requested, unit() + 1);
     EXPECT_EQ(find(small)->bytes, 2 * unit());
     EXPECT_EQ(find(small)->stream, 2u);
-    EXPECT_EQ(find(small)->tag.category, Category::parameters);
+    EXPECT_EQ(find(small)->tag.category, kParameters);
     EXPECT_EQ(find(small)->tag.path, path);
     EXPECT_EQ(find(own)->pool, pool);
 }

@@ -74,7 +74,7 @@ class HtmlReport(HistoryCase):
                     self.assertEqual(figures["last"], expected[f"{name}.allocated"])
                     self.assertEqual(figures["reserved"], expected[f"{name}.reserved"])
                     self.assertEqual(figures["liveAtPeak"], expected[f"{name}.peak"])
-                    self.assertEqual(figures["byCategory"], [expected[f"{name}.peak.{category}"] for category in CATEGORIES])
+                    self.assertEqual(figures["byCategory"], [expected[f"{name}.peak.{category}"] for category in CATEGORIES] + [0])
 
     def test_its_text_names_the_figures(self):
         folder, expected = self.files()
@@ -101,7 +101,7 @@ class HtmlReport(HistoryCase):
         folder, _ = self.files()
         style = os.path.join(os.path.dirname(__file__), "..", "..", "headroom", "memory", "history", "report", "style.css")
         with open(style, encoding="utf-8") as file:
-            light = dict(re.findall(r"--([a-z-]+): #([0-9a-f]{6});", file.read().split("@media")[0]))
+            light = dict(re.findall(r"--([a-z0-9-]+): #([0-9a-f]{6});", file.read().split("@media")[0]))
         page = self.with_script(os.path.join(folder, "single.html"), """
             for (const e of all("header, #legend, #details, .hint, .panel > div")) e.style.display = "none";
             window.dispatchEvent(new Event("resize"));""")
@@ -111,7 +111,7 @@ class HtmlReport(HistoryCase):
         counts = Counter(pixel for row in rows for pixel in row)
 
         def pixels(name):
-            colour = tuple(bytes.fromhex(light[name.replace(" ", "-")]))
+            colour = tuple(bytes.fromhex(light[f"category-{CATEGORIES.index(name)}"]))
             faint = [tuple(round((c + w) / 2) + d for c, w in zip(colour, (255, 255, 255))) for d in (-1, 0, 1)]
             return counts[colour] + sum(counts[f] for f in set(faint))
 
@@ -128,6 +128,32 @@ class HtmlReport(HistoryCase):
                 # A row of pixels here or there, and what the lines cover.
                 self.assertAlmostEqual(pixels(category) / drawn, area[category] / whole, delta=0.02)
         self.assertGreater(counts[tuple(bytes.fromhex(light["budget"]))], 0.3 * width)
+
+    def test_categories_are_those_that_were_given(self):
+        folder, expected = self.files()
+        script = """
+            result.legend = texts("#legend button");
+            result.heads = texts("thead th");
+            result.modules = texts("tbody td.path");
+            pointer(all(".panel canvas")[0], "pointermove", 400, 120); await drawn();
+            result.tip = document.getElementById("tip").textContent;
+            for (const b of all("#views button")) if (b.textContent.startsWith("Blocks")) b.click();
+            result.blocks = texts("thead th");
+            result.byCategory = JSON.parse(document.documentElement.dataset.figures).map(f => f.byCategory);"""
+        found = self.use(os.path.join(folder, "nameless.html"), script)
+        self.assertEqual(found["legend"], ["live"])
+        self.assertEqual(found["heads"], ["Module", "Live", "Share", ""])
+        self.assertEqual(found["blocks"], ["Module", "Bytes", "Rounding", "Op", "Allocated", "Given back"])
+        self.assertEqual(found["byCategory"], [[expected["all.peak"]]])
+        self.assertNotRegex(json.dumps(found), "categor|parameters|activations")
+        found = self.use(os.path.join(folder, "own.html"), script)
+        self.assertEqual(found["legend"], ["parameters", "</script>", "optimizer state", '"weights"', "gradients", "inputs",
+                                           "activations", "workspace", "no category"])
+        peak = [expected[f"all.peak.{category}"] for category in CATEGORIES]
+        self.assertEqual(found["byCategory"], [peak + [0, 0, 0], [0] * 6 + peak[:2] + [sum(peak[2:])]])
+        self.assertIn("(no module) inputs", found["modules"])
+        found = self.use(os.path.join(folder, "single.html"), script)
+        self.assertEqual(found["legend"], ["parameters", "optimizer state", "gradients", "inputs", "activations", "workspace"])
 
     def test_moments_can_be_chosen(self):
         folder, _ = self.files()

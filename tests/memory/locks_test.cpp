@@ -18,7 +18,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 
 /// Where one call of the driver stops, and another thread lets it go on.
 class Gate {

@@ -37,15 +37,25 @@ TEST_P(MisuseTest, IgnoresNull) {
     EXPECT_EQ(memory.statistics(), MemoryStatistics{});
 }
 
+TEST_P(MisuseTest, ExplainsCategoriesThatCannotBeToldApart) {
+    const auto refused = [this](std::vector<NamedCategory> categories) {
+        return message([&] { DeviceMemory(driver(), {.categories = categories}); });
+    };
+    EXPECT_EQ(refused({{"weights"}, {"cache"}, {"weights"}}),
+              "device memory: 3 categories with 2 different names; give at most 7, each another name");
+    EXPECT_THAT(refused({{"weights"}, {""}}), HasSubstr("2 categories with 1 different"));
+    EXPECT_THAT(refused({{"a"}, {"b"}, {"c"}, {"d"}, {"e"}, {"f"}, {"g"}, {"h"}}), HasSubstr("at most 7"));
+}
+
 TEST(MemoryMisuse, NeedsADriver) { EXPECT_THROW(DeviceMemory(nullptr), Error); }
 
 TEST_P(MisuseTest, NamesABlockThatIsGivenBackTwice) {
     DeviceMemory memory(driver());
-    const Allocation block = memory.allocate(1000, 0, {Category::gradients, memory.intern("blocks.3.mlp")});
+    const Allocation block = memory.allocate(1000, 0, {.path = memory.intern("blocks.3.mlp")});
     memory.deallocate(block.handle);
     const MemoryStatistics before = memory.statistics();
-    const auto names_it = AllOf(HasSubstr("given back before"), HasSubstr("1000 bytes"), HasSubstr("gradients"),
-                                HasSubstr("blocks.3.mlp"), HasSubstr(properties().name));
+    const auto names_it = AllOf(HasSubstr("given back before"), HasSubstr("1000 bytes"), HasSubstr("blocks.3.mlp"),
+                                HasSubstr(properties().name));
     EXPECT_THAT(message([&] { memory.deallocate(block.handle); }), AllOf(names_it, HasSubstr("deallocate")));
     EXPECT_THAT(message([&] { memory.record_use(block.handle, 1); }), AllOf(names_it, HasSubstr("record_use")));
     memory.trim();
@@ -85,14 +95,15 @@ TEST_P(MisuseTest, StopsAPointerThatIsNoBlockOfThisMemory) {
     other.deallocate(stranger.handle);
 }
 
-TEST_P(MisuseTest, ExplainsAnUnknownStreamPathOrPool) {
+TEST_P(MisuseTest, ExplainsAnUnknownStreamPathCategoryOrPool) {
     DeviceMemory memory(driver());
     const Allocation block = memory.allocate(1, 0, {});
     const MemoryStatistics before = memory.statistics();
     EXPECT_THAT(message([&] { memory.allocate(1, 64, {}); }), HasSubstr("stream 64"));
     EXPECT_THAT(message([&] { memory.record_use(block.handle, 64); }), HasSubstr("stream 64"));
-    EXPECT_THAT(message([&] { memory.allocate(1, 0, {Category::inputs, 1}); }), HasSubstr("path number 1"));
+    EXPECT_THAT(message([&] { memory.allocate(1, 0, {.path = 1}); }), HasSubstr("path number 1"));
     EXPECT_THAT(message([&] { memory.path(1); }), HasSubstr("path: 1"));
+    EXPECT_THAT(message([&] { memory.allocate(1, 0, {.category = 8}); }), HasSubstr("category 8 is beyond the 7"));
     EXPECT_THAT(message([&] { memory.allocate(1, 0, {}, 5); }), HasSubstr("pool 5"));
     EXPECT_THAT(message([&] { memory.close_pool(5); }), HasSubstr("pool 5"));
     const PoolId pool = memory.open_pool();
@@ -105,12 +116,12 @@ TEST_P(MisuseTest, ExplainsAnUnknownStreamPathOrPool) {
 TEST_P(MisuseTest, NamesWhatIsStillInUseAtTheEnd) {
     ::testing::internal::CaptureStderr();
     {
-        DeviceMemory memory(driver());
-        memory.allocate(1234, 0, {Category::optimizer_state, memory.intern("head")});
+        DeviceMemory memory(driver(), {.categories = {{"weights"}}});
+        memory.allocate(1234, 0, {.category = 0, .path = memory.intern("head")});
         for (int i = 0; i < 4; ++i) memory.allocate(1, 0, {});
     }
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-                AllOf(HasSubstr("1234 bytes"), HasSubstr("optimizer state of head"), HasSubstr("still in use"),
+                AllOf(HasSubstr("1234 bytes"), HasSubstr("weights of head"), HasSubstr("still in use"),
                       HasSubstr("and 2 more blocks")));
     EXPECT_EQ(log().created, 0u);
 }
@@ -120,11 +131,11 @@ TEST_P(MisuseTest, StopsAtABufferThatOutlivesItsMemory) {
         Buffer buffer;
         {
             DeviceMemory memory(GetParam().make());
-            buffer = Buffer::allocate(memory, 4321, 0, {Category::activations, memory.intern("mlp")});
+            buffer = Buffer::allocate(memory, 4321, 0, {});
         }
         use(buffer);
     };
-    const char* const named = "a buffer of 4321 bytes of activations was used after the end of its memory";
+    const char* const named = "a buffer of 4321 bytes was used after the end of its memory";
     EXPECT_DEATH(outlive([](Buffer& buffer) { buffer.reset(); }), named);
     const auto record_use = [](Buffer& buffer) {
         fmt::print(stderr, "{}\n", message([&] { buffer.record_use(1); }));

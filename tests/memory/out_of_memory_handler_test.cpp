@@ -11,7 +11,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 
 class OutOfMemoryHandler : public DriverTest {};
 

@@ -8,7 +8,7 @@
 namespace headroom::memory {
 namespace {
 
-constexpr Tag kTag{Category::workspace, 0};
+constexpr Tag kTag{};
 
 #ifdef HEADROOM_POISONS
 constexpr bool kPoisons = true;

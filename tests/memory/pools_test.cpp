@@ -6,7 +6,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 
 class PoolsTest : public DriverTest {};
 

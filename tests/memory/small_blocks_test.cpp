@@ -10,7 +10,7 @@
 namespace headroom::memory::testing {
 namespace {
 
-constexpr Tag kTag{Category::activations, 0};
+constexpr Tag kTag{};
 
 class SmallBlocksTest : public DriverTest {
   protected:

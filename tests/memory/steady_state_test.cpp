@@ -30,7 +30,7 @@ void expect_steady(std::unique_ptr<Driver> driver, StreamId streams) {
     const auto step = [&] {
         for (std::size_t i = 0; i < buffers.size(); ++i) {
             const auto stream = static_cast<StreamId>(i % streams);
-            buffers[i] = Buffer::allocate(memory, 100 * i, stream, {Category::activations, 0});
+            buffers[i] = Buffer::allocate(memory, 100 * i, stream, {});
             if (i % 10 == 0) buffers[i].record_use((stream + 1) % streams);
         }
         for (std::size_t i = 0; i < buffers.size(); i += 2) buffers[i].reset();

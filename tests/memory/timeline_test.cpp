@@ -35,7 +35,7 @@ MemoryLevel level_of_blocks(const MemorySnapshot& snapshot, const Timeline& time
     MemoryLevel level;
     for (std::size_t i = 0; i < live.size(); ++i) {
         const BlockLife& block = timeline.blocks[i];
-        if (live[i]) level.live[static_cast<std::size_t>(block.tag.category)] += block.bytes;
+        if (live[i]) level.live[block.tag.category] += block.bytes;
     }
     return level;
 }
@@ -114,10 +114,10 @@ TEST(Timeline, EventsKnowTheirBlocks) {
 TEST(Timeline, ABlockThatIsOlderThanTheEventsIsKnownFromItsFree) {
     MemorySnapshot snapshot;
     snapshot.events = {{.address = 4096, .bytes = 256, .requested = 200, .path = 3, .kind = Kind::free},
-                       {.address = 4096, .bytes = 128, .kind = Kind::allocate, .category = Category::inputs}};
+                       {.address = 4096, .bytes = 128, .kind = Kind::allocate, .category = 5}};
     snapshot.statistics.allocated = 128;
-    snapshot.statistics.allocated_by_category[static_cast<std::size_t>(Category::inputs)] = 128;
-    snapshot.blocks = {{.address = 4096, .bytes = 128, .live = true, .tag = {Category::inputs, 0}}};
+    snapshot.statistics.allocated_by_category[5] = 128;
+    snapshot.blocks = {{.address = 4096, .bytes = 128, .live = true, .tag = {5}}};
     const Timeline timeline = make_timeline(snapshot);
     ASSERT_EQ(timeline.blocks.size(), 2u);
     EXPECT_EQ(timeline.older_blocks, 1u);
@@ -146,7 +146,7 @@ TEST(Timeline, OfARealMemoryEndsAtItsFigures) {
         std::vector<Block*> held;
         for (int i = 0; i < 1200; ++i) {
             if (i % 300 == 0) memory.begin_step();
-            const auto category = static_cast<Category>(i % kCategoryCount);
+            const auto category = static_cast<CategoryId>(i % kCategoryCount);
             held.push_back(memory.allocate(1000 + 7919 * (i % 131), 0, {category, path}).handle);
             if (i % 5 == 4) {
                 memory.deallocate(held[i * 7 % held.size()]);

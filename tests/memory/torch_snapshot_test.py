@@ -118,6 +118,13 @@ class TorchSnapshot(HistoryCase):
                           "category:0:activations", "step:1:"])
         self.assertEqual((trace[-1]["action"], trace[-1]["category"]), ("snapshot", "unknown"))
 
+    def test_categories_are_those_that_were_given(self):
+        folder, _ = self.files()
+        [trace] = read(folder, "nameless.pickle")["device_traces"]
+        self.assertFalse(any("category" in e or any(f["filename"] == "category" for f in e["frames"]) for e in trace))
+        [trace] = read(folder, "own.pickle")["device_traces"]
+        self.assertEqual({e["category"] for e in trace if "category" in e}, {'"weights"', "</script>", "unknown"})
+
     def test_older_blocks_come_first(self):
         folder, figures = self.files(kept=700)
         snapshot = read(folder)

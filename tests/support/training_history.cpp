@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/category.hpp>
+
 namespace headroom::test {
 
 namespace {
@@ -28,12 +30,13 @@ class Machine {
         history_.device = "host";
         history_.limit = limit;
         history_.paths = {""};
+        history_.categories = category_names();
         history_.time = 5'000'000'000;
     }
 
-    std::uintptr_t allocate(std::size_t requested, memory::Category category, const std::string& path) {
+    std::uintptr_t allocate(std::size_t requested, Category category, const std::string& path) {
         const std::size_t bytes = (requested + kUnit - 1) / kUnit * kUnit;
-        const memory::Tag tag{category, intern(path)};
+        const memory::Tag tag{static_cast<memory::CategoryId>(category), intern(path)};
         history_.time += 300 + bytes % 977;
         std::uintptr_t address = kBase;
         for (const auto& [begin, block] : live_) {
@@ -60,7 +63,7 @@ class Machine {
         memory::MemoryStatistics& s = history_.statistics;
         s.allocated -= block.bytes;
         s.requested -= block.requested;
-        s.allocated_by_category[static_cast<std::size_t>(block.tag.category)] -= block.bytes;
+        s.allocated_by_category[block.tag.category] -= block.bytes;
     }
 
     void compute(std::uint64_t nanoseconds) { history_.time += nanoseconds; }
@@ -102,7 +105,7 @@ class Machine {
         history_.statistics.reserved = history_.statistics.peak_reserved = needed;
     }
 
-    void count(std::size_t bytes, std::size_t requested, memory::Category category) {
+    void count(std::size_t bytes, std::size_t requested, Category category) {
         memory::MemoryStatistics& s = history_.statistics;
         s.allocated += bytes;
         s.requested += requested;
@@ -146,12 +149,12 @@ class Training {
         : machine_(machine), options_(options), unit_(options.tokens * options.width * 4) {}
 
     void run() {
-        create(memory::Category::parameters, 1);
+        create(Category::parameters, 1);
         for (int step = 0; step < options_.steps; ++step) {
             machine_.begin_step();
-            if (step == 0) create(memory::Category::gradients, 1);
+            if (step == 0) create(Category::gradients, 1);
             one_step();
-            if (step == 0) create(memory::Category::optimizer_state, 2);
+            if (step == 0) create(Category::optimizer_state, 2);
             machine_.compute(static_cast<std::uint64_t>(options_.layers) * unit_ / 60);
         }
     }
@@ -159,7 +162,7 @@ class Training {
   private:
     using Addresses = std::vector<std::uintptr_t>;
 
-    void create(memory::Category category, int copies) {
+    void create(Category category, int copies) {
         const std::size_t weights = options_.width * options_.width * 4;
         for (int copy = 0; copy < copies; ++copy) {
             machine_.allocate(257 * options_.width * 4 + 20, category, "token_embedding");
@@ -173,8 +176,8 @@ class Training {
     }
 
     std::uintptr_t activation(double size, const std::string& path) {
-        return machine_.allocate(static_cast<std::size_t>(size * static_cast<double>(unit_)) + 4,
-                                 memory::Category::activations, path);
+        return machine_.allocate(static_cast<std::size_t>(size * static_cast<double>(unit_)) + 4, Category::activations,
+                                 path);
     }
 
     /// Its activations; the last one is its result.
@@ -183,7 +186,7 @@ class Training {
         for (const Part& part : kLayer) {
             const std::string path = fmt::format("blocks.{}.{}", layer, part.name);
             kept.push_back(activation(part.size, path));
-            const auto scratch = machine_.allocate(unit_ / 7, memory::Category::workspace, path);
+            const auto scratch = machine_.allocate(unit_ / 7, Category::workspace, path);
             machine_.compute(static_cast<std::uint64_t>(part.work * static_cast<double>(unit_) / 20));
             machine_.free(scratch);
         }
@@ -195,7 +198,7 @@ class Training {
             const Part& part = kLayer[i];
             const std::string path = fmt::format("blocks.{}.{}", layer, part.name);
             const auto gradient = activation(part.size, path);
-            const auto scratch = machine_.allocate(unit_ / 3, memory::Category::workspace, path);
+            const auto scratch = machine_.allocate(unit_ / 3, Category::workspace, path);
             machine_.compute(static_cast<std::uint64_t>(part.work * static_cast<double>(unit_) / 10));
             machine_.free(scratch);
             machine_.free(gradient);
@@ -204,14 +207,14 @@ class Training {
     }
 
     void one_step() {
-        const auto input = machine_.allocate(options_.tokens * 8, memory::Category::inputs, "");
+        const auto input = machine_.allocate(options_.tokens * 8, Category::inputs, "");
         const auto embedded = activation(1, "token_embedding");
         std::vector<Addresses> layers;
         for (int layer = 0; layer < options_.layers; ++layer) {
             layers.push_back(forward(layer));
             if (options_.checkpoint) drop_all_but_result(layers.back());
         }
-        const auto logits = machine_.allocate(options_.tokens * 257 * 4, memory::Category::activations, "head");
+        const auto logits = machine_.allocate(options_.tokens * 257 * 4, Category::activations, "head");
         machine_.compute(unit_ / 4);
         machine_.free(logits);
         for (int layer = options_.layers - 1; layer >= 0; --layer) {

@@ -33,14 +33,14 @@ std::string error_of(const std::string& lines) {
 /// Two streams, every kind of operation, an id that is used twice.
 Trace sample() {
     Program program("sample", "two pieces and a third");
-    const Piece weights = program.take(1000, 0, "mlp", memory::Category::parameters);
+    const Piece weights = program.take(1000, 0, "mlp", Category::parameters);
     program.step();
     {
         const Piece x = program.take(64, 0, "mlp.up");
         program.wait(1, 0);
         program.use(x, 1);
     }
-    const Piece y = program.take(7, 1, "mlp.up", memory::Category::workspace);
+    const Piece y = program.take(7, 1, "mlp.up", Category::workspace);
     return program.trace();
 }
 
@@ -57,7 +57,7 @@ TEST(Trace, APieceIsFreedAfterItsLastUseAndItsIdUsedAgain) {
     EXPECT_EQ(trace.operations[4].kind, Kind::record_use);
     EXPECT_EQ(trace.operations[5], (Operation{.kind = Kind::free, .id = 1}));
     EXPECT_EQ(trace.operations[6], (Operation{.kind = Kind::allocate,
-                                              .category = memory::Category::workspace,
+                                              .category = static_cast<memory::CategoryId>(Category::workspace),
                                               .stream = 1,
                                               .id = 1,
                                               .path = 2,
@@ -77,8 +77,9 @@ TEST(Trace, CountsStepsStreamsAndThePeakFromAStepOn) {
 
 TEST(Trace, AFileThatIsNoneIsRefusedByItsLine) {
     EXPECT_EQ(error_of("# remark\n\na 0 100 0 0 0\n"), "none");
+    EXPECT_EQ(error_of("a 0 100 0 7 0\n"), "none") << "no category";
     EXPECT_THAT(error_of("s\na 0 100 0 0\n"), HasSubstr("demo.trace:5: 'a 0 100 0 0' is no operation"));
-    EXPECT_THAT(error_of("a 0 100 0 6 0\n"), HasSubstr("is no operation"));
+    EXPECT_THAT(error_of("a 0 100 0 8 0\n"), HasSubstr("is no operation"));
     EXPECT_THAT(error_of("a 0 -1 0 0 0\n"), HasSubstr("is no operation"));
     EXPECT_THAT(error_of("a 0 99999999999999999999999 0 0 0\n"), HasSubstr("is no operation"));
     EXPECT_THAT(error_of("f 0 1\n"), HasSubstr("is no operation"));

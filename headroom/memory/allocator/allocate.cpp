@@ -12,7 +12,7 @@ Allocation DeviceMemory::Impl::allocate(std::size_t bytes, StreamId stream, Tag 
     if (pool == 0 && stream < Arena::kMaxStreams) {
         if (Shard* shard = shards_[stream].load(std::memory_order_acquire)) {
             const Lock guard(shard->lock);
-            if (shard->ledger.knows(std::max(tag.path, tag.op)) && shard->ledger.live() + size <= shard->ledger.quota) {
+            if (shard->ledger.counts(tag) && shard->ledger.live() + size <= shard->ledger.quota) {
                 if (Block* block = shard->cache.pop(size)) return hand_out(block, bytes, tag, *shard);
             }
         }
@@ -117,6 +117,10 @@ void DeviceMemory::Impl::check(const Request& request) const {
     if (const PathId last = std::max(request.tag.path, request.tag.op); !paths_.knows(last)) {
         throw Error(
             fmt::format("allocate: path number {} is unknown; intern() paths with the same DeviceMemory", last));
+    }
+    if (request.tag.category > kNoCategory) {
+        throw Error(fmt::format("allocate: category {} is beyond the {} that an allocator counts", request.tag.category,
+                                kMaxCategories));
     }
     if (request.pool == 0) return;
     const auto pool = pools_.find(request.pool);
@@ -342,10 +346,9 @@ void DeviceMemory::Impl::check_live(const Block* block, const char* call) const 
 }
 
 std::string DeviceMemory::Impl::name_of(const Block& block) const {
-    const std::string& path = paths_.name(block.path);
-    return fmt::format("the block of {} bytes at {} of the {}, {}{}{}", block.bytes,
-                       static_cast<const void*>(block.data), properties_.name, name(block.category),
-                       path.empty() ? "" : " of ", path);
+    const std::string reason = purpose(memory::name_of(block.category, options_.categories), paths_.name(block.path));
+    return fmt::format("the block of {} bytes at {} of the {}{}{}", block.bytes, static_cast<const void*>(block.data),
+                       properties_.name, reason.empty() ? "" : ", ", reason);
 }
 
 void DeviceMemory::Impl::note(MemoryEvent::Kind kind, const Block& block) noexcept {

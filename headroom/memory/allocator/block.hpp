@@ -46,7 +46,7 @@ class SharedState {
 /// A hit touches the first cache line only.
 struct alignas(64) Block : Storage {
     SharedState state;
-    Category category{};
+    CategoryId category = kNoCategory;
     bool used_elsewhere = false;  ///< `pending` has streams whose work uses this live block
     PathId path = 0;
     PathId op = 0;

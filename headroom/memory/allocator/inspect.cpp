@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,6 +44,17 @@ DriverProperties checked(const DriverProperties& properties) {
     return properties;
 }
 
+MemoryOptions checked(MemoryOptions options) {
+    std::set<std::string_view> names;
+    for (const NamedCategory& category : options.categories) names.insert(category.name);
+    if (options.categories.size() > kMaxCategories || names.size() != options.categories.size() || names.contains("")) {
+        throw Error(
+            fmt::format("device memory: {} categories with {} different names; give at most {}, each another name",
+                        options.categories.size(), names.size() - names.count(""), kMaxCategories));
+    }
+    return options;
+}
+
 }  // namespace
 
 std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit) {
@@ -53,8 +67,8 @@ DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, Mem
       driver_(std::move(driver)),
       properties_(checked(driver_->properties())),
       alignment_(properties_.alignment),
-      options_(options),
-      limit_(limit_of(properties_, options)),
+      options_(checked(std::move(options))),
+      limit_(limit_of(properties_, options_)),
       supply_(*driver_, budget_of(properties_, limit_)) {
     common_.ranges[Pool::kLarge].push_back(make_range(0, Pool::kLarge));
     supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes, PoolId pool) {
@@ -66,7 +80,7 @@ DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, Mem
                        .pool = pool,
                        .kind = mapped ? MemoryEvent::Kind::map : MemoryEvent::Kind::unmap});
     });
-    if (options.history > 0) start_history(options.history);
+    if (options_.history > 0) start_history(options_.history);
 }
 
 DeviceMemory::Impl::~Impl() {
@@ -117,8 +131,8 @@ MemoryStatistics DeviceMemory::Impl::statistics_unlocked() const {
         statistics.requested += ledger.requested();
         statistics.allocations += ledger.allocations();
         for (std::size_t i = 0; i < kCategoryCount; ++i) {
-            statistics.allocated_by_category[i] += ledger.live(static_cast<Category>(i));
-            statistics.at_peak_by_category[i] += ledger.at_peak(static_cast<Category>(i));
+            statistics.allocated_by_category[i] += ledger.live_of(static_cast<CategoryId>(i));
+            statistics.at_peak_by_category[i] += ledger.at_peak_of(static_cast<CategoryId>(i));
         }
     }
     statistics.peak_allocated = peaks_.highest();
@@ -269,6 +283,7 @@ MemorySnapshot DeviceMemory::Impl::snapshot() const {
     snapshot.page_bytes = supply_.granularity();
     snapshot.time = HistoryRing::now();
     snapshot.statistics = statistics_unlocked();
+    snapshot.categories = options_.categories;
     for (PathId id = 0; id < paths_.size(); ++id) snapshot.paths.push_back(paths_.name(id));
     for_each_pool([&](const Pool& pool) { pool.for_each([&](const Arena& arena) { describe(arena, snapshot); }); });
     std::sort(snapshot.segments.begin(), snapshot.segments.end(),

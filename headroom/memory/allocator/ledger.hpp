@@ -4,9 +4,10 @@
 // guarded by its stream's lock.
 //
 //     memory::Ledger ledger;
-//     ledger.allocated({Category::inputs, 0}, 100, 128);
+//     ledger.allocated({.path = path}, 100, 128);
 //     ledger.mark_peak();
-//     ledger.freed({Category::inputs, 0}, 100, 128);   // at the peak, 128 bytes of inputs were live
+//     ledger.freed({.path = path}, 100, 128);   // at the peak, 128 bytes of that path were live
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +24,7 @@ class Ledger {
         if (paths_.size() < count) paths_.resize(count);
     }
     bool knows(PathId path) const noexcept { return path < paths_.size(); }
+    bool counts(Tag tag) const noexcept { return knows(std::max(tag.path, tag.op)) && tag.category <= kNoCategory; }
 
     void allocated(Tag tag, std::size_t requested, std::size_t size) noexcept {
         change(tag, size);
@@ -39,12 +41,10 @@ class Ledger {
     std::size_t live() const noexcept { return live_; }
     std::size_t requested() const noexcept { return requested_; }
     std::uint64_t allocations() const noexcept { return allocations_; }
-    std::size_t live(Category category) const noexcept { return gauge(category).live; }
-    std::size_t at_peak(Category category) const noexcept { return at_peak(gauge(category)); }
+    std::size_t live_of(CategoryId category) const noexcept { return gauge(category).live; }
+    std::size_t at_peak_of(CategoryId category) const noexcept { return at_peak(gauge(category)); }
     /// Live bytes of the empty path.
-    std::size_t outside_modules(Category category) const noexcept {
-        return outside_modules_[static_cast<std::size_t>(category)];
-    }
+    std::size_t outside_modules(CategoryId category) const noexcept { return outside_modules_[category]; }
     std::size_t live(PathId path) const noexcept { return paths_[path].live; }
     std::size_t at_peak(PathId path) const noexcept { return at_peak(paths_[path]); }
 
@@ -59,8 +59,8 @@ class Ledger {
     };
     void change(Tag tag, std::size_t by) noexcept {
         live_ += by;
-        if (tag.path == 0) outside_modules_[static_cast<std::size_t>(tag.category)] += by;
-        for (Gauge* gauge : {&categories_[static_cast<std::size_t>(tag.category)], &paths_[tag.path]}) {
+        if (tag.path == 0) outside_modules_[tag.category] += by;
+        for (Gauge* gauge : {&categories_[tag.category], &paths_[tag.path]}) {
             if (gauge->changed != peaks_) {
                 gauge->at_peak = gauge->live;
                 gauge->changed = peaks_;
@@ -68,7 +68,7 @@ class Ledger {
             gauge->live += by;
         }
     }
-    const Gauge& gauge(Category category) const noexcept { return categories_[static_cast<std::size_t>(category)]; }
+    const Gauge& gauge(CategoryId category) const noexcept { return categories_[category]; }
     std::size_t at_peak(const Gauge& gauge) const noexcept {
         return gauge.changed == peaks_ ? gauge.at_peak : gauge.live;
     }

@@ -50,6 +50,7 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool
     report.requested = request.bytes;
     report.rounded = std::max(request.size, request.bytes);  // near 2^64 the rounded size wraps
     report.tag = request.tag;
+    report.categories = options_.categories;
     report.path = paths_.name(request.tag.path);
     report.limit = limit();
     report.page_bytes = supply_.granularity();
@@ -61,14 +62,14 @@ MemoryReport DeviceMemory::Impl::report(const Request& request, const Pool& pool
         report.largest_paths = largest_paths_unlocked(10, false);
         for (const auto& shard : shard_list_) {
             for (std::size_t i = 0; i < kCategoryCount; ++i) {
-                report.outside_modules[i] += shard->ledger.outside_modules(static_cast<Category>(i));
+                report.outside_modules[i] += shard->ledger.outside_modules(static_cast<CategoryId>(i));
             }
         }
         report.repeated = repeated(largest_paths_unlocked(paths_.size(), false));
     }
     count_free(request.stream, report);
     count_obtainable(request, pool, report);
-    report.advice = advise(report);
+    if (options_.advise) report.advice = options_.advise(report);
     return report;
 }
 

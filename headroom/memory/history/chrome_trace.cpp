@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,13 +29,17 @@ class TraceWriter {
           origin_(snapshot.events.empty() ? snapshot.time : snapshot.events.front().time),
           level_(make_timeline(snapshot).start),
           file_(path) {
+        const std::size_t named = snapshot.categories.size();
         std::array<bool, kCategoryCount> occurs{};
         for (std::size_t i = 0; i < kCategoryCount; ++i) occurs[i] = level_.live[i] != 0;
         for (const MemoryEvent& event : snapshot.events) {
-            if (event.kind == Kind::allocate) occurs[static_cast<std::size_t>(event.category)] = true;
+            if (event.kind == Kind::allocate) occurs[event.category] = true;
         }
-        for (std::size_t i = 0; i < kCategoryCount; ++i) {
-            if (occurs[i]) categories_.push_back(i);
+        for (std::size_t i = 0; i < named; ++i) {
+            if (occurs[i]) series_.push_back({snapshot.categories[i].name, i, i + 1});
+        }
+        if (std::find(occurs.begin() + named, occurs.end(), true) != occurs.end()) {
+            series_.push_back({named == 0 ? "live" : "(no category)", named, kCategoryCount});
         }
     }
 
@@ -90,8 +95,11 @@ class TraceWriter {
         open("C", time, "live bytes");
         file_.text += R"(,"args":{)";
         std::string_view separator;
-        for (const std::size_t category : categories_) {
-            fmt::format_to(out(), R"({}"{}":{})", separator, kCategoryNames[category], level_.live[category]);
+        for (const Series& series : series_) {
+            file_.text += separator;
+            append_json(file_.text, series.name);
+            const auto first = level_.live.begin();
+            fmt::format_to(out(), ":{}", std::accumulate(first + series.begin, first + series.end, std::size_t{0}));
             separator = ",";
         }
         file_.text += "}}";
@@ -122,18 +130,29 @@ class TraceWriter {
 
     void out_of_memory(const MemoryEvent& event) {
         open("i", event.time, "out of memory", kFailuresThread);
-        fmt::format_to(out(), R"(,"s":"g","args":{{"requested":{},"live":{},"reserved":{},"step":{},"category":"{}")",
-                       event.requested, level_.allocated(), level_.reserved, event.step, name(event.category));
+        fmt::format_to(out(), R"(,"s":"g","args":{{"requested":{},"live":{},"reserved":{},"step":{})", event.requested,
+                       level_.allocated(), level_.reserved, event.step);
+        if (const std::string_view category = name_of(event.category, snapshot_.categories); !category.empty()) {
+            file_.text += R"(,"category":)";
+            append_json(file_.text, category);
+        }
         file_.text += R"(,"module":)";
         append_json(file_.text, path_of(snapshot_, event.path));
         file_.text += "}}";
     }
 
+    /// Of the categories from `begin` to `end`.
+    struct Series {
+        std::string name;
+        std::size_t begin;
+        std::size_t end;
+    };
+
     const MemorySnapshot& snapshot_;
     std::uint64_t origin_;
     MemoryLevel level_;
     FileWriter file_;
-    std::vector<std::size_t> categories_;
+    std::vector<Series> series_;
     bool first_ = true;
 };
 

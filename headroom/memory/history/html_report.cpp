@@ -54,6 +54,7 @@ class SnapshotData {
         append_json(out_, title_);
         out_ += ",\"device\":";
         append_json(out_, snapshot_.device);
+        categories();
         fmt::format_to(std::back_inserter(out_),
                        ",\"limit\":{},\"askedLimit\":{},\"page\":{},\"allocated\":{},\"peak\":{},\"reserved\":{},"
                        "\"peakReserved\":{},\"dropped\":{},"
@@ -92,6 +93,20 @@ class SnapshotData {
             unit = std::gcd(unit, std::gcd<std::uint64_t>(address - base_, bytes));
         });
         unit_ = std::max<std::uint64_t>(unit, 1);
+    }
+
+    /// Name and layer of each.
+    void categories() {
+        out_ += ",\"categories\":[";
+        std::string_view separator;
+        for (const NamedCategory& category : snapshot_.categories) {
+            out_ += separator;
+            out_ += '[';
+            append_json(out_, category.name);
+            fmt::format_to(std::back_inserter(out_), ",{}]", category.layer);
+            separator = ",";
+        }
+        out_ += ']';
     }
 
     void paths() {
@@ -196,12 +211,7 @@ class SnapshotData {
 };
 
 void write_data(std::span<const NamedSnapshot> snapshots, FileWriter& file) {
-    file.text += "{\"categories\":[";
-    for (std::size_t i = 0; i < kCategoryCount; ++i) {
-        if (i != 0) file.text += ',';
-        append_json(file.text, kCategoryNames[i]);
-    }
-    file.text += "],\"snapshots\":[";
+    file.text += "{\"snapshots\":[";
     for (std::size_t i = 0; i < snapshots.size(); ++i) {
         if (i != 0) file.text += ",\n";
         SnapshotData(snapshots[i], file.text).write();

@@ -15,7 +15,7 @@ void subtract(std::size_t& from, std::size_t bytes) { from -= std::min(from, byt
 /// To the moment before `event`. Signed, because what cancels out later may go below zero on the way.
 void undo(std::array<std::int64_t, kCategoryCount>& live, std::int64_t& reserved, const MemoryEvent& event) {
     const auto bytes = static_cast<std::int64_t>(event.bytes);
-    const auto category = static_cast<std::size_t>(event.category);
+    const CategoryId category = event.category;
     switch (event.kind) {
         case Kind::allocate:
             live[category] -= bytes;
@@ -128,7 +128,7 @@ class Matcher {
 std::size_t MemoryLevel::allocated() const { return std::accumulate(live.begin(), live.end(), std::size_t{0}); }
 
 void MemoryLevel::apply(const MemoryEvent& event) {
-    std::size_t& category = live[static_cast<std::size_t>(event.category)];
+    std::size_t& category = live[event.category];
     switch (event.kind) {
         case Kind::allocate:
             category += event.bytes;

@@ -135,7 +135,7 @@ class SnapshotWriter {
             file_.flush_if_full();
         }
         // The viewer fails on categories without this one.
-        entry("snapshot", 0, 0, 0, snapshot_.time, {}, {}, "unknown");
+        entry("snapshot", 0, 0, 0, snapshot_.time, {}, {}, snapshot_.categories.empty() ? "" : "unknown");
         pickle_.end_list();
         pickle_.end_list();
     }
@@ -184,9 +184,15 @@ class SnapshotWriter {
             field("time_us", time / 1000);
             pickle_.string("frames");
             frames(tag, step);
-            if (action == "alloc") category = name(tag->category);
+            if (action == "alloc") category = category_of(*tag);
             if (!category.empty()) field("category", category);
         });
+    }
+
+    /// Empty for all where no category has a name, so that the viewer colours blocks in its own way.
+    std::string_view category_of(const Tag& tag) const {
+        const std::string_view name = name_of(tag.category, snapshot_.categories);
+        return name.empty() && !snapshot_.categories.empty() ? "unknown" : name;
     }
 
     void frame(std::string_view file, std::uint64_t line, std::string_view function) {
@@ -199,7 +205,7 @@ class SnapshotWriter {
 
     /// Innermost first; shown as filename:line:name. None for no tag and no step.
     void frames(std::optional<Tag> tag, std::optional<std::uint32_t> step) {
-        const FramesKey key{tag ? (std::uint64_t{tag->path} << 3 | static_cast<std::uint64_t>(tag->category)) + 1 : 0,
+        const FramesKey key{tag ? (std::uint64_t{tag->path} << 3 | tag->category) + 1 : 0,
                             step ? std::uint64_t{*step} + 1 : 0};
         const auto [known, added] = frames_.try_emplace(key);
         if (!added) return pickle_.get(known->second);
@@ -210,7 +216,7 @@ class SnapshotWriter {
                 const std::size_t dot = path.rfind('.');
                 path = dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
             }
-            frame("category", 0, name(tag->category));
+            if (const std::string_view category = category_of(*tag); !category.empty()) frame("category", 0, category);
         }
         if (step) frame("step", *step, "");
         pickle_.end_list();

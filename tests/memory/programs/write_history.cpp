@@ -54,8 +54,8 @@ void print(std::string_view prefix, const MemorySnapshot& snapshot) {
         if (live[i]) rounding += timeline.blocks[i].bytes - timeline.blocks[i].requested;
     }
     fmt::print("{}.peak_rounding {}\n", prefix, rounding);
-    for (std::size_t i = 0; i < kCategoryCount; ++i) {
-        fmt::print("{}.peak.{} {}\n", prefix, kCategoryNames[i], peak.level.live[i]);
+    for (std::size_t i = 0; i < snapshot.categories.size(); ++i) {
+        fmt::print("{}.peak.{} {}\n", prefix, snapshot.categories[i].name, peak.level.live[i]);
     }
 }
 
@@ -126,6 +126,18 @@ int main(int argc, char** argv) {
     const MemorySnapshot validated = with_validation(all);
     const std::array<NamedSnapshot, 1> long_step{{{"with a validation", &validated}}};
     write_html_report(long_step, folder / "validation.html");
+    MemorySnapshot nameless = all;
+    nameless.categories.clear();
+    const std::array<NamedSnapshot, 1> without_names{{{"an allocator's", &nameless}}};
+    write_html_report(without_names, folder / "nameless.html");
+    write_torch_snapshot(nameless, folder / "nameless.pickle");
+    write_chrome_trace(nameless, folder / "nameless.json");
+    MemorySnapshot own = nameless;
+    own.categories = {{"\"weights\"", 1}, {"</script>"}};
+    const std::array<NamedSnapshot, 2> different{{{"training", &all}, {"own names", &own}}};
+    write_html_report(different, folder / "own.html");
+    write_torch_snapshot(own, folder / "own.pickle");
+    write_chrome_trace(own, folder / "own.json");
     print("all", all);
     print("checkpoint", checkpoint);
 

@@ -1,7 +1,5 @@
 // Drawing one history: levels stacked by category, the reserved line, the budget, axes.
 
-// From the bottom up: what stays, then what comes and goes. Indices of categories.
-const STACK = [0, 2, 1, 5, 3, 4];
 const MARGIN = {left: 74, right: 10, top: 20, bottom: 24};
 
 // What part of the horizontal axis is shown; the same for all histories. Places on it are those of events or times, less
@@ -206,7 +204,7 @@ class Chart {
 
     drawStack(states, colors, alone, opacity) {
         const {context: c, history} = this, base = new Float64Array(this.width);
-        for (const category of STACK) {
+        for (const category of history.stack) {
             const live = history.live[category];
             c.beginPath();
             for (let x = 0; x < this.width && states[x] >= 0;) {

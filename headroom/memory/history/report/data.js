@@ -25,12 +25,15 @@ function numbersIn(base64) {
 const ALLOCATE = 0, FREE = 1, MAP = 2, UNMAP = 3, FAILED = 4;
 
 class History {
-    constructor(data, categoryCount) {
-        Object.assign(this, {...data, events: undefined, older: undefined});
+    // `categories` are the names of the page's, the last one for what has none; `stack` is their order from the bottom up.
+    constructor(data, categories, stack) {
+        Object.assign(this, {...data, stack, events: undefined, older: undefined});
+        const places = data.categories.map(([name]) => categories.indexOf(name));
+        this.categoryAt = number => places[number] ?? categories.length - 1;
         this.count = data.eventsCount;
         const states = this.count + 1, blocks = data.olderCount + this.count;
         this.time = new Float64Array(this.count);            // of events, nanoseconds since the first
-        this.live = Array.from({length: categoryCount}, () => new Float64Array(states));
+        this.live = Array.from(categories, () => new Float64Array(states));
         this.total = new Float64Array(states);
         this.mapped = new Float64Array(states);
         this.kind = new Uint8Array(this.count);
@@ -50,8 +53,8 @@ class History {
         this.failures = [];
         this.lastPlace = 0;
         const older = numbersIn(data.older);
-        for (let i = 0; i < data.olderCount; ++i) this.readBlock(older, older.next(), -1);
-        this.readEvents(numbersIn(data.events), categoryCount);
+        for (let i = 0; i < data.olderCount; ++i) this.readBlock(older, this.categoryAt(older.next()), -1);
+        this.readEvents(numbersIn(data.events));
         this.peakState = this.highest(0, this.count);
         // What the page opens at: a request that was refused, or the peak.
         this.refused = this.failures.length > 0 ? this.failures.at(-1).event + 1 : null;
@@ -80,18 +83,19 @@ class History {
         return i;
     }
 
-    readEvents(from, categoryCount) {
-        const {block} = this, now = [...this.start];
+    readEvents(from) {
+        const {block} = this, now = this.live.map(() => 0);
+        this.start.forEach((bytes, number) => { now[this.categoryAt(number)] += bytes; });
         let time = 0, mapped = this.startReserved;
         const keep = state => {
             let total = 0;
-            for (let c = 0; c < categoryCount; ++c) total += this.live[c][state] = now[c];
+            for (let c = 0; c < now.length; ++c) total += this.live[c][state] = now[c];
             this.total[state] = total;
             this.mapped[state] = mapped;
         };
         keep(0);
         for (let i = 0; i < this.count; ++i) {
-            const head = from.next(), kind = head % 8, category = (head - kind) / 8;
+            const head = from.next(), kind = head % 8, category = this.categoryAt((head - kind) / 8);
             this.kind[i] = kind;
             this.time[i] = time += from.next();
             if (kind === ALLOCATE) {

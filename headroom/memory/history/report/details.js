@@ -11,14 +11,15 @@ function grouped(path, depth, fold) {
     return parts.join(".");
 }
 
-// Map from group to bytes by category. What belongs to no module is told apart by category.
+// Map from group to bytes by category. What belongs to no module is told apart by category, if it has one.
 function modulesAt(history, state, depth, fold, categories) {
     const names = history.paths.map(path => grouped(path, depth, fold)), groups = new Map();
     history.eachLive(state, b => {
-        const name = names[history.block.path[b]] || `(no module) ${categories[history.block.category[b]]}`;
+        const category = history.block.category[b], named = category < categories.length - 1;
+        const name = names[history.block.path[b]] || (named ? `(no module) ${categories[category]}` : "");
         let bytes = groups.get(name);
         if (!bytes) groups.set(name, bytes = new Array(categories.length).fill(0));
-        bytes[history.block.category[b]] += history.block.bytes[b];
+        bytes[category] += history.block.bytes[b];
     });
     return groups;
 }
@@ -71,7 +72,7 @@ class Details {
         if (failure) where.push(`${bytesText(failure.bytes)} more for ${moduleText(history.paths[failure.path] ?? "")} were refused`);
         const name = this.page.panels.length > 1 ? `${history.title}: ` : "", what = this.momentText(panel);
         panel.map = element("canvas", {style: `height: ${MAP_HEIGHT}px`, role: "img",
-                                       "aria-label": "Mapped addresses from left to right, live blocks in the colour of their category"});
+                                       "aria-label": "Mapped addresses from left to right, live blocks in the colours of the chart"});
         panel.map.addEventListener("pointermove", event => this.blockTip(panel, event));
         panel.map.addEventListener("pointerleave", () => { byId("tip").hidden = true; });
         return element("div", {class: "moment"},
@@ -141,7 +142,7 @@ class Details {
 
     bar(bytes, longest) {
         const {page} = this, total = sumOf(bytes);
-        const parts = STACK.filter(c => bytes[c] > 0);
+        const parts = page.stack.filter(c => bytes[c] > 0);
         return element("div", {class: "stack", title: parts.map(c => `${page.categories[c]}: ${bytesText(bytes[c])}`).join("\n"),
                                style: `width: ${100 * total / Math.max(longest, 1)}%`},
             ...parts.map(c => element("i", {style: `width: ${100 * bytes[c] / total}%; background: ${page.colors.category[c]}`})));
@@ -149,11 +150,11 @@ class Details {
 
     modules(panel) {
         const {page} = this, groups = [...this.groupsOf(panel)], whole = panel.history.total[panel.moment] || 1;
-        const used = STACK.filter(c => panel.history.live[c][panel.moment] > 0);
+        const used = page.stack.filter(c => page.hasCategories && panel.history.live[c][panel.moment] > 0);
         const longest = Math.max(0, ...groups.map(([, bytes]) => sumOf(bytes)));
         return {
             caption: `${groups.length.toLocaleString("en")} modules, ${this.momentText(panel)}`,
-            columns: [{name: "Module", kind: "text"}, {name: "Live"}, {name: "Share"}, {name: "By category", kind: "text", fixed: true},
+            columns: [{name: "Module", kind: "text"}, {name: "Live"}, {name: "Share"}, {name: page.hasCategories ? "By category" : "", kind: "text", fixed: true},
                       ...used.map(c => ({name: page.categories[c]}))],
             rows: groups.map(([name, bytes]) => {
                 const total = sumOf(bytes);
@@ -187,18 +188,18 @@ class Details {
     }
 
     blocks(panel) {
-        const {history} = panel, {block} = history, live = [];
+        const {history} = panel, {block} = history, {categories, hasCategories} = this.page, live = [];
         history.eachLive(panel.moment, b => live.push(b));
         const lasted = (event, none) => event < 0 || event >= history.count ? {value: event, text: none, kind: "zero"}
             : {value: event, text: `${timeText(history.time[event])}, step ${history.stepOf(event + 1)}`};
         return {
             caption: `${live.length.toLocaleString("en")} blocks, ${this.momentText(panel)}`,
-            columns: [{name: "Module", kind: "text"}, {name: "Bytes"}, {name: "Rounding"}, {name: "Category", kind: "text"},
+            columns: [{name: "Module", kind: "text"}, {name: "Bytes"}, {name: "Rounding"}, ...hasCategories ? [{name: "Category", kind: "text"}] : [],
                       {name: "Op", kind: "text"}, {name: "Allocated"}, {name: "Given back"}],
             rows: live.map(b => [{text: moduleText(history.pathOf(b)), kind: "path"}, this.size(block.bytes[b]), this.size(block.rounding[b]),
-                                 {text: this.page.categories[block.category[b]], kind: "text"}, {text: history.opOf(b), kind: "text"},
+                                 ...hasCategories ? [{text: categories[block.category[b]], kind: "text"}] : [], {text: history.opOf(b), kind: "text"},
                                  lasted(block.begin[b], "before these events"), lasted(block.end[b], "not yet")]),
-            sums: ["All", bytesText(history.total[panel.moment]), "", "", "", "", ""],
+            sums: ["All", bytesText(history.total[panel.moment]), "", ...hasCategories ? [""] : [], "", "", ""],
         };
     }
 

@@ -5,7 +5,7 @@ function describe(page, panel, column) {
     const {history, chart} = panel, state = chart.columns.most[column];
     if (state < 0) return null;
     const low = chart.columns.fewest[column], step = history.stepOf(state);
-    const rows = [...STACK].reverse().filter(c => history.live[c][state] > 0).map(c => element("tr", {},
+    const rows = [...page.stack].reverse().filter(c => history.live[c][state] > 0).map(c => element("tr", {},
         element("td", {}, element("div", {class: "swatch", style: `background: ${page.colors.category[c]}`})),
         element("td", {class: "text"}, page.categories[c]), element("td", {}, bytesText(history.live[c][state]))));
     const sum = (name, bytes, kind = "") => element("tr", {class: kind}, element("td"), element("td", {class: "text"}, name),
@@ -47,7 +47,7 @@ function blockText(page, history, b) {
         : `${timeText(history.time[event])}${history.stepOf(event + 1) === null ? "" : `, step ${history.stepOf(event + 1)}`}`;
     const row = (name, ...content) => element("tr", {}, element("td", {class: "text"}, name), element("td", {class: "text"}, ...content));
     return [
-        element("p", {}, element("b", {}, bytesText(block.bytes[b])), `, ${page.categories[block.category[b]]}`),
+        element("p", {}, element("b", {}, bytesText(block.bytes[b])), page.hasCategories ? `, ${page.categories[block.category[b]]}` : ""),
         element("table", {}, element("tbody", {},
             row("module", element("code", {}, moduleText(history.pathOf(b)))),
             ...op ? [row("op", element("code", {}, op))] : [],

@@ -1,9 +1,10 @@
 // Puts the page together. Once it is drawn, the root element says so in data-status, and its figures in data-figures:
 // for tests, and for other programs that read the page.
 
-function readColors(categories) {
+// By the number of a category; the last one is what has no name.
+function readColors(count) {
     const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue(`--${name}`).trim();
-    const colors = {font: get("sans"), category: categories.map(name => get(name.replaceAll(" ", "-")))};
+    const colors = {font: get("sans"), category: Array.from({length: count}, (_, c) => get(c === count - 1 ? "no-category" : `category-${c % 7}`))};
     for (const name of ["plot", "ended", "ink", "quiet", "rule", "grid", "reserved", "budget", "accent"]) colors[name] = get(name);
     return colors;
 }
@@ -18,7 +19,6 @@ function scaleOf(histories) {
 class Page {
     constructor(data) {
         this.data = data;
-        this.categories = data.categories;
         this.listen();
         this.details = new Details(this);
         this.show();
@@ -29,7 +29,8 @@ class Page {
         this.alone = null;    // the category that is looked at, if one is
         this.pointer = null;  // place on the horizontal axis
         this.hovered = null;  // the panel below the pointer
-        const histories = this.data.snapshots.map(data => new History(data, this.categories.length));
+        this.nameCategories();
+        const histories = this.data.snapshots.map(data => new History(data, this.categories, this.stack));
         const scale = scaleOf(histories), height = [380, 380, 290, 230][histories.length] ?? 190;
         const mode = this.view?.mode ?? "time", shape = this.view?.shape ?? "levels";
         this.view = new View(histories, mode);
@@ -54,13 +55,25 @@ class Page {
         document.documentElement.dataset.status = "drawn";
     }
 
+    // The same name is the same category in all histories.
+    nameCategories() {
+        const layers = new Map();
+        for (const [name, layer] of this.data.snapshots.flatMap(s => s.categories)) if (!layers.has(name)) layers.set(name, layer);
+        this.hasCategories = layers.size > 0;
+        this.categories = [...layers.keys(), this.hasCategories ? "no category" : "live"];
+        const layerOf = [...layers.values(), Infinity];
+        this.stack = [...layerOf.keys()].sort((a, b) => layerOf[a] < layerOf[b] ? -1 : layerOf[a] > layerOf[b] ? 1 : 0);
+    }
+
     // Adds the histories of other reports below those that are shown.
     async add(files) {
         const problems = [];
         for (const file of files) {
             const data = new DOMParser().parseFromString(await file.text(), "text/html").getElementById("data");
             try {
-                const {snapshots} = JSON.parse(data.textContent), titles = this.data.snapshots.map(s => s.title);
+                // Older reports name the categories of all their snapshots once.
+                const {snapshots, categories} = JSON.parse(data.textContent), titles = this.data.snapshots.map(s => s.title);
+                for (const s of snapshots) s.categories ??= categories.map((name, i) => [name, i]);
                 for (const s of snapshots) if (titles.includes(s.title)) s.title += ` (${file.name})`;
                 this.data.snapshots.push(...snapshots);
             } catch {
@@ -72,7 +85,7 @@ class Page {
     }
 
     restyle() {
-        this.colors = readColors(this.categories);
+        this.colors = readColors(this.categories.length);
         for (const panel of this.panels) panel.chart.resize();
         this.legend();
     }
@@ -113,7 +126,7 @@ class Page {
     }
 
     legend() {
-        const entries = STACK.filter(c => this.panels.some(p => p.history.live[c].some(bytes => bytes > 0)));
+        const entries = this.stack.filter(c => this.panels.some(p => p.history.live[c].some(bytes => bytes > 0)));
         const buttons = entries.map(c => element("li", {}, element("button", {
             type: "button", "aria-pressed": `${this.alone === c}`,
             onclick: () => {
