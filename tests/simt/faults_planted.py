@@ -157,7 +157,7 @@ FAULTS = [
         ("fill: length of a row", "walk.row_size() % width == 0 && rows_aligned", "rows_aligned"),
         ("causal mask: stride of rows", "y.size(0) == 1 || y.stride(0) % width == 0", "true")),
     *of("vectors", K + "optimizer/internal/ranges.cuh", table("optimizer"), "*",
-        ("optimizer: misaligned alike", "alike = alike && misaligned(start) == first;", "")),
+        ("optimizer: misaligned alike", "alike = alike && misaligned(start) == first;", "alike = alike && start != nullptr;")),
 
     # --- Each block does what is left over, and beta counts several times.
     *of("tail", K + "pointwise/pointwise_kernels.cuh", table("pointwise"), "*gradient/4133*",
