@@ -46,7 +46,6 @@ std::string training_advice(const MemoryReport& report) {
     wanted += std::min(report.rounded, std::numeric_limits<std::size_t>::max() - wanted);
     const std::size_t room = report.usable();
     const std::string_view raise = report.limit ? " or raise the limit" : "";
-    if (report.limit && report.limit < report.page_bytes) return memory::advise(report);
     if (fixed >= room) {
         return fmt::format("parameters, gradients and optimizer state alone come to {} of {}: use a smaller model{}",
                            format_bytes(fixed), format_bytes(room), raise);

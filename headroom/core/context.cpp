@@ -1,13 +1,13 @@
 #include <headroom/core/context.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/probe.hpp>
@@ -186,40 +186,17 @@ const Policy* Context::policy_for(PathId path) {
     return *known;
 }
 
-namespace {
-
-/// The number of characters to insert, remove or replace that make `b` of `a` (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-        }
-    }
-    return row.back();
-}
-
-}  // namespace
-
 void Context::check_policies() {
     for (; policies_checked_ < policies_.size(); ++policies_checked_) {
         const std::string& pattern = policies_[policies_checked_].pattern;
         const auto fits = [&](const std::string& path) { return path_matches(pattern, path); };
         if (policies_[policies_checked_].used || std::any_of(module_paths_.begin(), module_paths_.end(), fits))
             continue;
-        std::vector<std::string> near(module_paths_.begin(), module_paths_.end());
-        const std::size_t shown = std::min<std::size_t>(near.size(), 3);
-        std::partial_sort(
-            near.begin(), near.begin() + static_cast<std::ptrdiff_t>(shown), near.end(),
-            [&](const std::string& a, const std::string& b) { return distance(pattern, a) < distance(pattern, b); });
-        near.resize(shown);
+        std::vector<std::string> names(module_paths_.begin(), module_paths_.end());
+        std::erase(names, "");  // the model itself
         throw Error(fmt::format("policy: the pattern \"{}\" fits no module{}{}", pattern,
-                                near.empty() ? "; build modules before backward" : "; the nearest are ",
-                                fmt::join(near, ", ")));
+                                names.empty() ? "; build modules with names before backward" : "; the nearest are ",
+                                fmt::join(nearest(pattern, names, 3), ", ")));
     }
 }
 

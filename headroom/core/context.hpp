@@ -56,7 +56,7 @@ struct Profile {
 
 class Context {
   public:
-    /// On the CPU. Errors: Error for a negative number of threads.
+    /// On the CPU. Errors: Error for a negative number of threads or a limit of less than a page.
     static Context cpu(ContextOptions options = {});
     /// On the GPU with this number, as CUDA counts them. `threads` has no effect there. Calls queue work and return;
     /// the host waits where values are read (`item`, `to_vector`), and an index out of range is reported there, too.

@@ -10,10 +10,6 @@ namespace headroom::memory {
 
 std::string advise(const MemoryReport& report) {
     const std::string_view raise = report.limit ? " or raise the limit" : "";
-    if (report.limit && report.limit < report.page_bytes) {
-        return fmt::format("memory is reserved in pages of {}: raise the limit to one at least",
-                           format_bytes(report.page_bytes));
-    }
     const std::size_t room = report.usable();
     const std::size_t live = report.statistics.allocated;
     const std::size_t wanted = live + std::min(report.rounded, std::numeric_limits<std::size_t>::max() - live);

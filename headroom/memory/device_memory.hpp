@@ -51,7 +51,7 @@ struct Allocation {
 
 class DeviceMemory {
   public:
-    /// Errors: Error if there is no driver or an option is out of range; DeviceError.
+    /// Errors: Error if there is no driver, or an option out of range (a limit of less than a page is); DeviceError.
     explicit DeviceMemory(std::unique_ptr<Driver> driver, MemoryOptions options = {});
     /// All blocks should have been given back. Blocks that are left are named on stderr, and their memory is returned
     /// to the driver; a `Buffer` that still refers to one reports that when it is used or destroyed.
@@ -124,7 +124,7 @@ class DeviceMemory {
     void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     /// Changes it; 0 is no limit. Unused pages beyond it are given back now, for which the host may wait, and others as
     /// requests find them unused: none is granted that needs a new page while more than the limit is reserved.
-    /// Errors: DeviceError, std::bad_alloc; the limit is changed.
+    /// Errors: Error for less than a page; nothing is changed. DeviceError, std::bad_alloc; the limit is changed.
     void set_limit(std::size_t bytes);
     /// As given to the constructor.
     const MemoryOptions& options() const;

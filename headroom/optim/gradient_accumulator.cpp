@@ -147,6 +147,7 @@ void GradientAccumulator::run(Loss (*call)(const void*), const void* work) {
 }
 
 void GradientAccumulator::step(double learning_rate) {
+    if (phase_ == Phase::running) throw Error("accumulator: step was called by a micro-batch of this accumulator");
     check_not_broken();
     if (phase_ != Phase::ready) {
         throw Error("accumulator: the last micro-batch failed; accumulate it again, or call reset()");
@@ -233,7 +234,7 @@ LossScale GradientAccumulator::loss_scale() const {
 }
 
 void GradientAccumulator::check_between_steps(const char* what) const {
-    if (micro_batches_ == 0) return;
+    if (micro_batches_ == 0 && phase_ != Phase::running) return;
     throw Error(
         fmt::format("accumulator: {} between micro-batches of a step is not possible; step or reset first", what));
 }

@@ -1,14 +1,21 @@
 // What the caching allocator promises on every driver.
 #include <headroom/memory/device_memory.hpp>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::testing {
 namespace {
+
+using headroom::testing::throws;
 
 constexpr Tag kTag{};
 
@@ -98,11 +105,6 @@ TEST_P(DeviceMemoryTest, TreatsTheDeviceAsALimit) {
     EXPECT_EQ(memory.statistics().reserved, 0u);
 }
 
-TEST_P(DeviceMemoryTest, RefusesEverythingUnderALimitBelowOneGranule) {
-    DeviceMemory memory(driver(), {.limit = granule() - 1});
-    EXPECT_THROW(memory.allocate(1, 0, kTag), OutOfMemory);
-}
-
 TEST_P(DeviceMemoryTest, TakesAFractionOfTheDevice) {
     const double fraction = 8.5 * static_cast<double>(granule()) / static_cast<double>(properties().total_bytes);
     DeviceMemory memory(driver(), {.fraction = fraction});
@@ -112,15 +114,29 @@ TEST_P(DeviceMemoryTest, TakesAFractionOfTheDevice) {
     EXPECT_EQ(memory.snapshot().limit, 8 * granule());
 }
 
-TEST_P(DeviceMemoryTest, TakesATinyFractionForALimit) {
-    EXPECT_EQ(DeviceMemory(driver(), {.fraction = 1e-300}).limit(), 1u) << "0 would be no limit";
-}
-
 TEST_P(DeviceMemoryTest, RefusesOptionsOutOfRange) {
     for (const double fraction : {0.0, -1.0, 1.5}) {
         EXPECT_THROW(DeviceMemory(driver(), {.fraction = fraction}), Error) << fraction;
     }
-    EXPECT_THROW(DeviceMemory(driver(), {.slack = -0.1}), Error);
+    for (const double slack : {-0.1, 1e9, std::nan(""), std::numeric_limits<double>::infinity()}) {
+        EXPECT_THAT([&] { DeviceMemory(driver(), {.slack = slack}); },
+                    throws<Error>(fmt::format("slack {} must be at least 0 and at most 1000", slack)));
+    }
+}
+
+TEST_P(DeviceMemoryTest, RefusesALimitOfLessThanAPage) {
+    const std::string page = fmt::format("is less than a page of {} bytes", granule());
+    EXPECT_THAT([&] { DeviceMemory(driver(), {.limit = granule() - 1}); },
+                throws<Error>(fmt::format("memory limit: {} ", granule() - 1), page));
+    EXPECT_THAT([&] { DeviceMemory(driver(), {.fraction = 1e-300}); }, throws<Error>(page));
+    DeviceMemory memory(driver(), {.limit = granule()});
+    EXPECT_THAT([&] { memory.set_limit(1); }, throws<Error>(page));
+    EXPECT_EQ(memory.limit(), granule());
+    memory.deallocate(memory.allocate(granule(), 0, kTag).handle);
+    DriverProperties small = properties();
+    small.total_bytes = granule() - 1;
+    EXPECT_THAT([&] { DeviceMemory(make_simulated_driver({.properties = small})); },
+                throws<DeviceError>("is less than a page"));
 }
 
 TEST_P(DeviceMemoryTest, TrimGivesBackPagesBehindTheLastLiveBlock) {

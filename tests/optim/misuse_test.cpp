@@ -74,6 +74,32 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
     EXPECT_EQ(optimizer.steps(), 1);
 }
 
+TEST_F(OptimMisuse, AMicroBatchLeavesItsAccumulatorAlone) {
+    Regression model(context);
+    Sgd optimizer(model.parameters);
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    const StateValues saved = accumulator.state_dict().values;
+    const std::vector<std::pair<std::function<void()>, const char*>> calls{
+        {[&] { accumulator.step(0.1); }, "step was called by a micro-batch of this accumulator"},
+        {[&] { accumulator.reset(); }, "reset was called by a micro-batch"},
+        {[&] { accumulator.accumulate([&] { return model.loss(0, 8); }); }, "accumulate was called by a micro-batch"},
+        {[&] { accumulator.state_dict(); }, "saving"},
+        {[&] { accumulator.restore(saved); }, "resuming"},
+    };
+    for (int before = 0; before < 2; ++before) {
+        for (const auto& [call, text] : calls) {
+            const auto batch = [&] {
+                call();
+                return model.loss(0, 8);
+            };
+            EXPECT_THAT([&] { accumulator.accumulate(batch); }, throws<Error>(text));
+        }
+        accumulator.accumulate([&] { return model.loss(0, 8); });
+    }
+    accumulator.step(0.1);
+    EXPECT_EQ(optimizer.steps(), 1);
+}
+
 TEST_F(OptimMisuse, ALossOfAnotherContextIsRefusedByName) {
     Context dry = Context::dry(context.profile());
     Regression model(context), rehearsed(dry);

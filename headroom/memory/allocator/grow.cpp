@@ -146,8 +146,8 @@ std::size_t DeviceMemory::Impl::trim_locked() {
 
 void DeviceMemory::Impl::set_limit(std::size_t bytes) {
     locked([&] {
-        limit_.store(bytes, std::memory_order_relaxed);
         supply_.set_budget(budget_of(properties_, bytes));
+        limit_.store(bytes, std::memory_order_relaxed);
         give_up_excess();
     });
 }

@@ -14,13 +14,17 @@ namespace headroom::memory {
 
 namespace {
 
+constexpr double kMostSlack = 1000;
+
 std::size_t limit_of(const DriverProperties& properties, const MemoryOptions& options) {
     if (!(options.fraction > 0 && options.fraction <= 1)) {
         throw Error(fmt::format("memory options: fraction {} must be above 0 and at most 1", options.fraction));
     }
-    if (!(options.slack >= 0 && options.slack < 1e6)) {
-        throw Error(fmt::format("memory options: slack {} must not be negative; 0.03 allows 3 % of unused memory",
-                                options.slack));
+    if (!(options.slack >= 0 && options.slack <= kMostSlack)) {
+        throw Error(
+            fmt::format("memory options: slack {} must be at least 0 and at most {}; 0.03 allows 3 % of unused "
+                        "memory",
+                        options.slack, kMostSlack));
     }
     if (options.limit != 0 || options.fraction == 1) return options.limit;
     // 0 would be no limit.
@@ -41,6 +45,10 @@ DriverProperties checked(const DriverProperties& properties) {
                         "one pool of blocks may reserve",
                         name, addresses, granularity));
     }
+    if (total < granularity) {
+        throw DeviceError(
+            fmt::format("{}: its memory of {} bytes is less than a page of {}", name, total, granularity));
+    }
     return properties;
 }
 
@@ -58,6 +66,10 @@ MemoryOptions checked(MemoryOptions options) {
 }  // namespace
 
 std::size_t DeviceMemory::Impl::budget_of(const DriverProperties& properties, std::size_t limit) {
+    if (limit != 0 && limit < properties.granularity) {
+        throw Error(fmt::format("memory limit: {} is less than a page of {} bytes, and the {} has whole pages only",
+                                limit, properties.granularity, properties.name));
+    }
     const std::size_t bytes = limit ? std::min(limit, properties.total_bytes) : properties.total_bytes;
     return bytes / properties.granularity * properties.granularity;
 }

@@ -1,0 +1,36 @@
+#include <headroom/core/nearest.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::vector<std::string> nearest(std::string_view wanted, std::vector<std::string> names, std::size_t count) {
+    const std::size_t shown = std::min(names.size(), count);
+    std::partial_sort(
+        names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), names.end(),
+        [&](const std::string& a, const std::string& b) { return distance(wanted, a) < distance(wanted, b); });
+    names.resize(shown);
+    return names;
+}
+
+}  // namespace headroom

@@ -1,0 +1,16 @@
+#pragma once
+// What somebody who mistyped a name may have meant, for messages.
+//
+//     nearest("--layer", {"--layers", "--lr", "--data"}, 1);  // {"--layers"}
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+/// The `count` names that the fewest characters inserted, removed or replaced make of `wanted` (Levenshtein, 1966), the
+/// nearest first; all, if there are fewer.
+std::vector<std::string> nearest(std::string_view wanted, std::vector<std::string> names, std::size_t count);
+
+}  // namespace headroom
