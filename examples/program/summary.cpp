@@ -1,6 +1,7 @@
 #include <headroom/examples/program/summary.hpp>
 
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -50,12 +51,15 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
         throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
 }
 
-void Throughput::add(double units, double seconds) {
-    if (warm_up_-- > 0) {
-        recent_ = units / seconds;
+void Throughput::look(std::int64_t steps, double units, Moment now) {
+    const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    const double done = static_cast<double>(steps) * units;
+    if (warming_up()) {
+        warm_up_ -= steps;
+        recent_ = done / seconds;
         return;
     }
-    units_ += units;
+    units_ += done;
     seconds_ += seconds;
 }
 

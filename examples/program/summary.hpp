@@ -4,6 +4,7 @@
 //     Summary summary;
 //     summary.train_loss = 1.88;
 //     write_summary("run.json", summary);
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -37,18 +38,25 @@ void take_peaks(Summary& summary, Context& context);
 /// and options of computing that are as usual. Errors: FileError if it can't be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
-/// Units of work per second of training steps: the first ones warm caches up and are left out.
+/// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together
+/// shares the time since the last look. The first steps warm caches up and are left out.
 class Throughput {
   public:
-    explicit Throughput(std::int64_t steps) : warm_up_(steps >= 20 ? 10 : steps / 2) {}
-    /// Of one step while warming up, else of any number of them.
-    void add(double units, double seconds);
+    using Moment = std::chrono::steady_clock::time_point;
+
+    Throughput(std::int64_t steps, Moment begin) : warm_up_(steps >= 20 ? 10 : steps / 2), last_(begin) {}
+    /// `steps` of `units` each are done, and were not at the last look. While warming up, nothing may be queued behind
+    /// them, so that the steps which count begin now.
+    void look(std::int64_t steps, double units, Moment now);
+    /// The next steps begin now: what was done since the last look was something else, and nothing is queued.
+    void begin(Moment now) { last_ = now; }
     bool warming_up() const { return warm_up_ > 0; }
     /// 0 before anything was counted.
     double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
 
   private:
-    std::int64_t warm_up_;
+    std::int64_t warm_up_;  ///< steps that are left
+    Moment last_;
     double units_ = 0;
     double seconds_ = 0;
     double recent_ = 0;

@@ -33,21 +33,20 @@ class Reporter {
         : session_(session),
           flags_(flags),
           progress_(flags.steps, program.unit, session.steps_done()),
-          throughput_(flags.steps - session.steps_done()),
+          throughput_(flags.steps - session.steps_done(), Clock::now()),
           log_(flags, session.steps_done()),
           units_(static_cast<double>(flags.accumulate * flags.batch * program.units)),
           looked_at_(session.steps_done()) {}
 
     /// Whether to look at the steps up to this one.
-    bool due(std::int64_t step) {
-        return session_.unread() == Session::kKeptResults || throughput_.warming_up() || progress_.due(step);
-    }
+    bool due(std::int64_t step) { return session_.unread() == Session::kKeptResults || progress_.due(step); }
+    bool warming_up() const { return throughput_.warming_up(); }
 
     /// At the results of all steps but the last `leave`. Waits for the device.
     void look(std::int64_t leave) {
         const std::vector<optim::StepResult> results = session_.results(leave);
         if (results.empty()) return;
-        throughput_.add(units_ * static_cast<double>(results.size()), seconds_since(begin_));
+        throughput_.look(static_cast<std::int64_t>(results.size()), units_, Clock::now());
         for (const optim::StepResult& result : results) {
             if (result.finite) loss_.add(result.loss);
             ++looked_at_;
@@ -56,7 +55,6 @@ class Reporter {
         log_.flush();
         const MemoryStatistics memory = session_.context().memory().statistics();
         progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.allocated, memory.peak_allocated});
-        begin_ = Clock::now();
     }
 
     /// Validates once per step. Keeps the best.
@@ -73,13 +71,13 @@ class Reporter {
         std::fflush(stdout);
         log_.validation(validated_, validation_);
         log_.flush();
-        begin_ = Clock::now();
+        throughput_.begin(Clock::now());
         return validation_;
     }
 
     void save() {
         session_.save(flags_.save);
-        begin_ = Clock::now();
+        throughput_.begin(Clock::now());
     }
 
     void end() { progress_.end(); }
@@ -98,7 +96,6 @@ class Reporter {
     std::int64_t looked_at_;
     std::int64_t validated_ = -1;  ///< the step of `validation_`
     Validation validation_;
-    Clock::time_point begin_ = Clock::now();  ///< of the steps that were not looked at
 };
 
 /// Until the last step, Ctrl-C or --stop-after; false if it ended early.
@@ -114,7 +111,7 @@ bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Repor
         // With --best at the last step, too, so that --save knows of it.
         const bool validates = now(flags.validate_every) || (last && !flags.best.empty());
         const bool saves = now(flags.save_every);
-        if (validates || saves) {
+        if (validates || saves || reporter.warming_up()) {
             reporter.look(0);
         } else if (reporter.due(session.steps_done() - ahead)) {
             reporter.look(ahead);
