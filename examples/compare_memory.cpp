@@ -1,5 +1,6 @@
 // Trains the same GPT for a few steps once per way of recomputing, and draws the memory of all of them to one scale in
-// one HTML page. The trainings are real; their losses are the same to the last bit, which it checks.
+// one HTML page. The trainings are real; their losses are the same to the last bit, which it checks. With --device dry
+// they are rehearsed.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct Training {
 };
 
 Training train(const program::Flags& flags, const program::Program& program) {
-    Context context = program::make_context(flags);
+    Context context = flags.device == "dry" ? Context::dry(program::profile_of(flags)) : program::make_context(flags);
     context.memory().start_history(kEvents);
     program::Session session(context, flags, program);
     Training training;
@@ -38,13 +39,16 @@ Training train(const program::Flags& flags, const program::Program& program) {
 void main_program(gpt::GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
     program::expect_writable("--out", out);
     const program::Program program = gpt::text_program(flags);
+    program::expect_apart({{"--out", out}}, program.reads);
+    program::expect_apart({{"--out", out}}, {{"--resume", flags.resume()}});
     std::vector<Training> trainings;
     for (const std::string& technique : techniques) {
         flags.recompute = technique;
         const Training& training = trainings.emplace_back(train(flags, program));
         const MemoryStatistics& memory = training.snapshot.statistics;
-        fmt::print("--recompute {:<7} peak {}, reserved {}, loss {:.6f}\n", technique,
-                   program::size_text(memory.peak_allocated), program::size_text(memory.peak_reserved), training.loss);
+        fmt::print("--recompute {:<7} peak {}, reserved {}{}\n", technique, program::size_text(memory.peak_allocated),
+                   program::size_text(memory.peak_reserved),
+                   flags.device == "dry" ? "" : fmt::format(", loss {:.6f}", training.loss));
         std::fflush(stdout);
         if (training.loss != trainings.front().loss) {
             throw Error(fmt::format("--recompute {} changed the loss to {:.9f} from {:.9f}, which it must not",
@@ -67,6 +71,11 @@ int main(int argc, char** argv) {
     headroom::gpt::GptFlags flags;
     flags.steps = 3;
     headroom::gpt::add_flags(app, flags);
+    for (const char* other :
+         {"--recompute", "--checkpoint", "--validate-every", "--sample", "--temperature", "--top-k", "--memory-history",
+          "--save-every", "--save", "--best", "--stop-after", "--json", "--log", "--tensorboard"}) {
+        app.remove_option(app.get_option(other));
+    }
     std::vector<std::string> techniques{"none", "mlp", "blocks"};
     std::string out;
     app.add_option("--out", out, "file for the page")->required();

@@ -47,7 +47,7 @@ void add_flags(CLI::App& app, Flags& flags) {
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
     app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
     app.add_option("--shift", flags.shift, "shift training images by up to this many pixels each way")
-        ->check(CLI::Range(0, 27))
+        ->check(program::whole(0, kSide - 1))
         ->capture_default_str();
     app.add_option("--validation", flags.validation,
                    "images for validation; by default all of t10k-*, or 1000 of a split")

@@ -72,7 +72,7 @@ Corpus read_tokens(const GptFlags& flags) {
         return make(data::split_tokens(file->view()), file);
     }
     using Files = std::pair<data::TokenFile, data::TokenFile>;
-    const auto files = std::make_shared<const Files>(open(path / "train.bin"), open(path / "val.bin"));
+    const auto files = std::make_shared<const Files>(Files{open(path / "train.bin"), open(path / "val.bin")});
     return make({files->first.view(), files->second.view()}, files);
 }
 

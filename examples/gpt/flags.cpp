@@ -10,7 +10,7 @@ namespace headroom::gpt {
 namespace {
 
 /// The model's sizes from the file that it begins with.
-void take_sizes(CLI::App& app, const GptFlags& flags) {
+void take_sizes(CLI::App& app, GptFlags& flags) {
     const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
     const auto imply = [&](const char* name, std::int64_t size) {
         program::imply(app, name, fmt::to_string(size), flags.from);
@@ -18,7 +18,11 @@ void take_sizes(CLI::App& app, const GptFlags& flags) {
     imply("--layers", sizes.layers);
     imply("--width", sizes.width);
     imply("--positions", sizes.block);
-    imply("--vocabulary", sizes.vocabulary);
+    if (flags.tokens.empty()) {
+        flags.vocabulary = sizes.vocabulary;
+    } else {
+        imply("--vocabulary", sizes.vocabulary);
+    }
     if (app.count("--heads") == 0) imply("--heads", sizes.heads);
 }
 
@@ -50,7 +54,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
         ->needs(tokens);
     app.add_option("--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
         ->check(program::whole(1, std::int64_t{1} << 31))
-        ->capture_default_str();
+        ->needs(tokens);
     app.add_option("--layers", flags.layers, "number of blocks")
         ->check(program::whole(1, 10'000))
         ->capture_default_str();

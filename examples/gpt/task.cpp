@@ -51,7 +51,8 @@ class TextTask final : public program::Task {
         const nn::GptOptions& model = model_.options;
         return {{"model",
                  {{"vocabulary", model.vocabulary},
-                  {"block", model.block},
+                  {"block", flags_.block},
+                  {"positions", model.block},
                   {"layers", model.layers},
                   {"heads", model.heads},
                   {"width", model.width},

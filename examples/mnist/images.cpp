@@ -38,9 +38,12 @@ Split read_images(const std::string& folder, std::int64_t validation, std::int64
     const Images all = apart ? read_part(folder, "train") : held;
     const std::int64_t count = validation > 0 ? validation : apart ? held.size() : 1000;
     const std::int64_t used = all.size() - (apart ? 0 : count);
-    if (count > held.size() || used < batch) {
-        throw Error(fmt::format("--validation {} and --batch {} need more than the {} images in {}", count, batch,
-                                held.size(), folder));
+    if (count > held.size()) {
+        throw Error(fmt::format("--validation {}: t10k-* in {} has {} images", count, folder, held.size()));
+    }
+    if (used < batch) {
+        throw Error(fmt::format("--batch {}: of the images in {}, {} are left to train on{}", batch, folder, used,
+                                apart ? "" : fmt::format(" beside --validation {}", count)));
     }
     return {all.slice(0, used), held.slice(apart ? 0 : used, count),
             fmt::format("{} images of {}-* to train on, {} {} to validate", used, apart ? "train" : "t10k", count,

@@ -124,9 +124,15 @@ void add_flags(CLI::App& app, Flags& flags) {
     for (std::size_t i = of_training; i < all.size(); ++i) all[i]->configurable(false)->group("Of this run alone");
     app.parse_complete_callback([&app, &flags] {
         flags.compute.tune = app.count("--tune") > 0;
-        if (flags.gpu_memory == 0 || flags.device == "dry") return;
-        throw CLI::ValidationError(
-            "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+        const bool gpu = app.count("--gpu-memory") > 0;
+        if (gpu && flags.device != "dry")
+            throw CLI::ValidationError(
+                "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+        if (gpu && flags.gpu_memory == 0)
+            throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+        if (flags.floor() > flags.lr)
+            throw CLI::ValidationError(fmt::format(
+                "--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr", flags.min_lr, flags.lr));
     });
 }
 

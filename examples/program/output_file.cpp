@@ -23,6 +23,12 @@ void expect_writable(const std::string& flag, const std::filesystem::path& path)
     }
 }
 
+void expect_no_file(const std::string& flag, const std::filesystem::path& path) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error))
+        throw FileError(fmt::format("{} {}: is a file; name a folder", flag, path.string()));
+}
+
 void expect_apart(const NamedFiles& outputs, const NamedFiles& inputs) {
     const auto place = [](const std::filesystem::path& path) {
         std::error_code error;

@@ -12,19 +12,20 @@
 
 namespace headroom::program {
 
+/// `kind`: of number, for messages.
 template <class Number>
-CLI::Validator between(Number least, Number most) {
+CLI::Validator between(Number least, Number most, const char* kind) {
     const auto check = [=](std::string& text) {
         Number value{};
         // CLI::Range lets NaN through.
         const bool inside = CLI::detail::lexical_cast(text, value) && value >= least && value <= most;
-        return inside ? std::string() : fmt::format("{} is not a number in [{}, {}]", text, least, most);
+        return inside ? std::string() : fmt::format("{} is not a {} in [{}, {}]", text, kind, least, most);
     };
     return CLI::Validator(check, fmt::format("in [{}, {}]", least, most));
 }
 
-inline CLI::Validator whole(std::int64_t least, std::int64_t most) { return between(least, most); }
-inline CLI::Validator real(double least, double most) { return between(least, most); }
+inline CLI::Validator whole(std::int64_t least, std::int64_t most) { return between(least, most, "whole number"); }
+inline CLI::Validator real(double least, double most) { return between(least, most, "number"); }
 
 /// Any number that 64 bits hold; CLI11 lets negative and larger ones wrap around.
 inline CLI::Validator natural() {

@@ -43,7 +43,17 @@ Forecast run_dry(const Flags& flags, const Profile& profile, const Program& prog
     return forecast;
 }
 
-/// The first change of flags that makes it fit, in words; empty if none does. The samples of a step stay as many.
+/// Where no batch and no way of recomputing fits.
+std::string last_resort(const Flags& flags) {
+    const bool resumed = !flags.resume().empty();
+    const char* const more = flags.memory_limit > 0 ? "a larger --memory-limit"
+                             : flags.gpu_memory > 0 ? "a GPU with more memory"
+                                                    : "a device with more memory";
+    return resumed ? fmt::format("a training that is resumed keeps its batch, and with it nothing fits: use {}", more)
+                   : fmt::format("no smaller micro-batch fits: use a smaller model or {}", more);
+}
+
+/// The first change of flags that makes it fit, in words. The samples of a step stay as many.
 std::string advice(const Flags& flags, const Profile& profile, const Program& program) {
     Flags other = flags;
     const std::string& most = flags.recomputes.back().name;
@@ -66,7 +76,7 @@ std::string advice(const Flags& flags, const Profile& profile, const Program& pr
             }
         }
     }
-    return "no smaller micro-batch fits: use a smaller model or a larger --memory-limit";
+    return last_resort(flags);
 }
 
 /// The history up to the request that does not fit: what the run would have come to.

@@ -41,6 +41,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
     if (const auto [stop, error] = std::from_chars(number.data(), end, whole); stop == end && error == std::errc()) {
         return whole > UINT64_MAX / size ? std::nullopt : std::optional(whole * size);
     }
+    if (size == 1) return std::nullopt;  // half a byte
     double fraction = 0;
     const auto [stop, error] = std::from_chars(number.data(), end, fraction, std::chars_format::fixed);
     const double bytes = std::round(fraction * static_cast<double>(size));
@@ -51,6 +52,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
 CLI::Validator bytes() {
     const auto convert = [](std::string& text) {
         const std::optional<std::uint64_t> size = parse_bytes(text);
+        if (!size && parse_bytes(text + "GB")) return fmt::format("{0} has no unit; write {0}GB, for example", text);
         if (!size) return fmt::format("{} is not a size such as 20000000, 512MiB or 1.5GB", text);
         text = fmt::to_string(*size);
         return std::string();

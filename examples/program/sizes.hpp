@@ -13,8 +13,9 @@
 
 namespace headroom::program {
 
-/// The bytes of "20000000", "512MiB" or "1.5 GB", rounded; none if it is no such size, or above 2^64 - 1. B; kB,
-/// MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB and K, M, G, T of 1024; capitals do not matter.
+/// The bytes of "20000000", "512MiB" or "1.5 GB", rounded; none if it is no such size, such as a fraction without a
+/// unit, or above 2^64 - 1. B; kB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB and K, M, G, T of 1024; capitals
+/// do not matter.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 /// A flag's value as `parse_bytes` takes it, turned into bytes; all else is wrong usage.

@@ -131,6 +131,8 @@ bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Repor
 void run_session(Context& context, const Flags& flags, const Program& program, Interrupt& interrupt, Summary& summary) {
     Session session(context, flags, program);
     Reporter reporter(session, flags, program);
+    if (!flags.resume().empty() && session.steps_done() >= flags.steps)
+        fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), flags.steps);
     const bool complete = run_steps(session, flags, interrupt, reporter);
     summary.train_loss = reporter.loss();
     summary.rate = reporter.rate();
@@ -167,6 +169,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--log", flags.log);
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
+    expect_no_file("--tensorboard", flags.tensorboard);
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
         const std::vector<std::string>& anew = flags.stored->anew();
@@ -178,7 +181,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
                              {"--best", flags.best},
                              {"--json", flags.json},
                              {"--log", flags.log},
-                             {"--memory-history", flags.memory_history}};
+                             {"--memory-history", flags.memory_history},
+                             {"--tune", flags.tuning_file}};
     expect_apart(outputs, program.reads);
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Summary summary;

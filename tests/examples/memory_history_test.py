@@ -69,6 +69,19 @@ class CompareMemory(ProgramCase):
         content = pathlib.Path(page).read_text(encoding="utf-8")
         for peak in peaks:
             self.assertIn(str(peak), content)
+        rehearsed = self.succeeds("--data", text, "--layers", 3, "--width", 32, "--heads", 2, "--block", 16, "--threads",
+                                  2, "--techniques", "none,blocks", "--out", page, "--device", "dry")
+        self.assertEqual([int(peak) for peak in re.findall(r"peak .*\((\d+) bytes\), reserved", rehearsed)], peaks)
+        self.assertNotIn("loss", rehearsed)
+
+    def test_the_page_takes_the_place_of_no_input(self):
+        text = self.write("kept.txt", "the quick brown fox jumps over the lazy dog\n" * 100)
+        self.fails(1, ["--data", text, "--out", text], "--out", "it is the file of --data")
+        self.assertTrue(pathlib.Path(text).read_text(encoding="utf-8").startswith("the quick"))
+
+    def test_what_it_does_not_do_is_wrong_usage(self):
+        for flag in ("--save", "--json", "--log", "--recompute", "--sample"):
+            self.fails(2, ["--data", "x", "--out", "y", flag, "1"], f"there is no {flag}")
 
 
 if __name__ == "__main__":

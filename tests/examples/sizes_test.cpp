@@ -31,8 +31,9 @@ TEST(SizesTest, LosesNoDigit) {
 }
 
 TEST(SizesTest, RefusesWhatIsNoSize) {
-    for (const char* text : {"", "MB", "-1", "+1", "1e6", "nan", "inf", ".", "1.2.3", "1,5GB", "5 bytes", "5  MB",
-                             "5MBit", "0x10", "5MB ", " 5MB", "5KB/s", "5PB"}) {
+    for (const char* text :
+         {"",      "MB",    "-1",   "+1",   "1e6",  "nan",   "inf", ".",   "1.2.3", "1,5GB", "5 bytes",
+          "5  MB", "5MBit", "0x10", "5MB ", " 5MB", "5KB/s", "5PB", "0.5", "2.0",   "0.5B"}) {
         EXPECT_EQ(parse_bytes(text), std::nullopt) << text;
     }
 }

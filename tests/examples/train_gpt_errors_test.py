@@ -54,11 +54,36 @@ class TrainGptErrors(ProgramCase):
                       ["--dropout", 1], ["--dropout", "nan"], ["--beta2", 1], ["--seed", -1], ["--seed", 2**64],
                       ["--memory-limit", -1], ["--memory-limit", "1e6"], ["--device", "tpu"], ["--dtype", "f64"],
                       ["--recompute", "all"], ["--threads", -1], ["--top-k", -1], ["--temperature", -1],
-                      ["--sample", -1], ["--stop-after", -1], ["--bogus"], ["surplus"], ["--layers"]):
+                      ["--sample", -1], ["--stop-after", -1], ["--bogus"], ["surplus"], ["--layers"],
+                      ["--vocabulary", 100], ["--min-lr", 0.1, "--lr", 0.01]):
             with self.subTest(flags=flags):
-                self.fails(2, self.with_text(*flags), "--help", "" if flags == ["surplus"] else flags[0])
+                self.fails(2, self.with_text(*flags), "--help", flags[0])
         self.fails(2, [], "--data is required")
         self.assertIn("--checkpoint", self.succeeds("--help"))
+
+    def test_wrong_usage_says_what_was_meant(self):
+        for flags, part in [(["--layer", 2], "there is no --layer; the nearest is --layers"),
+                            (["--memory-limit", 2, "GB"], "GB belongs to no option"),
+                            (["--steps"], "--steps: a value is missing"), (["--lr", 1, "--lr", 2], "--lr is given twice"),
+                            (["--batch", "1e2"], "1e2 is not a whole number in [1, "),
+                            (["--memory-limit", 0.5], "0.5 has no unit; write 0.5GB")]:
+            with self.subTest(flags=flags):
+                self.fails(2, self.with_text(*flags), part)
+        self.fails(2, ["--dta", self.text], "there is no --dta; the nearest is --data; --data is required")
+        self.fails(2, [self.text], "text.txt belongs to no option; --data is required")
+
+    def test_memory_that_does_not_suffice(self):
+        for limit in (1, "1MiB"):
+            self.fails(1, self.with_text("--memory-limit", limit), "memory limit: ", "is less than a page of 2097152 bytes")
+        dry = self.with_text("--device", "dry")
+        self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
+        self.fails(2, [*dry, "--gpu-memory", 0], "--gpu-memory 0 is no GPU")
+        for flags, help in [(["--width", 1 << 20], "or a device with more memory"),
+                            (["--width", 1 << 20, "--memory-limit", "2MiB"], "or a larger --memory-limit"),
+                            (["--width", 1 << 20, "--gpu-memory", "2GB"], "or a GPU with more memory")]:
+            self.fails(3, [*dry, *flags], "use a smaller model " + help)
+        self.fails(3, ["--data", self.text, "--resume", self.checkpoint, "--device", "dry", "--gpu-memory", "2MiB"],
+                   "a training that is resumed keeps its batch", "use a GPU with more memory")
 
     def test_a_gpu_that_is_not_there(self):
         if self.run_program(*self.with_text("--device", "cuda", "--steps", 0, "--stop-after", 0)).returncode == 0:
@@ -73,6 +98,7 @@ class TrainGptErrors(ProgramCase):
         for flag in ("--save", "--json"):
             self.fails(1, self.with_text(flag, self.path("no/such.file"), "--steps", 10**9), flag, "no folder")
             self.fails(1, self.with_text(flag, self.folder, "--steps", 10**9), flag, "is a folder")
+        self.fails(1, self.with_text("--tensorboard", self.text, "--steps", 10**9), "--tensorboard", "is a file")
 
     def test_an_output_is_no_input_and_no_other_output(self):
         def contents():
@@ -83,7 +109,7 @@ class TrainGptErrors(ProgramCase):
         link = self.path("link.html")
         os.symlink(self.text, link)
         for flag, name in [("--save", self.text), ("--best", self.text), ("--json", self.text), ("--log", self.text),
-                           ("--memory-history", link)]:
+                           ("--memory-history", link), ("--tune", self.text)]:
             self.fails(1, self.with_text(flag, name, "--steps", 2), flag, "it is the file of --data")
         for flag in ("--json", "--log"):
             self.fails(1, self.with_text("--resume", self.checkpoint, "--steps", 5, flag, self.checkpoint), flag,
@@ -157,11 +183,17 @@ class TrainGptErrors(ProgramCase):
         for flags, part in [(["--width", 32], "width 16, not 32"), (["--layers", 2], "layers 1, not 2"),
                             (["--dropout", 0.5], "dropout"), (["--seed", 2], "seed 1337, not 2"),
                             (["--dtype", "bf16"], "dtype"), (["--accumulate", 2], "accumulate"),
-                            (["--data", other], "vocabulary"), (["--batch", 3], "batch")]:
+                            (["--data", other], "vocabulary"), (["--batch", 3], "batch"),
+                            (["--positions", 64], "positions 8, not 64"), (["--block", 16], "block 8, not 16"),
+                            (["--block", 4, "--positions", 8], "block 8, not 4")]:
             with self.subTest(flags=flags):
                 data = () if "--data" in flags else ("--data", self.text)
                 self.fails(1, [*data, *flags, "--resume", self.checkpoint], "good.safetensors", part)
         self.fails(1, ["--data", longer, "--resume", self.checkpoint], "good.safetensors", "samples")
+
+    def test_a_training_that_is_done(self):
+        self.assertIn("nothing to train: 3 steps are done, and 2 are wanted",
+                      self.succeeds("--resume", self.checkpoint, "--steps", 2))
 
     def test_a_loss_that_is_not_finite_stops_and_saves_nothing(self):
         for flags in ([], ["--dtype", "bf16"], ["--checkpoint", "--accumulate", 2], ["--dtype", "f16"]):

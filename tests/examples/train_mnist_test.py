@@ -148,13 +148,15 @@ class TrainMnist(ProgramCase):
         with open(self.path("damaged/t10k-images-idx3-ubyte.gz"), "r+b") as file:
             file.truncate(1000)
         self.fails(1, ["--data", damaged], "t10k-images")
-        self.fails(1, ["--data", self.data, "--validation", 250], "--validation 250")
+        self.fails(1, ["--data", self.data, "--validation", 250], "--batch 20", "0 are left", "--validation 250")
+        self.fails(1, ["--data", self.data, "--validation", 251], "--validation 251", "has 250 images")
+        self.fails(1, ["--data", self.data, "--batch", 300, "--validation", 10], "--batch 300", "240 are left to train on")
 
     def test_wrong_usage_and_failures(self):
         for flags in (["--hidden", 0], ["--lr", "nan"], ["--epochs", -1], ["--seed", -1], ["--bogus"], ["--device", "tpu"]):
             self.fails(2, ["--data", self.data, *flags], flags[0])
         self.fails(2, [], "--data is required")
-        self.fails(3, ["--data", self.data, "--memory-limit", 1000], "out of memory")
+        self.fails(3, ["--data", self.data, "--hidden", 512, "--memory-limit", "2MiB"], "out of memory")
         self.fails(1, ["--data", self.data, "--json", self.path("no/such.json")], "--json", "no folder")
         self.fails(1, ["--data", self.data, "--lr", "1e30"], "step", "not finite", "lower --lr")
 
