@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include <headroom/tests/kernels/kernel_table.hpp>
+#include <headroom/tests/kernels/reduced_axes.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -21,12 +21,6 @@ void sum(Device& device, const View& x, double scale, const View& y, float beta)
 void extremes(Device& device, const View& x, const View& largest, const View& smallest) {
     device.run<AmaxPlan>(x, largest);
     device.run<AminPlan>(x, smallest);
-}
-
-/// For each element of x the position of the element of y that it is reduced into.
-std::vector<std::size_t> destinations(const Shape& x, const Shape& y) {
-    const auto offsets = offsets_of(broadcast_to(contiguous_view(nullptr, Dtype::u8, y), x));
-    return {offsets.begin(), offsets.end()};
 }
 
 /// A quarter of the sum, and the sum added to what is there, in f32 (f64 if x is). `units`: of x's magnitudes.
@@ -126,58 +120,6 @@ Trial extremum_backward_trial(const Variant& v, Random& random, const Shape& fro
     return trial;
 }
 
-/// Of numbers around 1000, whose digits must not be lost.
-Trial moments_trial(const Variant& v, Random& random, const Shape& from, const Shape& to, double correction) {
-    Trial trial;
-    const Dtype wide = compute_dtype(v.dtype);
-    const TestArray& x = trial.input(v, from, normal(random, 1000, 1));
-    Output &mean = trial.output(wide, to, v.out), &variance = trial.output(wide, to, v.out);
-    const auto destination = destinations(from, to);
-    std::vector<long double> sums(static_cast<std::size_t>(to.numel())), squares(sums);
-    const double n = static_cast<double>(from.numel()) / static_cast<double>(to.numel()), unit = epsilon(wide);
-    const auto at = [&](std::size_t i) { return x.get(static_cast<std::int64_t>(i)); };
-    for (std::size_t i = 0; i < destination.size(); ++i) sums[destination[i]] += at(i);
-    for (std::size_t i = 0; i < destination.size(); ++i) {
-        const long double off = at(i) - sums[destination[i]] / n;
-        squares[destination[i]] += off * off;
-    }
-    for (std::size_t j = 0; j < sums.size(); ++j) {
-        // Sums are in f64: for f32 and halves, only the results are rounded. Rounding the mean (relative error e) adds
-        // (1000 e)^2 at most to the variance.
-        const double additions = wide == Dtype::f64 ? n + 4 : 1,
-                     value = static_cast<double>(squares[j]) / (n - correction);
-        mean.expect(static_cast<double>(sums[j]) / n, 1000 * additions * unit);
-        variance.expect(value, 10 * additions * unit * (4 + value) + 1e6 * unit * unit);
-    }
-    trial.call = [=](Device& device, const Views& in, const Views& out) {
-        device.run<MomentsPlan>(in[0], correction, out[0], out[1]);
-    };
-    return trial;
-}
-
-Trial variance_backward_trial(const Variant& v, Random& random, const Shape& from, const Shape& to) {
-    Trial trial;
-    const Dtype wide = compute_dtype(v.dtype);
-    const TestArray &x = trial.input(v, from, normal(random)), &mean = trial.input(wide, to, v.in, normal(random));
-    const TestArray& dvariance = trial.input(v, to, normal(random));
-    Output &dx = trial.output(v, from), &total = trial.output(wide, from, v.out, normal(random));
-    const auto destination = destinations(from, to);
-    const double n = static_cast<double>(from.numel()) / static_cast<double>(to.numel());
-    for (std::size_t i = 0; i < destination.size(); ++i) {
-        const auto j = static_cast<std::int64_t>(destination[i]);
-        const double value = dvariance.get(j) * 2 / (n - 1) * (x.get(static_cast<std::int64_t>(i)) - mean.get(j));
-        const double bound = 4 * epsilon(wide) * (std::abs(value) + 10);  // four operations on numbers below 10
-        dx.expect(value, bound), total.expect(total.before() + value, bound);
-    }
-    trial.call = [](Device& device, const Views& in, const Views& out) {
-        device.run([&](auto& stream) {
-            variance_backward(stream, in[0], in[1], in[2], 1, out[0], 0);
-            variance_backward(stream, in[0], in[1], in[2], 1, out[1], 1);
-        });
-    };
-    return trial;
-}
-
 /// The product, that of all but zeros, and how many these are. Of factors near 1; the first one is 0.
 Trial product_trial(const Variant& v, Random& random, const Shape& from, const Shape& to) {
     Trial trial;
@@ -241,49 +183,46 @@ Trial exp_sum_trial(const Variant& v, Random& random, const Shape& from, const S
     return trial;
 }
 
-struct Axes {
-    Shape x, y;
-    std::string name() const { return "/" + to_name(x) + "_to_" + to_name(y); }
-};
-
 // Rows: by threads, warps and blocks, in several parts, with runs and rests. Columns: narrow and wide, in several tiles
 // and parts. Both; sizes of 1, nothing to reduce.
-const Axes kAxes[] = {{{5, 7}, {5, 1}},
-                      {{5, 7}, {1, 7}},
-                      {{5, 7}, {7}},
-                      {{5, 7}, {1, 1}},
-                      {{3, 4, 5}, {3, 1, 5}},
-                      {{3, 4, 5}, {1, 4, 1}},
-                      {{2, 3, 4, 5}, {1, 3, 1, 5}},
-                      {{2, 3, 4, 5}, {2, 1, 4, 1}},
-                      {{2, 3, 2, 3, 2, 3}, {2, 1, 1, 3, 1, 3}},
-                      {{4, 1}, {4, 1}},
-                      {{}, {}},
-                      {{3, 4}, {3, 4}},
-                      {{70, 33}, {70, 1}},
-                      {{20, 64}, {20, 1}},
-                      {{3, 1025}, {3, 1}},
-                      {{2, 5000}, {2, 1}},
-                      {{4, 3, 1032}, {1, 3, 1}},
-                      {{16403}, {1}},
-                      {{2, 16400}, {2, 1}},
-                      {{600, 3}, {3}},
-                      {{1030, 40}, {40}},
-                      {{300, 520}, {1, 520}},
-                      {{2, 17, 24}, {2, 1, 24}}};
+const ReducedAxes kAxes[] = {{{5, 7}, {5, 1}},
+                             {{5, 7}, {1, 7}},
+                             {{5, 7}, {7}},
+                             {{5, 7}, {1, 1}},
+                             {{3, 4, 5}, {3, 1, 5}},
+                             {{3, 4, 5}, {1, 4, 1}},
+                             {{2, 3, 4, 5}, {1, 3, 1, 5}},
+                             {{2, 3, 4, 5}, {2, 1, 4, 1}},
+                             {{2, 3, 2, 3, 2, 3}, {2, 1, 1, 3, 1, 3}},
+                             {{4, 1}, {4, 1}},
+                             {{}, {}},
+                             {{3, 4}, {3, 4}},
+                             {{70, 33}, {70, 1}},
+                             {{20, 64}, {20, 1}},
+                             {{3, 1025}, {3, 1}},
+                             {{2, 5000}, {2, 1}},
+                             {{4, 3, 1032}, {1, 3, 1}},
+                             {{16403}, {1}},
+                             {{2, 16400}, {2, 1}},
+                             {{600, 3}, {3}},
+                             {{1030, 40}, {40}},
+                             {{300, 520}, {1, 520}},
+                             {{2, 17, 24}, {2, 1, 24}}};
 
 Cases cases() {
     Cases result;
-    for (const Axes& axes : kAxes) {
+    for (const ReducedAxes& axes : kAxes) {
         result.add("sum" + axes.name(), sum_trial, axes.x, axes.y, 64).only(kFloating, layouts_for(axes.x));
         result.add("extremes" + axes.name(), extremes_trial, axes.x, axes.y).only(kFloating, layouts_for(axes.x));
     }
-    for (const Axes& axes : {Axes{{0, 3}, {1, 3}}, Axes{{3, 0}, {3, 1}}, Axes{{0, 3}, {0, 1}}}) {
+    for (const ReducedAxes& axes :
+         {ReducedAxes{{0, 3}, {1, 3}}, ReducedAxes{{3, 0}, {3, 1}}, ReducedAxes{{0, 3}, {0, 1}}}) {
         result.add("sum" + axes.name(), sum_trial, axes.x, axes.y, 64).only(kFloating);
     }
-    for (const Axes& axes :
-         {Axes{{5, 7}, {5, 1}}, Axes{{3, 4, 5}, {1, 4, 1}}, Axes{{3, 1025}, {3, 1}}, Axes{{600, 3}, {3}},
-          Axes{{2, 17, 24}, {2, 1, 24}}, Axes{{2049}, {1}}, Axes{{70, 33}, {33}}, Axes{{0, 3}, {1, 3}}}) {
+    for (const ReducedAxes& axes :
+         {ReducedAxes{{5, 7}, {5, 1}}, ReducedAxes{{3, 4, 5}, {1, 4, 1}}, ReducedAxes{{3, 1025}, {3, 1}},
+          ReducedAxes{{600, 3}, {3}}, ReducedAxes{{2, 17, 24}, {2, 1, 24}}, ReducedAxes{{2049}, {1}},
+          ReducedAxes{{70, 33}, {33}}, ReducedAxes{{0, 3}, {1, 3}}}) {
         result.add("product" + axes.name(), product_trial, axes.x, axes.y).only(kFloating, layouts_for(axes.x));
         result.add("exp_sum" + axes.name(), exp_sum_trial, axes.x, axes.y, false).only(kFloating, layouts_for(axes.x));
     }
@@ -291,25 +230,22 @@ Cases cases() {
     result.add("product/20005_to_1", product_trial, Shape{20005}, Shape{1}).only(kWide);
     result.add("exp_sum/20005_to_1", exp_sum_trial, Shape{20005}, Shape{1}, false).only(kFloating);
     // An error that does not grow with the length.
-    for (const Axes& axes : {Axes{{1 << 18}, {1}}, Axes{{1 << 16, 4}, {4}}, Axes{{3, 1 << 16}, {3, 1}}}) {
+    for (const ReducedAxes& axes :
+         {ReducedAxes{{1 << 18}, {1}}, ReducedAxes{{1 << 16, 4}, {4}}, ReducedAxes{{3, 1 << 16}, {3, 1}}}) {
         result.add("long_sum" + axes.name(), sum_trial, axes.x, axes.y, 4).only(kF32).large = true;
     }
-    for (const Axes& axes : {Axes{{1 << 20}, {1}}, Axes{{7, 30000}, {7, 1}}, Axes{{100, 5000}, {5000}}}) {
+    for (const ReducedAxes& axes :
+         {ReducedAxes{{1 << 20}, {1}}, ReducedAxes{{7, 30000}, {7, 1}}, ReducedAxes{{100, 5000}, {5000}}}) {
         result.add("threads" + axes.name(), sum_trial, axes.x, axes.y, 64).only(kF32).only_on(kPlaces[0]);
     }
-    for (const Axes& axes : {Axes{{5, 7}, {5, 1}}, Axes{{3, 64}, {1, 64}}, Axes{{9, 64}, {9, 1}}, Axes{{77}, {1}},
-                             Axes{{40, 24}, {24}}, Axes{{300, 5}, {5}}, Axes{{4133}, {1}}}) {
+    for (const ReducedAxes& axes :
+         {ReducedAxes{{5, 7}, {5, 1}}, ReducedAxes{{3, 64}, {1, 64}}, ReducedAxes{{9, 64}, {9, 1}},
+          ReducedAxes{{77}, {1}}, ReducedAxes{{40, 24}, {24}}, ReducedAxes{{300, 5}, {5}}, ReducedAxes{{4133}, {1}}}) {
         result.add("sum_backward" + axes.name(), sum_backward_trial, axes.x, axes.y);
         result.add("extremum_backward" + axes.name(), extremum_backward_trial, axes.x, axes.y);
-        result.add("variance_backward" + axes.name(), variance_backward_trial, axes.x, axes.y);
     }
-    for (const Axes& axes : {Axes{{16403}, {1}}, Axes{{700, 40}, {40}}}) {
+    for (const ReducedAxes& axes : {ReducedAxes{{16403}, {1}}, ReducedAxes{{700, 40}, {40}}}) {
         result.add("extremum_backward" + axes.name(), extremum_backward_trial, axes.x, axes.y).only(kFloating);
-    }
-    for (const Axes& axes : {Axes{{8, 4000}, {8, 1}}, Axes{{4000, 8}, {1, 8}}, Axes{{4, 50, 6, 10}, {1, 50, 1, 1}},
-                             Axes{{20005}, {1}}, Axes{{600, 3}, {3}}, Axes{{3, 1025}, {3, 1}}}) {
-        result.add("moments" + axes.name(), moments_trial, axes.x, axes.y, 0).only(kFloating);
-        result.add("sample_moments" + axes.name(), moments_trial, axes.x, axes.y, 1).only(kFloating);
     }
     return result;
 }
@@ -384,7 +320,8 @@ TEST_P(Reduce, ExtremesAreNanIfOneElementIsWhereverItStands) {
 
 TEST_P(Reduce, SumHasTheSameBitsWhereverTheArrayBegins) {
     for (const Dtype dtype : kFloating) {
-        for (const Axes& axes : {Axes{{1030, 40}, {40}}, Axes{{20005}, {1}}, Axes{{7, 1024}, {7, 1}}}) {
+        for (const ReducedAxes& axes :
+             {ReducedAxes{{1030, 40}, {40}}, ReducedAxes{{20005}, {1}}, ReducedAxes{{7, 1024}, {7, 1}}}) {
             TestArray x(dtype, axes.x), moved(dtype, axes.x, Layout::shifted);
             x.fill(random);
             for (std::int64_t i = 0; i < x.numel(); ++i) moved.set(i, x.get(i));
@@ -412,7 +349,6 @@ TEST(ReduceScratch, IsOnAGpuWhereSumsHaveParts) {
     const View x = contiguous_view(nullptr, Dtype::f32, {1030, 40}), y = contiguous_view(nullptr, Dtype::f32, {40});
     EXPECT_GT(SumPlan(cuda, x, 1, y, 0).scratch(), 0u);
     EXPECT_EQ(SumPlan(cpu, x, 1, y, 0).scratch(), 0u);
-    EXPECT_EQ(MomentsPlan(cpu, x, 1, y, y).scratch(), 0u);
 }
 
 }  // namespace

@@ -127,7 +127,8 @@ Tensor mean(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor max(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The smallest element; otherwise as `max`.
 Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
-/// sum((x - mean)^2) / (n - correction) of a floating x; correction 1 is Bessel's.
+/// sum((x - mean)^2) / max(0, n - correction) of a floating x; correction 1 is Bessel's. Where n <= correction that is
+/// infinity or, of equal elements or none, NaN, and so is the gradient, as in PyTorch.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// The square root of `var`; the gradient where all elements are equal is 0.
 Tensor std(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);

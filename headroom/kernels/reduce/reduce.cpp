@@ -20,8 +20,8 @@ void for_each_run(CpuStream& stream, const Rows& rows, Work&& work) {
 
 MomentsPlan::MomentsPlan(const Stream& stream, const View& x, double correction, const View& mean, const View& variance)
     : mean_(stream, Reduction::sum, x, nullptr, 1 / elements_per_output(x, mean), mean, 0),
-      variance_(stream, Reduction::squared_deviation, x, &mean, 1 / (elements_per_output(x, mean) - correction),
-                variance, 0) {}
+      variance_(stream, Reduction::squared_deviation, x, &mean, 1 / degrees_of_freedom(x, mean, correction), variance,
+                0) {}
 
 void sum_backward(CpuStream& stream, const View& dy, double scale, const View& dx, float beta) {
     if (dx.numel() == 0) return;
@@ -39,10 +39,10 @@ void sum_backward(CpuStream& stream, const View& dy, double scale, const View& d
 void variance_backward(CpuStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
                        const View& dx, float beta) {
     if (dx.numel() == 0) return;
-    const double count_all = elements_per_output(x, mean);
+    const double freedom = degrees_of_freedom(x, mean, correction);
     const Rows values(x), means(broadcast_to(mean, x.shape)), gradients(broadcast_to(dvariance, x.shape)), out(dx);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
-        const T factor = static_cast<T>(2 / (count_all - correction));
+        const T factor = static_cast<T>(2 / freedom);
         for_each_run(stream, out, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
             T x_buffer[kChunk], mean_buffer[kChunk], gradient_buffer[kChunk], out_buffer[kChunk];
             const T* v = values.read(row, begin, count, x_buffer);

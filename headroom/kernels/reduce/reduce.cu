@@ -120,7 +120,7 @@ void sum_backward(CudaStream& stream, const View& dy, double scale, const View& 
 void variance_backward(CudaStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
                        const View& dx, float beta) {
     if (dx.numel() == 0) return;
-    const double factor = 2 / (elements_per_output(x, mean) - correction);
+    const double factor = 2 / degrees_of_freedom(x, mean, correction);
     add<4>(stream, x.dtype, {&dx, &x, &mean, &dvariance}, beta,
            [&]<class T>(TypeTag<T>) { return TowardsMean<T>{static_cast<T>(factor)}; });
 }

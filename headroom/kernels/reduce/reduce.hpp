@@ -82,10 +82,10 @@ class ExpSumPlan {
     ReductionPlan largest_, sum_;
 };
 
-/// mean = mean of x; variance = sum((x - mean)^2) / (n - correction) over the axes where they have size 1: two passes,
-/// so that a large mean costs no digits. Both have the same shape. Both need the dtype in which x is computed (f32;
-/// f64 for f64): the second pass reads `mean`. Correction 1 is Bessel's; n <= correction gives infinity or NaN, as
-/// division does.
+/// mean = mean of x; variance = sum((x - mean)^2) / max(0, n - correction) over the axes where they have size 1: two
+/// passes, so that a large mean costs no digits. Both have the same shape. Both need the dtype in which x is computed
+/// (f32; f64 for f64): the second pass reads `mean`. Correction 1 is Bessel's; n <= correction gives infinity or, of
+/// equal elements or none, NaN.
 class MomentsPlan {
   public:
     MomentsPlan(const Stream& stream, const View& x, double correction, const View& mean, const View& variance);
@@ -135,7 +135,7 @@ class ExtremumGradientPlan {
 void sum_backward(CpuStream& stream, const View& dy, double scale, const View& dx, float beta);
 void sum_backward(CudaStream& stream, const View& dy, double scale, const View& dx, float beta);
 
-/// The gradient of the variance: dx = beta * dx + dvariance * 2 / (n - correction) * (x - mean).
+/// The gradient of the variance: dx = beta * dx + dvariance * 2 / max(0, n - correction) * (x - mean).
 void variance_backward(CpuStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
                        const View& dx, float beta);
 void variance_backward(CudaStream& stream, const View& x, const View& mean, const View& dvariance, double correction,
