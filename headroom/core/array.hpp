@@ -6,6 +6,7 @@
 //     exec.launch([&](auto& stream) { kernels::fill(stream, y.view(), 1.0); });
 //     if (!bias.defined()) { ... }  // an optional input that was not given
 #include <cstdint>
+#include <optional>
 
 #include <headroom/core/types.hpp>
 
@@ -20,6 +21,15 @@ struct Geometry {
     static Geometry contiguous(const Shape& shape) { return {shape, contiguous_strides(shape), 0}; }
     friend bool operator==(const Geometry&, const Geometry&) = default;
 };
+
+/// The bytes of a row-major array; none for a negative size, or if bytes or strides can't be counted in 63 bits.
+constexpr std::optional<std::int64_t> bytes_of(const Shape& shape, Dtype dtype) {
+    auto bytes = static_cast<std::int64_t>(size_of(dtype));
+    for (const std::int64_t size : shape) {  // strides count an axis of size 0 as 1
+        if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) return {};
+    }
+    return shape.numel() == 0 ? 0 : bytes;
+}
 
 struct Array {
     Buffer buffer;

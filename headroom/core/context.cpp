@@ -29,15 +29,16 @@ int resolve_threads(int threads) {
 
 }  // namespace
 
-Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
-                 std::shared_ptr<CudaDevice> device, std::filesystem::path tuning_file)
+Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const ContextOptions& options,
+                 std::shared_ptr<CudaDevice> device)
     : device_(std::move(device)),
       stream_(stream),
       memory_(std::move(memory)),
-      seed_(seed),
-      tuning_file_(std::move(tuning_file)),
+      seed_(options.seed),
+      tuning_file_(options.tuning_file),
       tape_(*this, Exec(stream_, *memory_)) {
     std::visit([this](auto& s) { s.state = &state_; }, stream_);
+    exec().fill_uninitialized_memory(options.fill_uninitialized_memory);
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
     if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
@@ -53,7 +54,7 @@ Context Context::cpu(ContextOptions options) {
                                                         training_memory({.limit = options.memory_limit}));
     }
     const CpuStream stream{.threads = resolve_threads(options.threads), .compute = options.compute};
-    return Context(stream, std::move(options.memory), options.seed);
+    return Context(stream, options.memory, options);
 }
 
 Context Context::cuda(int index, ContextOptions options) {
@@ -65,7 +66,7 @@ Context Context::cuda(int index, ContextOptions options) {
                                                [device](DeviceMemory* gone) { delete gone; });
     CudaStream stream{.device = device.get(), .compute = options.compute};
     kernels::probe(stream);
-    return Context(stream, memory, options.seed, device, std::move(options.tuning_file));
+    return Context(stream, memory, options, device);
 }
 
 Context Context::best(ContextOptions options) {
@@ -81,7 +82,7 @@ Context Context::dry(const Profile& profile) {
                                                  options);
     const DryStream stream{
         .threads = resolve_threads(profile.threads), .cuda = profile.cuda, .compute = profile.compute};
-    return Context(stream, std::move(memory), profile.seed);
+    return Context(stream, std::move(memory), {.seed = profile.seed});
 }
 
 Profile Context::profile() const {
@@ -127,7 +128,7 @@ Profile Profile::gpu(std::size_t memory_bytes) {
 
 template <class T>
 Tensor Context::from_host(std::span<const T> values, Shape shape, Category category) {
-    if (static_cast<std::int64_t>(values.size()) != shape.numel()) {
+    if (!bytes_of(shape, kernels::dtype_of<T>) || static_cast<std::int64_t>(values.size()) != shape.numel()) {
         throw ShapeError(
             fmt::format("from_host: {} values do not fill the shape {}", values.size(), shape.to_string()));
     }

@@ -37,6 +37,9 @@ struct ContextOptions {
     /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. It is read if it exists and is
     /// for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
     std::filesystem::path tuning_file = {};
+    /// New memory holds NaN, and -1 as integers, until something else is written: shows what an op reads too early.
+    /// Slow; `test::check_op` does it.
+    bool fill_uninitialized_memory = false;
 };
 
 /// The properties of a device and of its settings that a dry run needs to allocate the same bytes.
@@ -146,8 +149,8 @@ class Context {
     friend class RegionScope;
     friend class Autocast;
     friend class Parameters;
-    Context(Stream stream, std::shared_ptr<DeviceMemory> memory, std::uint64_t seed,
-            std::shared_ptr<CudaDevice> device = nullptr, std::filesystem::path tuning_file = {});
+    Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const ContextOptions& options,
+            std::shared_ptr<CudaDevice> device = nullptr);
     friend class Tape;
     const Policy* policy_for(PathId path);
     /// Errors: Error that names a pattern that fits no module, and the paths most like it.

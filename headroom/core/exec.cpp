@@ -5,25 +5,30 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/fill/fill.hpp>
 
 namespace headroom {
 
-namespace {
-
-Array allocate(DeviceMemory& memory, const Shape& shape, Dtype dtype, memory::Tag tag) {
-    auto bytes = static_cast<std::int64_t>(size_of(dtype));
-    for (const std::int64_t size : shape) {
-        if (size >= 0 && !__builtin_mul_overflow(bytes, size, &bytes)) continue;
-        throw ShapeError(
-            fmt::format("the shape {} has a negative size, or more elements than can be counted", shape.to_string()));
+Array Exec::allocate(const Shape& shape, Dtype dtype, memory::Tag tag) const {
+    const std::optional<std::int64_t> bytes = bytes_of(shape, dtype);
+    if (!bytes) {
+        throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
+                                     *op_ ? ": " : "", shape.to_string()));
     }
-    return {Buffer::allocate(memory, static_cast<std::size_t>(bytes), 0, tag), dtype, Geometry::contiguous(shape)};
+    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, Geometry::contiguous(shape)};
 }
 
-}  // namespace
+Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {
+    Buffer buffer = Buffer::allocate(*memory_, bytes, 0, tag);
+    if (fills_memory_) {
+        const View all = contiguous_view(buffer.data(), Dtype::u8, {static_cast<std::int64_t>(bytes)});
+        launch([&](auto& stream) { kernels::fill(stream, 255, all); });
+    }
+    return buffer;
+}
 
 Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(*memory_, shape, dtype, tag(category));
+    return allocate(shape, dtype, tag(category));
 }
 
 /// The op is named for a history only: its name must be looked up.
@@ -32,7 +37,7 @@ memory::Tag Exec::tag(Category category) const {
 }
 
 Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(*memory_, shape, dtype, {.category = static_cast<memory::CategoryId>(category)});
+    return allocate(shape, dtype, {.category = static_cast<memory::CategoryId>(category)});
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {
@@ -46,7 +51,7 @@ Array Exec::output(const Shape& shape, Dtype dtype) {
 }
 
 Scratch Exec::scratch(std::size_t bytes) const {
-    return bytes == 0 ? Scratch{} : Buffer::allocate(*memory_, bytes, 0, tag(Category::workspace));
+    return bytes == 0 ? Scratch{} : allocate(bytes, tag(Category::workspace));
 }
 
 Exec::RangeScope::RangeScope(const Exec& exec, const CudaStream& stream) {

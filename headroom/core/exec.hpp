@@ -26,9 +26,11 @@ class Exec {
     Stream& stream() const { return *stream_; }
     const DeviceMemory& memory() const { return *memory_; }
     bool dry() const { return is_dry(*stream_); }
+    /// See `ContextOptions::fill_uninitialized_memory`.
+    void fill_uninitialized_memory(bool on) { fills_memory_ = on; }
 
-    /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or more than
-    /// 2^63 bytes.
+    /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
+    /// or strides can't be counted in 63 bits.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
@@ -127,6 +129,8 @@ class Exec {
     };
     /// Throws the error again; the message begins with the op and its arrays' shapes, and ends with the path.
     [[noreturn]] void fail(const DeviceError& error) const;
+    Array allocate(const Shape& shape, Dtype dtype, memory::Tag tag) const;
+    Buffer allocate(std::size_t bytes, memory::Tag tag) const;
     memory::Tag tag(Category category) const;
 
     Stream* stream_;
@@ -136,6 +140,7 @@ class Exec {
     Wanted wanted_;
     PathId path_ = 0;
     unsigned offered_ = 0;
+    bool fills_memory_ = false;
 };
 
 }  // namespace headroom

@@ -59,8 +59,6 @@ TEST(TrainingAdvice, IsTheAllocatorsWhereTheMicroBatchIsNotToBlame) {
     EXPECT_THAT(report_of(pages, 4 * kPage + 64, Category::workspace).advice,
                 HasSubstr("a micro-batch of 99 % of this one"))
         << "no pieces";
-    DeviceMemory tiny = training(kPage - 1);
-    EXPECT_THAT(report_of(tiny, 1, Category::inputs).advice, HasSubstr("raise the limit to one at least"));
     DeviceMemory pieces = training(2 * kPage);
     pieces.allocate(kPage / 2, 0, tag(Category::gradients));
     EXPECT_THAT(report_of(pieces, 2 * kPage - kPage / 4, Category::gradients).advice, HasSubstr("use a smaller model"));

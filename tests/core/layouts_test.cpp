@@ -19,7 +19,7 @@ class Layouts : public testing::TestWithParam<std::size_t> {
         return test::run(context, op(), sample, inputs, seed);
     }
 
-    Context context = Context::cpu({.threads = 1});
+    Context context = Context::cpu({.threads = 1, .fill_uninitialized_memory = true});
     Seed seed;
 };
 

@@ -23,13 +23,15 @@ using ::testing::Not;
 
 enum class Fault : std::uint8_t {
     none,
-    gradient,      ///< half of it
-    beta,          ///< overwrites what it should add to
-    takes_over,    ///< writes over the input that it saved
-    not_the_same,  ///< computes something else when it is called again
-    allocates,     ///< more where it is not dry
-    accepts,       ///< what it should refuse
-    message,       ///< without the op's name
+    gradient,       ///< half of it
+    beta,           ///< overwrites what it should add to
+    reads,          ///< multiplies by 0 what it should overwrite
+    reads_scratch,  ///< the same, in forward, with scratch
+    takes_over,     ///< writes over the input that it saved
+    not_the_same,   ///< computes something else when it is called again
+    allocates,      ///< more where it is not dry
+    accepts,        ///< what it should refuse
+    message,        ///< without the op's name
 };
 
 int calls = 0;
@@ -54,6 +56,13 @@ struct Faulty {
             kernels::map(stream, kernels::Affine{factor, 0.0}, x.view(), y.view());
             kernels::map(stream, kernels::Tanh{}, y.view(), y.view());
         });
+        if (kFault == Fault::reads_scratch) {
+            const Array scratch = exec.empty(x.shape(), x.dtype, Category::workspace);
+            exec.launch([&](auto& stream) {
+                kernels::map(stream, kernels::Affine{0.0, 0.0}, scratch.view(), scratch.view());
+                kernels::map(stream, kernels::Add{}, y.view(), scratch.view(), y.view());
+            });
+        }
         return {{x}, std::move(y)};
     }
     static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink) {
@@ -64,6 +73,11 @@ struct Faulty {
         exec.launch([&](auto& stream) {
             kernels::map(stream, kernels::Affine{kFault == Fault::gradient ? 0.5 : 1.0, 0.0}, dy.view(), slope.view());
             kernels::map(stream, kernels::Tanh{}, saved.x.view(), y.view());
+            if (kFault == Fault::reads) {
+                kernels::map_backward(stream, kernels::Tanh{}, y.view(), slope.view(), 0.0f, slope.view());
+                kernels::map(stream, kernels::Affine{target.beta, 0.0}, target.view(), target.view());
+                return kernels::map(stream, kernels::Add{}, target.view(), slope.view(), target.view());
+            }
             const float beta = kFault == Fault::beta ? 0.0f : target.beta;
             kernels::map_backward(stream, kernels::Tanh{}, y.view(), slope.view(), beta, target.view());
         });
@@ -93,6 +107,9 @@ TEST(OpChecks, FindEachFaultAndSayItInOneLine) {
     };
     EXPECT_THAT(finding<Fault::gradient>(), says("gradcheck: input 0, element 0: backward gives"));
     EXPECT_THAT(finding<Fault::beta>(), says("gradient after a second use 0, element 0"));
+    EXPECT_THAT(finding<Fault::reads>(),
+                AllOf(says("gradcheck: input 0, element 0: backward gives"), HasSubstr("nan")));
+    EXPECT_THAT(finding<Fault::reads_scratch>(), says("nan"));
     EXPECT_THAT(finding<Fault::takes_over>(), says("gradient 0 has other bits where the op may write over its inputs"));
     EXPECT_THAT(finding<Fault::not_the_same>(), says(""));
     EXPECT_THAT(finding<Fault::allocates>(), says("the rehearsal's peak is"));

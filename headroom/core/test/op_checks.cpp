@@ -26,6 +26,12 @@ void in_sample(const OpEntry& op, const ErasedSample& sample, const Seed& seed, 
     }
 }
 
+/// Memory holds NaN until it is written: an op that reads its output, its gradient's destination at beta 0 or scratch
+/// too early is found, also where it multiplies by 0.
+Context strict_context(int threads = 1) {
+    return Context::cpu({.threads = threads, .fill_uninitialized_memory = true});
+}
+
 void require(bool holds, const std::string& what) {
     if (!holds) throw Error(what);
 }
@@ -46,13 +52,13 @@ Arrays sums(const Arrays& a, const Arrays& b) {
 
 void check_differences(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
     if (std::none_of(sample.inputs.begin(), sample.inputs.end(), has_gradient)) return;
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     const auto function = [&](const std::vector<Tensor>& inputs) { return call(context, op, sample, inputs); };
     gradcheck(function, place_all(context, draw(sample, seed), Dtype::f64, Layout::contiguous), seed.value);
 }
 
 void check_adding_up(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     const std::vector<HostInput> inputs = draw(sample, seed);
     const auto place_them = [&] { return place_all(context, inputs, Dtype::f64, Layout::contiguous); };
     const Arrays once = gradients(context, op, sample, place_them(), seed);
@@ -65,7 +71,7 @@ void check_adding_up(const OpEntry& op, const ErasedSample& sample, const Seed& 
 void check_one_tensor_twice(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
     const std::vector<SampleInput>& in = sample.inputs;
     if (in.size() < 2 || !has_gradient(in[0]) || !has_gradient(in[1]) || in[0].shape != in[1].shape) return;
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     std::vector<HostInput> inputs = draw(sample, seed);
     inputs[1].values = inputs[0].values;
     auto placed = place_all(context, inputs, Dtype::f64, Layout::contiguous);
@@ -80,7 +86,7 @@ void check_one_tensor_twice(const OpEntry& op, const ErasedSample& sample, const
 
 /// Inputs that only the call holds: forward and backward may write over them, and over what they saved.
 void check_taken_over(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     const auto leaves = place_all(context, draw(sample, seed), Dtype::f64, Layout::contiguous);
     const Arrays expected = gradients(context, op, sample, leaves, seed);
     for (const Tensor& leaf : leaves) {
@@ -106,7 +112,7 @@ struct Replayed {
 /// sees them, so ops without a gradient are tested, too.
 Replayed replay(const OpEntry& op, const ErasedSample& sample, Dtype dtype, const Policy& policy, bool taken_over,
                 const Seed& seed) {
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     context.policy("region", policy);
     const auto inputs = place_all(context, draw(sample, seed), dtype, Layout::contiguous);
     std::vector<Tensor> weights;
@@ -198,9 +204,9 @@ void check_gradients(const OpEntry& op, const Seed& seed) {
 }
 
 void check_layouts(const OpEntry& op, const OpChecks& checks) {
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context(), reference = Context::cpu({.threads = 1});
     for (const Dtype dtype : checks.dtypes) {
-        for (const Layout layout : checks.layouts) expect_agreement(context, context, op, dtype, layout, checks.seed);
+        for (const Layout layout : checks.layouts) expect_agreement(context, reference, op, dtype, layout, checks.seed);
     }
 }
 
@@ -227,7 +233,7 @@ void check_rehearsal(const OpEntry& op, const OpChecks& checks) {
         for (const Dtype dtype : checks.dtypes) {
             for (const Layout layout : checks.layouts) {
                 in_sample(op, sample, checks.seed, [&] {
-                    Context real = Context::cpu({.threads = 2});
+                    Context real = strict_context(2);
                     Context dry = Context::dry(real.profile());
                     const auto taken = rehearse(real, op, sample, dtype, layout, checks.seed);
                     const auto predicted = rehearse(dry, op, sample, dtype, layout, checks.seed);
@@ -244,7 +250,7 @@ void check_rehearsal(const OpEntry& op, const OpChecks& checks) {
 }
 
 void check_refusals(const OpEntry& op, const Seed& seed) {
-    Context context = Context::cpu({.threads = 1});
+    Context context = strict_context();
     Context dry = Context::dry(context.profile());
     for (const ErasedSample& sample : refused(op)) {
         in_sample(op, sample, seed, [&] {

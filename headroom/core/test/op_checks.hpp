@@ -1,6 +1,7 @@
 #pragma once
 // What holds for every op, checked for one: by Headroom's tests for each of its own, and by you for yours. All of it is
-// tried on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment, else 1).
+// tried on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment, else 1), in
+// memory that holds NaN until it is written.
 //
 //     int main() { test::check_op<Softsign>(); }                           // an Error says what does not hold
 //     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op that takes no halves
