@@ -63,12 +63,19 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
             fmt::format("parameters: \"{}\" comes too late, another one was used already; build modules first", path));
     }
     if (!initializer) throw Error(fmt::format("parameters: \"{}\" has no initializer", path));
-    for (const std::int64_t size : shape) {
-        if (size >= 0) continue;
-        throw ShapeError(fmt::format("parameters: the shape {} of \"{}\" has a negative size", shape, path));
+    if (!bytes_of(shape, dtype)) {
+        throw ShapeError(
+            fmt::format("parameters: the shape {} of \"{}\" has a negative size, or more elements than can be counted",
+                        shape, path));
     }
-    if (find(path))
-        throw Error(fmt::format("parameters: \"{}\" is there already; give each module its own path", path));
+    if (const Parameter* present = find(path)) {
+        const bool alone = present->tensor.value()->users == 1;
+        throw Error(fmt::format("parameters: \"{}\" is there already; {}", path,
+                                alone
+                                    ? "its module is gone (did the constructor throw?), build the model again with new "
+                                      "Parameters"
+                                    : "give each module its own path"));
+    }
     Value* value = context_.tape().make_leaf({{}, dtype, Geometry::contiguous(shape)});
     value->storage = this;
     places_.emplace(path, all_.size());
@@ -119,7 +126,9 @@ const Parameter& Parameters::at(std::string_view path) const {
 
 template <class T>
 void Parameters::set(std::string_view path, std::span<const T> values) {
-    const Tensor& tensor = at(path).tensor;
+    const Parameter& parameter = at(path);
+    if (!parameter.buffer) check_not_exchanged("parameters: set");
+    const Tensor& tensor = parameter.tensor;
     if (static_cast<std::int64_t>(values.size()) != tensor.numel()) {
         throw ShapeError(fmt::format("parameters: \"{}\" has the shape {}, which {} values do not fill", path,
                                      tensor.shape().to_string(), values.size()));
@@ -291,6 +300,18 @@ StateDict Parameters::state_dict() {
     return state;
 }
 
+void Parameters::restore(const StateValues&) {
+    check_not_exchanged("parameters: loading");
+    mark_changed();
+}
+
 void Parameters::mark_changed() { values_.buffer.bump_version(); }
+
+void Parameters::check_not_exchanged(std::string_view what) const {
+    if (!exchanged_) return;
+    throw Error(fmt::format(
+        "{} is not possible inside of MovingAverage::evaluate, where the averages are in the place of the weights",
+        what));
+}
 
 }  // namespace headroom

@@ -62,8 +62,9 @@ class Parameters : private ParameterStorage {
     Parameters(const Parameters&) = delete;
     Parameters& operator=(const Parameters&) = delete;
 
-    /// Registers a parameter at a path below this model's name. Errors: Error if the path is taken, or if one of the
-    /// parameters was used already.
+    /// Registers a parameter at a path below this model's name. It stays if the constructor of its module throws: build
+    /// the model again with new `Parameters`. Errors: Error if the path is taken, or if one of the parameters was used
+    /// already; ShapeError for a negative size or too many elements.
     Tensor create(std::string path, const Shape& shape, Initializer initializer);
     /// Registers an array that is saved with the parameters but not differentiated or optimised.
     Tensor create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32);
@@ -76,7 +77,8 @@ class Parameters : private ParameterStorage {
     /// those whose paths begin most alike.
     const Parameter& at(std::string_view path) const;
     /// Sets the values of a parameter or buffer, in row-major order, converted to its dtype. Not between a forward pass
-    /// and its backward, which is then refused. Errors: as `at`; ShapeError for another number of values.
+    /// and its backward, which is then refused. Errors: as `at`; ShapeError for another number of values; Error inside
+    /// of `optim::MovingAverage::evaluate`.
     template <class T>
     void set(std::string_view path, std::span<const T> values);
     template <class T>
@@ -106,6 +108,12 @@ class Parameters : private ParameterStorage {
     /// Call it after values were changed in place: a backward that saved them before is then refused.
     void mark_changed();
 
+    /// For what puts other values in the place of these for a while: until `mark_exchanged(false)`, what would write to
+    /// them is refused, since it would be lost.
+    void mark_exchanged(bool on) { exchanged_ = on; }
+    /// Errors: Error that says that `what` is not possible, while other values are in the place of these.
+    void check_not_exchanged(std::string_view what) const;
+
     /// The model's mode: training (the initial one) or evaluation, which switches dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
@@ -113,7 +121,7 @@ class Parameters : private ParameterStorage {
     /// Values and buffers under their paths; materialises them.
     StateDict state_dict();
     /// Call it after the arrays of `state_dict` were filled.
-    void restore(const StateValues&) { mark_changed(); }
+    void restore(const StateValues&);
 
     Context& context() const { return context_; }
     Dtype dtype() const { return options_.dtype; }
@@ -133,6 +141,7 @@ class Parameters : private ParameterStorage {
     Context& context_;
     ParametersOptions options_;
     bool training_ = true;
+    bool exchanged_ = false;
     std::vector<Parameter> all_;
     std::map<std::string, std::size_t, std::less<>> places_;  ///< in `all_`, by path
     std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained

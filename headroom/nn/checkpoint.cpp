@@ -168,6 +168,7 @@ LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std:
 }
 
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options) {
+    parameters.check_not_exchanged("parameters: loading");
     const LoadReport report = load_arrays(file, parameters.context(), parameters.state_dict().arrays, options);
     parameters.mark_changed();
     return report;

@@ -97,6 +97,7 @@ bool gpt2_transposes(std::string_view name) {
 }
 
 void load_gpt2(const std::filesystem::path& path, Gpt& model) {
+    model.parameters().check_not_exchanged("parameters: loading");
     const SafetensorsFile file(path);
     const bool prefixed = file.find(fmt::format("{}wte.weight", kPrefix)) != nullptr;
     check_head(file, file.find(fmt::format("{}wte.weight", prefixed ? kPrefix : "")));

@@ -153,7 +153,7 @@ void GradientAccumulator::step(double learning_rate) {
         throw Error("accumulator: the last micro-batch failed; accumulate it again, or call reset()");
     }
     if (micro_batches_ == 0) throw Error("accumulator: there is nothing to step with; accumulate a micro-batch first");
-    optimizer_.check_learning_rate(learning_rate);
+    optimizer_.check_step(learning_rate);
     Context& context = parameters_.context();
     context.exec().set_path(0);
     parameters_.fill_unreached();

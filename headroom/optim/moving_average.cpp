@@ -33,14 +33,8 @@ MovingAverage::MovingAverage(Parameters& parameters, MovingAverageOptions option
     exec.launch([&](auto& stream) { kernels::copy(stream, now.view(), values_.view()); });
 }
 
-void MovingAverage::check_not_exchanged(const char* what) const {
-    if (!exchanged_) return;
-    throw Error(
-        fmt::format("average: {} is not possible inside of evaluate, where the averages are the weights", what));
-}
-
 void MovingAverage::update() {
-    check_not_exchanged("an update");
+    parameters_.check_not_exchanged("average: an update");
     const Array now = parameters_.values();
     const kernels::Lerp towards{updates_ == 0 ? 1.0 : 1 - decay_};
     parameters_.context().exec().launch(
@@ -65,12 +59,12 @@ void MovingAverage::exchange(const Scratch& scratch) const {
 }
 
 MovingAverage::Exchange::Exchange(MovingAverage& average) : average_(average) {
-    average.check_not_exchanged("a second evaluate");
+    average.parameters_.check_not_exchanged("average: a second evaluate");
     const std::int64_t elements = std::min(kPiece, average.values_.numel());
     scratch_ = average.parameters_.context().exec().scratch(static_cast<std::size_t>(elements) *
                                                             size_of(average.values_.dtype));
     average.exchange(scratch_);
-    average.exchanged_ = true;
+    average.parameters_.mark_exchanged(true);
 }
 
 MovingAverage::Exchange::~Exchange() {
@@ -78,7 +72,7 @@ MovingAverage::Exchange::~Exchange() {
         average_.exchange(scratch_);
     } catch (const DeviceError&) {  // the context refuses all further work, and says so
     }
-    average_.exchanged_ = false;
+    average_.parameters_.mark_exchanged(false);
 }
 
 std::string MovingAverage::value_name() const {
@@ -87,7 +81,7 @@ std::string MovingAverage::value_name() const {
 }
 
 StateDict MovingAverage::state_dict() const {
-    check_not_exchanged("saving");
+    parameters_.check_not_exchanged("average: saving");
     StateDict state;
     for (const Parameter& parameter : parameters_.all()) {
         if (parameter.buffer) continue;
@@ -100,7 +94,7 @@ StateDict MovingAverage::state_dict() const {
 }
 
 void MovingAverage::restore(const StateValues& values) {
-    check_not_exchanged("resuming");
+    parameters_.check_not_exchanged("average: resuming");
     const auto updates = state_value<std::int64_t>(values, value_name());
     if (updates < 0) throw Error(fmt::format("average: the number of updates must not be negative, got {}", updates));
     updates_ = updates;

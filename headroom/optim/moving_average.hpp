@@ -34,8 +34,9 @@ class MovingAverage {
     void update();
 
     /// The result of `work`, which sees the averages in place of the weights: to evaluate or save them. The weights are
-    /// back when it returns or throws. Takes no step in between; a backward pass of what was recorded before is
-    /// refused. Workspace: some MB. Errors: those of `work`; Error inside of another `evaluate`; OutOfMemory.
+    /// back when it returns or throws. A step in between, and whatever else would write to the weights, is refused, as
+    /// is a backward pass of what was recorded before. Workspace: some MB. Errors: those of `work`; Error inside of
+    /// another `evaluate`; OutOfMemory.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {
         const Exchange exchange(*this);
@@ -64,14 +65,12 @@ class MovingAverage {
         MovingAverage& average_;
         Scratch scratch_;  ///< for one piece; held, so that the way back allocates nothing
     };
-    void check_not_exchanged(const char* what) const;
     void exchange(const Scratch& scratch) const;
     std::string value_name() const;
 
     Parameters& parameters_;
     double decay_;
     std::int64_t updates_ = 0;
-    bool exchanged_ = false;
     Array values_;
 };
 

@@ -97,6 +97,11 @@ void Optimizer::step(double learning_rate, double multiplier) {
     step(learning_rate, multiplier_);
 }
 
+void Optimizer::check_step(double learning_rate) const {
+    check_learning_rate(learning_rate);
+    parameters_.check_not_exchanged(name_ + ": a step");
+}
+
 void Optimizer::check_learning_rate(double learning_rate) const {
     if (!std::isfinite(learning_rate) || learning_rate < 0) {
         throw Error(fmt::format("{}: the learning rate must be finite and not negative, got {}", name_, learning_rate));
@@ -124,7 +129,7 @@ bool Optimizer::continues(std::size_t before, std::size_t parameter) const {
 }
 
 void Optimizer::step(double learning_rate, const Array& multiplier) {
-    check_learning_rate(learning_rate);
+    check_step(learning_rate);
     if (multiplier.dtype != Dtype::f64) {
         throw DtypeError(
             fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));

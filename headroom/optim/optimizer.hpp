@@ -50,12 +50,12 @@ class Optimizer {
     /// Parameters::fill_unreached). Weight decay applies to matrices alone, unless a group says otherwise. A multiplier
     /// of 0 or NaN skips the step: nothing changes, nothing is counted. Afterwards, backward of older records is
     /// refused. Only queues work. Parameters that were unfrozen since the last step get their state here. Errors: Error
-    /// for a learning rate that is negative or not finite; OutOfMemory.
+    /// for a learning rate that is negative or not finite, and inside of `MovingAverage::evaluate`; OutOfMemory.
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
     /// Errors: as `step`.
-    void check_learning_rate(double learning_rate) const;
+    void check_step(double learning_rate) const;
 
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
     /// element stands for a block: only of parameters that have been trained: one that was frozen from the start has
@@ -99,6 +99,7 @@ class Optimizer {
         const std::vector<Array>* chunk = nullptr;  ///< an array per specification
         std::int64_t offset = 0;                    ///< in parameter elements
     };
+    void check_learning_rate(double learning_rate) const;
     void add_state();
     bool continues(std::size_t before, std::size_t parameter) const;
     double rate_of(const ParameterGroup& group, double learning_rate) const;

@@ -69,6 +69,28 @@ TEST_F(ParametersByName, AnotherNumberOfValuesIsRefused) {
               "parameters: \"block.0.weight\" has the shape [2, 3], which 2 values do not fill");
 }
 
+TEST_F(ParametersByName, APathIsTakenOnce) {
+    EXPECT_EQ(error_of([&] { parameters.create("block.0.bias", {3}, ones); }),
+              "parameters: \"block.0.bias\" is there already; give each module its own path");
+}
+
+/// Two parameters, whose module throws between them at the first try.
+struct Failing {
+    Failing(Parameters& parameters, std::int64_t size)
+        : first(parameters.create("half.first", {2}, ones)), second(parameters.create("half.second", {size}, ones)) {}
+    Tensor first, second;
+};
+
+TEST_F(ParametersByName, WhatAConstructorThatThrewLeftIsNamed) {
+    EXPECT_THROW(Failing(parameters, -1), ShapeError);
+    EXPECT_EQ(error_of([&] { Failing(parameters, 1); }),
+              "parameters: \"half.first\" is there already; its module is gone (did the constructor throw?), build the "
+              "model again with new Parameters");
+    Parameters anew(context, {.name = "anew"});
+    const Failing built(anew, 1);
+    EXPECT_EQ(built.first.to_vector<double>(), (std::vector<double>{1, 1}));
+}
+
 TEST_F(ParametersByName, ABackwardOfValuesFromBeforeIsRefused) {
     const Tensor loss = sum(weight * weight);
     parameters.set("block.0.weight", std::vector<float>(6, 2));

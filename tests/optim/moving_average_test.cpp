@@ -8,6 +8,7 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
+#include <headroom/nn/safetensors.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
@@ -106,6 +107,43 @@ TEST(MovingAverage, RefusesWhatWouldMixAveragesAndWeights) {
     for (const double decay : {-0.1, 1.0, std::nan("")}) {
         EXPECT_THROW(MovingAverage(training.model.parameters, {.decay = decay}), Error);
     }
+}
+
+/// What is written inside of `evaluate` would be exchanged away.
+TEST(MovingAverage, RefusesToLoseAStepOrValues) {
+    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "lost.safetensors";
+    Context context = Context::cpu({.threads = 1});
+    Training training(context);
+    training.step();
+    training.step();
+    nn::save_checkpoint(path, context, {training.model.parameters});
+    const nn::SafetensorsFile file(path);
+    training.accumulator.accumulate([&] { return training.model.loss(0, 16); });
+    const std::vector<double> weights = training.model.values();
+    const Parameter& parameter = training.model.parameters.all()[0];
+    MovingAverage second(training.model.parameters);
+    training.average.evaluate([&] {
+        constexpr const char* where = " is not possible inside of MovingAverage::evaluate";
+        const std::vector<double> averages = training.model.values();
+        const auto refused = [&](const char* what, const auto& work) {
+            EXPECT_THAT(error_of(work), HasSubstr(std::string(what) + where));
+        };
+        refused("sgd: a step", [&] { training.accumulator.step(0.05); });
+        refused("sgd: a step", [&] { training.optimizer.step(0.05); });
+        refused("parameters: set", [&] {
+            training.model.parameters.set(parameter.path,
+                                          std::vector<float>(static_cast<std::size_t>(parameter.tensor.numel())));
+        });
+        refused("parameters: loading", [&] { nn::load_parameters(file, training.model.parameters); });
+        refused("parameters: loading", [&] { nn::load_checkpoint(path, context, {training.model.parameters}); });
+        refused("average: an update", [&] { second.update(); });
+        refused("average: a second evaluate", [&] { second.evaluate([] {}); });
+        EXPECT_EQ(training.model.values(), averages);
+    });
+    std::filesystem::remove(path);
+    EXPECT_EQ(training.model.values(), weights);
+    training.accumulator.step(0.05);  // of the micro-batch before
+    EXPECT_NE(training.model.values(), weights);
 }
 
 TEST(MovingAverage, IsPartOfACheckpointThatResumesBitForBit) {
