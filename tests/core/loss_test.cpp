@@ -59,6 +59,49 @@ TEST_F(LossTest, WeightsOfClassesAreNotRoundedByAutocast) {
     EXPECT_EQ(linear_cross_entropy(x, table, ids, {.class_weights = weights}).terms(), 3 + 0x1p-20);
 }
 
+/// Of f64 logits in f64, whatever the weights' dtype: their sum and products with logits, too.
+TEST_F(LossTest, WeightsOfClassesWithSmoothingAreComputedInTheDtypeOfTheLogits) {
+    constexpr std::size_t classes = 300, rows = 3;
+    constexpr double smoothing = 0.3;
+    std::vector<double> x(rows * classes), factors(classes);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(0.1 + static_cast<double>(i));
+    for (std::size_t c = 0; c < classes; ++c)
+        factors[c] = static_cast<float>(1.0 + 0.5 * std::cos(static_cast<double>(c)));  // held by f32
+    const std::vector<std::int64_t> ids{7, 0, 299};
+    double expected = 0, total = 0, size = 0;
+    for (const double factor : factors) total += factor;
+    std::vector<double> slopes(x.size());
+    for (std::size_t row = 0; row < rows; ++row) {
+        const double* const in = x.data() + row * classes;
+        double sum = 0;
+        for (std::size_t c = 0; c < classes; ++c) sum += std::exp(in[c]);
+        const double lse = std::log(sum);
+        const auto own = static_cast<std::size_t>(ids[row]);
+        for (std::size_t c = 0; c < classes; ++c) {
+            const double share = (c == own ? (1 - smoothing) * factors[c] : 0) + smoothing / classes * factors[c];
+            expected += share * (lse - in[c]), size += share * (std::abs(lse) + std::abs(in[c]));
+            const double all = (1 - smoothing) * factors[own] + smoothing / classes * total;
+            slopes[row * classes + c] = all * std::exp(in[c] - lse) - share;
+        }
+    }
+    const double unit = static_cast<double>(classes) * epsilon(Dtype::f64);
+    for (const Dtype dtype : {Dtype::f32, Dtype::f64}) {
+        const Tensor wide = context.from_host(x, {3, 300}).requires_grad_();
+        const Tensor targets = context.from_host(ids, {3});
+        const CrossEntropyOptions options{.label_smoothing = smoothing,
+                                          .class_weights = cast(context.from_host(factors, {300}), dtype)};
+        const Loss loss = cross_entropy(wide, targets, options);
+        EXPECT_NEAR(loss.sum().item(), expected, unit * size) << kernels::name(dtype);
+        backward(loss.sum());
+        const std::vector<double> gradient = wide.grad().to_vector<double>();
+        for (std::size_t i = 0; i < x.size(); ++i)
+            ASSERT_NEAR(gradient[i], slopes[i], 4 * unit) << kernels::name(dtype);
+        const Tensor one = context.from_host(std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
+        const Loss linear = linear_cross_entropy(one, wide.detach().transpose(0, 1), targets, options);
+        EXPECT_NEAR(linear.sum().item(), expected, unit * size) << kernels::name(dtype);
+    }
+}
+
 TEST_F(LossTest, WeightsOfClassesHaveNoGradient) {
     const Tensor weights = context.from_host(std::vector<float>{1, 1, 1}, {3}).requires_grad_();
     try {

@@ -1,6 +1,7 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -17,12 +18,18 @@ void check_cross_entropy(const char* op, const kernels::CrossEntropyOptions& opt
                "[C], one for each class of the logits");
 }
 
-WeightsOfClasses::WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOptions& options, const Array& weights) {
+WeightsOfClasses::WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOptions& options, const Array& weights,
+                                   Dtype logits) {
     if (!weights.defined()) return;
     view.values = weights.view();
     if (options.label_smoothing == 0) return;
-    total = exec.empty({}, compute_dtype(weights.dtype), Category::workspace);
-    exec.run<kernels::SumPlan>(weights.view(), 1.0, total.view(), 0.0f);
+    if (logits == Dtype::f64 && weights.dtype != Dtype::f64) {
+        wide = exec.empty(weights.shape(), Dtype::f64, Category::workspace);
+        exec.launch([&](auto& stream) { kernels::copy(stream, weights.view(), wide.view()); });
+        view.values = wide.view();
+    }
+    total = exec.empty({}, compute_dtype(view.values.dtype), Category::workspace);
+    exec.run<kernels::SumPlan>(view.values, 1.0, total.view(), 0.0f);
     view.total = total.view();
 }
 
@@ -46,7 +53,7 @@ Result<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec,
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
-    const WeightsOfClasses classes(exec, attrs, weights);
+    const WeightsOfClasses classes(exec, attrs, weights, logits.dtype);
     exec.run<kernels::CrossEntropyPlan>(logits.view(), targets.view(), classes.view, attrs, loss.view(), terms.view(),
                                         0.0f, lse.view());
     return {{logits, targets, weights, std::move(lse)}, {std::move(loss), std::move(terms)}};
@@ -56,7 +63,7 @@ void CrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out do
     const View logits = saved.logits.view();
     const auto target = sink.destination(0, saved.logits);
     if (!target) return;
-    const WeightsOfClasses classes(exec, attrs, saved.weights);
+    const WeightsOfClasses classes(exec, attrs, saved.weights, logits.dtype);
     exec.launch([&](auto& stream) {
         kernels::cross_entropy_backward(stream, logits, saved.targets.view(), classes.view, attrs, saved.lse.view(),
                                         douts[0].view(), target.view(), target.beta);

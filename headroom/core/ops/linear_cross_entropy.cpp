@@ -70,7 +70,7 @@ Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::f
     Array terms = exec.empty({}, Dtype::f64);
     Array lse = exec.empty(targets.shape(), compute);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
-    const WeightsOfClasses classes(exec, attrs, class_weights);
+    const WeightsOfClasses classes(exec, attrs, class_weights, x.dtype);
     exec.launch([&](auto& stream) {
         kernels::fill(stream, 0.0, total.view());
         kernels::fill(stream, 0.0, terms.view());
@@ -85,7 +85,7 @@ Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::f
 
 void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink) {
     const View x = saved.x.view(), weight = saved.weight.view(), targets = saved.targets.view();
-    const WeightsOfClasses classes(exec, attrs, saved.class_weights);
+    const WeightsOfClasses classes(exec, attrs, saved.class_weights, x.dtype);
     JointTargets destinations(exec, sink);
     const JointTarget& dx = destinations.ask(0);
     const JointTarget& dweight = destinations.ask(1);
