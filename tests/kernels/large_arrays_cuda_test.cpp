@@ -1,15 +1,11 @@
-// Kernels on arrays of real sizes beyond 32 bits, in memory of which only the touched pages exist. The emulator runs
-// the first block of a large grid, the last and some in between; the ends of results are looked at. Rows that lie far
-// apart are in the kernels' tables.
+// Kernels on arrays of real sizes beyond 32 bits. Orders, sums up to each element, triangles and draws of categories
+// are in large_orders_cuda_test.cpp.
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <limits>
 
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/cross_entropy/cross_entropy.hpp>
-#include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/kernels/dropout/dropout.hpp>
 #include <headroom/kernels/dropout/internal/threshold.hpp>
 #include <headroom/kernels/embedding/embedding.hpp>
@@ -27,66 +23,14 @@
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/softmax/softmax.hpp>
-#include <headroom/tests/kernels/gpu.hpp>
-#include <headroom/tests/kernels/race_cases.hpp>
-#include <headroom/tests/kernels/reserved_memory.hpp>
+#include <headroom/tests/kernels/large_arrays.hpp>
 
 namespace headroom::kernels {
 namespace {
 
-using test::stored;
+using namespace test;
 
-constexpr std::int64_t k31 = std::int64_t{1} << 31, k32 = std::int64_t{1} << 32, k34 = std::int64_t{1} << 34;
-constexpr std::int64_t kOdd = 1029;  ///< so that vectors leave a rest
-constexpr RandomKey kKey{7, 11};
-
-double get(const View& x, std::int64_t i) { return load_one<double>(x.at(test::offset_of(x, i)), x.dtype); }
-void set(const View& x, std::int64_t i, double value) { store_one(value, x.at(test::offset_of(x, i)), x.dtype); }
-
-class LargeArrays : public test::CudaTest {
-  protected:
-    void SetUp() override {
-        CudaTest::SetUp();
-        if (!gpu) return;
-        controls = dynamic_cast<EmulatedControls*>(gpu->device.get());
-        if (controls == nullptr || test::kRaces) GTEST_SKIP() << "takes more memory than there is";
-        controls->run_at_most(256);  // a sort has a block for each digit
-    }
-    /// Zeros, from the memory's element `first` on.
-    View array(Dtype dtype, const Shape& shape, std::int64_t first = 0) {
-        const auto elements = static_cast<std::size_t>(shape.numel() + first + 16);
-        memory_.push_back(std::make_unique<test::ReservedMemory>(elements * size_of(dtype)));
-        View view = contiguous_view(memory_.back()->data(), dtype, shape);
-        view.data = view.at(first);
-        return view;
-    }
-    CudaStream& stream() { return gpu->stream; }
-    std::byte* scratch(std::size_t bytes) {
-        memory_.push_back(std::make_unique<test::ReservedMemory>(bytes + 256));
-        return memory_.back()->data();
-    }
-
-    /// The first elements of an array and the last.
-    template <class Work>
-    static void at_the_ends(std::int64_t numel, const Work& work) {
-        for (std::int64_t i = 0; i < 16; ++i) work(i), work(numel - 1 - i);
-    }
-    static void number(const View& x) {
-        at_the_ends(x.numel(), [&](std::int64_t i) { set(x, i, 1 + static_cast<double>(i % 29)); });
-    }
-    template <class Expected>
-    static void expect(const View& y, const Expected& expected, double relative = 0) {
-        at_the_ends(y.numel(), [&](std::int64_t i) {
-            const double value = stored(y.dtype, expected(i));
-            ASSERT_NEAR(get(y, i), value, relative * std::abs(value)) << "element " << i;
-        });
-    }
-
-    EmulatedControls* controls = nullptr;
-
-  private:
-    std::deque<std::unique_ptr<test::ReservedMemory>> memory_;
-};
+constexpr std::int64_t k34 = std::int64_t{1} << 34;
 
 TEST_F(LargeArrays, AreMapped) {
     for (const std::int64_t first : {0, 1}) {  // eight together, and one by one

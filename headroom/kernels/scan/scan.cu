@@ -103,9 +103,8 @@ void scan_all(CudaStream& stream, ScanLines<T, Sum> scan, bool beside) {
             launch(stream, {.x = grid_for(stream, tasks, kThreads), .threads = kThreads},
                    ScanLinesBeside<T, Sum>{scan});
         } else {
-            launch(stream,
-                   {.x = blocks_for(tasks, 1), .threads = kThreads, .shared_bytes = shared_size<T>(kThreads / kWarp)},
-                   scan);
+            const std::size_t shared = shared_size<T>(kThreads / kWarp);
+            launch(stream, {.x = grid_for(stream, tasks, 1), .threads = kThreads, .shared_bytes = shared}, scan);
         }
     };
     if (scan.parts > 1) {
