@@ -50,9 +50,9 @@ Tensor Tensor::detach() const {
 }
 
 Tensor& Tensor::requires_grad_(bool on) & {
-    if (checked("requires_grad").value_->producer)
-        throw Error("requires_grad: only a leaf can be marked; this tensor was computed (use detach())");
-    if (on) check_floating("requires_grad", "dtype", dtype());
+    if (checked("requires_grad_").value_->producer)
+        throw Error("requires_grad_: only a leaf can be marked; this tensor was computed (use detach())");
+    if (on) check_floating("requires_grad_", "dtype", dtype());
     value_->requires_grad = on;
     value_->consumed = nullptr;
     return *this;

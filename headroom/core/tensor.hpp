@@ -53,7 +53,7 @@ class Tensor {
     const Strides& strides() const { return checked("strides").geometry_.strides; }
     int rank() const { return checked("rank").geometry_.shape.rank(); }
     /// The size of an axis; negative axes count from the back. Errors: ShapeError.
-    std::int64_t size(int axis) const { return checked("size").geometry_.shape[geometry_.shape.axis(axis)]; }
+    std::int64_t size(int axis) const;
     std::int64_t numel() const { return checked("numel").geometry_.shape.numel(); }
     bool is_contiguous() const {
         return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides);

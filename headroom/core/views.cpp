@@ -14,23 +14,25 @@ namespace {
 
 /// Replaces a -1 by what is left over.
 Shape resolve(Shape wanted, const Shape& from) {
-    std::int64_t known = 1;
+    Shape known = wanted;
     int open = -1;
     for (int i = 0; i < wanted.rank(); ++i) {
         if (wanted[i] == -1 && open < 0) {
             open = i;
+            known[i] = 1;
         } else if (wanted[i] < 0) {
             throw ShapeError(
                 fmt::format("reshape: {} has a size that is not valid (one -1 is allowed)", wanted.to_string()));
-        } else {
-            known *= wanted[i];
         }
     }
+    if (!bytes_of(known, Dtype::u8)) {
+        throw ShapeError(fmt::format("reshape: {} has more elements than can be counted", wanted.to_string()));
+    }
     if (open >= 0) {
-        if (known == 0 || from.numel() % known != 0) {
+        if (known.numel() == 0 || from.numel() % known.numel() != 0) {
             throw ShapeError(fmt::format("reshape: {} does not divide into {}", from.to_string(), wanted.to_string()));
         }
-        wanted[open] = from.numel() / known;
+        wanted[open] = from.numel() / known.numel();
     }
     if (wanted.numel() != from.numel()) {
         throw ShapeError(fmt::format("reshape: {} has {} elements, {} has {}", from.to_string(), from.numel(),
@@ -72,6 +74,8 @@ bool reshape_strides(const Geometry& from, const Shape& shape, Strides& strides)
 Tensor Tensor::with(Shape shape, Strides strides, std::int64_t offset) const {
     return Tensor(value_, Geometry{shape, strides, offset});
 }
+
+std::int64_t Tensor::size(int axis) const { return geometry_.shape[check_axis("size", checked("size").shape(), axis)]; }
 
 Tensor Tensor::reshape(Shape shape) const {
     shape = resolve(shape, checked("reshape").shape());
@@ -182,7 +186,8 @@ std::vector<Tensor> Tensor::split(const std::vector<std::int64_t>& sizes, int ax
 std::vector<Tensor> Tensor::split(std::int64_t part, int axis) const {
     if (part < 1) throw ShapeError(fmt::format("split: the size of a part must be positive, got {}", part));
     std::vector<std::int64_t> sizes;
-    for (std::int64_t left = checked("split").size(axis); left > 0; left -= part) sizes.push_back(std::min(part, left));
+    axis = check_axis("split", checked("split").shape(), axis);
+    for (std::int64_t left = geometry_.shape[axis]; left > 0; left -= part) sizes.push_back(std::min(part, left));
     return split(sizes, axis);
 }
 

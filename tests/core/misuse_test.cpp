@@ -1,275 +1,30 @@
 // Every public function that takes a tensor refuses an undefined one with one clear line; a test counts that none is
 // left out. Tensors of two contexts are refused by whatever brings them together.
+#include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <map>
 #include <regex>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <headroom/core/loss.hpp>
-#include <headroom/core/ops/all_ops.hpp>
-#include <headroom/core/ops/arrange.hpp>
-#include <headroom/core/ops/attention.hpp>
-#include <headroom/core/ops/binary.hpp>
-#include <headroom/core/ops/cast.hpp>
-#include <headroom/core/ops/cat.hpp>
-#include <headroom/core/ops/clone.hpp>
-#include <headroom/core/ops/compare.hpp>
-#include <headroom/core/ops/cosine.hpp>
-#include <headroom/core/ops/create.hpp>
-#include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/core/ops/cumsum.hpp>
-#include <headroom/core/ops/dropout.hpp>
-#include <headroom/core/ops/einsum.hpp>
-#include <headroom/core/ops/embedding.hpp>
-#include <headroom/core/ops/expand.hpp>
-#include <headroom/core/ops/feed_forward.hpp>
-#include <headroom/core/ops/index.hpp>
-#include <headroom/core/ops/layer_norm.hpp>
-#include <headroom/core/ops/linear.hpp>
-#include <headroom/core/ops/linear_cross_entropy.hpp>
-#include <headroom/core/ops/logsumexp.hpp>
-#include <headroom/core/ops/losses.hpp>
-#include <headroom/core/ops/matmul.hpp>
-#include <headroom/core/ops/norm.hpp>
-#include <headroom/core/ops/one_hot.hpp>
-#include <headroom/core/ops/prod.hpp>
-#include <headroom/core/ops/reduce.hpp>
-#include <headroom/core/ops/rms_norm.hpp>
-#include <headroom/core/ops/rotary.hpp>
-#include <headroom/core/ops/sampling.hpp>
-#include <headroom/core/ops/softmax.hpp>
-#include <headroom/core/ops/sort.hpp>
-#include <headroom/core/ops/triangle.hpp>
-#include <headroom/core/ops/unary.hpp>
-#include <headroom/core/ops/where.hpp>
 #include <headroom/core/parameters.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/core/every_call.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
 namespace {
 
 using headroom::testing::throws;
+using test::Calls, test::kFunctions, test::kMembers;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-using Calls = std::multimap<std::string, std::function<void(Tensor)>>;
-
-/// The members of Tensor, each called on `x`.
-const Calls kMembers{
-    {"context", [](Tensor x) { x.context(); }},
-    {"dtype", [](Tensor x) { x.dtype(); }},
-    {"shape", [](Tensor x) { x.shape(); }},
-    {"strides", [](Tensor x) { x.strides(); }},
-    {"rank", [](Tensor x) { x.rank(); }},
-    {"size", [](Tensor x) { x.size(0); }},
-    {"numel", [](Tensor x) { x.numel(); }},
-    {"is_contiguous", [](Tensor x) { x.is_contiguous(); }},
-    {"reshape", [](Tensor x) { x.reshape({1}); }},
-    {"flatten", [](Tensor x) { x.flatten(); }},
-    {"transpose", [](Tensor x) { x.transpose(0, 1); }},
-    {"permute",
-     [](Tensor x) {
-         x.permute({1, 0});
-     }},
-    {"permute",
-     [](Tensor x) {
-         x.permute(std::vector<int>{1, 0});
-     }},
-    {"slice", [](Tensor x) { x.slice(0, 0, 1); }},
-    {"select", [](Tensor x) { x.select(0, 0); }},
-    {"split", [](Tensor x) { x.split(1, 0); }},
-    {"split",
-     [](Tensor x) {
-         x.split({1, 1}, 0);
-     }},
-    {"squeeze", [](Tensor x) { x.squeeze(0); }},
-    {"unsqueeze", [](Tensor x) { x.unsqueeze(0); }},
-    {"unsqueeze", [](Tensor x) { x.unsqueeze(-1); }},
-    {"contiguous", [](Tensor x) { x.contiguous(); }},
-    {"clone", [](Tensor x) { x.clone(); }},
-    {"detach", [](Tensor x) { x.detach(); }},
-    {"item", [](Tensor x) { x.item(); }},
-    {"to_vector", [](Tensor x) { x.to_vector<float>(); }},
-    {"requires_grad_", [](Tensor x) { x.requires_grad_(); }},
-    {"requires_grad_", [](Tensor x) { std::move(x).requires_grad_(false); }},
-    {"retain_grad", [](Tensor x) { x.retain_grad(); }},
-    {"grad", [](Tensor x) { x.grad(); }},
-    {"zero_grad", [](Tensor x) { x.zero_grad(); }},
-    {"array", [](Tensor x) { x.array(); }},
-};
-
-/// The functions of a tensor, each called with `x` in place of every tensor that it needs.
-const Calls kFunctions{
-    {"abs", [](Tensor x) { abs(x); }},
-    {"add", [](Tensor x) { add(x, x); }},
-    {"affine", [](Tensor x) { affine(x, 2, 1.0); }},
-    {"all", [](Tensor x) { all(x); }},
-    {"any", [](Tensor x) { any(x); }},
-    {"argmax", [](Tensor x) { argmax(x); }},
-    {"argmin", [](Tensor x) { argmin(x); }},
-    {"argsort", [](Tensor x) { argsort(x); }},
-    {"attention", [](Tensor x) { attention(x, x, x, true); }},
-    {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
-    {"backward", [](Tensor x) { backward(x); }},
-    {"backward", [](Tensor x) { backward({x}, {1.0}); }},
-    {"binary_cross_entropy_with_logits", [](Tensor x) { binary_cross_entropy_with_logits(x, x); }},
-    {"cast", [](Tensor x) { cast(x, Dtype::f16); }},
-    {"cat",
-     [](Tensor x) {
-         cat({x, x});
-     }},
-    {"ceil", [](Tensor x) { ceil(x); }},
-    {"clamp", [](Tensor x) { clamp(x, 0, 1); }},
-    {"clone", [](Tensor x) { clone(x); }},
-    {"cos", [](Tensor x) { cos(x); }},
-    {"cosine_embedding_loss", [](Tensor x) { cosine_embedding_loss(x, x, x); }},
-    {"cosine_similarity", [](Tensor x) { cosine_similarity(x, x); }},
-    {"cross_entropy", [](Tensor x) { cross_entropy(x, x); }},
-    {"cumsum", [](Tensor x) { cumsum(x, 0); }},
-    {"div", [](Tensor x) { div(x, x); }},
-    {"dropout", [](Tensor x) { dropout(x, 0.1); }},
-    {"dropout", [](Tensor x) { dropout(x, 0.1, false); }},
-    {"dropout_add", [](Tensor x) { dropout_add(x, x, 0.1); }},
-    {"dropout_add", [](Tensor x) { dropout_add(x, x, 0.1, false); }},
-    {"einsum",
-     [](Tensor x) {
-         einsum("i,i", {x, x});
-     }},
-    {"elu", [](Tensor x) { elu(x); }},
-    {"embedding", [](Tensor x) { embedding(x, x); }},
-    {"eq", [](Tensor x) { eq(x, x); }},
-    {"eq", [](Tensor x) { eq(x, 1.0); }},
-    {"erf", [](Tensor x) { erf(x); }},
-    {"exp", [](Tensor x) { exp(x); }},
-    {"expand", [](Tensor x) { expand(x, {2}); }},
-    {"expm1", [](Tensor x) { expm1(x); }},
-    {"feed_forward", [](Tensor x) { feed_forward(x, x, x, x, x); }},
-    {"flip", [](Tensor x) { flip(x, 0); }},
-    {"floor", [](Tensor x) { floor(x); }},
-    {"full_like", [](Tensor x) { full_like(x, 1); }},
-    {"gather", [](Tensor x) { gather(x, 0, x); }},
-    {"ge", [](Tensor x) { ge(x, x); }},
-    {"ge", [](Tensor x) { ge(x, 1.0); }},
-    {"gelu", [](Tensor x) { gelu(x); }},
-    {"glu", [](Tensor x) { glu(x); }},
-    {"gt", [](Tensor x) { gt(x, x); }},
-    {"gt", [](Tensor x) { gt(x, 1.0); }},
-    {"index_select", [](Tensor x) { index_select(x, 0, x); }},
-    {"isfinite", [](Tensor x) { isfinite(x); }},
-    {"isnan", [](Tensor x) { isnan(x); }},
-    {"l1_loss", [](Tensor x) { l1_loss(x, x); }},
-    {"layer_norm", [](Tensor x) { layer_norm(x); }},
-    {"le", [](Tensor x) { le(x, x); }},
-    {"le", [](Tensor x) { le(x, 1.0); }},
-    {"leaky_relu", [](Tensor x) { leaky_relu(x); }},
-    {"lerp", [](Tensor x) { lerp(x, x, 0.5); }},
-    {"linear", [](Tensor x) { linear(x, x); }},
-    {"linear_cross_entropy", [](Tensor x) { linear_cross_entropy(x, x, x); }},
-    {"log", [](Tensor x) { log(x); }},
-    {"log1p", [](Tensor x) { log1p(x); }},
-    {"log_softmax", [](Tensor x) { log_softmax(x); }},
-    {"logical_and", [](Tensor x) { logical_and(x, x); }},
-    {"logical_not", [](Tensor x) { logical_not(x); }},
-    {"logical_or", [](Tensor x) { logical_or(x, x); }},
-    {"logsumexp", [](Tensor x) { logsumexp(x); }},
-    {"lt", [](Tensor x) { lt(x, x); }},
-    {"lt", [](Tensor x) { lt(x, 1.0); }},
-    {"masked_fill", [](Tensor x) { masked_fill(x, x, 0); }},
-    {"matmul", [](Tensor x) { matmul(x, x); }},
-    {"max", [](Tensor x) { max(x); }},
-    {"maximum", [](Tensor x) { maximum(x, x); }},
-    {"mean", [](Tensor x) { mean(x); }},
-    {"min", [](Tensor x) { min(x); }},
-    {"minimum", [](Tensor x) { minimum(x, x); }},
-    {"mse_loss", [](Tensor x) { mse_loss(x, x); }},
-    {"mul", [](Tensor x) { mul(x, x); }},
-    {"multinomial", [](Tensor x) { multinomial(x, 1); }},
-    {"ne", [](Tensor x) { ne(x, x); }},
-    {"ne", [](Tensor x) { ne(x, 1.0); }},
-    {"neg", [](Tensor x) { neg(x); }},
-    {"norm", [](Tensor x) { norm(x); }},
-    {"one_hot", [](Tensor x) { one_hot(x, 2); }},
-    {"ones_like", [](Tensor x) { ones_like(x); }},
-    {"operator!=", [](Tensor x) { static_cast<void>(x != x); }},
-    {"operator!=", [](Tensor x) { static_cast<void>(x != 1); }},
-    {"operator!=", [](Tensor x) { static_cast<void>(1 != x); }},
-    {"operator*", [](Tensor x) { x* x; }},
-    {"operator*", [](Tensor x) { x * 2; }},
-    {"operator*", [](Tensor x) { 2.0 * x; }},
-    {"operator+", [](Tensor x) { x + x; }},
-    {"operator+", [](Tensor x) { 1.0 + (x + 1); }},
-    {"operator-", [](Tensor x) { x - x; }},
-    {"operator-", [](Tensor x) { x - 1; }},
-    {"operator-", [](Tensor x) { 1.0 - x; }},
-    {"operator-", [](Tensor x) { -x; }},
-    {"operator/", [](Tensor x) { x / x; }},
-    {"operator/", [](Tensor x) { x / 2; }},
-    {"operator/", [](Tensor x) { 1 / x; }},
-    {"operator<", [](Tensor x) { static_cast<void>(x < x); }},
-    {"operator<", [](Tensor x) { static_cast<void>(x < 1); }},
-    {"operator<", [](Tensor x) { static_cast<void>(1 < x); }},
-    {"operator<=", [](Tensor x) { static_cast<void>(x <= x); }},
-    {"operator<=", [](Tensor x) { static_cast<void>(x <= 1); }},
-    {"operator<=", [](Tensor x) { static_cast<void>(1 <= x); }},
-    {"operator==", [](Tensor x) { static_cast<void>(x == x); }},
-    {"operator==", [](Tensor x) { static_cast<void>(x == 1); }},
-    {"operator==", [](Tensor x) { static_cast<void>(1 == x); }},
-    {"operator>", [](Tensor x) { static_cast<void>(x > x); }},
-    {"operator>", [](Tensor x) { static_cast<void>(x > 1); }},
-    {"operator>", [](Tensor x) { static_cast<void>(1 > x); }},
-    {"operator>=", [](Tensor x) { static_cast<void>(x >= x); }},
-    {"operator>=", [](Tensor x) { static_cast<void>(x >= 1); }},
-    {"operator>=", [](Tensor x) { static_cast<void>(1 >= x); }},
-    {"pow", [](Tensor x) { pow(x, x); }},
-    {"pow", [](Tensor x) { pow(x, 1.0); }},
-    {"pow", [](Tensor x) { pow(x, 3); }},
-    {"prod", [](Tensor x) { prod(x); }},
-    {"rand_like", [](Tensor x) { rand_like(x); }},
-    {"randn_like", [](Tensor x) { randn_like(x); }},
-    {"reciprocal", [](Tensor x) { reciprocal(x); }},
-    {"relu", [](Tensor x) { relu(x); }},
-    {"repeat", [](Tensor x) { repeat(x, {2}); }},
-    {"rms_norm", [](Tensor x) { rms_norm(x); }},
-    {"roll", [](Tensor x) { roll(x, 1, 0); }},
-    {"rotary", [](Tensor x) { rotary(x); }},
-    {"round", [](Tensor x) { round(x); }},
-    {"rsqrt", [](Tensor x) { rsqrt(x); }},
-    {"scatter_add", [](Tensor x) { scatter_add(x, 0, x, x); }},
-    {"sigmoid", [](Tensor x) { sigmoid(x); }},
-    {"sign", [](Tensor x) { sign(x); }},
-    {"silu", [](Tensor x) { silu(x); }},
-    {"sin", [](Tensor x) { sin(x); }},
-    {"smooth_l1_loss", [](Tensor x) { smooth_l1_loss(x, x); }},
-    {"softmax", [](Tensor x) { softmax(x); }},
-    {"softplus", [](Tensor x) { softplus(x); }},
-    {"sort", [](Tensor x) { sort(x); }},
-    {"sqrt", [](Tensor x) { sqrt(x); }},
-    {"square", [](Tensor x) { square(x); }},
-    {"stack",
-     [](Tensor x) {
-         stack({x, x});
-     }},
-    {"std", [](Tensor x) { headroom::std(x); }},
-    {"sub", [](Tensor x) { sub(x, x); }},
-    {"sum", [](Tensor x) { sum(x); }},
-    {"swiglu", [](Tensor x) { swiglu(x, x); }},
-    {"tanh", [](Tensor x) { tanh(x); }},
-    {"topk", [](Tensor x) { topk(x, 1); }},
-    {"tril", [](Tensor x) { tril(x); }},
-    {"triu", [](Tensor x) { triu(x); }},
-    {"var", [](Tensor x) { var(x); }},
-    {"where", [](Tensor x) { where(x, x, x); }},
-    {"zeros_like", [](Tensor x) { zeros_like(x); }},
-};
 
 void expect_one_line_each(const Calls& calls, const Tensor& x) {
     for (const auto& [name, call] : calls) {
@@ -279,6 +34,20 @@ void expect_one_line_each(const Calls& calls, const Tensor& x) {
             ADD_FAILURE() << "was accepted";
         } catch (const Error& error) {
             EXPECT_THAT(error.what(), AllOf(HasSubstr("defined"), Not(HasSubstr("\n"))));
+        }
+    }
+}
+
+/// An error of a call begins with its name, also where the function is built of others; that of an operator with the
+/// name of any function.
+void expect_to_name_themselves(const Calls& calls, const Tensor& x) {
+    for (const auto& [name, call] : calls) {
+        SCOPED_TRACE(name + " of " + x.to_string());
+        try {
+            call(x);
+        } catch (const Error& error) {
+            const bool is_operator = name.starts_with("operator");
+            EXPECT_THAT(error.what(), MatchesRegex((is_operator ? "[a-z_]+" : name) + ": .+"));
         }
     }
 }
@@ -314,6 +83,37 @@ static_assert(!std::is_assignable_v<Tensor, Tensor> && !std::is_assignable_v<Ten
 static_assert(std::is_assignable_v<Tensor&, Tensor> && std::is_assignable_v<Tensor&, const Tensor&>);
 
 TEST(Undefined, EveryFunctionSaysSoInOneLine) { expect_one_line_each(kFunctions, Tensor()); }
+
+TEST(Misuse, IsNamedByTheFunctionThatWasCalled) {
+    Context context = Context::cpu({.threads = 1});
+    const NoGradGuard no_grad(context);
+    expect_to_name_themselves(kFunctions, Tensor());
+    for (const Shape& shape :
+         {Shape{}, Shape{2}, Shape{0}, Shape{2, 3}, Shape{0, 3}, Shape{2, 3, 4}, Shape{2, 2, 2, 3}}) {
+        for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::i64, Dtype::u8, Dtype::boolean}) {
+            const Tensor x = ones(context, shape, dtype);
+            expect_to_name_themselves(kFunctions, x);
+            expect_to_name_themselves(kMembers, x);
+        }
+    }
+}
+
+TEST(Misuse, IsNamedByFunctionsThatAreBuiltOfOthers) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor nothing = zeros(context, {3, 0}), one = ones(context, {}), ids = ones(context, {2}, Dtype::i64);
+    for (const double p : {-double{INFINITY}, -2.0, -1.0, double{INFINITY}}) {
+        EXPECT_THAT([&] { norm(nothing, p, 1); }, throws<ShapeError>("norm: nothing to choose from", "[3, 0]"));
+    }
+    for (const double p : {-1.0, 0.0, 0.5, 1.0, 2.0, 3.0}) {
+        EXPECT_THAT([&] { norm(nothing, p, 2); }, throws<ShapeError>("norm: axis 2 is outside", "[3, 0]"));
+    }
+    EXPECT_THAT([&] { pow(ids, -1); }, throws<DtypeError>("pow: ", "i64"));
+    EXPECT_THAT([&] { sort(one); }, throws<ShapeError>("sort: axis -1", "[]"));
+    EXPECT_THAT([&] { stack({nothing}, 5); }, throws<ShapeError>("stack: ", "5"));
+    EXPECT_THAT([&] { any(nothing, 2); }, throws<ShapeError>("any: axis 2", "[3, 0]"));
+    EXPECT_THAT([&] { einsum("i,i", {ids, ids}); }, throws<Error>("einsum: ", "i64"));
+    EXPECT_THAT([&] { headroom::std(ids); }, throws<Error>("std: ", "i64"));
+}
 
 TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {
     const std::filesystem::path core = HEADROOM_SOURCE_DIR "/headroom/core";

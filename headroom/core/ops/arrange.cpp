@@ -68,7 +68,7 @@ Tensor roll(Tensor x, std::int64_t shift, int axis) {
     const std::int64_t size = x.size(axis);
     const std::int64_t first = size == 0 ? 0 : (size - shift % size) % size;  // what comes first
     if (first == 0) return x;
-    return cat({x.slice(axis, first, size), x.slice(axis, 0, first)}, axis);
+    return as_op("roll", [&] { return cat({x.slice(axis, first, size), x.slice(axis, 0, first)}, axis); });
 }
 
 Tensor repeat(Tensor x, const Shape& times) {
@@ -78,15 +78,24 @@ Tensor repeat(Tensor x, const Shape& times) {
                                      x.shape().to_string()));
     }
     while (x.rank() < times.rank()) x = x.unsqueeze(0);
-    for (int axis = times.rank() - 1; axis >= 0; --axis) {
-        if (times[axis] == 1) continue;
-        Shape shape = x.shape();
-        std::int64_t before = 1, after = 1;
-        for (int i = 0; i < x.rank(); ++i) (i < axis ? before : after) *= shape[i];
-        shape[axis] *= times[axis];
-        x = expand(x.reshape({before, 1, after}), {before, times[axis], after}).reshape(shape);
+    Shape whole = x.shape();
+    for (int i = 0; i < times.rank(); ++i) {
+        if (!__builtin_mul_overflow(whole[i], times[i], &whole[i]) && bytes_of(whole, x.dtype())) continue;
+        throw ShapeError(fmt::format("repeat: {} times {} has more elements than can be counted", times.to_string(),
+                                     x.shape().to_string()));
     }
-    return x;
+    return as_op("repeat", [&] {
+        for (int axis = times.rank() - 1; axis >= 0; --axis) {
+            if (times[axis] == 1) continue;
+            Shape shape = x.shape();
+            std::int64_t before = 1, after = 1;
+            for (int i = 0; i < x.rank(); ++i) (i < axis ? before : after) *= shape[i];
+            x = expand(x.reshape({before, 1, after}), {before, times[axis], after});
+            shape[axis] = whole[axis];
+            x = x.reshape(shape);
+        }
+        return x;
+    });
 }
 
 }  // namespace headroom

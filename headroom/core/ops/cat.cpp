@@ -97,8 +97,10 @@ Tensor stack(std::vector<Tensor> tensors, int axis) {
         check_defined("stack", {{"an input", tensor}});
         check_same_shape("stack", {"an input", tensor}, {"the first", tensors[0]});
     }
-    for (Tensor& tensor : tensors) tensor = tensor.unsqueeze(axis);
-    return cat(std::move(tensors), axis);
+    return as_op("stack", [&] {
+        for (Tensor& tensor : tensors) tensor = tensor.unsqueeze(axis);
+        return cat(std::move(tensors), axis);
+    });
 }
 
 }  // namespace headroom

@@ -1,5 +1,8 @@
 #include <headroom/core/ops/checks.hpp>
 
+#include <algorithm>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
@@ -97,6 +100,13 @@ void check_holds(const char* op, double value, Dtype dtype) {
 void check_range(const char* op, const char* name, double value, double least, double most) {
     if (value >= least && value <= most) return;
     throw Error(fmt::format("{}: {} must be in [{}, {}], got {}", op, name, least, most, value));
+}
+
+void name_op(Error& error, const char* op) {
+    const std::string_view message = error.what();
+    const std::size_t end = std::min(message.find_first_of(": ,"), message.size());
+    if (message.substr(end, 2) != ": ") return;  // it names none
+    static_cast<std::runtime_error&>(error) = std::runtime_error(fmt::format("{}{}", op, message.substr(end)));
 }
 
 Dtype promoted(Dtype a, Dtype b) {

@@ -13,6 +13,7 @@
 #include <initializer_list>
 
 #include <headroom/core/tensor.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -69,6 +70,19 @@ int check_axis_or_scalar(const char* op, const Shape& shape, int axis);
 void check_holds(const char* op, double value, Dtype dtype);
 /// Checks an option. Errors: Error outside of [least, most], and for NaN.
 void check_range(const char* op, const char* name, double value, double least, double most);
+
+/// Begins the message with `op` in place of the op that it names.
+void name_op(Error& error, const char* op);
+/// The result of `work`, which is built of other ops: an error names `op`, which the program called.
+template <class Work>
+decltype(auto) as_op(const char* op, Work&& work) {
+    try {
+        return work();
+    } catch (Error& error) {
+        name_op(error, op);
+        throw;
+    }
+}
 
 /// The dtype of a result of a and b: the floating one if only one is floating; f32 for two different halves; else the
 /// wider one. u8 and a signed integer give the signed one, bool and another dtype that dtype.

@@ -30,13 +30,15 @@ Tensor cosine_similarity(Tensor a, Tensor b, int axis, double epsilon) {
     check_floating(op, {{"a", a}, {"b", b}});
     check_range(op, "epsilon", epsilon, kLeastEpsilon, kInfinity);
     const Dtype compute = compute_dtype(promoted(a.dtype(), b.dtype()));
-    if (a.dtype() != compute) a = cast(std::move(a), compute);
-    if (b.dtype() != compute) b = cast(std::move(b), compute);
     const Shape shape = kernels::broadcast_shapes(op, a.shape(), b.shape());
     check_axis(op, shape, axis);
-    if (a.shape() != shape) a = expand(std::move(a), shape);
-    if (b.shape() != shape) b = expand(std::move(b), shape);
-    return sum(a * b, axis) / (length(a, axis, epsilon) * length(b, axis, epsilon));
+    return as_op(op, [&] {
+        if (a.dtype() != compute) a = cast(std::move(a), compute);
+        if (b.dtype() != compute) b = cast(std::move(b), compute);
+        if (a.shape() != shape) a = expand(std::move(a), shape);
+        if (b.shape() != shape) b = expand(std::move(b), shape);
+        return sum(a * b, axis) / (length(a, axis, epsilon) * length(b, axis, epsilon));
+    });
 }
 
 Loss cosine_embedding_loss(Tensor a, Tensor b, Tensor target, double margin) {
@@ -49,8 +51,10 @@ Loss cosine_embedding_loss(Tensor a, Tensor b, Tensor target, double margin) {
     pairs.erase(pairs.rank() - 1);
     check_shape(op, {"target", target}, pairs, {"a", a});
     check_range(op, "margin", margin, -1, 1);
-    const Tensor alike = cosine_similarity(std::move(a), std::move(b));
-    return {sum(where(target > 0.0, 1.0 - alike, relu(alike - margin))), static_cast<double>(pairs.numel())};
+    return as_op(op, [&]() -> Loss {
+        const Tensor alike = cosine_similarity(std::move(a), std::move(b));
+        return {sum(where(target > 0.0, 1.0 - alike, relu(alike - margin))), static_cast<double>(pairs.numel())};
+    });
 }
 
 }  // namespace headroom

@@ -25,7 +25,7 @@ void check_sizes(const char* op, const Shape& shape) {
 
 Result<Arange::Saved, Array> Arange::forward(Exec& exec, const Attrs& attrs) {
     const double count = std::ceil((attrs.stop - attrs.start) / attrs.step);
-    if (attrs.step == 0.0 || !std::isfinite(count)) {
+    if (attrs.step == 0.0 || !(std::abs(count) < 0x1p63)) {
         throw Error(fmt::format("arange: can't go from {} to {} by {}", attrs.start, attrs.stop, attrs.step));
     }
     Array y = exec.empty({std::max<std::int64_t>(0, static_cast<std::int64_t>(count))}, attrs.dtype);
@@ -44,8 +44,8 @@ Result<Linspace::Saved, Array> Linspace::forward(Exec& exec, const Attrs& attrs)
     check_sizes("linspace", {attrs.steps});
     check_floating("linspace", "dtype", attrs.dtype);
     const double step = (attrs.stop - attrs.start) / static_cast<double>(std::max<std::int64_t>(1, attrs.steps - 1));
-    const std::int64_t first = (attrs.steps + 1) / 2, rest = attrs.steps - first;
     Array y = exec.empty({attrs.steps}, attrs.dtype);
+    const std::int64_t first = (attrs.steps + 1) / 2, rest = attrs.steps - first;
     exec.launch([&](auto& stream) {  // from both ends, so that both are exact
         kernels::arange(stream, attrs.start, step, {y.view().data, attrs.dtype, {first}, {1}});
         if (rest > 0)
@@ -171,9 +171,13 @@ Tensor full(Context& context, const Shape& shape, double value, Dtype dtype) {
     return apply<ops::Full>(context, {shape, value, dtype});
 }
 
-Tensor zeros(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 0.0, dtype); }
+Tensor zeros(Context& context, const Shape& shape, Dtype dtype) {
+    return as_op("zeros", [&] { return full(context, shape, 0.0, dtype); });
+}
 
-Tensor ones(Context& context, const Shape& shape, Dtype dtype) { return full(context, shape, 1.0, dtype); }
+Tensor ones(Context& context, const Shape& shape, Dtype dtype) {
+    return as_op("ones", [&] { return full(context, shape, 1.0, dtype); });
+}
 
 Tensor randn(Context& context, const Shape& shape, Dtype dtype, double mean, double deviation) {
     return apply<ops::Randn>(
@@ -195,21 +199,25 @@ Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {
 
 Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype) {
     check_defined("full_like", {{"x", x}});
-    return full(x.context(), x.shape(), value, dtype.value_or(x.dtype()));
+    return as_op("full_like", [&] { return full(x.context(), x.shape(), value, dtype.value_or(x.dtype())); });
 }
 
-Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype) { return full_like(x, 0.0, dtype); }
+Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype) {
+    return as_op("zeros_like", [&] { return full_like(x, 0.0, dtype); });
+}
 
-Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype) { return full_like(x, 1.0, dtype); }
+Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype) {
+    return as_op("ones_like", [&] { return full_like(x, 1.0, dtype); });
+}
 
 Tensor randn_like(const Tensor& x, std::optional<Dtype> dtype) {
     check_defined("randn_like", {{"x", x}});
-    return randn(x.context(), x.shape(), dtype.value_or(x.dtype()));
+    return as_op("randn_like", [&] { return randn(x.context(), x.shape(), dtype.value_or(x.dtype())); });
 }
 
 Tensor rand_like(const Tensor& x, std::optional<Dtype> dtype) {
     check_defined("rand_like", {{"x", x}});
-    return rand(x.context(), x.shape(), dtype.value_or(x.dtype()));
+    return as_op("rand_like", [&] { return rand(x.context(), x.shape(), dtype.value_or(x.dtype())); });
 }
 
 }  // namespace headroom

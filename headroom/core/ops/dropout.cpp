@@ -80,9 +80,9 @@ Tensor dropout(Tensor x, double p, bool training) {
 
 Tensor dropout_add(Tensor branch, Tensor x, double p, bool training) {
     check_same_shape("dropout_add", {"branch", branch}, {"x", x});
-    if (!training || p == 0.0) return add(std::move(branch), std::move(x));
-    check_range("dropout_add", "p", p, 0, 1);
     check_defined("dropout_add", {{"branch", branch}, {"x", x}});
+    if (!training || p == 0.0) return as_op("dropout_add", [&] { return add(std::move(branch), std::move(x)); });
+    check_range("dropout_add", "p", p, 0, 1);
     const kernels::RandomKey key = x.context().next_random();
     return apply<ops::DropoutAdd>({static_cast<float>(p), key}, std::move(branch), std::move(x));
 }

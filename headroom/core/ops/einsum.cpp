@@ -120,6 +120,18 @@ Operand contract(Operand a, Operand b, const std::string& out) {
     return {c.reshape(shape), batch + rows + columns};
 }
 
+Tensor result(std::vector<Operand> in, const std::string& out) {
+    if (in.size() == 2) {
+        in[0].sum_unless(out + in[1].labels);
+        in[1].sum_unless(out + in[0].labels);
+        in[0] = contract(std::move(in[0]), std::move(in[1]), out);
+    } else {
+        in[0].sum_unless(out);
+    }
+    in[0].arrange(out);
+    return std::move(in[0].x);
+}
+
 }  // namespace
 
 Tensor einsum(std::string_view equation, std::vector<Tensor> operands) {
@@ -143,14 +155,8 @@ Tensor einsum(std::string_view equation, std::vector<Tensor> operands) {
             throw ShapeError(
                 fmt::format("einsum: \"{}\": {} is {} and {}", equation, label, in[0].size(label), in[1].size(label)));
         }
-        in[0].sum_unless(parsed.out + in[1].labels);
-        in[1].sum_unless(parsed.out + in[0].labels);
-        in[0] = contract(std::move(in[0]), std::move(in[1]), parsed.out);
-    } else {
-        in[0].sum_unless(parsed.out);
     }
-    in[0].arrange(parsed.out);
-    return std::move(in[0].x);
+    return as_op("einsum", [&] { return result(std::move(in), parsed.out); });
 }
 
 }  // namespace headroom

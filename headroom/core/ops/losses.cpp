@@ -74,6 +74,7 @@ namespace {
 
 template <class F>
 Loss of_elements(const F& f, Tensor x, Tensor target) {
+    check_defined(F::name, {{"x", x}, {"target", target}});
     const auto terms = static_cast<double>(x.numel());
     return {apply<ops::ElementLoss<F>>(f, std::move(x), std::move(target)), terms};
 }

@@ -52,13 +52,18 @@ std::vector<Sample<ReduceAttrs>> Norm::samples() {
 
 namespace {
 
-/// The p-th root of the sum of |x|^p, in which no power of 0 is differentiated.
+/// x^p, x not negative, whose gradient at 0 is 0.
+Tensor power(Tensor x, double p) {
+    if (p >= 1.0) return pow(std::move(x), p);
+    const Tensor zero = eq(x, 0.0);
+    return masked_fill(pow(masked_fill(std::move(x), zero, 1.0), p), zero, p > 0.0 ? 0.0 : INFINITY);
+}
+
 Tensor norm_of_powers(const Tensor& x, double p, const Axes& axes, bool keepdim) {
     const Dtype dtype = x.dtype();
     if (is_half(dtype)) return cast(norm_of_powers(cast(x, Dtype::f32), p, axes, keepdim), dtype);
-    const Tensor total = sum(pow(abs(x), p), axes, keepdim);
-    const Tensor zero = eq(total, 0.0);
-    return masked_fill(pow(masked_fill(total, zero, 1.0), 1.0 / p), zero, 0.0);
+    if (p < 0.0) ops::chosen("norm", x.shape(), axes, keepdim);
+    return power(sum(power(abs(x), p), axes, keepdim), 1.0 / p);
 }
 
 }  // namespace
@@ -67,12 +72,14 @@ Tensor norm(Tensor x, double p, const Axes& axes, bool keepdim) {
     if (p == 2.0) return apply<ops::Norm>({axes, keepdim}, std::move(x));
     check_floating("norm", {{"x", x}});
     if (std::isnan(p)) throw Error("norm: p is NaN");
-    const Dtype dtype = x.dtype();
-    if (p == 0.0) return cast(sum(ne(std::move(x), 0.0), axes, keepdim), dtype);
-    if (p == 1.0) return sum(abs(std::move(x)), axes, keepdim);
-    if (p == INFINITY) return max(abs(std::move(x)), axes, keepdim);
-    if (p == -INFINITY) return min(abs(std::move(x)), axes, keepdim);
-    return norm_of_powers(x, p, axes, keepdim);
+    return as_op("norm", [&] {
+        const Dtype dtype = x.dtype();
+        if (p == 0.0) return cast(sum(ne(std::move(x), 0.0), axes, keepdim), dtype);
+        if (p == 1.0) return sum(abs(std::move(x)), axes, keepdim);
+        if (p == INFINITY) return max(abs(std::move(x)), axes, keepdim);
+        if (p == -INFINITY) return min(abs(std::move(x)), axes, keepdim);
+        return norm_of_powers(x, p, axes, keepdim);
+    });
 }
 
 }  // namespace headroom

@@ -216,12 +216,14 @@ TrueOf count_true(const char* op, Tensor x, const Axes& axes, bool keepdim) {
 }  // namespace
 
 Tensor any(Tensor x, const Axes& axes, bool keepdim) {
-    return ne(count_true("any", std::move(x), axes, keepdim).count, 0.0);
+    return as_op("any", [&] { return ne(count_true("any", std::move(x), axes, keepdim).count, 0.0); });
 }
 
 Tensor all(Tensor x, const Axes& axes, bool keepdim) {
-    auto [count, all] = count_true("all", std::move(x), axes, keepdim);
-    return eq(std::move(count), static_cast<double>(all));
+    return as_op("all", [&] {
+        auto [count, all] = count_true("all", std::move(x), axes, keepdim);
+        return eq(std::move(count), static_cast<double>(all));
+    });
 }
 
 Tensor argmax(Tensor x, int axis, bool keepdim) { return apply<ops::Argmax>({axis, keepdim}, std::move(x)); }

@@ -68,13 +68,17 @@ std::vector<Sample<TopK::Attrs>> TopK::samples() {
 Tensor argsort(Tensor x, int axis, bool descending) { return apply<ops::Argsort>({axis, descending}, std::move(x)); }
 
 Sorted sort(Tensor x, int axis, bool descending) {
-    Tensor indices = argsort(x, axis, descending);
-    return {gather(std::move(x), axis, indices), indices};
+    return as_op("sort", [&]() -> Sorted {
+        Tensor indices = argsort(x, axis, descending);
+        return {gather(std::move(x), axis, indices), indices};
+    });
 }
 
 Sorted topk(Tensor x, std::int64_t k, int axis, bool largest) {
-    Tensor indices = apply<ops::TopK>({k, axis, largest}, x);
-    return {gather(std::move(x), axis, indices), indices};
+    return as_op("topk", [&]() -> Sorted {
+        Tensor indices = apply<ops::TopK>({k, axis, largest}, x);
+        return {gather(std::move(x), axis, indices), indices};
+    });
 }
 
 }  // namespace headroom

@@ -119,18 +119,22 @@ Tensor sign(Tensor x) { return unary(kernels::Sign{}, std::move(x)); }
 Tensor relu(Tensor x) { return unary(kernels::Relu{}, std::move(x)); }
 
 Tensor gelu(Tensor x, Gelu form) {
-    return form == Gelu::tanh ? unary(kernels::GeluTanh{}, std::move(x)) : unary(kernels::GeluErf{}, std::move(x));
+    return as_op("gelu", [&] {
+        return form == Gelu::tanh ? unary(kernels::GeluTanh{}, std::move(x)) : unary(kernels::GeluErf{}, std::move(x));
+    });
 }
 
 Tensor pow(Tensor x, Scalar number) {
     x = promoted_with("pow", std::move(x), {number});
     const double exponent = number.value();
     if (exponent == 1.0) return x;
-    if (exponent == 2.0) return square(std::move(x));
-    if (exponent == 0.5) return sqrt(std::move(x));
-    if (exponent == -0.5) return rsqrt(std::move(x));
-    if (exponent == -1.0) return reciprocal(std::move(x));
-    return unary(kernels::PowScalar{exponent}, std::move(x));
+    return as_op("pow", [&] {
+        if (exponent == 2.0) return square(std::move(x));
+        if (exponent == 0.5) return sqrt(std::move(x));
+        if (exponent == -0.5) return rsqrt(std::move(x));
+        if (exponent == -1.0) return reciprocal(std::move(x));
+        return unary(kernels::PowScalar{exponent}, std::move(x));
+    });
 }
 
 Tensor clamp(Tensor x, Scalar low, Scalar high) {

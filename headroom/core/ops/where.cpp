@@ -77,8 +77,10 @@ Tensor masked_fill(Tensor x, Tensor mask, double value) {
             fmt::format("masked_fill: {} in dtype {} needs a whole number; use cast()", value, name(x.dtype())));
     }
     check_holds("masked_fill", value, x.dtype());
-    Tensor filling = full(x.context(), {}, value, x.dtype());
-    return where(std::move(mask), std::move(filling), std::move(x));
+    return as_op("masked_fill", [&] {
+        Tensor filling = full(x.context(), {}, value, x.dtype());
+        return where(std::move(mask), std::move(filling), std::move(x));
+    });
 }
 
 }  // namespace headroom
