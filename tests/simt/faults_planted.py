@@ -20,7 +20,8 @@ def of(kind, file, target, filter, *faults, preset="release"):
 
 
 K = "headroom/kernels/"
-LARGE, ATTENTION, MATMUL = "kernels_large_arrays_cuda_test", "kernels_attention_cuda_test", "kernels_matmul_cuda_test"
+LARGE, ORDERS = "kernels_large_arrays_cuda_test", "kernels_large_orders_cuda_test"
+ATTENTION, MATMUL = "kernels_attention_cuda_test", "kernels_matmul_cuda_test"
 
 
 def table(family):
@@ -94,6 +95,22 @@ FAULTS = [
     *of("64-bit", K + "copy/copy.cu", table("copy"), "*/far/*",
         ("copy: target", "target[k] = offsets[0] * size;", "target[k] = static_cast<int>(offsets[0] * size);"),
         ("copy: source", "x + offsets[1] * size", "x + static_cast<int>(offsets[1] * size)")),
+    *of("64-bit", K + "sort/sort.cu", ORDERS, "*LieFarApart",
+        ("sort: element", "x.offsets(line * length + position)[0]",
+         "static_cast<int>(x.offsets(line * length + position)[0])")),
+    *of("64-bit", K + "scan/scan.cu", ORDERS, "*SumsOf*",
+        ("scan: element", "line_offset + i * x_stride", "line_offset + static_cast<int>(i * x_stride)"),
+        ("scan: line of a thread", "const Offsets<2> at = scan.lines.offsets(task % lines);",
+         "const Offsets<2> at = scan.lines.offsets(static_cast<int>(task % lines));")),
+    *of("64-bit", K + "triangle/triangle.cu", ORDERS, "*Triangles*",
+        ("triangle: column", "i - row * width.value()", "static_cast<int>(i) - row * width.value()")),
+    *of("64-bit", K + "random/multinomial.cu", ORDERS, "*Races*:*Picks*",
+        ("multinomial: counter", "static_cast<std::uint64_t>(i) / 4", "static_cast<std::uint32_t>(i) / 4"),
+        ("multinomial: sums of a line", "sums + row * weights.length()",
+         "sums + static_cast<int>(row * weights.length())")),
+    *of("64-bit", K + "random/internal/draws.hpp", ORDERS, "*Picks*",
+        ("multinomial: category", "const std::int64_t middle = (low + high) / 2;",
+         "const std::int64_t middle = static_cast<int>((low + high) / 2);")),
     *of("64-bit", K + "copy/transposition.cu", LARGE, "*AreTransposed",
         ("transposition: target", "const std::int64_t offset = place.offsets[0] + row * at.y_stride + lane;\n            float",
          "const int offset = static_cast<int>(place.offsets[0] + row * at.y_stride + lane);\n            float")),
