@@ -55,7 +55,7 @@ function(headroom_link_used target library)
 endfunction()
 
 # bench/traces: what allocators are compared on. The library headroom_traces for tests and two programs, of which
-# replay_traces needs the memory library alone.
+# replay_traces needs the memory library and zlib alone.
 function(headroom_traces)
     set(folder ${PROJECT_SOURCE_DIR}/bench/traces)
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -64,7 +64,7 @@ function(headroom_traces)
     headroom_compile_options(headroom_traces)
     headroom_include_root(headroom_traces PUBLIC bench)
     target_include_directories(headroom_traces PUBLIC ${HEADROOM_INCLUDE_ROOTS}/core)  # names of categories
-    target_link_libraries(headroom_traces PUBLIC headroom_memory)
+    target_link_libraries(headroom_traces PUBLIC headroom_memory PRIVATE ZLIB::ZLIB)
     if(NOT HEADROOM_BENCH)
         return()
     endif()

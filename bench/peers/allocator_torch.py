@@ -1,13 +1,14 @@
 """Replays allocation traces (bench/traces/format.md) on torch.cuda: what PyTorch's allocator reserves for what is live,
 beside replay_traces. Needs a GPU. PyTorch is a peer to compare with, not a dependency: pip install torch==2.15.0.
 
-    python3 bench/peers/allocator_torch.py --json torch.json bench/traces/recorded/*.trace
+    python3 bench/peers/allocator_torch.py --json torch.json bench/traces/recorded/*.trace.gz
     PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python3 bench/peers/allocator_torch.py ...
     PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync python3 bench/peers/allocator_torch.py ...
 """
 
 import argparse
 import dataclasses
+import gzip
 import json
 import os
 import sys
@@ -54,7 +55,7 @@ NUMBERS = {"a": 5, "f": 1, "u": 2, "w": 2, "s": 0}
 
 def read_trace(path):
     trace = Trace()
-    with open(path, encoding="utf-8") as file:
+    with gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") as file:
         if file.readline().rstrip("\n") != "headroom trace 1":
             raise ValueError(f"{path}: no trace; its first line should be 'headroom trace 1'")
         for line_number, line in enumerate(file, 2):

@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
     try {
         for (Trace (*make)() : {fixed, variable, recompute, offload, experts, four_streams, side_stream}) {
             const Trace trace = make();
-            write_trace(trace, fmt::format("{}/{}.trace", argv[1], trace.name));
+            write_trace(trace, fmt::format("{}/{}.trace.gz", argv[1], trace.name));
             fmt::print("{:<14}{:>8} operations {:>4} steps {:>8.1f} MB at most\n", trace.name, trace.operations.size(),
                        steps(trace), static_cast<double>(peak_live(trace)) / 1e6);
         }

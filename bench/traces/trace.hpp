@@ -1,12 +1,12 @@
 #pragma once
 // What a program asked of an allocator, in order: the material on which allocators are compared. A trace knows sizes as
 // requested, streams and order, nothing of addresses, so that each allocator rounds and places as it likes. Files are
-// text, so that a replay in another language reads the very same ones. Not for timing a single call: see
-// bench/memory/allocator_bench.cpp.
+// text, maybe packed by gzip, so that a replay in another language reads the very same ones. Not for timing a single
+// call: see bench/memory/allocator_bench.cpp.
 //
-//     Trace trace = read_trace("bench/traces/recorded/fixed.trace");
+//     Trace trace = read_trace("bench/traces/recorded/fixed.trace.gz");
 //     fmt::print("{}: {} steps, {} bytes at most\n", trace.name, steps(trace), peak_live(trace));
-//     write_trace(trace, "copy.trace");
+//     write_trace(trace, "copy.trace");  // readable; "copy.trace.gz" would be packed
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -66,8 +66,8 @@ std::size_t peak_live(const Trace& trace, std::size_t from_step = 0);
 /// allocation the history doesn't know.
 Trace trace_of(const memory::MemorySnapshot& snapshot, std::string name, std::string origin);
 
-/// Text, one operation per line; format.md says how. Errors: FileError with the file's name and line; what `check`
-/// finds is a FileError, too.
+/// Text, one operation per line; format.md says how. A file may be packed by gzip, and is written so if its name ends
+/// in .gz. Errors: FileError with the file's name and line; what `check` finds is a FileError, too.
 Trace read_trace(const std::string& file);
 Trace read_trace(std::istream& in, const std::string& file);
 void write_trace(const Trace& trace, const std::string& file);

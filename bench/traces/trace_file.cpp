@@ -1,10 +1,12 @@
+#include <array>
 #include <charconv>
-#include <fstream>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <headroom/bench/traces/trace.hpp>
 #include <headroom/memory/error.hpp>
@@ -112,9 +114,15 @@ Trace read_trace(std::istream& in, const std::string& file) {
 }
 
 Trace read_trace(const std::string& file) {
-    std::ifstream in(file);
+    const gzFile in = gzopen(file.c_str(), "rb");
     if (!in) throw FileError(fmt::format("{}: can't be opened", file));
-    return read_trace(in, file);
+    std::stringstream text;
+    std::array<char, 1 << 16> part{};
+    int count = 0;
+    while ((count = gzread(in, part.data(), part.size())) > 0) text.write(part.data(), count);
+    // Of a file that ends too early, only closing tells.
+    if (gzclose_r(in) != Z_OK || count < 0) throw FileError(fmt::format("{}: can't be read, or damaged gzip", file));
+    return read_trace(text, file);
 }
 
 void write_trace(const Trace& trace, std::ostream& out) {
@@ -146,10 +154,11 @@ void write_trace(const Trace& trace, std::ostream& out) {
 
 void write_trace(const Trace& trace, const std::string& file) {
     check(trace);
-    std::ofstream out(file);
-    write_trace(trace, out);
-    out.close();
-    if (!out) throw FileError(fmt::format("{}: writing failed", file));
+    std::ostringstream text;
+    write_trace(trace, text);
+    const gzFile out = gzopen(file.c_str(), file.ends_with(".gz") ? "wb9" : "wbT");
+    const bool written = out && gzwrite(out, text.view().data(), static_cast<unsigned>(text.view().size())) > 0;
+    if (gzclose_w(out) != Z_OK || !written) throw FileError(fmt::format("{}: writing failed", file));
 }
 
 }  // namespace headroom::traces

@@ -12,7 +12,7 @@ namespace headroom::traces {
 namespace {
 
 Trace recorded(const std::string& name) {
-    return read_trace(HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + name + ".trace");
+    return read_trace(HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + name + ".trace.gz");
 }
 
 class RecordedTrace : public testing::TestWithParam<const char*> {};

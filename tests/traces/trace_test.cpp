@@ -1,3 +1,4 @@
+#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -49,6 +50,26 @@ TEST(Trace, IsReadAsItWasWritten) {
     std::stringstream file;
     write_trace(trace, file);
     EXPECT_EQ(read_trace(file, "file"), trace);
+}
+
+std::string contents(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+TEST(Trace, AFileMayBePackedAndADamagedOneIsRefused) {
+    const std::string plain = testing::TempDir() + "plain.trace", packed = testing::TempDir() + "packed.trace.gz";
+    const Trace trace = offload();
+    write_trace(trace, plain);
+    write_trace(trace, packed);
+    EXPECT_TRUE(read_trace(plain) == trace && read_trace(packed) == trace);
+    const std::string text = contents(plain), bytes = contents(packed);
+    EXPECT_EQ(text.substr(0, 17), "headroom trace 1\n");
+    EXPECT_LT(4 * bytes.size(), text.size());
+    for (const std::string& damaged : {bytes.substr(0, bytes.size() / 2), bytes.substr(0, bytes.size() - 4) + "size"}) {
+        std::ofstream(packed, std::ios::binary) << damaged;
+        EXPECT_THROW(read_trace(packed), FileError);
+    }
 }
 
 TEST(Trace, APieceIsFreedAfterItsLastUseAndItsIdUsedAgain) {
@@ -142,7 +163,7 @@ TEST(TraceOf, AHistoryWithGapsIsRefused) {
 
 TEST(RecordedTraces, ScriptedOnesAreAsTheirProgramsMakeThem) {
     for (const Trace& trace : {offload(), four_streams(), side_stream()}) {
-        const std::string file = HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + trace.name + ".trace";
+        const std::string file = HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + trace.name + ".trace.gz";
         EXPECT_TRUE(read_trace(file) == trace) << file << ": run record_traces again";
     }
 }
