@@ -1,5 +1,7 @@
-// Training steps of GPT-2 (124M by default) on random tokens, on a GPU: tokens per second and peak memory, beside what
-// a rehearsal predicted. With --device dry only the prediction, on any machine. One JSON object on standard output.
+// Training steps of GPT-2 (124M by default) on random tokens, on a GPU: tokens per second, the host's part of a step
+// and peak memory, beside what a rehearsal predicted. In steps that are timed, the host should wait for nothing and the
+// allocator ask nothing of the driver: such calls are counted. With --device dry only the prediction, on any machine.
+// One JSON object on standard output.
 //   gpt2_step --dtype bf16 --batch 64 --steps 20
 #include <chrono>
 #include <cstdio>
@@ -87,6 +89,29 @@ class Training {
     std::vector<std::int32_t> inputs_, targets_;
 };
 
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+/// What keeps the host from queueing work, since the context was made.
+struct HostCalls {
+    explicit HostCalls(Context& context)
+        : waits(context.gpu()->host_waits()),
+          allocator_waits(context.memory().statistics().synchronizations),
+          driver_calls(context.memory().statistics().driver_calls) {}
+    std::int64_t waits;
+    std::uint64_t allocator_waits, driver_calls;
+};
+
+/// Bytes of the GPU that are used, by other programs too, and not our allocator's: CUDA's own, the libraries', code.
+std::int64_t bytes_of_others(Context& context) {
+    const auto driver = context.gpu()->make_driver();
+    return static_cast<std::int64_t>(driver->properties().total_bytes) -
+           static_cast<std::int64_t>(driver->free_bytes() + context.memory().statistics().reserved);
+}
+
 struct Peaks {
     std::size_t allocated = 0, reserved = 0;
 };
@@ -115,30 +140,38 @@ void run(const Flags& flags) {
     Context context = Context::cuda(0, {.compute = flags.compute});
     const Peaks predicted = rehearse(context.profile(), flags);
     Training training(context, flags);
-    for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
+    const auto first = Clock::now();
+    training.step();
+    context.gpu()->synchronize();
+    const double first_milliseconds = milliseconds_since(first);
+    for (std::int64_t i = 1; i < flags.warmup; ++i) training.step();
     const double first_loss = training.result().loss;
-    const std::int64_t waits = context.gpu()->host_waits();
-    const std::uint64_t allocator_waits = context.memory().statistics().synchronizations;
     context.gpu()->synchronize();
-    const auto begin = std::chrono::steady_clock::now();
+    const HostCalls before(context);
+    const auto begin = Clock::now();
     for (std::int64_t i = 0; i < flags.steps; ++i) training.step();
-    const std::int64_t waited = context.gpu()->host_waits() - waits - 1;
+    const double host_milliseconds = milliseconds_since(begin);
+    const HostCalls after(context);
     context.gpu()->synchronize();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    const double tokens = static_cast<double>(flags.steps * flags.accumulate * flags.batch * flags.time);
+    const double milliseconds = milliseconds_since(begin);
+    const double steps = static_cast<double>(flags.steps),
+                 tokens = steps * static_cast<double>(flags.accumulate * flags.batch * flags.time);
     const Peaks measured = peaks(context);
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
         "\"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, \"parameters\": {}, "
         "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
+        "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
-        "\"peak_allocated\": {}, "
-        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"attention\": \"{}\"}}\n",
+        "\"driver_calls\": {}, \"peak_allocated\": {}, "
+        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"bytes_of_others\": {}, "
+        "\"attention\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, flags.compute.tf32, flags.compute.tune,
-        flags.compute.deterministic, training.parameters(), tokens / seconds,
-        1e3 * seconds / static_cast<double>(flags.steps), training.result().loss, first_loss, waited,
-        context.memory().statistics().synchronizations - allocator_waits, measured.allocated, measured.reserved,
-        predicted.allocated, predicted.reserved, kernels::attention_library(std::get<CudaStream>(context.stream())));
+        flags.compute.deterministic, training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps,
+        host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
+        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
+        measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
+        kernels::attention_library(std::get<CudaStream>(context.stream())));
 }
 
 }  // namespace

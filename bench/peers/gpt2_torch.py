@@ -49,22 +49,30 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss
 
-    for _ in range(flags.warmup):
+    begin = time.perf_counter()
+    loss = step()
+    torch.cuda.synchronize()
+    first_step = time.perf_counter() - begin
+    for _ in range(1, flags.warmup):
         loss = step()
     first = loss.item()
     torch.cuda.synchronize()
     begin = time.perf_counter()
     for _ in range(flags.steps):
         loss = step()
+    host = time.perf_counter() - begin
     torch.cuda.synchronize()
     seconds = time.perf_counter() - begin
+    free, total = torch.cuda.mem_get_info()
     print(json.dumps({
         "framework": "torch " + torch.__version__ + (" compiled" if flags.compile else " eager"),
         "dtype": flags.dtype, "batch": flags.batch, "time": flags.time,
         "tokens_per_second": round(flags.steps * flags.batch * flags.time / seconds),
         "milliseconds_per_step": round(1e3 * seconds / flags.steps, 3),
+        "host_milliseconds_per_step": round(1e3 * host / flags.steps, 3), "first_step_milliseconds": round(1e3 * first_step, 1),
         "loss": round(loss.item(), 4), "loss_after_warmup": round(first, 4),
-        "peak_allocated": torch.cuda.max_memory_allocated(), "peak_reserved": torch.cuda.max_memory_reserved()}))
+        "peak_allocated": torch.cuda.max_memory_allocated(), "peak_reserved": torch.cuda.max_memory_reserved(),
+        "bytes_of_others": total - free - torch.cuda.memory_reserved()}))
 
 
 if __name__ == "__main__":
