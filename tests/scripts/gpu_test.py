@@ -1,4 +1,4 @@
-"""What scripts/gpu keeps where time ends: it needs a GPU, its limits do not."""
+"""Parts of scripts/gpu that need no GPU: its limits, its order, what it takes of tests, times of a tree."""
 import importlib.machinery
 import importlib.util
 import json
@@ -16,17 +16,18 @@ gpu = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu", LOA
 LOADER.exec_module(gpu)
 
 TESTS = """
-add_test(passes "/bin/true")
+add_test(passes "/bin/echo" "it says [  SKIPPED ] Some.Case (0 ms)")
 add_test(lasts "/bin/sleep" "60")
 add_test(follows "/bin/true")
-set_tests_properties(passes lasts follows PROPERTIES LABELS gpu)
+add_test(was_not_built "/no/such/program")
+set_tests_properties(passes lasts follows was_not_built PROPERTIES LABELS gpu)
 set_tests_properties(lasts PROPERTIES DEPENDS passes)
 set_tests_properties(follows PROPERTIES DEPENDS lasts)
 """
 
 
 def runner(limit=60):
-    return gpu.Runner(dict(os.environ), limit)
+    return gpu.Runner(limit)
 
 
 def shell(code):
@@ -61,40 +62,62 @@ class Limits(unittest.TestCase):
     def test_tests_that_are_cut_short_report(self):
         with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
             pathlib.Path(folder, "CTestTestfile.cmake").write_text(TESTS, encoding="utf-8")
-            results = gpu.run_tests(runner(gpu.TO_REPORT + 4))
+            results = gpu.run_tests(runner(gpu.TO_REPORT + 4), pathlib.Path(folder))
+            self.assertIn("it says", pathlib.Path(folder, "LastTest.log").read_text(encoding="utf-8"))
+            self.assertIn("testcase", pathlib.Path(folder, "tests.xml").read_text(encoding="utf-8"))
         self.assertNotEqual(results.pop("code"), 0)
-        self.assertEqual(results, {"passed": 1, "failed": ["lasts"], "skipped": [], "not_run": ["follows"], "stopped": True})
+        self.assertEqual(results, {"passed": 1, "failed": ["lasts"], "skipped": ["Some.Case"], "stopped": True,
+                                   "not_run": ["follows", "was_not_built"]})
 
-    def test_rows_of_headroom_come_before_any_of_pytorch(self):
+    def test_the_log_of_tests_grows_as_they_run(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(gpu, "BUILD", pathlib.Path(folder)):
+            log = pathlib.Path(folder, "LastTest.log")
+            code = f"echo first; for i in $(seq 50); do grep -q first {log} && exit 0; sleep 0.1; done; exit 1"
+            pathlib.Path(folder, "CTestTestfile.cmake").write_text(
+                f'add_test(looks /bin/sh -c [[{code}]])\nset_tests_properties(looks PROPERTIES LABELS gpu)\n', encoding="utf-8")
+            self.assertEqual(gpu.run_tests(runner(), pathlib.Path(folder))["passed"], 1)
+
+    def test_the_largest_batch_comes_first_and_pytorch_compiles_last(self):
         kept = []
-        with mock.patch.object(gpu, "run_json", lambda command, _: {"command": command}):
-            rows = gpu.run_gpt2(runner(), True, False, lambda rows: kept.append(len(rows)))
-        self.assertEqual([row["dtype"] for row in rows], ["bf16", "f32", "f16"] * 3)
-        self.assertEqual(["gpt2_step" in row["command"][0] for row in rows], [True] * 3 + [False] * 6)
-        self.assertEqual(["--compile" in row["command"] for row in rows], [False] * 6 + [True] * 3)
-        self.assertEqual(kept, list(range(1, 10)))
+        with mock.patch.object(gpu, "run_json", lambda command, _, env: {"command": command}):
+            rows = gpu.run_gpt2(runner(), "2.0", False, ["bf16", "f32"], [], lambda rows: kept.append(len(rows)))
+        self.assertEqual([(row["dtype"], row["batch"]) for row in rows],
+                         [(dtype, batch) for dtype, batch in (("bf16", 64), ("bf16", 16), ("bf16", 4), ("f32", 16)) for _ in range(3)])
+        self.assertEqual([row["framework"] for row in rows], ["headroom", "torch eager", "torch compiled"] * 4)
+        for row in rows:
+            self.assertEqual("gpt2_step" in row["command"][0], row["framework"] == "headroom")
+            self.assertEqual("--compile" in row["command"], row["framework"] == "torch compiled")
+        self.assertEqual(kept, list(range(1, 13)))
+
+    def test_only_our_programs_see_our_libraries(self):
+        ours = gpu.Runner(60, ["/deps/lib"]).ours["LD_LIBRARY_PATH"]
+        self.assertTrue(ours.startswith("/deps/lib"))
+        seen = []
+        with mock.patch.object(gpu, "run_json", lambda command, _, env: seen.append((command[0], env)) or {}):
+            gpu.run_gpt2(gpu.Runner(60, ["/deps/lib"]), "2.0", False, ["f32"], [], lambda _: None)
+        for program, env in seen:
+            self.assertEqual("/deps/lib" in env.get("LD_LIBRARY_PATH", ""), "gpt2_step" in program, program)
 
 
-class Results(unittest.TestCase):
-    def test_benchmarks_alone_build_no_tests(self):
-        self.assertEqual(gpu.target_of(["gpt2", "kernels"]), "gpu_benchmarks")
-        for wanted in ([], ["tests"], ["gpt2", "sanitizer"]):
-            self.assertEqual(gpu.target_of(wanted), "gpu")
+class Times(unittest.TestCase):
+    """A tree that was copied again is not built again."""
 
-    def test_a_build_that_is_stopped_leaves_a_file_that_says_so(self):
+    def test_a_file_that_did_not_change_gets_the_time_of_the_last_build(self):
         with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder, "gpu.json")
+            record = pathlib.Path(folder, "build", "times.json")
+            same, other, back = (pathlib.Path(folder, name) for name in ("same.cpp", "other.cpp", "back.cpp"))
 
-            def build(*_):
-                self.assertEqual(json.loads(file.read_text())["build"], "not done")
-                return "stopped"
+            def copy(time, **contents):
+                for name, text in contents.items():
+                    pathlib.Path(folder, name + ".cpp").write_text(text, encoding="utf-8")
+                    os.utime(pathlib.Path(folder, name + ".cpp"), (time, time))
+                gpu.keep_times(pathlib.Path(folder), record)
+                return [int(path.stat().st_mtime) for path in (same, other, back)]
 
-            card = {"name": "a GPU", "driver": "1", "capability": "9.0", "memory": "1 MiB"}
-            with mock.patch.multiple(gpu, gpu=lambda: card, find_nvcc=lambda: "true", build=build, fail=sys.exit), \
-                    mock.patch.object(sys, "argv", ["gpu", "--only", "gpt2", "--out", folder]):
-                with self.assertRaises(SystemExit):
-                    gpu.main()
-            self.assertEqual(json.loads(file.read_text())["build"], "stopped")
+            self.assertEqual(copy(1000, same="a", other="b", back="c"), [1000, 1000, 1000])
+            self.assertEqual(copy(2000, same="a", other="B", back="C"), [1000, 2000, 2000])
+            self.assertEqual(copy(3000, same="a", other="B", back="c"), [1000, 2000, 3000])  # objects are of "C"
+            self.assertNotIn("build/times.json", json.loads(record.read_text(encoding="utf-8")))
 
 
 if __name__ == "__main__":

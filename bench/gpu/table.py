@@ -1,0 +1,99 @@
+"""What scripts/gpu has measured, as text: its gpu.json, complete or not. What should not be is marked by "!".
+
+    python3 bench/gpu/table.py gpu.json
+"""
+import json
+import pathlib
+import sys
+
+
+def gigabytes(count):
+    return f"{count / 1e9:.2f} GB"
+
+
+def not_the_librarys(result):
+    if not result.get("attention", "cuDNN").startswith("cuDNN"):  # what computed it, and why
+        yield f"attention: {result['attention']}"
+
+
+def complaints(row):
+    """Of a training's row: what the numbers alone would not tell."""
+    for name, what in (("host_waits", "times the host waited for the GPU"), ("allocator_waits", "times the allocator did"),
+                       ("driver_calls", "calls of the driver by the allocator")):
+        if row.get(name):
+            yield f"{row[name]} {what}, in steps that were timed"
+    if row["peak_allocated"] != row.get("predicted_allocated", row["peak_allocated"]):
+        yield f"{gigabytes(row['predicted_allocated'])} were predicted"
+    yield from not_the_librarys(row)
+
+
+def gpt2(rows):
+    for row in rows:
+        name = f"GPT-2 {row['dtype']:5}{row.get('framework', ''):24} batch {row['batch']:3}"
+        if "error" in row:
+            yield f"! {name}  {row['error']}"
+            continue
+        yield (f"  {name}{row['tokens_per_second']:10,} tokens/s{row['milliseconds_per_step']:9.2f} ms a step, "
+               f"{row['host_milliseconds_per_step']:.2f} of the host, {row['first_step_milliseconds'] / 1e3:.1f} s the first; "
+               f"{gigabytes(row['peak_allocated'])} allocated, {gigabytes(row['peak_reserved'])} reserved, "
+               f"{gigabytes(row['bytes_of_others'])} CUDA's")
+        yield from (f"  ! {text}" for text in complaints(row))
+
+
+def kernels(result):
+    if "error" in result:
+        yield f"! kernels: {result['error']}"
+    if "kernels" not in result:
+        return
+    yield (f"  shares of memory's rate, by a copy at {result['copy_gigabytes_per_second']} GB/s, and of the tensor cores', by a "
+           f"product at {result['product_teraflops']} TFLOP/s")
+    yield from (f"! {text}" for text in not_the_librarys(result))
+    for row in result["kernels"]:
+        yield (f"  {row['name']:44}{row['milliseconds']:10.4f} ms{100 * row['share_of_copy']:8.1f} % of memory"
+               f"{100 * row['share_of_product']:8.1f} % of tensor cores")
+
+
+def tests(result):
+    yield (f"  tests: {result['passed']} passed, {len(result['failed'])} failed, {len(result['not_run'])} not run"
+           f"{', stopped at the limit' if result['stopped'] else ''}")
+    for what in ("failed", "not_run", "skipped"):
+        yield from (f"! {what.replace('_', ' ')}: {name}" for name in result[what])
+
+
+def uploads(result):
+    if "error" in result:
+        yield f"! uploads: {result['error']}"
+    for name, milliseconds in result.get("milliseconds", {}).items():
+        yield f"  {name:44}{milliseconds:10.4f} ms for a step"
+
+
+def allocator(results):
+    for name, result in results.items():
+        if "error" in result:
+            yield f"! allocator, {name}: {result['error']}"
+        for row in result.get("rows", []):
+            if "allocator" in row:  # ours and CUDA's; else PyTorch's
+                ratio, who, time = row["peak_reserved"] / row["peak_live"], row["allocator"], f"{row['nanoseconds_per_call']:8.0f} ns a call"
+            else:
+                ratio, who, time = row["whole"]["ratio"], name, ""
+            yield f"  {row['trace']:14}{who:28}{ratio:8.4f} reserved for a byte that is live{time}"
+
+
+def sanitizer(results):
+    for name, text in results.items():
+        yield f"  {name}: clean" if text == "clean" else f"! {name}: {text.strip().splitlines()[-1]}"
+
+
+def table(results):
+    card = results["gpu"]
+    lines = [f"{card['name']}, driver {card['driver']}, {results['date']}{', --quick: no figures' if results['quick'] else ''}"]
+    lines += [f"! build of {target}: {state}" for target, state in results["build"].items() if state != "done"]
+    for part in (gpt2, kernels, tests, uploads, allocator, sanitizer):
+        if part.__name__ in results:
+            lines += part(results[part.__name__])
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        print(table(json.loads(pathlib.Path(path).read_text(encoding="utf-8"))))
