@@ -17,13 +17,15 @@ struct SelfCheck {
         if (block.thread() == 0) wrong[block.x()] = count;
     }
 
+    HEADROOM_DEVICE static float real(unsigned x) { return static_cast<float>(x); }
+
     HEADROOM_DEVICE static int lanes(Block& block) {
         const unsigned lane = block.lane();
         const std::uint32_t low = 0x0000ffffu, mine = lane < 16 ? low : ~low;
         int wrong = block.thread() != block.warp() * kWarp + lane || block.threads() != kThreads;
         wrong += block.shuffle_xor(kFullWarp, lane, 5) != (lane ^ 5);
         wrong += block.shuffle_up(kFullWarp, lane, 3) != (lane < 3 ? lane : lane - 3);
-        wrong += block.shuffle_down(kFullWarp, 0.5f * lane, 3) != 0.5f * (lane > 28 ? lane : lane + 3);
+        wrong += block.shuffle_down(kFullWarp, 0.5f * real(lane), 3) != 0.5f * real(lane > 28 ? lane : lane + 3);
         wrong += block.shuffle(kFullWarp, std::int64_t{lane} << 40, 31 - lane) != std::int64_t{31 - lane} << 40;
         wrong += block.ballot(kFullWarp, lane % 3 == 0) != 0x49249249u;
         wrong += block.ballot(mine, lane % 2 == 0) != (mine & 0x55555555u);
@@ -44,21 +46,21 @@ struct SelfCheck {
         global += block.x() * 4 * kThreads;
         halves += block.x() * 8 * kThreads;
         if (thread < 2) words.part(thread, 1)[0] = 0;
-        block.store(tile, thread * 4, Vector<float, 4>{1.0f * thread, 2, 3, 4});
+        block.store(tile, thread * 4, Vector<float, 4>{real(thread), 2, 3, 4});
         block.sync();
-        int wrong = block.load<4>(tile, other * 4)[0] != other || tile[other * 4 + 3] != 4.0f;
+        int wrong = block.load<4>(tile, other * 4)[0] != real(other) || tile[other * 4 + 3] != 4.0f;
         wrong += block.atomic_add(words, 0, 1u) >= kThreads;
         wrong += block.atomic_cas(words, 1, 7u, 8u) != 0;
         block.store(global + thread * 4, block.load<4>(tile, thread * 4));
-        block.store_floats(halves + thread * 8, Floats<8>{0.5f * thread, 1, 1.0f + 0x1p-11f, 3, 4, 5, 6, 7});
+        block.store_floats(halves + thread * 8, Floats<8>{0.5f * real(thread), 1, 1.0f + 0x1p-11f, 3, 4, 5, 6, 7});
         block.sync();
         wrong += words[0] != kThreads || words[1] != 0;
-        wrong += block.load<4>(global + other * 4)[0] != other;
+        wrong += block.load<4>(global + other * 4)[0] != real(other);
         const Floats<8> back = block.load_floats<8>(halves + other * 8);
-        wrong += back[0] != 0.5f * other || back[2] != 1.0f;  // a tie, rounded to even
+        wrong += back[0] != 0.5f * real(other) || back[2] != 1.0f;  // a tie, rounded to even
         wrong += as_float(rounded<bf16>(1.0f + 0x1p-8f)) != 1.0f;
         const Shared<float> scratch = block.shared<float>(block.warps());
-        wrong += block.sum(1.0f, scratch) != kThreads || block.max(-1.0f * thread, scratch) != 0.0f;
+        wrong += block.sum(1.0f, scratch) != real(kThreads) || block.max(-real(thread), scratch) != 0.0f;
         wrong += block.max(thread == 40 ? NAN : 1.0f, scratch) == 1.0f;
         block.sync();
         return wrong + (block.warp() == 0 ? tiles(block, global, halves) : 0);
@@ -95,13 +97,19 @@ struct SelfCheck {
     }
 };
 
-}  // namespace
-
-void self_check(kernels::device::Stream stream, int* wrong, float* global, f16* halves, std::int64_t blocks) {
+// On the emulator, or on the stream of a context.
+template <class AnyStream>
+void start(AnyStream& stream, int* wrong, float* global, f16* halves, std::int64_t blocks) {
     const std::size_t shared =
         shared_size<float>(4 * kThreads) + shared_size<unsigned>(2) + 2 * shared_size<float>(kThreads / kWarp);
     launch(stream, {.x = blocks_for(blocks, 1), .threads = kThreads, .shared_bytes = shared}, SelfCheck{}, wrong,
            global, halves);
+}
+
+}  // namespace
+
+void self_check(kernels::device::Stream stream, int* wrong, float* global, f16* halves, std::int64_t blocks) {
+    start(stream, wrong, global, halves, blocks);
 }
 
 }  // namespace headroom::simt::test_kernels
