@@ -155,8 +155,8 @@ TEST_F(Order, LikeTakesShapeAndDtypeOfX) {
     EXPECT_EQ(values(full_like(x, 2.5)), Doubles(6, 2.5));
     EXPECT_NE(values(randn_like(x)), values(randn_like(x)));
     EXPECT_LT(max(rand_like(x, Dtype::f64)).item(), 1.0);
-    expect_refused("randn: dtype must be floating", [&] { randn_like(arange(context, 0, 3)); });
-    expect_refused("full_like: x is an undefined tensor", [&] { zeros_like(Tensor()); });
+    expect_refused("randn_like: dtype must be floating", [&] { randn_like(arange(context, 0, 3)); });
+    expect_refused("zeros_like: x is an undefined tensor", [&] { zeros_like(Tensor()); });
 }
 
 TEST_F(Order, LinspaceEndsWhereItIsTold) {

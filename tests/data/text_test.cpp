@@ -55,7 +55,8 @@ TEST(TextCorpus, OfCharactersIsSplitForTrainingAndValidation) {
 
 TEST(TextCorpus, OfBytesTakesAnyFile) {
     const ScratchFolder folder;
-    std::string contents = "\xff\0\xfe"s + std::string(17, 'x');
+    std::string contents = "\xff\0\xfe"s;
+    contents.append(17, 'x');
     const auto corpus = TextCorpus::bytes(folder.write("binary", contents), {.block = 4, .train_fraction = 0.5});
     EXPECT_EQ(corpus.vocabulary(), Vocabulary::bytes());
     EXPECT_EQ(text_of(corpus, corpus.tokens()), contents);
