@@ -2,7 +2,7 @@
 // Whether a file can be written, asked before hours of work depend on it.
 //
 //     expect_writable("--save", "runs/gpt.safetensors");
-//     expect_apart({{"--save", "gpt.safetensors"}, {"--log", "gpt.jsonl"}}, {"text.txt"});
+//     expect_apart({{"--save", "gpt.safetensors"}, {"--log", "gpt.jsonl"}}, {{"--data", "text.txt"}});
 #include <filesystem>
 #include <string>
 #include <utility>
