@@ -52,8 +52,10 @@ TEST(BlasApi, NvidiasLibraryTakesEveryDescription) {
     }
     EXPECT_GT(described, 1000);
     for (const int count : {inner, derivatives, sums}) EXPECT_GT(count, 10);
-    const BlasPreference preference(api, {.a = 2, .b = 4, .d = 16});
-    EXPECT_NE(preference.get(), nullptr);
+    for (const Dtype result : test::kFloating) {
+        const BlasPreference preference(api, result, {.a = 2, .b = 4, .d = 16});
+        EXPECT_NE(preference.get(), nullptr);
+    }
 }
 
 }  // namespace

@@ -198,6 +198,19 @@ TEST_F(BlasGemm, MultipliesF32ExactlyUnlessTf32IsAskedFor) {
     EXPECT_EQ(fake.compute_type, CUBLAS_COMPUTE_32F_FAST_TF32);
 }
 
+/// Where the depth is split, the parts of a half must not be rounded before they are added; others may lie anywhere.
+TEST_F(BlasGemm, AddsPartsOfTheDepthInF32) {
+    alignas(256) bf16 a[64] = {}, b[64] = {}, half[64];
+    alignas(256) float wide[64];
+    const auto square = [](auto* data, Dtype dtype) { return contiguous_view(data, dtype, {8, 8}); };
+    Matmul matmul{.a = square(a, Dtype::bf16), .b = square(b, Dtype::bf16), .c = square(half, Dtype::bf16)};
+    EXPECT_TRUE(run(matmul));
+    EXPECT_EQ(fake.reductions, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+    matmul.c = square(wide, Dtype::f32);
+    EXPECT_TRUE(run(matmul));
+    EXPECT_EQ(fake.reductions, CUBLASLT_REDUCTION_SCHEME_MASK);
+}
+
 TEST_F(BlasGemm, KeepsTheFastestOfWhatItTries) {
     Ones ones;
     ListedTimes timer;

@@ -102,7 +102,7 @@ BlasDescription::Owned<cublasLtMatrixLayout_t> BlasDescription::layout(Dtype dty
     return layout;
 }
 
-BlasPreference::BlasPreference(const BlasApi& api, const GemmAlignment& alignment)
+BlasPreference::BlasPreference(const BlasApi& api, Dtype result, const GemmAlignment& alignment)
     : preference_(nullptr, api.cublasLtMatmulPreferenceDestroy) {
     cublasLtMatmulPreference_t created = nullptr;
     check_blas(api, "cublasLtMatmulPreferenceCreate", api.cublasLtMatmulPreferenceCreate(&created));
@@ -112,7 +112,9 @@ BlasPreference::BlasPreference(const BlasApi& api, const GemmAlignment& alignmen
                    api.cublasLtMatmulPreferenceSetAttribute(created, attribute, &value, sizeof value));
     };
     set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kGemmWorkspace));
-    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+    // Parts of a result that is no half are of the compute type wherever they lie.
+    const auto reductions = is_half(result) ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_MASK;
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(reductions));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment.a);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment.b);
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment.d);

@@ -102,7 +102,7 @@ void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment&
     product.tuned = timer != nullptr;  // whatever comes of it, it is tried once
     const MatmulChoice* const chosen = choices.find(key);
     if (chosen != nullptr && (chosen->tuned || timer == nullptr) && take(product, *chosen)) return;
-    const auto found = candidates(product, alignment, timer != nullptr ? kCandidates : 1);
+    const auto found = candidates(product, gemm.result, alignment, timer != nullptr ? kCandidates : 1);
     product.refused = found.empty();
     if (product.refused) return;
     product.algorithm = found.front();
@@ -125,9 +125,9 @@ bool BlasMatmul::take(Product& product, const MatmulChoice& choice) const {
 }
 
 /// In the order in which cuBLASLt expects them to be fast.
-std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product, const GemmAlignment& alignment,
-                                                         int most) const {
-    const BlasPreference preference(api_, alignment);
+std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product, Dtype result,
+                                                         const GemmAlignment& alignment, int most) const {
+    const BlasPreference preference(api_, result, alignment);
     const BlasDescription& d = product.description;
     std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<std::size_t>(most));
     int count = 0;

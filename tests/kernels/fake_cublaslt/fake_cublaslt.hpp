@@ -17,6 +17,7 @@ struct FakeBlas {
     int last_algorithm = -1;     ///< of the last of them
     int failing_algorithm = -1;  ///< this one can't run
     int compute_type = -1;       ///< of the last product, a cublasComputeType_t
+    unsigned reductions = 0;     ///< that were allowed when algorithms were last asked for
     int handles = 0;             ///< that are open
     int objects = 0;             ///< descriptors, layouts and preferences that are not destroyed
     std::string problem;         ///< what the last call did wrong, in words

@@ -92,6 +92,12 @@ bool takes_layouts(const Described& x) {
     return x.c.rows == x.d.rows && x.c.columns == x.d.columns && x.c.ld == x.d.ld && x.c.batch == x.d.batch;
 }
 
+/// Two of the ways to add parts of the depth keep them in D's type.
+bool rounds_parts(const Described& x, std::uint32_t reductions) {
+    const std::uint32_t of_result = CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    return x.d.type != (x.product.compute == CUBLAS_COMPUTE_64F ? CUDA_R_64F : CUDA_R_32F) && (reductions & of_result);
+}
+
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x100000001b3; }
 
 /// Of everything that an algorithm was proposed for.
@@ -190,7 +196,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     if (state.refuse) return CUBLAS_STATUS_NOT_SUPPORTED;
     const Described x{at(product), at(a), at(b), at(c), at(d)};
     const FakePreference& p = at(preference);
-    if (p.reduction != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE || p.c != p.d) return wrong("preferences");
+    if (p.c != p.d) return wrong("preferences");
+    if (rounds_parts(x, p.reduction)) return wrong("parts of a half that are rounded before they are added");
+    state.reductions = p.reduction;
     for (int i = 0; i < std::min(requested, kAlgorithms); ++i) {
         cublasLtMatmulHeuristicResult_t& result = results[i];
         const auto number = static_cast<std::uint64_t>(i);

@@ -42,11 +42,13 @@ class BlasDescription {
     Owned<cublasLtMatrixLayout_t> a_, b_, d_;
 };
 
-/// Limits the choice of algorithms: to workspaces of up to kGemmWorkspace, to the pointers' alignments and, of the ways
-/// to split the depth, to those that add up in f32 (f64), so that a half's parts are not rounded before they are added.
+/// Limits the choice of algorithms: to workspaces of up to kGemmWorkspace, to the pointers' alignments and, where the
+/// depth is split, to those that add the parts in f32 (f64), so that a half's parts are not rounded before they are
+/// added. All of cuBLASLt's ways to add parts have a fixed order: a separate step, or counters "to guarantee the
+/// sequentiality" (cublasLt.h at cublasLtReductionScheme_t).
 class BlasPreference {
   public:
-    BlasPreference(const BlasApi& api, const GemmAlignment& alignment);
+    BlasPreference(const BlasApi& api, Dtype result, const GemmAlignment& alignment);
     cublasLtMatmulPreference_t get() const { return preference_.get(); }
 
   private:

@@ -60,7 +60,7 @@ class BlasMatmul {
     void choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const GemmCall& call,
                 const Options& options, MatmulChoices& choices, const MatmulChoiceKey& key);
     bool take(Product& product, const MatmulChoice& choice) const;
-    std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, const GemmAlignment& alignment,
+    std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, Dtype result, const GemmAlignment& alignment,
                                                  int most) const;
     std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, const Gemm& gemm,
                         const GemmCall& call, const Options& options) const;
