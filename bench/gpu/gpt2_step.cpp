@@ -187,7 +187,7 @@ int main(int argc, char** argv) {
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product");
     bool nondeterministic = false;
     app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
-    app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes of scratch that an op may take");
+    app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes that an op may take to be faster");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--accumulate", &flags.accumulate},
                                       {"--time", &flags.time},

@@ -35,8 +35,7 @@ void add_compute(CLI::App& app, Flags& flags) {
     app.add_flag_callback(
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
-    app.add_option("--scratch-budget", flags.compute.scratch_budget,
-                   "on a GPU, memory that an op may take as scratch to be faster")
+    app.add_option("--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
         ->transform(bytes())
         ->capture_default_str();
 }

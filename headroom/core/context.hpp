@@ -33,7 +33,7 @@ struct ContextOptions {
     std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared, see `training_memory`; null: its own
-    ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: for GPUs
+    ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: most for GPUs
     /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. It is read if it exists and is
     /// for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
     std::filesystem::path tuning_file = {};

@@ -46,6 +46,9 @@ class Exec {
     /// False if backward will not run: arrays of the op's own in `Saved` may stay undefined. During a replay it has the
     /// value that it had while recording.
     bool saved_wanted() const { return wanted_.saved; }
+    /// False if forward need not prepare for a gradient of input `i`, one of the first 32, since backward will not ask
+    /// for it. During a replay it has the value that it had while recording.
+    bool gradient_wanted(int i) const { return (wanted_.gradients >> i & 1u) != 0; }
 
     template <class Work>
     void launch(Work&& work) const {
@@ -66,12 +69,13 @@ class Exec {
     struct Wanted {
         bool output = true;
         bool saved = true;
+        unsigned gradients = ~0u;  ///< bit i % 32: of input i
     };
     /// For the tape, while an op works: the names for an error on a GPU, and the results that are wanted of forward.
     class Working {
       public:
         /// Bit i of `offered`: an output may take over the storage of array i.
-        Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true},
+        Working(Exec& exec, const char* op, std::span<const Array> arrays, Wanted wanted = {true, true, ~0u},
                 unsigned offered = 0)
             : exec_(exec) {
             exec.op_ = op;

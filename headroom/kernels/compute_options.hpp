@@ -8,7 +8,8 @@
 
 namespace headroom::kernels {
 
-/// The CPU's kernels have one way to compute each result, which repeats: there, these options change nothing.
+/// The CPU's kernels have one way to compute each result, which repeats: there, only the scratch budget changes
+/// something.
 struct ComputeOptions {
     /// f32 operands of matrix products are rounded to TF32 (10 bits of fraction) and multiplied by tensor cores:
     /// several times as fast. Kernels of our own multiply f32 as it is.
@@ -25,9 +26,11 @@ struct ComputeOptions {
     bool deterministic = true;
     /// Use neither cuBLASLt nor cuDNN, which then need not be installed. Slow.
     bool own_kernels = false;
-    /// Bytes of scratch that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
-    /// cuBLASLt's 32 MiB. The budget limits cuDNN's gradient of attention, which is computed in parts, each within it;
-    /// with 0 the project's own kernels compute that gradient.
+    /// Bytes of memory that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
+    /// cuBLASLt's 32 MiB. The budget limits, each by itself: on a GPU, cuDNN's gradient of attention, which is computed
+    /// in parts (with 0 the project's own kernels compute it), the chunks of logits of `linear_cross_entropy` and those
+    /// of `feed_forward`; everywhere, the gradients that the forward pass of `linear_cross_entropy` keeps, so that
+    /// backward need not compute the logits again.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     bool operator==(const ComputeOptions&) const = default;

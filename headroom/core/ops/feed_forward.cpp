@@ -42,12 +42,17 @@ View bias_view(const Array& bias) { return bias.defined() ? bias.view() : View{}
 constexpr std::int64_t kRowStep = 16;
 
 /// How many positions of the first axis are worked on at a time, so that what is as wide as the hidden layer is never
-/// there whole but for `inner`: a function of shape and dtype alone, so that a replay computes the same bits. Each
-/// chunk goes over the weights, and backward over their gradients: smaller ones are slower. Beside halves, x's gradient
-/// may be there in f32, and takes what the chunks must save.
-std::int64_t chunk_rows(const View& wide) {
-    const std::int64_t elements = std::int64_t{1} << (is_half(wide.dtype) ? 16 : 18);
+/// there whole but for `inner`: a function of shape, dtype and options alone, so that a replay computes the same bits.
+/// Each chunk goes over the weights, and backward over their gradients: smaller ones are slower. On a GPU one is as
+/// large as the scratch budget. Beside halves, x's gradient may be there in f32, and takes what the chunks must save.
+std::int64_t chunk_rows(const Exec& exec, const View& wide) {
     const std::int64_t most = is_half(wide.dtype) ? 6 : 4;
+    std::int64_t elements = std::int64_t{1} << (is_half(wide.dtype) ? 16 : 18);
+    if (kernels::on_cuda(exec.stream())) {
+        const std::size_t budget = kernels::compute_of(exec.stream()).scratch_budget;
+        const auto room = static_cast<std::int64_t>(budget / size_of(wide.dtype));
+        elements = std::max(elements, std::min(room, wide.numel()));
+    }
     const std::int64_t chunks = std::clamp((wide.numel() + elements - 1) / elements, std::int64_t{1}, most);
     const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
     const std::int64_t step = wide.rank() == 2 ? kRowStep : 1;  // else a position is many rows
@@ -78,7 +83,7 @@ Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& 
     if (output) y = exec.empty(with_last(x.shape(), down_weight.size(0)), x.dtype);
     const View x_rows = rows_with(x, x.view());
     View hidden = rows_with(x, contiguous_view(nullptr, x.dtype, wide));
-    const std::int64_t rows = x_rows.size(0), step = chunk_rows(hidden);
+    const std::int64_t rows = x_rows.size(0), step = chunk_rows(exec, hidden);
     hidden.shape[0] = step;
     const Scratch memory = exec.scratch(activate ? static_cast<std::size_t>(hidden.numel()) * size_of(x.dtype) : 0);
     hidden.data = memory.data();
@@ -113,7 +118,7 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
     const JointTarget &up_weight = targets.ask(1), &up_bias = targets.ask(2);
     const JointTarget &down_weight = targets.ask(3), &down_bias = targets.ask(4);
     const JointTarget& dx = targets.ask(0, saved.x);
-    const std::int64_t rows = x.size(0), step = chunk_rows(inner);
+    const std::int64_t rows = x.size(0), step = chunk_rows(exec, inner);
     View memory = inner;
     memory.shape[0] = step;
     const Scratch scratch = exec.scratch(static_cast<std::size_t>(memory.numel()) * size_of(inner.dtype));

@@ -37,8 +37,9 @@ struct FeedForward {
 /// undefined -> activation(x up_weight^T + up_bias) down_weight^T + down_bias [..., out]. `activation`: relu, gelu_tanh
 /// or gelu_erf. Floating dtypes; different ones are cast to the widest, under `Autocast` to the half dtype. Keeps x and
 /// [..., hidden] for backward; workspace, forward and backward: about a quarter of [..., hidden], a sixth for halves,
-/// and more where that is below 1 MiB, besides the scratch of the products. Gradients of weights that are halves are
-/// rounded once for each such part. Errors: ShapeError, DtypeError; Error for `Activation::none`.
+/// and more where that is below 1 MiB or, on a GPU, the context's scratch budget; besides the scratch of the products.
+/// Gradients of weights that are halves are rounded once for each such part. Errors: ShapeError, DtypeError; Error for
+/// `Activation::none`.
 Tensor feed_forward(Tensor x, Tensor up_weight, Tensor up_bias, Tensor down_weight, Tensor down_bias,
                     Activation activation = Activation::gelu_tanh);
 

@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/internal/products.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom {
 
@@ -17,39 +21,140 @@ namespace {
 constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;
 constexpr std::int64_t kMinRows = 128;  // fewer, and the weight is read more often than is good
 constexpr std::int64_t kRowStep = 16;
+constexpr std::int64_t kLineStep = 64;  // elements between rows of logits on a GPU, for aligned products
 
-std::int64_t chunk_rows(std::int64_t rows, std::int64_t classes) {
-    const std::int64_t wanted = std::min(std::max(kMinRows, kChunkElements / classes), (rows + 3) / 4);
-    return std::min(rows, (wanted + kRowStep - 1) / kRowStep * kRowStep);
+std::int64_t rounded_up(std::int64_t count, std::int64_t step) { return (count + step - 1) / step * step; }
+
+std::size_t bytes_of(const Array& array, Dtype dtype) {
+    return static_cast<std::size_t>(array.numel()) * size_of(dtype);
 }
+
+std::size_t budget_of(const Exec& exec) { return kernels::compute_of(exec.stream()).scratch_budget; }
+
+/// How many rows of logits are there at a time: a function of shape, dtype and options alone, so that a replay computes
+/// the same bits. On a GPU as many as the scratch budget has room for, evenly shared out, since each chunk reads the
+/// weight up to three times and goes over its whole gradient; a processor's caches are better served by small ones.
+std::int64_t chunk_rows(const Exec& exec, std::int64_t rows, std::int64_t classes, std::size_t row_bytes) {
+    if (!kernels::on_cuda(exec.stream())) {
+        const std::int64_t wanted = std::min(std::max(kMinRows, kChunkElements / classes), (rows + 3) / 4);
+        return std::min(rows, rounded_up(wanted, kRowStep));
+    }
+    const auto room = static_cast<std::int64_t>(budget_of(exec) / row_bytes);
+    const std::int64_t most = std::max(room / kMinRows * kMinRows, kMinRows);
+    const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
+    return std::min(rows, rounded_up((rows + chunks - 1) / chunks, kMinRows));
+}
+
+/// Rows [first, first + count) and their logits.
+struct Chunk {
+    std::int64_t first, count;
+    View logits;
+    View of(const View& rows) const { return rows_of(rows, first, count); }
+};
 
 /// One chunk of rows after the other, with room for its logits.
 class Chunks {
   public:
-    Chunks(Exec& exec, const Array& x, const Array& weight)
+    Chunks(Exec& exec, const LinearCrossEntropy::Attrs& attrs, const LinearCrossEntropy::Saved& call)
         : exec_(exec),
-          x_(x.view()),
-          weight_(weight.view()),
-          step_(chunk_rows(x.size(0), weight.size(0))),
-          memory_(exec.scratch(static_cast<std::size_t>(step_ * weight.size(0)) * size_of(x.dtype))) {}
+          attrs_(attrs),
+          x_(call.x.view()),
+          weight_(call.weight.view()),
+          targets_(call.targets.view()),
+          lse_(call.lse.view()),
+          classes_(exec, attrs, call.class_weights),
+          line_(rounded_up(weight_.size(0), kernels::on_cuda(exec.stream()) ? kLineStep : 1)) {
+        const std::size_t row_bytes = static_cast<std::size_t>(line_) * size_of(x_.dtype);
+        step_ = chunk_rows(exec, x_.size(0), weight_.size(0), row_bytes);
+        memory_ = exec.scratch(static_cast<std::size_t>(step_) * row_bytes);
+    }
 
-    /// Calls `work(first, count, logits)` with the logits computed; they may be overwritten.
+    /// Calls `work(chunk)` with the logits computed.
     template <class Work>
     void for_each(Work&& work) {
         for (std::int64_t first = 0; first < x_.size(0); first += step_) {
             const std::int64_t count = std::min(step_, x_.size(0) - first);
-            const View logits = contiguous_view(memory_.data(), x_.dtype, {count, weight_.size(0)});
-            product(exec_, {.a = rows_of(x_, first, count), .b = kernels::transposed(weight_), .c = logits});
-            work(first, count, logits);
+            const Chunk chunk{first, count, {memory_.data(), x_.dtype, {count, weight_.size(0)}, {line_, 1}}};
+            product(exec_, {.a = chunk.of(x_), .b = kernels::transposed(weight_), .c = chunk.logits});
+            work(chunk);
         }
+    }
+
+    void add_loss(const Chunk& chunk, const View& total, const View& terms) {
+        exec_.run<kernels::CrossEntropyPlan>(chunk.logits, chunk.of(targets_), classes_.view, attrs_, total, terms,
+                                             1.0f, chunk.of(lse_));
+    }
+
+    /// Writes the gradients of x's rows, and adds the weight's after the first chunk. Overwrites the logits.
+    void add_gradients(const Chunk& chunk, const View& dloss, const JointTarget& dx, const JointTarget& dweight) {
+        const View& logits = chunk.logits;
+        exec_.launch([&](auto& stream) {
+            kernels::cross_entropy_backward(stream, logits, chunk.of(targets_), classes_.view, attrs_, chunk.of(lse_),
+                                            dloss, logits, 0.0f);
+        });
+        if (dx) product(exec_, {.a = logits, .b = weight_, .c = chunk.of(dx.view), .beta = dx.beta});
+        if (!dweight) return;
+        product(exec_, {.a = kernels::transposed(logits),
+                        .b = chunk.of(x_),
+                        .c = dweight.view,
+                        .beta = chunk.first > 0 ? 1.0f : dweight.beta});
+    }
+    /// Without rows there is no chunk, and the weight's gradient is zero.
+    void without_rows(const JointTarget& dweight) {
+        if (x_.size(0) > 0 || !dweight || dweight.beta != 0.0f) return;
+        exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, dweight.view); });
     }
 
   private:
     Exec& exec_;
-    View x_, weight_;
-    std::int64_t step_;
+    const LinearCrossEntropy::Attrs& attrs_;
+    View x_, weight_, targets_, lse_;
+    WeightsOfClasses classes_;
+    std::int64_t line_, step_ = 0;
     Scratch memory_;
 };
+
+/// Room for the gradients that forward computes, if the budget has it. The logits' gradient is a number between -1 and
+/// 1, of which f16 loses what is small: there, the loss's is large, and x's is kept in f32. Weights of classes, which
+/// could take it beyond f16's range, are left to backward and its loss scale.
+LinearCrossEntropy::Kept room_to_keep(Exec& exec, const Array& x, const Array& weight, const Array& class_weights) {
+    LinearCrossEntropy::Kept kept;
+    const Dtype wide = compute_dtype(x.dtype), narrow = x.dtype == Dtype::f16 ? wide : x.dtype;
+    if (!exec.saved_wanted() || (x.dtype == Dtype::f16 && class_weights.defined())) return kept;
+    const bool for_x = exec.gradient_wanted(0), for_weight = exec.gradient_wanted(1);
+    if ((for_x ? bytes_of(x, narrow) : 0) + (for_weight ? bytes_of(weight, wide) : 0) > budget_of(exec)) return kept;
+    kept.dloss = exec.empty({}, wide);
+    if (for_x) kept.dx = exec.empty(x.shape(), narrow, Category::gradients);
+    if (for_weight) kept.dweight = exec.empty(weight.shape(), wide, Category::gradients);
+    const double dloss = x.dtype == Dtype::f16 ? 0x1p15 : 1.0;
+    exec.launch([&](auto& stream) { kernels::fill(stream, dloss, kept.dloss.view()); });
+    return kept;
+}
+
+JointTarget overwritten(const Array& array) {
+    return array.defined() ? JointTarget{array.view(), 0.0f, true} : JointTarget{};
+}
+
+/// Gradients that forward computed, for its own gradient of the loss, times the ratio of the two.
+void give_kept(Exec& exec, LinearCrossEntropy::Kept& kept, const View& dloss, GradSink& sink) {
+    const Array ratio = exec.empty({}, dloss.dtype, Category::workspace);
+    exec.launch([&](auto& stream) { kernels::map(stream, kernels::Div{}, dloss, kept.dloss.view(), ratio.view()); });
+    const auto give = [&](int input, const char* name, Array& gradient) {
+        if (!sink.wanted(input)) return;
+        if (!gradient.defined()) {
+            throw Error(
+                fmt::format("linear_cross_entropy: {} must require a gradient before the loss is computed", name));
+        }
+        const View values = gradient.view(), factors = kernels::broadcast_to(ratio.view(), values.shape);
+        const GradTarget target = sink.destination(input, gradient);
+        exec.launch([&](auto& stream) {
+            kernels::map_backward_a(stream, kernels::Mul{}, values, factors, values, target.beta, target.view());
+        });
+        gradient = {};
+    };
+    give(0, "x", kept.dx);
+    give(1, "weight", kept.dweight);
+}
 
 }  // namespace
 
@@ -68,42 +173,33 @@ Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::f
     const Dtype compute = compute_dtype(x.dtype);
     Array loss = exec.empty({}, compute);
     Array terms = exec.empty({}, Dtype::f64);
-    Array lse = exec.empty(targets.shape(), compute);
+    Saved saved{x, weight, targets, class_weights, exec.empty(targets.shape(), compute), {}};
+    Kept kept = room_to_keep(exec, x, weight, class_weights);
+    const JointTarget dx = overwritten(kept.dx), dweight = overwritten(kept.dweight);
     const Array total = exec.empty({}, Dtype::f64, Category::workspace);
-    const WeightsOfClasses classes(exec, attrs, class_weights, x.dtype);
     exec.launch([&](auto& stream) {
         kernels::fill(stream, 0.0, total.view());
         kernels::fill(stream, 0.0, terms.view());
     });
-    Chunks(exec, x, weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
-        exec.run<kernels::CrossEntropyPlan>(logits, rows_of(targets.view(), first, count), classes.view, attrs,
-                                            total.view(), terms.view(), 1.0f, rows_of(lse.view(), first, count));
+    Chunks chunks(exec, attrs, saved);
+    chunks.for_each([&](const Chunk& chunk) {
+        chunks.add_loss(chunk, total.view(), terms.view());
+        if (kept.dloss.defined()) chunks.add_gradients(chunk, kept.dloss.view(), dx, dweight);
     });
+    chunks.without_rows(dweight);
     exec.launch([&](auto& stream) { kernels::copy(stream, total.view(), loss.view()); });
-    return {{x, weight, targets, class_weights, std::move(lse)}, {std::move(loss), std::move(terms)}};
+    if (kept.dloss.defined()) saved = {{}, {}, {}, {}, {}, std::move(kept)};
+    return {std::move(saved), {std::move(loss), std::move(terms)}};
 }
 
-void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink) {
-    const View x = saved.x.view(), weight = saved.weight.view(), targets = saved.targets.view();
-    const WeightsOfClasses classes(exec, attrs, saved.class_weights, x.dtype);
+void LinearCrossEntropy::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink) {
+    if (saved.kept.dloss.defined()) return give_kept(exec, saved.kept, douts[0].view(), sink);
     JointTargets destinations(exec, sink);
     const JointTarget& dx = destinations.ask(0);
     const JointTarget& dweight = destinations.ask(1);
-    float beta = dweight.beta;
-    if (x.size(0) == 0 && dweight && beta == 0.0f) {
-        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, dweight.view); });
-    }
-    Chunks(exec, saved.x, saved.weight).for_each([&](std::int64_t first, std::int64_t count, const View& logits) {
-        exec.launch([&](auto& stream) {
-            kernels::cross_entropy_backward(stream, logits, rows_of(targets, first, count), classes.view, attrs,
-                                            rows_of(saved.lse.view(), first, count), douts[0].view(), logits, 0.0f);
-        });
-        if (dx) product(exec, {.a = logits, .b = weight, .c = rows_of(dx.view, first, count), .beta = dx.beta});
-        if (!dweight) return;
-        product(exec,
-                {.a = kernels::transposed(logits), .b = rows_of(x, first, count), .c = dweight.view, .beta = beta});
-        beta = 1.0f;
-    });
+    Chunks chunks(exec, attrs, saved);
+    chunks.for_each([&](const Chunk& chunk) { chunks.add_gradients(chunk, douts[0].view(), dx, dweight); });
+    chunks.without_rows(dweight);
 }
 
 std::vector<Sample<LinearCrossEntropy::Attrs>> LinearCrossEntropy::samples() {

@@ -1,7 +1,8 @@
 #pragma once
-// A linear map and the cross entropy of its result, in chunks of rows: the logits are never stored whole, neither
-// forward nor backward, which computes them again. For a head much wider than the model; a small one is faster with
-// `cross_entropy(linear(...))`.
+// A linear map and the cross entropy of its result, in chunks of rows: not all logits are there at a time. Their
+// gradients are computed in forward, from the logits at hand, and kept; without room for them in the context's
+// `ComputeOptions::scratch_budget`, backward computes the logits again. For a head much wider than the model; a small
+// one is faster with `cross_entropy(linear(...))`.
 //
 //     Loss loss = linear_cross_entropy(x, table, targets);   // x [768, 128], table [50257, 128], targets [768]
 #include <headroom/core/ops/cross_entropy.hpp>
@@ -17,17 +18,25 @@ struct LinearCrossEntropy {
                                  .differentiable_outputs = 1,
                                  .as_is = 0b1000};
     using Attrs = kernels::CrossEntropyOptions;
-    struct Saved {
+    /// What forward computes where the context's scratch budget has room for it: the gradients of the inputs that
+    /// require one, for a gradient of the loss of `dloss`.
+    struct Kept {
+        Array dloss;
+        Array dx;
+        Array dweight;
+    };
+    struct Saved {  ///< the first five, or what is kept
         Array x;
         Array weight;
         Array targets;
         Array class_weights;
         Array lse;
+        Kept kept;
     };
     using Out = std::array<Array, 2>;  ///< sum and number of terms
     static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                       const Array& targets, const Array& class_weights);
-    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Out douts, GradSink sink);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -35,7 +44,12 @@ struct LinearCrossEntropy {
 
 /// `cross_entropy(linear(x, weight), targets, options)`: x [..., in], weight [C, in], targets [...] (i32 or i64); the
 /// sum over rows is f32 (f64 for f64). Workspace: the logits of a quarter of the rows at most, some 4 MB, but 128 rows
-/// at least. Errors: those of the two.
+/// at least; on a GPU as much as the scratch budget has room for, rows in steps of 64 elements. Keeps for backward: the
+/// gradients of those of x (of its dtype; f32 for f16) and weight (f32; f64 for f64) that require one, if they fit into
+/// the budget; else x, weight and an f32 for each row. Gradients are kept for a loss's gradient of 1 (2^15 in f16, so
+/// that small probabilities count) and multiplied by what it is in backward: in f32, the same bits where that is a
+/// power of two. f16 with class weights keeps none. Errors: those of the two; Error from backward if x or weight
+/// requires a gradient only since after the loss was computed.
 Loss linear_cross_entropy(Tensor x, Tensor weight, Tensor targets, CrossEntropyOptions options = {});
 
 }  // namespace headroom

@@ -84,17 +84,19 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     {
         InlineList<Array, 4> arrays;
         arrays.reserve(inputs.size());
+        unsigned gradients = 0;
         for (const Tensor& input : inputs) {
             if (input.defined()) {
+                gradients |= unsigned{input.value()->requires_grad} << arrays.size() % 32;
                 arrays.emplace_back(input.value()->seen(input.geometry()));
-                differentiable |= input.value()->requires_grad;
             } else {
                 arrays.emplace_back();
             }
         }
-        differentiable &= recording_ && op.backward;
+        differentiable = gradients != 0 && recording_ && op.backward;
         exec_.set_path(path());
-        const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()}, {true, differentiable}, free);
+        const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()},
+                                    {.saved = differentiable, .gradients = gradients}, free);
         exec_.located([&] { op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data()); });
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
