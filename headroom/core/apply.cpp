@@ -6,7 +6,13 @@
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::detail {
+namespace headroom {
+
+std::optional<Dtype> autocast_of(const Tensor& x) {
+    return x.defined() && x.dtype() == Dtype::f32 ? x.context().autocast() : std::nullopt;
+}
+
+namespace detail {
 
 namespace {
 
@@ -67,4 +73,6 @@ Tape& tape_of(const char* op, std::span<const Tensor> inputs) {
     throw Error(fmt::format("{}: no input is defined", op));
 }
 
-}  // namespace headroom::detail
+}  // namespace detail
+
+}  // namespace headroom

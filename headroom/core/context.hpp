@@ -136,7 +136,7 @@ class Context {
     /// Sets seed and counter. Errors: Error if one is missing.
     void restore(const StateValues& values);
 
-    /// The dtype that f32 inputs of matrix products are cast to; none outside of an `Autocast`.
+    /// The dtype of products of f32 inputs; none outside of an `Autocast`.
     std::optional<Dtype> autocast() const { return autocast_; }
 
     /// While on, every region that closes checks the values that leave it; the path of the first NaN or infinity is
@@ -211,8 +211,8 @@ class NoGradGuard {
     bool before_;
 };
 
-/// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`; without a dtype nothing
-/// is cast.
+/// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`, and norms over the last
+/// axis write `dtype` for an f32 input, so that no cast follows. Without a dtype everything is as outside of a scope.
 class Autocast {
   public:
     /// Errors: DtypeError unless f16 or bf16.

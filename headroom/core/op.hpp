@@ -45,7 +45,7 @@ enum class Cost : std::uint8_t {
 enum class Precision : std::uint8_t {
     follow,  ///< inputs of different floating dtypes are cast to the widest
     half,    ///< f32 inputs are cast to the autocast dtype
-    full,    ///< half inputs are not cast: the kernel computes in f32
+    full,    ///< none: the kernel takes any, and computes in f32 (f64 for f64)
 };
 
 struct OpInfo {

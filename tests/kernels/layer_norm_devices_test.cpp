@@ -48,16 +48,21 @@ struct Statistics {
     double mean = 0, rstd = 0, magnitude = 0;
 };
 
-Trial forward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine, Dtype parameters) {
+constexpr Dtype kSame = Dtype::boolean;  // as x
+
+/// `parameters`: dtype of gamma and beta; `result`: that of y.
+Trial forward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine, Dtype parameters,
+                    Dtype result) {
     Trial trial;
     const std::int64_t length = shape.back(), rows = shape.numel() / length;
-    const Dtype wide = compute_dtype(v.dtype), dtype = parameters == Dtype::boolean ? v.dtype : parameters;
+    const Dtype wide = compute_dtype(v.dtype), dtype = parameters == kSame ? v.dtype : parameters;
     const TestArray& x = trial.input(v, shape, normal(random, 2, 3));
     const TestArray& gamma = trial.input(dtype, {length}, v.in, normal(random, 1, 0.5));
     const TestArray& beta = trial.input(dtype, {length}, v.in, normal(random));
-    Output &y = trial.output(v, shape), &rstds = trial.output(wide, {rows}, Layout::contiguous);
+    Output& y = trial.output(result == kSame ? v.dtype : result, shape, v.out);
+    Output& rstds = trial.output(wide, {rows}, Layout::contiguous);
     if (kind == Kind::layer) trial.output(wide, {rows}, Layout::contiguous);
-    y.over = 0;
+    if (result == kSame) y.over = 0;
     const double unit = epsilon(wide);
     for (std::int64_t row = 0; row < rows; ++row) {
         const Statistics s(kind, x, row, length);
@@ -74,11 +79,12 @@ Trial forward_trial(const Variant& v, Random& random, const Shape& shape, Kind k
     return trial;
 }
 
-/// dx, and dx added to what is there; dgamma added to what is there in f32, dbeta.
-Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine) {
+/// dx, and dx added to what is there; dgamma added to what is there in f32, dbeta. `result`: dtype of dy.
+Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind kind, bool affine, Dtype result) {
     Trial trial;
     const std::int64_t length = shape.back(), rows = shape.numel() / length;
-    const TestArray &x = trial.input(v, shape, normal(random, 2, 3)), &dy = trial.input(v, shape, normal(random));
+    const TestArray& x = trial.input(v, shape, normal(random, 2, 3));
+    const TestArray& dy = trial.input(result == kSame ? v.dtype : result, shape, v.in, normal(random));
     const TestArray& gamma = trial.input(v, {length}, normal(random, 1, 0.5));
     const TestArray& rstd = trial.input(compute_dtype(v.dtype), {rows}, Layout::contiguous, [&](TestArray& y) {
         for (std::int64_t i = 0; i < rows; ++i) y.set(i, Statistics(kind, x, i, length).rstd);
@@ -89,7 +95,7 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind 
     Output &dx = trial.output(v, shape), &sum = trial.output(Dtype::f32, shape, v.out, all(3));
     Output& dgamma = trial.output(Dtype::f32, {length}, v.out, all(2));
     Output& dbeta = trial.output(v, {length});
-    dx.over = 1;
+    if (result == kSame) dx.over = 1;
     const double unit = epsilon(compute_dtype(v.dtype)), n = static_cast<double>(length);
     std::vector<double> gammas(static_cast<std::size_t>(length)), betas(gammas);
     double spread = 1;
@@ -129,37 +135,49 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind 
 
 Cases cases(Kind kind) {
     static constexpr Dtype kHalf[] = {Dtype::bf16}, kHalves[] = {Dtype::bf16, Dtype::f16};
-    constexpr Dtype kSame = Dtype::boolean;
     Cases result;
     // A lane, vectors and tails of rows that begin aligned or not, several warps, chunks of several rows and teams.
     for (const Shape& shape : {Shape{3, 1}, Shape{3, 5}, Shape{2, 2, 64}, Shape{5, 31}, Shape{9, 33}, Shape{150, 72},
                                Shape{3, 1025}, Shape{21, 1032}, Shape{7}, Shape{0, 4}}) {
         const std::span<const Layouts> layouts = layouts_for(shape);
-        result.add("forward/" + to_name(shape), forward_trial, shape, kind, true, kSame).only(kFloating, layouts);
-        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kFloating, layouts);
+        result.add("forward/" + to_name(shape), forward_trial, shape, kind, true, kSame, kSame)
+            .only(kFloating, layouts);
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true, kSame).only(kFloating, layouts);
     }
     for (const Shape& shape : {Shape{5, 31}, Shape{9, 64}, Shape{2, 1025}}) {
-        result.add("forward/no_parameters/" + to_name(shape), forward_trial, shape, kind, false, kSame);
-        result.add("backward/no_parameters/" + to_name(shape), backward_trial, shape, kind, false);
+        result.add("forward/no_parameters/" + to_name(shape), forward_trial, shape, kind, false, kSame, kSame);
+        result.add("backward/no_parameters/" + to_name(shape), backward_trial, shape, kind, false, kSame);
     }
     // Rows that a GPU's registers do not hold.
-    result.add("forward/2x10244", forward_trial, Shape{2, 10244}, kind, true, kSame).only(kWide);
-    result.add("forward/2x20488", forward_trial, Shape{2, 20488}, kind, true, kSame).only(kHalf);
+    result.add("forward/2x10244", forward_trial, Shape{2, 10244}, kind, true, kSame, kSame).only(kWide);
+    result.add("forward/2x20488", forward_trial, Shape{2, 20488}, kind, true, kSame, kSame).only(kHalf);
     for (const Shape& shape : {Shape{2, 8192}, Shape{2, 8200}}) {
-        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kHalves);
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true, kSame).only(kHalves);
     }
     for (const Dtype parameters : kFloating) {
         result
             .add("forward/parameters_in_" + std::string(name(parameters)), forward_trial, Shape{3, 72}, kind, true,
-                 parameters)
+                 parameters, kSame)
             .only(kHalf);
     }
+    // Halves for the products behind, and their gradients.
+    const auto halves = [&](Dtype half, const Shape& shape) {
+        const std::string to = "/to_" + std::string(name(half)) + "/" + to_name(shape);
+        const std::span<const Layouts> layouts = layouts_for(shape);
+        result.add("forward" + to, forward_trial, shape, kind, true, kSame, half).only(kF32, layouts);
+        result.add("backward" + to, backward_trial, shape, kind, true, half).only(kF32, layouts);
+    };
+    for (const Shape& shape : {Shape{2, 2, 64}, Shape{9, 33}, Shape{150, 72}, Shape{21, 1032}})
+        halves(Dtype::bf16, shape);
+    halves(Dtype::f16, {150, 72});
+    result.add("backward/from_f32/150x72", backward_trial, Shape{150, 72}, kind, true, Dtype::f32).only(kHalf);
     // More rows than the most chunks have; enough for several threads.
     for (const Shape& shape : {Shape{264 * 16 + 77, 16}, Shape{264 * 16 + 77, 15}}) {
-        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true).only(kF32).large = true;
+        result.add("backward/" + to_name(shape), backward_trial, shape, kind, true, kSame).only(kF32).large = true;
     }
-    result.add("threads/768x128", backward_trial, Shape{768, 128}, kind, true).only(kF32).only_on(kPlaces[0]);
-    result.add("backward/1321x1536", backward_trial, Shape{264 * 5 + 1, 1536}, kind, true).only(kHalf).large = true;
+    result.add("threads/768x128", backward_trial, Shape{768, 128}, kind, true, kSame).only(kF32).only_on(kPlaces[0]);
+    result.add("backward/1321x1536", backward_trial, Shape{264 * 5 + 1, 1536}, kind, true, kSame).only(kHalf).large =
+        true;
     return result;
 }
 

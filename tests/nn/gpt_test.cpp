@@ -1,10 +1,12 @@
 // What a GPT computes: cached and whole, sampled, frozen, tied, in training and in evaluation.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/create.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -181,6 +183,28 @@ TEST(Gpt, FrozenPartsStayAsTheyAreAndTheRestTrains) {
         const Parameter& parameter = gpt.parameters.all()[i];
         const bool frozen = parameter.path.starts_with("blocks.0.") || parameter.path.starts_with("tokens.");
         EXPECT_EQ(parameter.tensor.to_vector<float>() == before[i], frozen) << parameter.path;
+    }
+}
+
+/// Weights and biases of products, each once: what norms write and branches add is taken as it is.
+TEST(Gpt, ABlockUnderAutocastCastsParametersAlone) {
+    for (const double dropout : {0.0, 0.1}) {
+        for (const Dtype stream : {Dtype::f32, Dtype::bf16}) {
+            Context context = Context::cpu({.threads = 1});
+            Parameters parameters(context);
+            const TransformerBlock block(Path(parameters) / "block", options(dropout));
+            std::vector<std::size_t> casts;  // bytes that they made
+            context.policy("block", [&](const Candidate& op) {
+                if (std::string_view(op.info.name) == "cast") casts.push_back(op.bytes);
+                return Answer::inherit;
+            });
+            const Autocast autocast(context, Dtype::bf16);
+            const Tensor y = block(randn(context, {2, 5, kWidth}, stream));
+            EXPECT_EQ(y.dtype(), stream);
+            constexpr std::size_t bias = 2 * kWidth, weight = bias * kWidth;
+            EXPECT_THAT(casts, ::testing::UnorderedElementsAre(3 * weight, 3 * bias, weight, bias, 4 * weight, 4 * bias,
+                                                               4 * weight, bias));
+        }
     }
 }
 

@@ -156,7 +156,8 @@ FAULTS = [
     *of("vectors", K + "device/row_access.hpp", table("layer_norm"), "*/moved/*",
         ("rows: address of gamma", "&& has_aligned_rows(*weight));", ");"),
         ("rows: cut at addresses", "x.dtype == y.dtype && distance % 16 == 0;", "x.dtype == y.dtype;"),
-        ("rows: cut at strides", "same = same && (x.shape[i] <= 1 || apart % 16 == 0);", "")),
+        ("rows: cut at strides", "same = same && (x.shape[i] <= 1 || apart % 16 == 0);", ""),
+        ("rows: address of another dtype", "&& has_aligned_rows(x) && has_aligned_rows(y);", "&& has_aligned_rows(x);")),
     *of("vectors", K + "device/row_access.hpp", table("softmax"), "*",
         ("rows: inner stride", "(x.strides[last] == 1 && x.shape[last] < (1 << 30))", "(x.shape[last] < (1 << 30))")),
     *of("vectors", K + "device/strided.hpp", table("layer_norm"), "*/moved/*",
@@ -193,6 +194,13 @@ FAULTS = [
     *of("tail", K + "optimizer/internal/ranges.cuh", table("optimizer"), "*",
         ("optimizer: the rest", "for (std::int64_t i = block.global_thread(); i < singles; i += block.global_threads())",
          "for (std::int64_t i = block.thread(); i < singles; i += block.threads())")),
+
+    # --- An array is taken for one of another dtype.
+    *of("dtypes", K + "device/row_access.hpp", table("layer_norm"), "*to_bf16*:*from_f32*",
+        ("rows: bf16 beside f32 is written", "return store_elements<bf16>", "return store_elements<f16>"),
+        ("rows: bf16 beside f32 is read", "return widened<bf16>", "return widened<f16>"),
+        ("rows: distance of halves beside f32", "std::conditional_t<kIsF32, f16, float>", "float"),
+        ("rows: f32 beside halves is read as vectors", "(x.dtype == y.dtype || x.dtype == Dtype::f32) && is_wide", "is_wide")),
 
     # --- A barrier is missing.
     *of("barriers", K + "device/prefix_sum.cuh", table("gather"), "*PositionsAreSortedStably",

@@ -60,7 +60,7 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
         return;
     }
     const auto target = sink.destination(i);
-    const Array whole = exec.empty(dy.shape(), target.array.dtype, Category::workspace);
+    const Array whole = exec.empty(dy.shape(), promoted(dy.dtype, target.array.dtype), Category::workspace);
     exec.launch([&](auto& stream) { write(stream, whole.view(), 0.0f); });
     exec.run<kernels::SumPlan>(whole.view(), 1.0, target.view(), target.beta);
 }

@@ -6,9 +6,9 @@
 //     x = x + f(x);                        // takes over the storage of f(x) where that is not needed any more
 //     Tensor z = maximum(a, b) / (a * a);
 //
-// Different floating dtypes are cast to the widest; a floating and an integer dtype give the floating one. Sums and
-// products of bool are bool. Errors: ShapeError if the shapes do not broadcast; DtypeError for integers in `pow` and
-// `lerp`, and for two bool tensors in `sub`.
+// Different floating dtypes give the widest, and nothing is cast before; a floating and an integer dtype give the
+// floating one. Sums and products of bool are bool. Errors: ShapeError if the shapes do not broadcast; DtypeError for
+// integers in `pow` and `lerp`, and for two bool tensors in `sub`.
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>
 
@@ -24,7 +24,7 @@ struct Binary {
         Array b;
     };
     struct Nothing {};
-    static constexpr OpInfo info{.name = F::name, .in_place = 0b11};
+    static constexpr OpInfo info{.name = F::name, .precision = Precision::full, .in_place = 0b11};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, Nothing, Two>;
     static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);

@@ -26,7 +26,7 @@ struct Dropout {
 /// A residual connection. One pass over memory where `dropout` and `add` take two; the residual's gradient is dy
 /// itself.
 struct DropoutAdd {
-    static constexpr OpInfo info{.name = "dropout_add", .in_place = 0b11};
+    static constexpr OpInfo info{.name = "dropout_add", .precision = Precision::full, .in_place = 0b11};
     struct Attrs {
         float p = 0.5f;
         kernels::RandomKey key;

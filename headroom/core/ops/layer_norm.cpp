@@ -20,7 +20,7 @@ Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attr
     Shape rows = x.shape();
     rows.erase(rows.rank() - 1);
     const Dtype compute = compute_dtype(x.dtype);
-    Array y = exec.empty(x.shape(), x.dtype);
+    Array y = exec.empty(x.shape(), attrs.dtype.value_or(x.dtype));
     Array mean = exec.empty(rows, compute);
     Array rstd = exec.empty(rows, compute);
     const View gamma_view = gamma.view(), beta_view = beta.view();
@@ -68,7 +68,8 @@ std::vector<Sample<LayerNorm::Attrs>> LayerNorm::samples() {
 }  // namespace ops
 
 Tensor layer_norm(Tensor x, Tensor gamma, Tensor beta, double epsilon) {
-    return apply<ops::LayerNorm>({epsilon}, std::move(x), std::move(gamma), std::move(beta));
+    const std::optional<Dtype> dtype = autocast_of(x);
+    return apply<ops::LayerNorm>({epsilon, dtype}, std::move(x), std::move(gamma), std::move(beta));
 }
 
 }  // namespace headroom

@@ -4,6 +4,8 @@
 //
 //     Tensor y = layer_norm(x, gamma, beta);      // x [12, 64, 128], gamma and beta [128]
 //     Tensor z = layer_norm(x, gamma, {}, 1e-6);  // no beta
+#include <optional>
+
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -14,6 +16,7 @@ struct LayerNorm {
     static constexpr OpInfo info{.name = "layer_norm", .precision = Precision::full};
     struct Attrs {
         double epsilon = 1e-5;
+        std::optional<Dtype> dtype{};  ///< of the result, if not x's
     };
     struct Saved {
         Array x;
@@ -30,8 +33,8 @@ struct LayerNorm {
 }  // namespace ops
 
 /// (x - mean) / sqrt(variance + epsilon) * gamma + beta along the last axis, the variance over n; x [..., n], gamma and
-/// beta [n] or undefined (1 and 0). Floating dtypes, also different ones; the result has x's, computed in f32 (f64 for
-/// f64). Errors: ShapeError, DtypeError.
+/// beta [n] or undefined (1 and 0). Floating dtypes, also different ones; the result has x's, under `Autocast` the half
+/// dtype for f32, computed in f32 (f64 for f64). Errors: ShapeError, DtypeError.
 Tensor layer_norm(Tensor x, Tensor gamma = {}, Tensor beta = {}, double epsilon = 1e-5);
 
 }  // namespace headroom

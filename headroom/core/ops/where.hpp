@@ -11,7 +11,7 @@ namespace headroom {
 namespace ops {
 
 struct Where {
-    static constexpr OpInfo info{.name = "where", .in_place = 0b110};
+    static constexpr OpInfo info{.name = "where", .precision = Precision::full, .in_place = 0b110};
     struct Attrs {};
     struct Saved {
         Array condition;

@@ -17,6 +17,7 @@
 
 #include <headroom/kernels/device/block.hpp>
 #include <headroom/kernels/device/strided.hpp>
+#include <headroom/kernels/dispatch.hpp>
 
 namespace headroom::kernels::device {
 
@@ -100,17 +101,36 @@ struct Wide {
         }
         HEADROOM_DEVICE float at(std::int64_t i) const { return as_float(base[this->begin + i]); }
     };
-    struct TargetRow : WideSpan<kWidth> {
+    static constexpr bool kIsF32 = std::is_same_v<T, float>;
+    struct OtherRow : WideSpan<kWidth> {
         void* base;
-        bool f32;
+        Dtype dtype;
         HEADROOM_DEVICE void store(Block& block, int v, float beta, const Floats<kWidth>& values) const {
-            const int i = v * kWidth;
-            if constexpr (!std::is_same_v<T, float>) {
-                if (f32)
-                    return store_span<kWidth>(block, static_cast<float*>(base), i, this->begin, this->end, beta,
-                                              values);
-            }
-            store_span<kWidth>(block, static_cast<T*>(base), i, this->begin, this->end, beta, values);
+            if (kIsF32 && dtype == Dtype::f16) return store_elements<f16>(block, v, beta, values);
+            if (kIsF32 && dtype == Dtype::bf16) return store_elements<bf16>(block, v, beta, values);
+            if (!kIsF32 && dtype == Dtype::f32) return store_elements<float>(block, v, beta, values);
+            store_elements<T>(block, v, beta, values);
+        }
+        /// Zeros outside of the row. Not for f32 beside halves, which would be rounded.
+        HEADROOM_DEVICE Packed packed(Block& block, int v) const {
+            if (kIsF32 && dtype == Dtype::f16) return widened<f16>(block, v);
+            if (kIsF32 && dtype == Dtype::bf16) return widened<bf16>(block, v);
+            return Row{*this, static_cast<const T*>(base)}.packed(block, v);
+        }
+
+      private:
+        template <class Element>
+        HEADROOM_DEVICE void store_elements(Block& block, int v, float beta, const Floats<kWidth>& values) const {
+            store_span<kWidth>(block, static_cast<Element*>(base), v * kWidth, this->begin, this->end, beta, values);
+        }
+        template <class Half>
+        HEADROOM_DEVICE Packed widened(Block& block, int v) const {
+            const Floats<kWidth> values =
+                load_span<kWidth>(block, static_cast<const Half*>(base), v * kWidth, this->begin, this->end, 0.0f);
+            Packed packed;
+#pragma unroll
+            for (int k = 0; k < kWidth; ++k) packed[k] = rounded<T>(values[k]);
+            return packed;
         }
     };
 
@@ -131,23 +151,26 @@ struct Wide {
       private:
         device::Rows rows_;
     };
-    /// A row to write, of T or f32; f32 beside narrower elements only where rows begin at multiples of 16 bytes.
-    class Target {
+    /// Rows to write, or to read beside the kernel's own: of T, f32 beside halves, or halves beside f32. Of another
+    /// width than T's only where rows begin at multiples of 16 bytes.
+    class Others {
       public:
-        explicit Target(const View& view) : rows_(view) {}
-        HEADROOM_DEVICE TargetRow row(std::int64_t i, bool exists) const {
-            if (!exists) return {{0, 0}, nullptr, false};
+        explicit Others(const View& view) : rows_(view) {}
+        HEADROOM_DEVICE OtherRow row(std::int64_t i, bool exists) const {
+            if (!exists) return {{0, 0}, nullptr, dtype_of<T>};
             const int length = static_cast<int>(rows_.length());
-            if (!std::is_same_v<T, float> && rows_.dtype() == Dtype::f32)
-                return {{0, length}, rows_.template row<float>(i), true};
+            using Other = std::conditional_t<kIsF32, f16, float>;  // or bf16, as wide
+            if (rows_.dtype() != dtype_of<T>) return {{0, length}, rows_.template row<Other>(i), rows_.dtype()};
             T* p = rows_.template row<T>(i);
             const int begin = phase(p);
-            return {{begin, begin + length}, p - begin, false};
+            return {{begin, begin + length}, p - begin, dtype_of<T>};
         }
 
       private:
         device::Rows rows_;
     };
+    using TargetRow = OtherRow;
+    using Target = Others;
     /// A vector over the last axis in T or f32, beginning at a multiple of 16 bytes; a constant in place of null.
     class Weights {
       public:
@@ -211,6 +234,7 @@ struct General {
       private:
         device::Rows rows_;
     };
+    using Others = Rows;
     using TargetRow = Row;
     using Target = Rows;
     class Weights {
@@ -254,7 +278,11 @@ inline bool has_aligned_rows(const View& x) { return has_wide_rows(x) && Rows(x)
 /// `y` may be the target of a kernel whose rows are cut as x's.
 inline bool is_wide_target(const View& x, const View& y) {
     if (x.dtype == y.dtype) return same_cuts(x, y);
-    return y.dtype == Dtype::f32 && has_aligned_rows(x) && has_aligned_rows(y);
+    return (x.dtype == Dtype::f32 || y.dtype == Dtype::f32) && has_aligned_rows(x) && has_aligned_rows(y);
+}
+/// `y` may be read beside x by such a kernel.
+inline bool is_wide_source(const View& x, const View& y) {
+    return (x.dtype == y.dtype || x.dtype == Dtype::f32) && is_wide_target(x, y);
 }
 /// `weight`, null or a vector over the last axis, may stand beside aligned rows of x.
 inline bool is_wide_weight(const View& x, const View* weight) {

@@ -38,10 +38,10 @@ struct NormGradient {
     static constexpr int kWidth = Way::kWidth, kKept = Way::kKeptOfTwo;
     using Vectors = Floats<kWidth>;
 
-    HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows x, typename Way::Rows dy, typename Way::Target dx,
-                                    float beta, bool wants_dx, typename Way::Weights weights, std::int64_t rows,
-                                    std::int64_t length, Statistics<float> statistics, ChunkSums<float> sums,
-                                    unsigned warps) const {
+    HEADROOM_DEVICE void operator()(Block& block, typename Way::Rows x, typename Way::Others dy,
+                                    typename Way::Target dx, float beta, bool wants_dx, typename Way::Weights weights,
+                                    std::int64_t rows, std::int64_t length, Statistics<float> statistics,
+                                    ChunkSums<float> sums, unsigned warps) const {
         Team<float> team(block, warps);
         const int first = static_cast<int>(team.thread()), step = static_cast<int>(team.threads());
         Vectors gamma[kKept], dgamma[kKept] = {}, dbeta[kKept] = {};
@@ -51,7 +51,8 @@ struct NormGradient {
         for (std::int64_t base = sums.first_row(block.x(), rows); base < end; base += team.count()) {
             const std::int64_t row = base + team.index();
             const bool exists = row < end;
-            const auto in = x.row(row, exists), upstream = dy.row(row, exists);
+            const auto in = x.row(row, exists);
+            const auto upstream = dy.row(row, exists);
             const float mean = exists ? statistics.mean_of(row) : 0.0f, rstd = exists ? statistics.rstd[row] : 0.0f;
             typename Way::Packed values[kKept] = {}, gradients[kKept] = {};
 #pragma unroll
@@ -230,7 +231,7 @@ void start_wide(CudaStream& stream, const View& x, const View& dy, const View* g
         .x = static_cast<std::uint32_t>(chunks.parts),
         .threads = threads,
         .shared_bytes = shared_size<float>(team_scratch(threads / kWarp)) + shared_size<float>(shared)};
-    launch(stream, shape, NormGradient<T>{}, typename Way::Rows(x), typename Way::Rows(dy),
+    launch(stream, shape, NormGradient<T>{}, typename Way::Rows(x), typename Way::Others(dy),
            typename Way::Target(dx.view ? *dx.view : x), dx.beta, dx.view != nullptr,
            typename Way::Weights(gamma, length), rows, length, statistics, sums, chunks.warps);
 }
@@ -263,7 +264,7 @@ void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View
     if (length == 0) return;
     const std::int64_t rows = x.numel() / length;
     const bool wants_sums = dgamma.view != nullptr || dbeta.view != nullptr;
-    const bool wide = chunks.fits && has_aligned_rows(x) && same_cuts(x, dy) && is_wide_weight(x, gamma) &&
+    const bool wide = chunks.fits && has_aligned_rows(x) && is_wide_source(x, dy) && is_wide_weight(x, gamma) &&
                       (dx.view == nullptr || is_wide_target(x, *dx.view));
     dispatch_way(x.dtype, wide, [&]<class Way>(Way) {
         using C = typename Way::Compute;
