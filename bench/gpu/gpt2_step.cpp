@@ -29,6 +29,7 @@ struct Flags {
     std::string device = "cuda", dtype = "bf16", recompute = "none";
     std::int64_t batch = 8, accumulate = 1, time = 1024, layers = 12, heads = 12, width = 768, vocabulary = 50304;
     std::int64_t warmup = 5, steps = 20;
+    bool half_residual = false;
     double memory = 141e9;  // of the GPU that is rehearsed
     ComputeOptions compute;
 };
@@ -50,7 +51,8 @@ class Training {
                                          .block = flags.time,
                                          .layers = flags.layers,
                                          .heads = flags.heads,
-                                         .width = flags.width}),
+                                         .width = flags.width,
+                                         .half_residual = flags.half_residual}),
           optimizer_(parameters_, {.weight_decay = 0.1}),
           accumulator_(parameters_, optimizer_,
                        {.clip = 1.0, .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale()}),
@@ -159,18 +161,20 @@ void run(const Flags& flags) {
     const Peaks measured = peaks(context);
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
-        "\"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, \"parameters\": {}, "
+        "\"half_residual\": {}, \"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, "
+        "\"parameters\": {}, "
         "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
         "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
         "\"driver_calls\": {}, \"peak_allocated\": {}, "
         "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"bytes_of_others\": {}, "
         "\"attention\": \"{}\"}}\n",
-        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.recompute, flags.compute.tf32, flags.compute.tune,
-        flags.compute.deterministic, training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps,
-        host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
-        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
-        measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
+        flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
+        flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, training.parameters(),
+        1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps, first_milliseconds,
+        training.result().loss, first_loss, after.waits - before.waits, after.allocator_waits - before.allocator_waits,
+        after.driver_calls - before.driver_calls, measured.allocated, measured.reserved, predicted.allocated,
+        predicted.reserved, bytes_of_others(context),
         kernels::attention_library(std::get<CudaStream>(context.stream())));
 }
 
@@ -182,6 +186,7 @@ int main(int argc, char** argv) {
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cuda", "dry"}))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap", "blocks"}));
+    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too");
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product");

@@ -64,6 +64,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_option("--positions", flags.positions, "of the model, if it is for longer sequences; 0: as --block")
         ->check(none_or_more);
     app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
+    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
     app.add_option("--steps", flags.steps, "optimizer steps")->check(none_or_more)->capture_default_str();
     app.add_option("--sample", flags.sample, "tokens of text to print at the end")->check(none_or_more);
     app.add_option("--temperature", flags.temperature, "of sampling; 0: the likeliest")
@@ -78,6 +79,8 @@ void add_flags(CLI::App& app, GptFlags& flags) {
         if (!flags.from.empty()) take_sizes(app, flags);
         if (flags.width % flags.heads != 0)
             throw CLI::ValidationError(fmt::format("--heads {} does not divide --width {}", flags.heads, flags.width));
+        if (flags.half_residual && !flags.autocast())
+            throw CLI::ValidationError("--half-residual needs --dtype bf16 or f16");
         if (flags.positions > 0 && flags.positions < flags.block)
             throw CLI::ValidationError(
                 fmt::format("--block {} is longer than the model's {} positions", flags.block, flags.positions));

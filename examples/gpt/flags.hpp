@@ -24,13 +24,20 @@ struct GptFlags : program::Flags {
     std::int64_t block = 64;
     std::int64_t positions = 0;  ///< of the model; 0: as many as a block has
     double dropout = 0.0;
+    bool half_residual = false;
     std::int64_t sample = 0;
     double temperature = 0.8;
     std::int64_t top_k = 0;
     bool bytes = false;
 
     nn::GptOptions model(std::int64_t kinds) const {
-        return {kinds, positions > 0 ? positions : block, layers, heads, width, dropout};
+        return {.vocabulary = kinds,
+                .block = positions > 0 ? positions : block,
+                .layers = layers,
+                .heads = heads,
+                .width = width,
+                .dropout = dropout,
+                .half_residual = half_residual};
     }
 };
 

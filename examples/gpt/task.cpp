@@ -56,7 +56,8 @@ class TextTask final : public program::Task {
                   {"layers", model.layers},
                   {"heads", model.heads},
                   {"width", model.width},
-                  {"dropout", model.dropout}}},
+                  {"dropout", model.dropout},
+                  {"half_residual", model.half_residual}}},
                 {"vocabulary", corpus_.description}};
     }
 

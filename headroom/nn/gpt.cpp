@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/linear.hpp>
@@ -82,6 +83,7 @@ Tensor Gpt::hidden(const Tensor& ids, std::vector<KeyValue>* caches) const {
     }
     const Tensor where = arange(context(), seen, last, 1, Dtype::i32);
     Tensor x = drop(add(tokens(ids), positions(where)));
+    if (const auto half = autocast_of(x); half && options.half_residual) x = cast(std::move(x), *half);
     for (std::size_t i = 0; i < blocks.size(); ++i) x = blocks[i](std::move(x), caches ? &(*caches)[i] : nullptr);
     return norm(std::move(x));
 }

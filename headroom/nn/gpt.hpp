@@ -28,6 +28,9 @@ struct GptOptions {
     std::int64_t width = 768;
     double dropout = 0.0;
     bool bias = true;  ///< in linear layers and norms
+    /// Under `Autocast` the stream between blocks, and its gradient, are halves, too: less memory and traffic, and each
+    /// block rounds them. For bf16: in f16 a stream beyond 65504 overflows.
+    bool half_residual = false;
 };
 
 /// x + attention(norm(x)), then x + mlp(norm(x)).

@@ -55,7 +55,7 @@ class TrainGptErrors(ProgramCase):
                       ["--memory-limit", -1], ["--memory-limit", "1e6"], ["--device", "tpu"], ["--dtype", "f64"],
                       ["--recompute", "all"], ["--threads", -1], ["--top-k", -1], ["--temperature", -1],
                       ["--sample", -1], ["--stop-after", -1], ["--bogus"], ["surplus"], ["--layers"],
-                      ["--vocabulary", 100], ["--min-lr", 0.1, "--lr", 0.01]):
+                      ["--vocabulary", 100], ["--min-lr", 0.1, "--lr", 0.01], ["--half-residual"]):
             with self.subTest(flags=flags):
                 self.fails(2, self.with_text(*flags), "--help", flags[0])
         self.fails(2, [], "--data is required")

@@ -58,7 +58,8 @@ class TrainGpt(ProgramCase):
         self.assertLess(self.figures(*flags, "--checkpoint")["peak_bytes_allocated"], kept["peak_bytes_allocated"])
 
     def test_predicted_peaks_are_the_measured_ones(self):
-        for flags in ([], ["--dtype", "bf16"], ["--dtype", "f16"], ["--checkpoint"], ["--accumulate", 8],
+        for flags in ([], ["--dtype", "bf16"], ["--dtype", "f16"], ["--dtype", "bf16", "--half-residual"],
+                      ["--checkpoint"], ["--accumulate", 8],
                       ["--sample", 40], ["--bytes"], ["--recompute", "cheap"], ["--recompute", "none"], ["--threads", 1],
                       ["--dtype", "f16", "--accumulate", 3, "--recompute", "mlp"],
                       ["--checkpoint", "--dtype", "bf16", "--accumulate", 3, "--dropout", 0.1, "--sample", 20]):

@@ -23,6 +23,7 @@ struct Setting {
     std::optional<Dtype> autocast;
     std::int64_t vocabulary = 13;
     double dropout = 0.1;
+    bool half_residual = false;
 };
 
 GptOptions small(const Setting& setting) {
@@ -31,7 +32,8 @@ GptOptions small(const Setting& setting) {
             .layers = 3,
             .heads = 2,
             .width = 32,
-            .dropout = setting.dropout};
+            .dropout = setting.dropout,
+            .half_residual = setting.half_residual};
 }
 
 Context cpu() { return Context::cpu({.threads = 2, .seed = 7}); }
@@ -84,6 +86,9 @@ const std::vector<Setting> kSettings{
     {"keep_bf16", {}, Dtype::bf16},
     {"blocks_bf16", kBlocks, Dtype::bf16},
     {"blocks_bf16_wide", kBlocks, Dtype::bf16, 300},
+    {"cheap_bf16", kCheap, Dtype::bf16},
+    {"half_residual", {}, Dtype::bf16, 13, 0.1, true},
+    {"blocks_half_residual", kBlocks, Dtype::bf16, 13, 0.0, true},
     {"keep_f16", {}, Dtype::f16},
     {"blocks_f16", kBlocks, Dtype::f16},
     {"cheap_without_dropout", kCheap, {}, 13, 0.0},

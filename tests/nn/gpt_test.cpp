@@ -1,6 +1,7 @@
 // What a GPT computes: cached and whole, sampled, frozen, tied, in training and in evaluation.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -206,6 +207,30 @@ TEST(Gpt, ABlockUnderAutocastCastsParametersAlone) {
                                                                4 * weight, bias));
         }
     }
+}
+
+TEST(Gpt, AHalfResidualStreamIsOfTheAutocastsDtype) {
+    const auto bytes_of_a_join = [](bool half_residual, std::optional<Dtype> dtype) {
+        Context context = Context::cpu({.threads = 1});
+        Parameters parameters(context);
+        GptOptions chosen = options();
+        chosen.half_residual = half_residual;
+        const Gpt model(Path(parameters), chosen);
+        std::vector<std::size_t> bytes;
+        context.policy("blocks.*.drop1", [&](const Candidate& op) {
+            bytes.push_back(op.bytes);
+            return Answer::inherit;
+        });
+        const Autocast autocast(context, dtype);
+        model(context.from_host(some_tokens(kBlock), {1, kBlock}));
+        return bytes;
+    };
+    const std::size_t elements = kBlock * kWidth;
+    for (const Dtype half : {Dtype::f16, Dtype::bf16}) {
+        EXPECT_EQ(bytes_of_a_join(true, half), std::vector<std::size_t>(kLayers, 2 * elements));
+        EXPECT_EQ(bytes_of_a_join(false, half), std::vector<std::size_t>(kLayers, 4 * elements));
+    }
+    EXPECT_EQ(bytes_of_a_join(true, std::nullopt), std::vector<std::size_t>(kLayers, 4 * elements));
 }
 
 TEST(Gpt, SizesThatCannotBeAreRefused) {

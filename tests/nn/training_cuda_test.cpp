@@ -29,6 +29,7 @@ struct Setting {
     double dropout = 0;
     std::vector<std::pair<std::string, Policy>> policies{};
     std::int64_t micro_batches = 1;
+    bool half_residual = false;
 };
 
 struct Training {
@@ -41,7 +42,8 @@ struct Training {
                                    .layers = kLayers,
                                    .heads = 2,
                                    .width = kWidth,
-                                   .dropout = setting_.dropout}) {
+                                   .dropout = setting_.dropout,
+                                   .half_residual = setting_.half_residual}) {
         for (const auto& [pattern, policy] : setting.policies) context.policy(pattern, policy);
     }
     void step() {
@@ -159,7 +161,8 @@ TEST_P(TrainingCuda, TheHostWaitsForNothing) {
 INSTANTIATE_TEST_SUITE_P(Settings, TrainingCuda,
                          testing::Values(Setting{"f32", std::nullopt}, Setting{"bf16", Dtype::bf16},
                                          Setting{"f16", Dtype::f16}, Setting{"dropout", std::nullopt, 0.1},
-                                         Setting{"accumulating", Dtype::bf16, 0.0, {}, 3}),
+                                         Setting{"accumulating", Dtype::bf16, 0.0, {}, 3},
+                                         Setting{"half_residual", Dtype::bf16, 0.1, {}, 1, true}),
                          [](const auto& info) { return info.param.name; });
 
 class ContextCuda : public testing::Test {

@@ -62,7 +62,7 @@ class Chunks {
           weight_(call.weight.view()),
           targets_(call.targets.view()),
           lse_(call.lse.view()),
-          classes_(exec, attrs, call.class_weights),
+          classes_(exec, attrs, call.class_weights, call.x.dtype),
           line_(rounded_up(weight_.size(0), kernels::on_cuda(exec.stream()) ? kLineStep : 1)) {
         const std::size_t row_bytes = static_cast<std::size_t>(line_) * size_of(x_.dtype);
         step_ = chunk_rows(exec, x_.size(0), weight_.size(0), row_bytes);
