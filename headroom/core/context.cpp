@@ -9,6 +9,7 @@
 
 #include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
+#include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/probe.hpp>
 #include <headroom/kernels/dispatch.hpp>
@@ -42,7 +43,8 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
     if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
-        kernels::load_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
+        auto& stream = std::get<CudaStream>(stream_);
+        if (kernels::load_matmul_choices(stream, tuning_file_)) kernels::load_attention_choices(stream, tuning_file_);
     }
 }
 
@@ -112,7 +114,10 @@ void check_one_context(const char* op, const Context& a, const Context& b) {
 bool Context::keeps_tuning() const { return device_ && !tuning_file_.empty() && !compute_of(stream_).own_kernels; }
 
 void Context::save_tuning() {
-    if (keeps_tuning()) kernels::save_matmul_choices(std::get<CudaStream>(stream_), tuning_file_);
+    if (!keeps_tuning()) return;
+    auto& stream = std::get<CudaStream>(stream_);
+    kernels::save_matmul_choices(stream, tuning_file_);
+    kernels::append_attention_choices(stream, tuning_file_);
 }
 
 Profile Profile::gpu(std::size_t memory_bytes) {

@@ -86,9 +86,9 @@ class Context {
     int threads() const { return threads_of(stream_); }
     /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
-    /// Writes the algorithms that were chosen for products so far, and those that were read, to the `tuning_file`:
-    /// text, for this model of GPU and version of cuBLASLt. Does nothing without such a file, on a CPU and in a dry
-    /// run. Errors: FileError.
+    /// Writes the algorithms that were chosen for products and attention so far, and those that were read, to the
+    /// `tuning_file`: text, for this model of GPU and these versions of cuBLASLt and cuDNN. Does nothing without such a
+    /// file, on a CPU and in a dry run. Errors: FileError.
     void save_tuning();
     Stream& stream() { return stream_; }
     DeviceMemory& memory() { return *memory_; }

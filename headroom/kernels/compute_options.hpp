@@ -14,11 +14,11 @@ struct ComputeOptions {
     /// f32 operands of matrix products are rounded to TF32 (10 bits of fraction) and multiplied by tensor cores:
     /// several times as fast. Kernels of our own multiply f32 as it is.
     bool tf32 = false;
-    /// A product's first call tries several algorithms of cuBLASLt, waits for them, and keeps the fastest. Which one
-    /// wins may differ from run to run, and with it the last bits, unless the choices of an earlier run are read
-    /// (`ContextOptions::tuning_file`). Without tuning, the first algorithm that cuBLASLt proposes is used: the same in
-    /// every run with the same device and version of cuBLASLt. Products that add to their result are tried on memory of
-    /// its size, borrowed from CUDA and not counted; if there is none, nothing is tried.
+    /// The first call of a product or an attention tries several algorithms of cuBLASLt or cuDNN, waits for them, and
+    /// keeps the fastest. Which one wins may differ from run to run, and with it the last bits, unless the choices of
+    /// an earlier run are read (`ContextOptions::tuning_file`). Without tuning, the first algorithm that the library
+    /// proposes is used: the same in every run with the same device and versions. Products that add to their result are
+    /// tried on scratch of its size; those whose result exceeds the scratch budget are not tried.
     bool tune = false;
     /// Use only algorithms whose bits repeat. If false, cuDNN's gradient of attention adds its parts in the order in
     /// which they arrive, which takes scratch that is linear in the sequence. Forward passes repeat in any case,
@@ -29,8 +29,9 @@ struct ComputeOptions {
     /// Bytes of memory that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
     /// cuBLASLt's 32 MiB. The budget limits, each by itself: on a GPU, cuDNN's gradient of attention, which is computed
     /// in parts (with 0 the project's own kernels compute it), the chunks of logits of `linear_cross_entropy` and those
-    /// of `feed_forward`; everywhere, the gradients that the forward pass of `linear_cross_entropy` keeps, so that
-    /// backward need not compute the logits again.
+    /// of `feed_forward`, and what tuning tries products on; everywhere, the gradients that the forward pass of
+    /// `linear_cross_entropy` keeps, so that backward need not compute the logits again. Another budget may give other
+    /// bits. `fit_scratch_budget` finds out how much a program has free anyway.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     bool operator==(const ComputeOptions&) const = default;

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/memory/error.hpp>
@@ -29,6 +31,9 @@ class TuningCuda : public testing::Test {
     static kernels::MatmulChoices& choices(Context& context) {
         return std::get<CudaStream>(context.stream()).state->get<kernels::MatmulChoices>();
     }
+    static kernels::SdpaChoices& attention_choices(Context& context) {
+        return std::get<CudaStream>(context.stream()).state->get<kernels::SdpaChoices>();
+    }
     const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "tuning.txt";
 };
 
@@ -38,12 +43,16 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
         Context first = context();
         EXPECT_EQ(choices(first).size(), 0u);
         choices(first).set(key, {.words = {7}, .tuned = true});
+        attention_choices(first).set({.heads = 3, .key_heads = 3}, "cuDNN 9", "a plan");
         first.save_tuning();
     }
     const std::string written = contents();
     Context second = context();
     ASSERT_TRUE(choices(second).find(key));
     EXPECT_EQ(choices(second).find(key)->words[0], 7u);
+    ASSERT_TRUE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"));
+    EXPECT_EQ(*attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"), "a plan");
+    EXPECT_FALSE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 10"));
     second.save_tuning();
     EXPECT_EQ(contents(), written);
     Context without = Context::cuda(0, {.compute = {.tune = true}});
@@ -67,14 +76,18 @@ TEST_F(TuningCuda, ThatIsDamagedIsRefused) {
     std::filesystem::remove(file);
 }
 
-/// With TF32, tuning and all the scratch that there is, the peak is still what was predicted.
+/// With TF32, tuning and all the scratch that there is, the peak is still what was predicted: of products that add to
+/// gradients, too.
 TEST_F(TuningCuda, ARehearsalKnowsWhatWasAskedFor) {
     Context context = Context::cuda(
         0, {.compute = {.tf32 = true, .tune = true, .deterministic = false, .scratch_budget = std::size_t{4} << 30}});
     Context dry = Context::dry(context.profile());
     for (Context* each : {&context, &dry}) {
-        const Tensor a = each->from_host(std::vector<float>(64 * 64, 1), {64, 64});
-        matmul(a, a).to_vector<float>();
+        const Tensor a = each->from_host(std::vector<float>(64 * 64, 1), {64, 64}).requires_grad_();
+        for (int i = 0; i < 2; ++i) backward(sum(matmul(a, a)));
+        if (!each->dry()) {
+            EXPECT_EQ(a.grad().to_vector<float>(), std::vector<float>(64 * 64, 256));
+        }
     }
     EXPECT_EQ(context.memory().statistics().peak_allocated, dry.memory().statistics().peak_allocated);
 }

@@ -1,4 +1,6 @@
 // What cuDNN is told of an attention, by a stand-in for its frontend that computes the graph as it is described.
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 
@@ -7,7 +9,9 @@
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 #include <headroom/kernels/attention/internal/paths.hpp>
+#include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
@@ -107,6 +111,62 @@ TEST_F(RuntimeAttention, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
     EXPECT_FALSE(attention_by_library(stream, *plan_sdpa(t.forward()), t.forward(), nullptr));
     EXPECT_FALSE(attention_gradient_by_library(stream, *plan_sdpa(t.gradient()), t.gradient(), nullptr));
     EXPECT_NE(attention_library(stream).find("bytes of scratch, more than"), std::string::npos);
+}
+
+/// In parts of two sizes, of which each has a choice of its own.
+TEST_F(RuntimeAttention, TuningKeepsTheFastestPlanThatKeepsToTheScratch) {
+    auto& executed = headroom_cudnn_frontend::executed();
+    Trial t = trial({3, 64, 64, 1, 1, 16, true}, Dtype::bf16);
+    const std::size_t budget = (std::size_t{64} << 10) + 2 * 64 * (2 * 128 + 4);
+    run(t, {.scratch_budget = budget});
+    EXPECT_EQ(executed.last, 0);  // cuDNN's own choice
+    const ComputeOptions options{.tune = true, .scratch_budget = budget};
+    run(t, options);
+    EXPECT_EQ(executed.last, 3);
+    expect_matches(t, 0, test::Weights::rounded_also_per_head);
+    EXPECT_EQ(state.get<SdpaChoices>().size(), 3);  // forward, two batches, one
+    const std::int64_t waits = device->host_waits();
+    executed.count = 0;
+    run(t, options);
+    EXPECT_EQ(executed.count, 3);
+    EXPECT_EQ(device->host_waits(), waits + 1);  // the test's
+}
+
+TEST_F(RuntimeAttention, ChoicesOfAnEarlierRunAreTakenWithoutTrying) {
+    auto& executed = headroom_cudnn_frontend::executed();
+    const std::string path = ::testing::TempDir() + "attention_choices.txt";
+    std::filesystem::remove(path);
+    Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
+    run(t, {.tune = true});
+    append_attention_choices(stream, path);
+
+    state = StreamState();
+    load_attention_choices(stream, path);
+    EXPECT_EQ(state.get<SdpaChoices>().size(), 2);
+    executed.count = 0;
+    run(t);
+    EXPECT_EQ(executed.last, 3);
+    EXPECT_EQ(executed.count, 2);
+
+    std::string text;
+    std::getline(std::ifstream(path), text, '\0');
+    state = StreamState();
+    for (std::size_t at = 0; (at = text.find("fake plan 3")) != std::string::npos;) text.replace(at, 11, "no plan");
+    std::ofstream(path) << text;  // of a plan that this cuDNN does not make
+    load_attention_choices(stream, path);
+    run(t);
+    EXPECT_EQ(executed.last, 0);
+}
+
+TEST_F(RuntimeAttention, DamagedChoicesAreRefused) {
+    const std::string path = ::testing::TempDir() + "damaged_attention_choices.txt";
+    for (const char* line : {"attention ", "attention cuDNN 9 | 1 2 3", "attention cuDNN 9 | 1 2 3 | "}) {
+        std::ofstream(path) << "a line of products\n" << line << "\n";
+        EXPECT_THROW(load_attention_choices(stream, path), FileError) << line;
+    }
+    EXPECT_THROW(load_attention_choices(stream, path + ".missing"), FileError);
+    EXPECT_THROW(append_attention_choices(stream, ::testing::TempDir() + "missing/file"), FileError);
+    EXPECT_EQ(state.get<SdpaChoices>().size(), 0);
 }
 
 TEST_F(RuntimeAttention, StatisticsAreWrittenOnlyWhereTheyAreWanted) {

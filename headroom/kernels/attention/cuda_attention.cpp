@@ -1,4 +1,5 @@
 // Attention on a GPU by cuDNN, where it can be asked.
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -6,6 +7,7 @@
 
 #include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 #include <headroom/kernels/attention/internal/paths.hpp>
+#include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
@@ -50,6 +52,21 @@ bool takes(CudaStream& stream, const Sdpa& whole) {
     return all;
 }
 
+/// With the plan that an earlier run found fastest or, where that is asked for, this one finds.
+void run(CudaStream& stream, const Sdpa& x, const SdpaData& data, std::byte* scratch) {
+    Cudnn& cudnn = *cudnn_of(stream);
+    if (!cudnn.chosen(x)) {
+        SdpaChoices& choices = stream.state->get<SdpaChoices>();
+        if (const std::string* const known = choices.find(x, cudnn.version())) {
+            cudnn.choose(x, *known);
+        } else if (stream.compute.tune) {
+            const auto timer = std::bind_front(time_each, std::ref(*stream.device));
+            choices.set(x, cudnn.version(), cudnn.choose_fastest(x, data, scratch, timer));
+        }
+    }
+    cudnn.run(x, data, scratch);
+}
+
 /// In other libraries' words there may be lines and quotes.
 std::string on_one_line(std::string text) {
     for (char& c : text) {
@@ -64,7 +81,7 @@ bool wanted(const CudaStream& stream) { return !stream.compute.own_kernels; }
 
 bool attention_by_library(CudaStream& stream, const Sdpa& whole, const Attention& a, std::byte* scratch) {
     if (!wanted(stream) || !ready(a) || !takes(stream, whole)) return false;
-    cudnn_of(stream)->run(whole, data_of(a), scratch);
+    run(stream, whole, data_of(a), scratch);
     return true;
 }
 
@@ -72,7 +89,7 @@ bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const 
                                    std::byte* scratch) {
     if (!wanted(stream) || !ready(g) || !takes(stream, whole)) return false;
     for_each_part(whole, [&](const Sdpa& part, std::int64_t batch, std::int64_t key_head) {
-        cudnn_of(stream)->run(part, data_of(g, batch, key_head), scratch);
+        run(stream, part, data_of(g, batch, key_head), scratch);
     });
     return true;
 }

@@ -1,8 +1,12 @@
 #include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -32,6 +36,7 @@ using TensorPtr = std::shared_ptr<Tensor_attributes>;
 
 constexpr std::size_t kOldest = 91501;           // before it, the frontend pads by copies from the host
 constexpr std::size_t kMostPlans = 64;           // each takes memory, and a second
+constexpr std::int64_t kMostTried = 8;           // of the plans for one shape
 constexpr std::size_t kOldestBlackwell = 91801;  // with a deterministic gradient
 
 enum Id : std::int64_t { kQ = 1, kK, kV, kO, kLse, kDy, kDq, kDk, kDv };
@@ -124,6 +129,15 @@ void add_gradient(Graph& graph, const Sdpa& x) {
     describe(dv->set_output(true), x, kDv, {x.key_heads, x.keys, x.dv});
 }
 
+using Addresses = std::unordered_map<std::int64_t, void*>;
+
+Addresses addresses_of(const Sdpa& x, const SdpaData& data) {
+    Addresses addresses{{kQ, data.q}, {kK, data.k}, {kV, data.v}, {kO, data.o}};
+    if (x.stats || x.gradient) addresses[kLse] = data.lse;
+    if (x.gradient) addresses.insert({{kDy, data.dy}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
+    return addresses;
+}
+
 /// Its first line, and the first reason that cuDNN gives: more lines say the same of each kernel that was tried.
 std::string words_of(fe::error_t error) {
     const std::string text = error.get_message();
@@ -154,6 +168,32 @@ std::string build(Graph& graph, cudnnHandle_t handle) {
 struct Cudnn::Made {
     std::unique_ptr<Graph> graph;
     Plan plan;
+    std::optional<std::int64_t> index;  // of the plan; without, it is the one that cuDNN prefers
+    bool chosen = false;
+
+    /// Plans that can be made and keep to the scratch.
+    std::vector<std::int64_t> candidates(std::size_t scratch) const {
+        std::vector<std::int64_t> found;
+        const std::int64_t count = std::min<std::int64_t>(graph->get_execution_plan_count(), kMostTried);
+        for (std::int64_t i = 0; i < count; ++i) {
+            if (graph->build_plan_at_index(i).is_bad()) continue;
+            if (static_cast<std::size_t>(graph->get_workspace_size_plan_at_index(i)) <= scratch) found.push_back(i);
+        }
+        return found;
+    }
+    std::string name(std::int64_t i) const {
+        std::string text;
+        return graph->get_plan_name_at_index(i, text).is_bad() ? "" : text;
+    }
+    void take(std::int64_t i) {
+        index = i;
+        plan.name = name(i);
+        plan.scratch = static_cast<std::size_t>(graph->get_workspace_size_plan_at_index(i));
+    }
+    fe::error_t execute(cudnnHandle_t handle, Addresses addresses, std::byte* scratch) const {
+        return index ? graph->execute_plan_at_index(handle, addresses, scratch, *index)
+                     : graph->execute(handle, addresses, scratch);
+    }
 };
 
 struct Cudnn::State {
@@ -248,14 +288,42 @@ const Cudnn::Plan& Cudnn::plan(const Sdpa& sdpa) {
     return made.plan;
 }
 
-void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
+bool Cudnn::chosen(const Sdpa& sdpa) const { return state_->made.at(sdpa).chosen; }
+
+void Cudnn::choose(const Sdpa& sdpa, const std::string& name) {
     Made& made = state_->made.at(sdpa);
-    std::unordered_map<std::int64_t, void*> addresses{{kQ, data.q}, {kK, data.k}, {kV, data.v}, {kO, data.o}};
-    if (sdpa.stats || sdpa.gradient) addresses[kLse] = data.lse;
-    if (sdpa.gradient) addresses.insert({{kDy, data.dy}, {kDq, data.dq}, {kDk, data.dk}, {kDv, data.dv}});
+    made.chosen = true;
+    for (const std::int64_t i : made.candidates(sdpa.scratch())) {
+        if (made.name(i) == name) return made.take(i);
+    }
+}
+
+std::string Cudnn::choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer) {
+    Made& made = state_->made.at(sdpa);
+    made.chosen = true;
+    const std::vector<std::int64_t> found = made.candidates(sdpa.scratch());
+    const Addresses addresses = addresses_of(sdpa, data);
+    std::vector<bool> failed(found.size());
+    std::vector<float> times = timer(static_cast<int>(found.size()), [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        Addresses copy = addresses;
+        if (made.graph->execute_plan_at_index(state_->handle, copy, scratch, found[at]).is_bad()) failed[at] = true;
+    });
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (failed[i]) times[i] = std::numeric_limits<float>::infinity();
+    }
+    const auto fastest = std::min_element(times.begin(), times.end());
+    if (fastest != times.end() && std::isfinite(*fastest)) {
+        made.take(found[static_cast<std::size_t>(fastest - times.begin())]);
+    }
+    return made.plan.name;
+}
+
+void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
+    const Made& made = state_->made.at(sdpa);
     std::string why;
     try {
-        const fe::error_t error = made.graph->execute(state_->handle, addresses, scratch);
+        const fe::error_t error = made.execute(state_->handle, addresses_of(sdpa, data), scratch);
         if (error.is_good()) return;
         why = words_of(error);
     } catch (const std::exception& error) {  // a function that CUDA's driver lacks

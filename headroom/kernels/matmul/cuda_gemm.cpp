@@ -40,6 +40,11 @@ bool refusal(cublasStatus_t status) {
            status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
+/// With a beta, each algorithm would add to the result once more: so they write elsewhere.
+bool tries(const BlasMatmul::Options& options, const GemmCall& call) {
+    return options.timer && (call.beta == 0 || call.trial != nullptr);
+}
+
 }  // namespace
 
 BlasMatmul::BlasMatmul(const BlasApi& api) : api_(api) {
@@ -57,7 +62,7 @@ bool BlasMatmul::run(const Gemm& gemm, const GemmCall& call, const Options& opti
     Product& product = find(key, gemm, options.tf32);
     if (gemm.bias || gemm.sums) product.description.set_bias(call.bias);
     if (gemm.has_inner()) product.description.set_inner(call.inner);
-    if (!product.known || (options.timer != nullptr && !product.tuned))
+    if (!product.known || (tries(options, call) && !product.tuned))
         choose(product, gemm, alignment, call, options, choices, key);
     if (product.refused) return false;
     for (std::int64_t i = 0; i < gemm.calls(); ++i) {
@@ -97,12 +102,11 @@ BlasMatmul::Product& BlasMatmul::find(const MatmulChoiceKey& key, const Gemm& ge
 
 void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const GemmCall& call,
                         const Options& options, MatmulChoices& choices, const MatmulChoiceKey& key) {
-    GemmTimer* const timer = options.timer;
     product.known = true;
-    product.tuned = timer != nullptr;  // whatever comes of it, it is tried once
+    product.tuned = tries(options, call);  // whatever comes of it, it is tried once
     const MatmulChoice* const chosen = choices.find(key);
-    if (chosen != nullptr && (chosen->tuned || timer == nullptr) && take(product, *chosen)) return;
-    const auto found = candidates(product, gemm.result, alignment, timer != nullptr ? kCandidates : 1);
+    if (chosen != nullptr && (chosen->tuned || !product.tuned) && take(product, *chosen)) return;
+    const auto found = candidates(product, gemm.result, alignment, product.tuned ? kCandidates : 1);
     product.refused = found.empty();
     if (product.refused) return;
     product.algorithm = found.front();
@@ -143,21 +147,13 @@ std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product,
     return algorithms;
 }
 
-/// The index of the fastest candidate; 0 without the memory to try them. With a beta, each would add to the result once
-/// more: so they write elsewhere.
+/// The index of the fastest candidate.
 std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                 const Gemm& gemm, const GemmCall& call, const Options& options) const {
-    GemmTimer& timer = *options.timer;
     GemmCall trial = call;
-    const auto give_back = [&](void* memory) { timer.give_back(memory); };
-    std::unique_ptr<void, decltype(give_back)> borrowed(nullptr, give_back);
-    if (call.beta != 0) {
-        borrowed.reset(timer.borrow(gemm.result_bytes()));
-        if (!borrowed) return 0;
-        trial.d = static_cast<std::byte*>(borrowed.get());
-    }
+    if (call.beta != 0) trial.d = call.trial;
     std::vector<bool> failed(candidates.size());
-    std::vector<float> times = timer.time(static_cast<int>(candidates.size()), [&](int i) {
+    std::vector<float> times = options.timer(static_cast<int>(candidates.size()), [&](int i) {
         const auto index = static_cast<std::size_t>(i);
         if (enqueue(product, candidates[index], gemm, trial, call.d, options.stream) != CUBLAS_STATUS_SUCCESS)
             failed[index] = true;

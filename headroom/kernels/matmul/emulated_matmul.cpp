@@ -66,15 +66,17 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
     stream.device->check_usable();
     if (const auto& takes = stream.state->get<EmulatedBlas>().takes; takes && !takes(gemm)) return false;
     const CpuStream host{.threads = stream.threads, .state = stream.state};
-    static_cast<device::EmulatedDevice*>(stream.device->native())->call([=, matmul = matmul_of(gemm, call)] {
-        CpuStream cpu = host;
-        const MatmulPlan plan(cpu, matmul);
-        std::vector<std::byte> memory(plan.scratch() + 64);
-        const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-        plan.run(cpu, memory.data() + (64 - address % 64) % 64);
-        std::memset(call.workspace, 0xff, kEdge);  // cuBLASLt leaves what it likes there
-        std::memset(call.workspace + kGemmWorkspace - kEdge, 0xff, kEdge);
-    });
+    static_cast<device::EmulatedDevice*>(stream.device->native())
+        ->call([=, bytes = gemm.result_bytes(), matmul = matmul_of(gemm, call)] {
+            CpuStream cpu = host;
+            const MatmulPlan plan(cpu, matmul);
+            std::vector<std::byte> memory(plan.scratch() + 64);
+            const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+            plan.run(cpu, memory.data() + (64 - address % 64) % 64);
+            std::memset(call.workspace, 0xff, kEdge);  // cuBLASLt leaves what it likes there
+            std::memset(call.workspace + kGemmWorkspace - kEdge, 0xff, kEdge);
+            if (call.trial != nullptr) std::memset(call.trial, 0xff, bytes);
+        });
     return true;
 }
 

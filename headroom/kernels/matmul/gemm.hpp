@@ -80,6 +80,7 @@ struct GemmCall {
     const std::byte* inner = nullptr;  ///< is written, or read
     float beta = 0;
     std::byte* workspace = nullptr;  ///< kGemmWorkspace bytes, aligned to 256
+    std::byte* trial = nullptr;  ///< `Gemm::result_bytes`, aligned to 256: for algorithms that are tried with a beta
 };
 
 /// A call for the product alone.

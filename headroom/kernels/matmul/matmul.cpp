@@ -18,6 +18,8 @@ namespace {
 /// Multiply-adds below which oneDNN's call costs more than it gains.
 constexpr std::int64_t kLibraryThreshold = 1 << 16;
 
+constexpr std::size_t kTrialAlignment = 256;
+
 /// That a view beside c is like it.
 void check_beside(const char* what, const View& view, const View& c) {
     if (view.dtype != c.dtype)
@@ -101,14 +103,21 @@ void MatmulPlan::plan_cpu(const Stream& stream) {
     scratch_ = library_ != nullptr ? library_->scratch() : blocked_scratch(threads_of(stream), product_);
 }
 
-/// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace.
+/// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace, and behind them the result
+/// of algorithms that are tried. Which call of a product tries them depends on earlier calls: each has room for it.
 void MatmulPlan::plan_cuda(const Stream& stream) {
+    const ComputeOptions& options = compute_of(stream);
     if (sums_) scratch_ = sums_->scratch();
-    if (compute_of(stream).own_kernels) return;
+    if (options.own_kernels) return;
     gemm_ = plan_gemm(product_, matmul_);
     if (!gemm_) return;
     const std::size_t sums = gemm_->sums ? static_cast<std::size_t>(product_.m) * size_of(matmul_.sums.dtype) : 0;
-    scratch_ = std::max(scratch_, kGemmWorkspace + sums);
+    std::size_t bytes = kGemmWorkspace + sums;
+    if (options.tune && product_.beta != 0 && gemm_->result_bytes() <= options.scratch_budget) {
+        trial_ = (bytes + kTrialAlignment - 1) / kTrialAlignment * kTrialAlignment;
+        bytes = trial_ + gemm_->result_bytes();
+    }
+    scratch_ = std::max(scratch_, bytes);
 }
 
 void MatmulPlan::run(CpuStream& stream, std::byte* scratch) const {

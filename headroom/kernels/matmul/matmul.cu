@@ -7,9 +7,15 @@
 
 namespace headroom::kernels {
 
+GemmCall MatmulPlan::call_of_gemm(const Gemm& gemm, std::byte* scratch) const {
+    GemmCall call = call_of(product_, gemm, scratch);
+    if (trial_ != 0) call.trial = scratch + trial_;
+    return call;
+}
+
 /// False if the library refuses.
 bool MatmulPlan::run_whole(CudaStream& stream, std::byte* scratch) const {
-    GemmCall call = call_of(product_, *gemm_, scratch);
+    GemmCall call = call_of_gemm(*gemm_, scratch);
     call.d = matmul_.c.as<std::byte>();
     call.inner = matmul_.inner.as<const std::byte>();
     const View& sums = matmul_.sums;
@@ -25,10 +31,10 @@ bool MatmulPlan::run_whole(CudaStream& stream, std::byte* scratch) const {
 void MatmulPlan::run_product(CudaStream& stream, std::byte* scratch) const {
     if (!gemm_) return tiled_matmul(stream, product_);
     Gemm gemm = gemm_->product();
-    bool done = run_gemm(stream, gemm, call_of(product_, gemm, scratch));
+    bool done = run_gemm(stream, gemm, call_of_gemm(gemm, scratch));
     if (!done && gemm.fused()) {  // it may be the epilogue that the library refuses
         gemm = gemm.without_epilogue();
-        done = run_gemm(stream, gemm, call_of(product_, gemm, scratch));
+        done = run_gemm(stream, gemm, call_of_gemm(gemm, scratch));
     }
     if (!done) return tiled_matmul(stream, product_);
     const View& c = matmul_.has_inner() && !matmul_.derivative ? matmul_.inner : matmul_.c;

@@ -78,7 +78,8 @@ class MatmulPlan {
 
     /// Bytes that `run` needs: a function of shapes, strides, dtypes and threads, not of data, and the larger of what
     /// beta = 0 and beta = 1 need. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32
-    /// MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`.
+    /// MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`; where algorithms are
+    /// tried (`ComputeOptions::tune`) and beta is not 0, also the bytes of c, within the scratch budget.
     std::size_t scratch() const { return scratch_; }
 
     /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of
@@ -98,6 +99,7 @@ class MatmulPlan {
     void plan_cuda(const Stream& stream);
     bool run_whole(CudaStream& stream, std::byte* scratch) const;
     void run_product(CudaStream& stream, std::byte* scratch) const;
+    GemmCall call_of_gemm(const Gemm& gemm, std::byte* scratch) const;
 
     Matmul matmul_;
     Problem product_;
@@ -105,6 +107,7 @@ class MatmulPlan {
     bool few_rows_ = false;             ///< on the CPU
     LibraryMatmul* library_ = nullptr;  ///< oneDNN's; on the CPU, null for kernels of our own
     std::optional<Gemm> gemm_;          ///< cuBLASLt's; on a GPU, none for kernels of our own
+    std::size_t trial_ = 0;             ///< where `GemmCall::trial` is in the scratch; 0: there is none
     std::size_t scratch_ = 0;
 };
 

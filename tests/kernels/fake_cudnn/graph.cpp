@@ -13,6 +13,7 @@ namespace {
 using namespace headroom::kernels;
 
 std::int64_t more_scratch = 0;
+constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4;  // plans
 
 /// A tensor [batch, head, position, column] at its address.
 struct Tensor {
@@ -109,6 +110,11 @@ struct Call {
 
 void take_more_scratch(std::int64_t bytes) { more_scratch = bytes; }
 
+Executed& executed() {
+    static Executed executed;
+    return executed;
+}
+
 namespace graph {
 
 std::array<TensorPtr, 2> Graph::sdpa(TensorPtr q, TensorPtr k, TensorPtr v, const SDPA_attributes& attributes) {
@@ -139,14 +145,26 @@ error_t Graph::validate() const {
 }
 
 /// The largest numbers that NVIDIA's was seen to take: see sdpa.hpp.
-std::int64_t Graph::get_workspace_size() const {
+std::int64_t Graph::get_workspace_size_plan_at_index(std::int64_t index) const {
+    if (index == kLarge) return std::int64_t{1} << 40;
     const std::int64_t heads = q_->dim[0] * q_->dim[1], queries = q_->dim[2], keys = k_->dim[2];
     if (!gradient_) return 256 + more_scratch;
     return 256 + more_scratch + heads * queries * (attributes_.deterministic ? 2 * keys : 4 * q_->dim[3]);
 }
 
-error_t Graph::execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
-                       void* workspace) const {
+error_t Graph::build_plan_at_index(std::int64_t index) const {
+    return index == kUnbuilt ? error_t{"a plan that can't be built"} : error_t{};
+}
+
+error_t Graph::get_plan_name_at_index(std::int64_t index, std::string& name) const {
+    name = "fake plan " + std::to_string(index);
+    return {};
+}
+
+error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
+                                     void* workspace, std::int64_t index) const {
+    if (index == kFailing) return {"a plan that fails"};
+    executed() = {index, executed().count + 1};
     const auto tensor = [&](const TensorPtr& x) {
         if (!x) return Tensor{};
         const DataType_t type = x->type == DataType_t::NONE ? io_ : x->type;
@@ -161,6 +179,7 @@ error_t Graph::execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, vo
     const double noise = !gradient_ || attributes_.deterministic || ++calls % 2 == 0 ? 0 : 0x1p-6;
     const auto bytes = static_cast<std::size_t>(get_workspace_size());
     fake_runtime::enqueue(handle->stream, [=, gradient = gradient_] {
+        fake_runtime::take_time(index == 0 ? 2.0f : index == kFast ? 1.0f : 0.5f);
         std::memset(workspace, 0xab, bytes);
         gradient ? call.backward(noise) : call.forward();
     });

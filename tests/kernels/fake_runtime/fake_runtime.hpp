@@ -18,6 +18,8 @@ namespace headroom::kernels::fake_runtime {
 void reset(std::uint64_t seed);
 /// Work on a stream (cudaStream_t), in its order.
 void enqueue(void* stream, std::function<void()> work);
+/// Within work: it takes so long, as events see it. Other work takes no time.
+void take_time(float milliseconds);
 /// The first use that CUDA forbids, or that this project never makes: the default stream, memory freed while a copy
 /// reads it.
 std::string problem();

@@ -1,4 +1,4 @@
-// Those functions of CUDA's runtime that cuda_device.cpp and cuda_staging.cpp call.
+// Those functions of CUDA's runtime that cuda_device.cpp, cuda_staging.cpp and cuda_timing.cpp call.
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -28,6 +28,7 @@ struct Stream {
 };
 struct Event {
     Flag passed = std::make_shared<bool>(true);
+    std::shared_ptr<float> time = std::make_shared<float>(0.0f);
 };
 
 struct Runtime {
@@ -38,6 +39,7 @@ struct Runtime {
     std::string problem;
     cudaError_t last = cudaSuccess;
     int copies_left = -1;
+    float clock = 0;  // milliseconds
 };
 Runtime runtime;
 
@@ -120,6 +122,8 @@ bool idle() {
     return true;
 }
 
+void take_time(float milliseconds) { runtime.clock += milliseconds; }
+
 void fail_after(int copies) { runtime.copies_left = copies; }
 
 }  // namespace fake_runtime
@@ -171,14 +175,26 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
     *event = reinterpret_cast<cudaEvent_t>(new Event);
     return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+    const Event &first = *reinterpret_cast<Event*>(begin), &last = *reinterpret_cast<Event*>(end);
+    if (!*first.passed || !*last.passed) return said(cudaErrorNotReady);
+    *milliseconds = *last.time - *first.time;
+    return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     delete reinterpret_cast<Event*>(event);
     return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     const auto passed = std::make_shared<bool>(false);
-    reinterpret_cast<Event*>(event)->passed = passed;
-    add(stream, {[passed] { *passed = true; }, nullptr, nullptr});
+    const auto time = std::make_shared<float>(0.0f);
+    *reinterpret_cast<Event*>(event) = {passed, time};
+    const auto pass = [passed, time] {
+        *passed = true;
+        *time = runtime.clock;
+    };
+    add(stream, {pass, nullptr, nullptr});
     return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/device/cuda_timing.hpp>
 
 namespace headroom::kernels {
 
@@ -43,6 +44,14 @@ class Cudnn {
     std::string version() const;
     /// Made when first asked for, which takes about a second; kept.
     const Plan& plan(const Sdpa& sdpa);
+    /// True if `choose` or `choose_fastest` was called for it.
+    bool chosen(const Sdpa& sdpa) const;
+    /// The plan of that name is its plan from now on; if cuDNN makes none of that name, the plan stays.
+    void choose(const Sdpa& sdpa, const std::string& name);
+    /// The fastest of the plans that cuDNN proposes is its plan from now on; returns its name. Each is executed, as by
+    /// `run`, whose scratch is enough for them; what takes more is left out. The scratch is as large as
+    /// `Sdpa::scratch`.
+    std::string choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer);
     /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
     void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);
 

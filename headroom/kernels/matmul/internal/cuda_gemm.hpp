@@ -5,26 +5,15 @@
 //     BlasMatmul blas(load_blas());
 //     if (!blas.run(gemm, call, {.stream = stream}, choices)) ...  // refused
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
 
+#include <headroom/kernels/device/cuda_timing.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/kernels/matmul/internal/cuda_blas_description.hpp>
 
 namespace headroom::kernels {
-
-/// The device functions that trying algorithms needs.
-class GemmTimer {
-  public:
-    virtual ~GemmTimer() = default;
-    /// Milliseconds that each of `count` pieces of work takes, which `enqueue` gives to the stream. Waits.
-    virtual std::vector<float> time(int count, const std::function<void(int)>& enqueue) = 0;
-    /// Device memory, to be given back; null if there is none.
-    virtual void* borrow(std::size_t bytes) = 0;
-    virtual void give_back(void* memory) = 0;
-};
 
 class BlasMatmul {
   public:
@@ -39,10 +28,11 @@ class BlasMatmul {
     struct Options {
         cudaStream_t stream = nullptr;
         bool tf32 = false;
-        GemmTimer* timer = nullptr;
+        WorkTimer timer = nullptr;
     };
     /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
-    /// `choices` has no tuned one; without (null), the first that cuBLASLt proposes is used. Errors: DeviceError.
+    /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial; else the first that
+    /// cuBLASLt proposes is used. Errors: DeviceError.
     bool run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices);
 
   private:

@@ -1,0 +1,54 @@
+#include <headroom/kernels/device/cuda_timing.hpp>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+constexpr int kRepetitions = 3;
+
+class Event {
+  public:
+    Event() { check("cudaEventCreate", cudaEventCreate(&event_)); }
+    ~Event() { cudaEventDestroy(event_); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+
+    void record(cudaStream_t stream) { check("cudaEventRecord", cudaEventRecord(event_, stream)); }
+    float since(const Event& begin) const {
+        float milliseconds = 0;
+        check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, begin.event_, event_));
+        return milliseconds;
+    }
+
+  private:
+    static void check(const char* call, cudaError_t error) {
+        if (error == cudaSuccess) return;
+        throw DeviceError(fmt::format("tuning: {}: {}", call, cudaGetErrorString(error)));
+    }
+    cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace
+
+std::vector<float> time_each(CudaDevice& device, int count, const std::function<void(int)>& enqueue) {
+    device.make_current();
+    const auto stream = static_cast<cudaStream_t>(device.native());
+    std::vector<Event> begin(static_cast<std::size_t>(count)), end(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+        enqueue(i);
+        begin[static_cast<std::size_t>(i)].record(stream);
+        for (int repetition = 0; repetition < kRepetitions; ++repetition) enqueue(i);
+        end[static_cast<std::size_t>(i)].record(stream);
+    }
+    device.synchronize();
+    std::vector<float> times;
+    for (std::size_t i = 0; i < begin.size(); ++i) times.push_back(end[i].since(begin[i]) / kRepetitions);
+    return times;
+}
+
+}  // namespace headroom::kernels
