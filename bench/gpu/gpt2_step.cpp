@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/scratch_budget.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -32,6 +33,7 @@ struct Flags {
     bool half_residual = false;
     double memory = 141e9;  // of the GPU that is rehearsed
     ComputeOptions compute;
+    bool fit_scratch = false;
 };
 
 std::optional<Dtype> autocast_dtype(const std::string& dtype) {
@@ -123,20 +125,35 @@ Peaks peaks(Context& context) {
     return {statistics.peak_allocated, statistics.peak_reserved};
 }
 
-Peaks rehearse(const Profile& profile, const Flags& flags) {
-    Context context = Context::dry(profile);
+void take_two_steps(Context& context, const Flags& flags) {
     Training training(context, flags);
     for (int i = 0; i < 2; ++i) training.step();
+}
+
+Peaks rehearse(const Profile& profile, const Flags& flags) {
+    Context context = Context::dry(profile);
+    take_two_steps(context, flags);
     return peaks(context);
 }
 
-void run(const Flags& flags) {
+Profile profile_of(const Flags& flags) {
+    if (flags.device == "cuda") return Context::cuda(0, {.compute = flags.compute}).profile();
+    Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
+    profile.compute = flags.compute;
+    return profile;
+}
+
+void run(Flags flags) {
+    if (flags.fit_scratch) {
+        flags.compute.scratch_budget =
+            fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { take_two_steps(rehearsal, flags); });
+    }
     if (flags.device == "dry") {
-        Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
-        profile.compute = flags.compute;
-        const Peaks predicted = rehearse(profile, flags);
-        fmt::print("{{\"dtype\": \"{}\", \"batch\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}}}\n",
-                   flags.dtype, flags.batch, predicted.allocated, predicted.reserved);
+        const Peaks predicted = rehearse(profile_of(flags), flags);
+        fmt::print(
+            "{{\"dtype\": \"{}\", \"batch\": {}, \"scratch_budget\": {}, \"predicted_allocated\": {}, "
+            "\"predicted_reserved\": {}}}\n",
+            flags.dtype, flags.batch, flags.compute.scratch_budget, predicted.allocated, predicted.reserved);
         return;
     }
     Context context = Context::cuda(0, {.compute = flags.compute});
@@ -162,6 +179,7 @@ void run(const Flags& flags) {
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
         "\"half_residual\": {}, \"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, "
+        "\"scratch_budget\": {}, "
         "\"parameters\": {}, "
         "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
         "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
@@ -170,11 +188,11 @@ void run(const Flags& flags) {
         "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"bytes_of_others\": {}, "
         "\"attention\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
-        flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, training.parameters(),
-        1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps, first_milliseconds,
-        training.result().loss, first_loss, after.waits - before.waits, after.allocator_waits - before.allocator_waits,
-        after.driver_calls - before.driver_calls, measured.allocated, measured.reserved, predicted.allocated,
-        predicted.reserved, bytes_of_others(context),
+        flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
+        training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps,
+        first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
+        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
+        measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
         kernels::attention_library(std::get<CudaStream>(context.stream())));
 }
 
@@ -193,6 +211,8 @@ int main(int argc, char** argv) {
     bool nondeterministic = false;
     app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
     app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes that an op may take to be faster");
+    app.add_flag("--fit-scratch", flags.fit_scratch,
+                 "as much scratch as does not raise the peak, at least --scratch-budget: rehearsals find it");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--accumulate", &flags.accumulate},
                                       {"--time", &flags.time},

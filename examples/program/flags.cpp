@@ -25,13 +25,17 @@ void add_device(CLI::App& app, Flags& flags) {
         ->transform(bytes());
 }
 
-void add_compute(CLI::App& app, Flags& flags) {
-    app.add_flag("--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
+void add_tuning(CLI::App& app, Flags& flags) {
     app.add_option("--tune", flags.tuning_file,
                    "on a GPU, try several algorithms for each product; with a file, what was found is kept in it, and "
                    "taken from it next time")
         ->type_name("[FILE]")
         ->expected(0, 1);
+}
+
+/// Others give other bits: a training that is resumed has the same.
+void add_compute(CLI::App& app, Flags& flags) {
+    app.add_flag("--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
     app.add_flag_callback(
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
@@ -114,10 +118,11 @@ void add_flags(CLI::App& app, Flags& flags) {
     flags.program = app.get_name();
     flags.stored = StoredFlags::add(app);
     add_step(app, flags);
+    add_compute(app, flags);
     if (flags.recomputes.size() > 1) add_recompute(app, flags);
     const std::size_t of_training = app.get_options().size();
     add_device(app, flags);
-    add_compute(app, flags);
+    add_tuning(app, flags);
     add_files(app, flags);
     const std::vector<CLI::Option*> all = app.get_options();
     for (std::size_t i = of_training; i < all.size(); ++i) all[i]->configurable(false)->group("Of this run alone");

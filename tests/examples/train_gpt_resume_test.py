@@ -47,6 +47,16 @@ class TrainGptResume(ProgramCase):
         self.succeeds("--resume", self.stopped, "--lr", 0.02, "--stop-after", 1, "--save", changed)
         self.assertIn("--lr 0.01 (was 0.02)", self.succeeds("--resume", changed, "--lr", 0.01))
 
+    def test_what_decides_about_bits_on_a_gpu_is_stored(self):
+        file = self.path("bits.safetensors")
+        flags = ("--tf32", "--nondeterministic", "--scratch-budget", "64MiB")
+        self.succeeds(*self.training, *flags, "--stop-after", 1, "--save", file)
+        figures = self.figures("--resume", file)
+        self.assertEqual((figures["tf32"], figures["deterministic"], figures["scratch_budget"]), (True, False, 64 << 20))
+        self.assertNotIn("tf32", self.figures("--resume", self.stopped))
+        printed = self.succeeds("--resume", file, "--scratch-budget", "32MiB")
+        self.assertIn("given anew: --scratch-budget", printed)
+
     def test_flags_of_the_run_are_not_stored(self):
         self.fails(1, ["--resume", self.stopped, "--memory-limit", "100kB"], "memory limit: 100000 ")
         self.expect_predicted(self.figures("--resume", self.stopped, "--memory-limit", "1GB"))
