@@ -1,0 +1,67 @@
+// The GPU that writes down what it is given. It comes before headroom's without_cuda.cpp.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+#include <headroom/bench/estimate/ledger.hpp>
+#include <headroom/core/context.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+
+namespace headroom {
+
+namespace {
+
+class CountingGpu final : public kernels::CudaDevice {
+  public:
+    CountingGpu() {
+        properties_ = {.name = "a GPU that counts", .major = 9, .multiprocessors = 132, .shared_bytes = 227 << 10};
+        index_error_ = &none_;
+    }
+    ~CountingGpu() override {
+        if (const char* file = std::getenv("HEADROOM_LEDGER")) ledger.write(file);
+    }
+
+    std::unique_ptr<memory::Driver> make_driver() override {
+        return memory::make_simulated_driver({.properties = Profile::gpu(141'000'000'000).memory});
+    }
+    std::unique_ptr<kernels::CudaEvent> make_event() override { return std::make_unique<kernels::CudaEvent>(); }
+    void record(kernels::CudaEvent&, kernels::CudaQueue) override {}
+    void wait(kernels::CudaQueue, const kernels::CudaEvent&) override {}
+    void copy_to_device(const void*, void*, std::size_t bytes, kernels::CudaQueue) override {
+        ledger.add("upload", "host", {.bytes = static_cast<double>(bytes)});
+    }
+    void copy(const void*, void*, std::size_t bytes) override {
+        ledger.add("copy of memory", "", {.bytes = 2 * static_cast<double>(bytes)});
+    }
+    void open_range(const char*) override {}
+    void close_range() override {}
+
+    estimate::Ledger ledger;
+
+  protected:
+    void read(const void*, void* host, std::size_t bytes, const kernels::CudaEvent*) override {
+        std::fill_n(static_cast<std::byte*>(host), bytes, std::byte{0});
+    }
+    void finish() override { ledger.close_window(); }
+
+  private:
+    kernels::IndexError none_;
+};
+
+}  // namespace
+
+namespace kernels {
+
+std::unique_ptr<CudaDevice> open_cuda_device(int) { return std::make_unique<CountingGpu>(); }
+int cuda_device_count() { return 1; }
+bool cuda_is_emulated() { return true; }
+
+}  // namespace kernels
+
+namespace estimate {
+
+Ledger& ledger_of(kernels::CudaStream& stream) { return static_cast<CountingGpu&>(*stream.device).ledger; }
+
+}  // namespace estimate
+
+}  // namespace headroom
