@@ -26,6 +26,9 @@ void add_device(CLI::App& app, Flags& flags) {
 }
 
 void add_tuning(CLI::App& app, Flags& flags) {
+    app.add_flag(
+        "--fit-scratch", flags.fit_scratch,
+        "on a GPU, rehearse for the largest --scratch-budget that does not raise the peak; a training keeps it");
     app.add_option("--tune", flags.tuning_file,
                    "on a GPU, try several algorithms for each product; with a file, what was found is kept in it, and "
                    "taken from it next time")
@@ -134,6 +137,8 @@ void add_flags(CLI::App& app, Flags& flags) {
                 "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
         if (gpu && flags.gpu_memory == 0)
             throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
+        if (flags.fit_scratch && flags.device != "cuda" && !gpu)
+            throw CLI::ValidationError("--fit-scratch is for --device cuda, or dry with --gpu-memory");
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(fmt::format(
                 "--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr", flags.min_lr, flags.lr));

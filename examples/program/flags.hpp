@@ -35,6 +35,7 @@ struct Flags {
     std::uint64_t seed = 1337;
     std::size_t memory_limit = 0;
     ComputeOptions compute;
+    bool fit_scratch = false;  ///< the budget is what rehearsals find
     std::string tuning_file;
     std::string dtype = "f32";
 

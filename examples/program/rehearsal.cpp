@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/scratch_budget.hpp>
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/session.hpp>
 #include <headroom/examples/program/sizes.hpp>
@@ -27,15 +28,19 @@ void take_steps(Session& session, const Flags& flags) {
     }
 }
 
+void run_through(Session& session, const Flags& flags) {
+    take_steps(session, flags);
+    session.evaluate();
+    session.sample();
+}
+
 /// Writes the history to `history`, if that is not empty.
 Forecast run_dry(const Flags& flags, const Profile& profile, const Program& program, const std::string& history) {
     Context context = Context::dry(profile);
     Forecast forecast;
     with_history(context, history, fmt::format("recompute {}, rehearsed", flags.recomputed().name), [&] {
         Session session(context, flags, program);
-        take_steps(session, flags);
-        session.evaluate();
-        session.sample();
+        run_through(session, flags);
         const MemoryStatistics statistics = context.memory().statistics();
         forecast = {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(),
                     session.parameters()};
@@ -99,6 +104,13 @@ Forecast rehearse(const Flags& flags, const Program& program) {
         report.advice = advice(flags, profile, program);
         throw OutOfMemory(std::move(report));
     }
+}
+
+std::size_t fit_scratch(const Flags& flags, const Program& program) {
+    return fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) {
+        Session session(rehearsal, flags, program);
+        run_through(session, flags);
+    });
 }
 
 }  // namespace headroom::program

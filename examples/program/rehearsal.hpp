@@ -23,4 +23,8 @@ struct Forecast {
 /// --memory-limit is too small; its message says which flags would fit. As `make_context`.
 Forecast rehearse(const Flags& flags, const Program& program);
 
+/// The largest scratch budget, at least that of `flags`, with which the same takes no more memory. Errors: as
+/// `rehearse`, without advice.
+std::size_t fit_scratch(const Flags& flags, const Program& program);
+
 }  // namespace headroom::program

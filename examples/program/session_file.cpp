@@ -38,7 +38,9 @@ class Session::Description {
     StateDict state_dict() const {
         const Flags& flags = session_.flags_;
         StateValues values{{flags.program, describe().dump()}, {kSteps, fmt::to_string(session_.steps_done_)}};
-        if (flags.stored) values[StoredFlags::value_name(flags.program)] = flags.stored->text();
+        if (flags.stored)
+            values[StoredFlags::value_name(flags.program)] =
+                flags.stored->text({{"scratch-budget", fmt::to_string(flags.compute.scratch_budget)}});
         if (session_.best_) values[kBest] = fmt::to_string(*session_.best_);
         return {{}, values};
     }

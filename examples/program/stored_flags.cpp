@@ -78,11 +78,14 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
     return items;
 }
 
-std::string StoredFlags::text() const {
+std::string StoredFlags::text(const std::map<std::string, std::string>& found) const {
     nlohmann::json stored = nlohmann::json::object();
     for (const CLI::Option* option : app_.get_options()) {
         if (!option->get_configurable()) continue;
-        if (const std::string value = value_of(*option); !value.empty()) stored[option->get_lnames().front()] = value;
+        const std::string& name = option->get_lnames().front();
+        const auto other = found.find(name);
+        if (const std::string value = other != found.end() ? other->second : value_of(*option); !value.empty())
+            stored[name] = value;
     }
     return stored.dump();
 }

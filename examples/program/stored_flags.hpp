@@ -5,6 +5,7 @@
 //     const auto stored = StoredFlags::add(app);    // takes the app's config file, as CLI11 calls it
 //     values["train_gpt.flags"] = stored->text();
 //     fmt::print("resuming {}; given anew: {}", stored->file(), fmt::join(stored->anew(), ", "));
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@ class StoredFlags {
     const std::string& file() const { return file_; }
     /// Of the stored flags, those that the command line changed: "--lr 0.01 (was 0.001)".
     const std::vector<std::string>& anew() const { return anew_; }
-    /// What counts now, for a checkpoint: a JSON object.
-    std::string text() const;
+    /// What counts now, for a checkpoint: a JSON object. `found`: values by name that the program found out for itself.
+    std::string text(const std::map<std::string, std::string>& found = {}) const;
     /// Its place among the values of a checkpoint of this program.
     static std::string value_name(const std::string& program) { return program + ".flags"; }
 

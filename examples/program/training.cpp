@@ -187,12 +187,18 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
-    summary.compute = flags.compute;
-    const Forecast& forecast = summary.forecast = rehearse(flags, program);
+    Forecast& forecast = summary.forecast = rehearse(flags, program);
+    Flags fitted = flags;  // with those that `read` has set
+    if (flags.fit_scratch) {
+        fitted.compute.scratch_budget = fit_scratch(flags, program);
+        fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
+        forecast = rehearse(fitted, program);
+    }
+    summary.compute = fitted.compute;
     fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
                program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
     std::fflush(stdout);
-    if (flags.device != "dry") run(flags, program, summary);
+    if (flags.device != "dry") run(fitted, program, summary);
     summary.seconds = seconds_since(begin);
     if (!flags.json.empty()) write_summary(flags.json, summary);
 }

@@ -104,6 +104,16 @@ class TrainGpt(ProgramCase):
         self.assertEqual(set(less) - KEYS, {"scratch_budget"})
         self.assertEqual((less["scratch_budget"], any_order["deterministic"]), (10**7, False))
 
+    def test_scratch_that_is_free_anyway_is_found_by_rehearsals(self):
+        flags = ("--device", "dry", "--gpu-memory", 10**11, "--dtype", "bf16", "--block", 1024, "--width", 128,
+                 "--layers", 8, "--batch", 32, "--bytes", "--scratch-budget", "8MiB")
+        usual, fitted = self.figures(*flags), self.figures(*flags, "--fit-scratch")
+        self.assertGreater(fitted["scratch_budget"], usual["scratch_budget"])
+        self.assertEqual(fitted["peak_bytes_predicted"], usual["peak_bytes_predicted"])
+        self.assertGreater(self.figures(*flags[:-1], 1 << 30)["peak_bytes_predicted"],
+                           usual["peak_bytes_predicted"])
+        self.fails(2, ["--fit-scratch"], "--fit-scratch is for --device cuda")
+
     def test_a_processor_computes_in_one_way(self):
         file = self.path("tuning.txt")
         plain = self.figures("--steps", 3)
