@@ -18,6 +18,7 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
@@ -176,6 +177,7 @@ void run(Flags flags) {
     const double steps = static_cast<double>(flags.steps),
                  tokens = steps * static_cast<double>(flags.accumulate * flags.batch * flags.time);
     const Peaks measured = peaks(context);
+    auto& stream = std::get<CudaStream>(context.stream());
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
         "\"half_residual\": {}, \"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, "
@@ -186,14 +188,14 @@ void run(Flags flags) {
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
         "\"driver_calls\": {}, \"peak_allocated\": {}, "
         "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"bytes_of_others\": {}, "
-        "\"attention\": \"{}\"}}\n",
+        "\"attention\": \"{}\", \"products\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
         flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
         training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps,
         first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
         after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
         measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
-        kernels::attention_library(std::get<CudaStream>(context.stream())));
+        kernels::attention_library(stream), kernels::matmul_library(stream));
 }
 
 }  // namespace

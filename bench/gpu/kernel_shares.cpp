@@ -116,8 +116,11 @@ class Bench {
             device_->properties().name, ceilings.bytes / 1e6, ceilings.operations / 1e9);
         std::fflush(stdout);
     }
-    /// After the last one: only then is it known who computed all of the attention.
-    void end() { fmt::print("\n], \"attention\": \"{}\"}}\n", attention_library(stream_)); }
+    /// After the last one: only then is it known who computed all of the attention, and the products.
+    void end() {
+        fmt::print("\n], \"attention\": \"{}\", \"products\": \"{}\"}}\n", attention_library(stream_),
+                   matmul_library(stream_));
+    }
 
   private:
     std::string pattern_;

@@ -42,6 +42,8 @@ void add_compute(CLI::App& app, Flags& flags) {
     app.add_flag_callback(
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
+    app.add_flag("--libraries", flags.libraries,
+                 "on a GPU, say at the end which library computed products and attention, and what it refused");
     app.add_option("--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
         ->transform(bytes())
         ->capture_default_str();
@@ -139,6 +141,7 @@ void add_flags(CLI::App& app, Flags& flags) {
             throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
         if (flags.fit_scratch && flags.device != "cuda" && !gpu)
             throw CLI::ValidationError("--fit-scratch is for --device cuda, or dry with --gpu-memory");
+        if (flags.libraries && flags.device != "cuda") throw CLI::ValidationError("--libraries is for --device cuda");
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(fmt::format(
                 "--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr", flags.min_lr, flags.lr));

@@ -37,6 +37,7 @@ struct Flags {
     ComputeOptions compute;
     bool fit_scratch = false;  ///< the budget is what rehearsals find
     std::string tuning_file;
+    bool libraries = false;  ///< print which ones computed
     std::string dtype = "f32";
 
     std::int64_t batch = 12;  ///< of one micro-batch

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +18,8 @@
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/program/step_log.hpp>
 #include <headroom/examples/program/summary.hpp>
+#include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
 
 namespace headroom::program {
 
@@ -150,6 +153,16 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     summary.state_sha256 = session.state_sha256();
 }
 
+/// Which libraries computed, and what did instead of them.
+void print_libraries(Context& context) {
+    launch(context.stream(), [](auto& stream) {
+        if constexpr (std::is_same_v<decltype(stream), kernels::CudaStream&>) {
+            fmt::print("products: {}\nattention: {}\n", kernels::matmul_library(stream),
+                       kernels::attention_library(stream));
+        }
+    });
+}
+
 void run(const Flags& flags, const Program& program, Summary& summary) {
     Interrupt interrupt;  // before the context's threads
     Context context = make_context(flags);
@@ -158,6 +171,7 @@ void run(const Flags& flags, const Program& program, Summary& summary) {
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
                size_text(summary.forecast.peak_allocated));
+    if (flags.libraries) print_libraries(context);
 }
 
 }  // namespace

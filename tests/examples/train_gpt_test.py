@@ -124,6 +124,7 @@ class TrainGpt(ProgramCase):
         self.assertFalse(os.path.exists(file))
         self.fails(1, ["--tune", self.path("missing/tuning.txt")], "--tune", "no folder")
         self.fails(2, ["--scratch-budget", -1], "--scratch-budget")
+        self.fails(2, ["--libraries"], "--libraries is for --device cuda")
 
     def test_what_was_found_by_tuning_is_kept(self):
         file = self.path("tuning_of_gpu.txt")
@@ -145,6 +146,7 @@ class TrainGpt(ProgramCase):
             self.skipTest(run.stderr.strip())
         for dtype in ("f32", "bf16"):
             figures = self.figures(*flags, "--dtype", dtype)
+            self.assertRegex(self.succeeds(*flags, "--dtype", dtype, "--libraries"), "\nproducts: .*\nattention: .*\n")
             self.assertEqual(figures["peak_bytes_allocated"], figures["peak_bytes_predicted"])
             self.assertEqual(figures["peak_bytes_reserved"], figures["peak_bytes_reserved_predicted"])
 

@@ -105,6 +105,37 @@ TEST_F(MatmulCuda, WhatALibraryRefusesIsDoneByKernels) {
     }
 }
 
+TEST_F(MatmulCuda, WhatTheLibraryDidNotComputeIsReported) {
+    if (!cuda_is_emulated()) GTEST_SKIP() << "cuBLASLt refuses nothing on request";
+    const auto run_forward = [&](Dtype dtype, Layout layout) {
+        MatmulTrial trial(random_, {.pass = Pass::forward,
+                                    .dtype = dtype,
+                                    .shapes = shapes_of(16, 24, 8),
+                                    .layout = layout,
+                                    .activation = Activation::gelu_tanh,
+                                    .biased = true});
+        run(trial);
+        return matmul_library(gpu->stream);
+    };
+    const std::string library = matmul_library(gpu->stream);
+    EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library);  // all by the library
+    auto& takes = gpu->state.get<EmulatedBlas>().takes;
+    takes = [](const Gemm& gemm) { return !gemm.whole(); };
+    const std::string beside = "[16 x 24 x 8] bf16 bias gelu_tanh inner (what stands beside it)";
+    EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library + "; own kernels for 1 of the products: " + beside);
+    EXPECT_EQ(run_forward(Dtype::bf16, Layout::contiguous), library + "; own kernels for 1 of the products: " + beside);
+    takes = [](const Gemm& gemm) { return !gemm.whole() && !gemm.fused(); };
+    EXPECT_NE(run_forward(Dtype::f32, Layout::contiguous).find("f32 bias gelu_tanh inner (the epilogue)"),
+              std::string::npos);
+    takes = [](const Gemm&) { return false; };
+    EXPECT_NE(run_forward(Dtype::f64, Layout::contiguous).find("f64 bias gelu_tanh inner (all of it)"),
+              std::string::npos);
+    takes = nullptr;  // it is not asked for what lies badly
+    EXPECT_NE(run_forward(Dtype::f16, Layout::gaps).find("f16 bias gelu_tanh inner (all of it)"), std::string::npos);
+    own() = true;
+    EXPECT_EQ(matmul_library(gpu->stream), "own kernels, as ComputeOptions say");
+}
+
 TEST_F(MatmulCuda, BroadcastsByStridesOfZero) {
     MatmulTrial trial(random_, {.shapes = shapes_of(50, 60, 70)});
     for (std::int64_t i = 0; i < trial.a.numel(); ++i) trial.a.set(i, trial.a.get(i % 70));

@@ -10,6 +10,7 @@
 #include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -67,14 +68,6 @@ void run(CudaStream& stream, const Sdpa& x, const SdpaData& data, std::byte* scr
     cudnn.run(x, data, scratch);
 }
 
-/// In other libraries' words there may be lines and quotes.
-std::string on_one_line(std::string text) {
-    for (char& c : text) {
-        if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = ' ';
-    }
-    return text;
-}
-
 bool wanted(const CudaStream& stream) { return !stream.compute.own_kernels; }
 
 }  // namespace
@@ -99,9 +92,9 @@ std::string attention_library(CudaStream& stream) {
     stream.device->make_current();
     Cudnn* const cudnn = cudnn_of(stream);
     const CudnnState& state = stream.state->get<CudnnState>();
-    if (!cudnn) return on_one_line(fmt::format("own kernels: {}", state.absence));
+    if (!cudnn) return one_line(fmt::format("own kernels: {}", state.absence));
     if (state.refusal.empty()) return cudnn->version();
-    return on_one_line(fmt::format("{}; own kernels at least once: {}", cudnn->version(), state.refusal));
+    return one_line(fmt::format("{}; own kernels at least once: {}", cudnn->version(), state.refusal));
 }
 
 }  // namespace headroom::kernels

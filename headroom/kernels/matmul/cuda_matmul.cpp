@@ -4,6 +4,7 @@
 
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cuda_timing.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/kernels/matmul/gemm.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
@@ -30,6 +31,15 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
                                 .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32};
     if (stream.compute.tune) options.timer = std::bind_front(time_each, std::ref(*stream.device));
     return blas_of(stream).run(gemm, call, options, stream.state->get<MatmulChoices>());
+}
+
+std::string gemm_library(CudaStream& stream) {
+    try {
+        const std::size_t version = blas_of(stream).version();
+        return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+    } catch (const DeviceError& error) {
+        return one_line(error.what());
+    }
 }
 
 void save_matmul_choices(CudaStream& stream, const std::string& path) {

@@ -80,6 +80,8 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
     return true;
 }
 
+std::string gemm_library(CudaStream&) { return "the emulator's cuBLASLt"; }
+
 void save_matmul_choices(CudaStream& stream, const std::string& path) {
     stream.state->get<MatmulChoices>().save(path, stream.device->properties().name, kNoVersion);
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/kernels/stream.hpp>
@@ -89,5 +90,7 @@ GemmCall call_of(const Problem& problem, const Gemm& gemm, std::byte* workspace)
 /// Returns false, and does nothing, if the library refuses: cuBLASLt; in the emulator the CPU's kernels stand in for
 /// it.
 bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call);
+/// Its name and version, or the reason why there is none.
+std::string gemm_library(CudaStream& stream);
 
 }  // namespace headroom::kernels

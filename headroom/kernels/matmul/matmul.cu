@@ -2,10 +2,24 @@
 #include <headroom/kernels/matmul/matmul.hpp>
 
 #include <headroom/kernels/matmul/internal/activate.hpp>
+#include <headroom/kernels/matmul/internal/own_products.hpp>
 #include <headroom/kernels/matmul/internal/tiled.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {
+
+namespace {
+
+void note(CudaStream& stream, const Problem& product, const Matmul& matmul, OwnPart part) {
+    stream.state->get<OwnProducts>().add(own_product(product, matmul, part));
+}
+
+void run_tiles(CudaStream& stream, const Problem& product, const Matmul& matmul) {
+    if (product.k > 0 && !stream.compute.own_kernels) note(stream, product, matmul, OwnPart::product);
+    tiled_matmul(stream, product);
+}
+
+}  // namespace
 
 GemmCall MatmulPlan::call_of_gemm(const Gemm& gemm, std::byte* scratch) const {
     GemmCall call = call_of(product_, gemm, scratch);
@@ -22,21 +36,25 @@ bool MatmulPlan::run_whole(CudaStream& stream, std::byte* scratch) const {
     const bool adds = gemm_->sums && matmul_.sums_beta != 0;  // cuBLASLt only overwrites
     const View part = contiguous_view(scratch + kGemmWorkspace, sums.dtype, sums.shape);
     if (gemm_->sums) call.bias = (adds ? part : sums).as<const std::byte>();
-    if (!run_gemm(stream, *gemm_, call)) return false;
+    if (!run_gemm(stream, *gemm_, call)) {
+        note(stream, product_, matmul_, OwnPart::beside);
+        return false;
+    }
     if (adds) map_backward(stream, Affine{}, part, part, matmul_.sums_beta, sums);
     if (matmul_.has_outer()) activate(stream, matmul_.activation, matmul_.inner, matmul_.outer);
     return true;
 }
 
 void MatmulPlan::run_product(CudaStream& stream, std::byte* scratch) const {
-    if (!gemm_) return tiled_matmul(stream, product_);
+    if (!gemm_) return run_tiles(stream, product_, matmul_);
     Gemm gemm = gemm_->product();
     bool done = run_gemm(stream, gemm, call_of_gemm(gemm, scratch));
     if (!done && gemm.fused()) {  // it may be the epilogue that the library refuses
         gemm = gemm.without_epilogue();
         done = run_gemm(stream, gemm, call_of_gemm(gemm, scratch));
+        if (done) note(stream, product_, matmul_, OwnPart::epilogue);
     }
-    if (!done) return tiled_matmul(stream, product_);
+    if (!done) return run_tiles(stream, product_, matmul_);
     const View& c = matmul_.has_inner() && !matmul_.derivative ? matmul_.inner : matmul_.c;
     if (gemm.bias_remains) return add_bias(stream, gemm.activation_remains, matmul_.bias, c);
     if (gemm.remains()) activate(stream, gemm.activation_remains, c, c);
@@ -48,6 +66,12 @@ void MatmulPlan::run(CudaStream& stream, std::byte* scratch) const {
     if (product_.empty()) return;
     run_product(stream, scratch);
     if (matmul_.has_inner()) finish_activation(stream, matmul_);
+}
+
+std::string matmul_library(CudaStream& stream) {
+    if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+    const std::string own = stream.state->get<OwnProducts>().text();
+    return gemm_library(stream) + (own.empty() ? "" : "; " + own);
 }
 
 }  // namespace headroom::kernels

@@ -111,6 +111,12 @@ class MatmulPlan {
     std::size_t scratch_ = 0;
 };
 
+/// For reports, one line without quotes: "cuBLASLt 13.1.0", with the products so far of which the project's own kernels
+/// computed all or a part, since cuBLASLt refused that or was not asked for it: "; own kernels for 1 of the products:
+/// [64 x 50257 x 768] bf16 (all of it)". Passes that are planned behind a product, as for a bias of f32, are not
+/// counted. Or the reason why there is no cuBLASLt.
+std::string matmul_library(CudaStream& stream);
+
 /// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
 /// cuBLASLt. Errors: FileError.
 void save_matmul_choices(CudaStream& stream, const std::string& path);
