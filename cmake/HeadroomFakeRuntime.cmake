@@ -1,15 +1,15 @@
 # What tests/kernels/runtime_*_test.cpp are linked to, in any build that has CUDA's headers: the host's side of a GPU
-# (cuda_device.cpp, cuda_staging.cpp, and cuDNN's, compiled with a stand-in for the frontend's headers), over a runtime that
-# stands in for CUDA's.
+# (cuda_*.cpp of kernels/device, and cuDNN's, compiled with a stand-in for the frontend's headers), over a runtime that stands
+# in for CUDA's.
 function(headroom_fake_runtime)
     if(NOT HEADROOM_HAS_CUDA)
         return()
     endif()
     set(tests ${PROJECT_SOURCE_DIR}/tests/kernels)
     set(kernels ${PROJECT_SOURCE_DIR}/headroom/kernels)
-    file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_runtime/*.cpp ${tests}/fake_cudnn/*.cpp)
-    add_library(fake_runtime OBJECT ${sources} ${kernels}/device/cuda_device.cpp ${kernels}/device/cuda_staging.cpp
-        ${kernels}/device/cuda_timing.cpp ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp)
+    file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_runtime/*.cpp ${tests}/fake_cudnn/*.cpp ${kernels}/device/cuda_*.cpp)
+    add_library(fake_runtime OBJECT ${sources}
+        ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp)
     headroom_test_options(fake_runtime)
     target_compile_features(fake_runtime PUBLIC cxx_std_20)
     foreach(folder memory kernels tests)

@@ -54,6 +54,7 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     state_ = outcomes_ = exec.empty_for_model({numbers}, Dtype::f64, Category::optimizer_state);
     exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, state_.view()); });
     decided_.resize(static_cast<std::size_t>(options.kept_results));
+    for (WorkPoint& point : decided_) point.mark(exec);  // its event is made now, not in the loop
     state_.geometry = Geometry::contiguous({kernels::kStepStateElements});
     outcomes_.geometry = Geometry::contiguous({options.kept_results, kernels::kStepOutcomeElements});
     outcomes_.geometry.offset = kernels::kStepStateElements;

@@ -31,14 +31,14 @@ struct SoftsignBackward {
 }  // namespace
 
 void softsign_forward(CudaStream& stream, const View& x, const View& y) {
-    const device::LaunchShape shape{.x = device::grid_for(stream, x.numel(), 256), .threads = 256};
+    const device::LaunchShape shape{.x = device::grid_for(stream, x.numel(), 256), .loops = true, .threads = 256};
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         device::launch(stream, shape, SoftsignForward{}, x.as<const T>(), y.as<T>(), x.numel());
     });
 }
 
 void softsign_backward(CudaStream& stream, const View& y, const View& dy, float beta, const View& dx) {
-    const device::LaunchShape shape{.x = device::grid_for(stream, y.numel(), 256), .threads = 256};
+    const device::LaunchShape shape{.x = device::grid_for(stream, y.numel(), 256), .loops = true, .threads = 256};
     dispatch_compute(y.dtype, [&]<class T>(TypeTag<T>) {
         device::launch(stream, shape, SoftsignBackward{}, y.as<const T>(), dy.as<const T>(), beta, dx.as<T>(),
                        y.numel());

@@ -105,6 +105,15 @@ TEST_P(FeedTrainingCuda, ADryRunPeaksAsTheRealOne) {
     EXPECT_EQ(a.allocations, b.allocations);
 }
 
+TEST_P(FeedTrainingCuda, MakesItsEventsBeforeTheFirstStep) {
+    Training training(cuda, Upload::fed, seeded());
+    const kernels::EmulatedControls* const controls = emulated(training.context);
+    if (!controls) GTEST_SKIP() << "nobody counts a GPU's events";
+    const std::int64_t events = controls->events();
+    for (std::int64_t i = 0; i <= kKept; ++i) training.step(1);
+    EXPECT_EQ(controls->events(), events);
+}
+
 /// The host reads what a step came to while the GPU has the next one before it.
 TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
     const unsigned seed = seeded();

@@ -1,5 +1,5 @@
-// The host's side of a GPU, cuda_device.cpp and cuda_staging.cpp, over a runtime whose streams do their work at any
-// time that events leave open.
+// The host's side of a GPU, cuda_device.cpp, cuda_error.cpp and cuda_staging.cpp, over a runtime whose streams do their
+// work at any time that events leave open.
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <algorithm>
@@ -7,9 +7,12 @@
 #include <random>
 #include <vector>
 
+#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <headroom/kernels/device/cuda_error.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom::kernels {
@@ -125,17 +128,84 @@ TEST_P(RuntimeDevice, ClosingWaitsForWhatIsUnderWay) {
 TEST_P(RuntimeDevice, RefusesAllWorkAfterACopyThatFailed) {
     const Bytes bytes = noise(std::size_t{3} << 20);
     Bytes to(bytes.size());
-    fake_runtime::fail_after(2);
+    fake_runtime::fail("cudaMemcpyAsync", 2, cudaErrorUnknown, true);
     EXPECT_THROW(device->copy_to_device(bytes.data(), to.data(), bytes.size()), DeviceError);
     EXPECT_TRUE(fake_runtime::idle());  // what was under way has no event behind it
     EXPECT_THROW(device->synchronize(), DeviceError);
     fake_runtime::reset(0);
 }
 
+/// Page-locked memory, or any of the events that go with it.
+TEST_P(RuntimeDevice, WorkGoesOnAfterMemoryThatWasNotThere) {
+    const Bytes bytes = noise(std::size_t{3} << 20);
+    for (const auto& [function, after] : {std::pair{"cudaHostAlloc", 0}, std::pair{"cudaEventCreateWithFlags", 0},
+                                          std::pair{"cudaEventCreateWithFlags", 5}}) {
+        SCOPED_TRACE(function);
+        device = open_cuda_device(0);
+        fake_runtime::fail(function, after, cudaErrorMemoryAllocation);
+        Bytes to(bytes.size());
+        EXPECT_THROW(device->copy_to_device(bytes.data(), to.data(), bytes.size()), memory::OutOfMemory);
+        EXPECT_EQ(fake_runtime::problem(), "");
+        device->copy_to_device(bytes.data(), to.data(), bytes.size());
+        device->synchronize();
+        EXPECT_TRUE(to == bytes);
+    }
+}
+
+/// A copy of several parts is left in the middle.
+TEST_P(RuntimeDevice, WorkGoesOnAfterACallThatWasRefused) {
+    const Bytes bytes = noise(std::size_t{3} << 20);
+    Bytes to(bytes.size());
+    fake_runtime::fail("cudaMemcpyAsync", 2, cudaErrorInvalidValue);
+    EXPECT_THROW(device->copy_to_device(bytes.data(), to.data(), bytes.size()), DeviceError);
+    EXPECT_TRUE(fake_runtime::idle());
+    for (int i = 0; i < 10; ++i) {
+        std::fill(to.begin(), to.end(), std::byte{});
+        device->copy_to_device(bytes.data(), to.data(), bytes.size());
+        device->synchronize();
+        EXPECT_TRUE(to == bytes);
+    }
+}
+
+TEST_P(RuntimeDevice, RefusesWorkAfterErrorsThatCudaSaysAreForGood) {
+    for (const cudaError_t error : {cudaErrorInvalidValue, cudaErrorInvalidConfiguration, cudaErrorLaunchOutOfResources,
+                                    cudaErrorInvalidDeviceFunction, cudaErrorNoKernelImageForDevice,
+                                    cudaErrorNotSupported, cudaErrorOperatingSystem}) {
+        EXPECT_THROW(check_cuda(device.get(), "launch", error), DeviceError);
+        device->check_usable();
+    }
+    EXPECT_THROW(check_cuda(device.get(), "launch", cudaErrorMemoryAllocation), memory::OutOfMemory);
+    device->check_usable();
+    for (const cudaError_t error : {cudaErrorIllegalAddress, cudaErrorMisalignedAddress, cudaErrorLaunchFailure,
+                                    cudaErrorLaunchTimeout, cudaErrorECCUncorrectable, cudaErrorIllegalInstruction}) {
+        device = open_cuda_device(0);
+        EXPECT_THROW(check_cuda(device.get(), "launch", error), DeviceError);
+        EXPECT_THROW(device->check_usable(), DeviceError);
+    }
+    EXPECT_THROW(check_cuda(nullptr, "launch", cudaErrorLaunchFailure), DeviceError);
+    check_cuda(device.get(), "launch", cudaSuccess);
+}
+
+/// More copies than there are chunks of page-locked memory, on both queues.
+TEST_P(RuntimeDevice, WhatCopiesNeedIsMadeByTheFirst) {
+    Bytes to(std::size_t{1} << 20);
+    const auto copy = [&](CudaQueue queue) {
+        device->copy_to_device(noise(to.size()).data(), to.data(), to.size(), queue);
+    };
+    copy(CudaQueue::compute);
+    copy(CudaQueue::uploads);
+    const int memory = fake_runtime::calls("cudaHostAlloc"), events = fake_runtime::calls("cudaEventCreateWithFlags");
+    for (int i = 0; i < 40; ++i) copy(i % 2 == 0 ? CudaQueue::compute : CudaQueue::uploads);
+    EXPECT_EQ(fake_runtime::calls("cudaHostAlloc"), memory);
+    EXPECT_EQ(fake_runtime::calls("cudaEventCreateWithFlags"), events);
+    device->synchronize();
+}
+
 TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {
     EXPECT_EQ(device->properties().name, "fake runtime");
     EXPECT_EQ(device->properties().major, 9);
     EXPECT_EQ(device->properties().multiprocessors, 132);
+    EXPECT_EQ(device->properties().blocks, 32);
     EXPECT_EQ(device->properties().shared_bytes, 227u * 1024);
     EXPECT_FALSE(device->take_index_error());
     EXPECT_THROW(open_cuda_device(1), DeviceError);

@@ -150,19 +150,19 @@ void combine(CudaStream& stream, const View& x, const View& y, float alpha, floa
     if constexpr (std::is_same_v<T, float>) {
         const Eights<2> eights({&y, &x});
         if (eights.possible()) {
-            const LaunchShape shape{.x = grid_for(stream, y.numel(), 8 * kThreads), .threads = kThreads};
+            const LaunchShape shape{.x = grid_for(stream, y.numel(), 8 * kThreads), .loops = true, .threads = kThreads};
             return launch(stream, shape, CombineEights{alpha, beta}, eights);
         }
         if (combine_transposed(stream, x, y, alpha, beta)) return;
     }
-    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .loops = true, .threads = kThreads},
            Combine<T>{static_cast<T>(alpha), static_cast<T>(beta), beta != 0.0f}, Strided<2>({&y, &x}));
 }
 
 template <class Unit>
 void copy_units(CudaStream& stream, const Walk& walk, std::int64_t width, const View& x, const View& y) {
     const auto at = grouped<2>(walk, width);
-    launch(stream, {.x = grid_for(stream, at.numel(), kAtOnce * kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, at.numel(), kAtOnce * kThreads), .loops = true, .threads = kThreads},
            CopyUnits<Unit>{static_cast<std::int64_t>(size_of(y.dtype))}, x.as<const std::byte>(), y.as<std::byte>(),
            at);
 }
@@ -174,7 +174,10 @@ bool copy_run(CudaStream& stream, const Walk& walk, const View& x, const View& y
     if (walk.axes() != 1 || walk.stride(0) != 1 || walk.stride(1) != 1 || from != to) return false;
     const std::int64_t bytes = y.numel() * static_cast<std::int64_t>(size_of(y.dtype));
     const std::int64_t before = std::min(bytes, (kUnit - to) % kUnit), units = (bytes - before) / kUnit;
-    launch(stream, {.x = grid_for(stream, std::max<std::int64_t>(units, 1), kAtOnce * kThreads), .threads = kThreads},
+    launch(stream,
+           {.x = grid_for(stream, std::max<std::int64_t>(units, 1), kAtOnce * kThreads),
+            .loops = true,
+            .threads = kThreads},
            CopyRun{before, units}, x.as<const std::uint8_t>(), y.as<std::uint8_t>(), bytes);
     return true;
 }
@@ -182,7 +185,7 @@ bool copy_run(CudaStream& stream, const Walk& walk, const View& x, const View& y
 template <class Element>
 void repeat(CudaStream& stream, const Walk& walk, const View& x, const View& y) {
     const auto at = grouped<2>(walk, kWide<Element>);
-    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .threads = kThreads}, Repeat<Element>{},
+    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .loops = true, .threads = kThreads}, Repeat<Element>{},
            x.as<const Element>(), y.as<Element>(), at);
 }
 

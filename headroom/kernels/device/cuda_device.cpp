@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include <headroom/kernels/device/cuda_error.hpp>
 #include <headroom/kernels/device/internal/cuda_staging.hpp>
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/memory/error.hpp>
@@ -36,6 +37,7 @@ class RuntimeDevice final : public CudaDevice {
                        .major = found.major,
                        .minor = found.minor,
                        .multiprocessors = found.multiProcessorCount,
+                       .blocks = found.maxBlocksPerMultiProcessor,
                        .shared_bytes = found.sharedMemPerBlockOptin};
         for (OwnedStream& stream : streams_) {
             check("cudaStreamCreateWithFlags", cudaStreamCreateWithFlags(&stream.get, cudaStreamNonBlocking));
@@ -121,13 +123,7 @@ class RuntimeDevice final : public CudaDevice {
     }
     void synchronize_with(CudaQueue with) { check("cudaStreamSynchronize", cudaStreamSynchronize(queue(with))); }
 
-    /// Whatever these calls report is lasting: a fault of a kernel ends the device's context.
-    void check(const char* call, cudaError_t error) {
-        if (error == cudaSuccess) return;
-        const std::string what = fmt::format("{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error));
-        set_fault(what);
-        throw DeviceError(fmt::format("cuda {}: {}", properties_.index, what));
-    }
+    void check(const char* call, cudaError_t error) { check_cuda(this, call, error); }
 
     std::array<OwnedStream, kCudaQueues> streams_;
     std::unique_ptr<CudaEvent> reached_;     ///< what a copy to the host waits for

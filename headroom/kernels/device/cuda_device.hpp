@@ -25,6 +25,7 @@ struct CudaProperties {
     std::string name = {};
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
+    int blocks = 8;                ///< the most that a multiprocessor runs at once
     std::size_t shared_bytes = 0;  ///< the most shared memory that a block may have
 };
 
@@ -61,7 +62,8 @@ class CudaDevice {
     /// The driver for `DeviceMemory`, whose stream 0 is the compute queue. Must not outlive this device.
     virtual std::unique_ptr<memory::Driver> make_driver() = 0;
 
-    // Errors of all these: DeviceError, with CUDA's message.
+    // Errors of all these: DeviceError, with CUDA's message, or OutOfMemory if CUDA finds none. Unless CUDA says that
+    // an error is for good, the call did nothing, and work can go on.
     virtual std::unique_ptr<CudaEvent> make_event() = 0;
     /// Marks the present end of the queue.
     virtual void record(CudaEvent& event, CudaQueue queue) = 0;
@@ -69,7 +71,8 @@ class CudaDevice {
     virtual void wait(CudaQueue queue, const CudaEvent& event) = 0;
 
     // Bytes.
-    /// In the order of the queue, which is not `downloads`. `host` may be overwritten after the call.
+    /// In the order of the queue, which is not `downloads`. `host` may be overwritten after the call. A queue's first
+    /// copy takes 8 MiB of page-locked memory, through which all go.
     virtual void copy_to_device(const void* host, void* device, std::size_t bytes,
                                 CudaQueue queue = CudaQueue::compute) = 0;
     /// Device to device, on the compute queue.

@@ -1,9 +1,8 @@
 #include <headroom/kernels/device/cuda_timing.hpp>
 
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 
-#include <headroom/memory/error.hpp>
+#include <headroom/kernels/device/cuda_error.hpp>
 
 namespace headroom::kernels {
 
@@ -13,23 +12,19 @@ constexpr int kRepetitions = 3;
 
 class Event {
   public:
-    Event() { check("cudaEventCreate", cudaEventCreate(&event_)); }
+    Event() { check_cuda(nullptr, "cudaEventCreate", cudaEventCreate(&event_)); }
     ~Event() { cudaEventDestroy(event_); }
     Event(const Event&) = delete;
     Event& operator=(const Event&) = delete;
 
-    void record(cudaStream_t stream) { check("cudaEventRecord", cudaEventRecord(event_, stream)); }
+    void record(cudaStream_t stream) { check_cuda(nullptr, "cudaEventRecord", cudaEventRecord(event_, stream)); }
     float since(const Event& begin) const {
         float milliseconds = 0;
-        check("cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, begin.event_, event_));
+        check_cuda(nullptr, "cudaEventElapsedTime", cudaEventElapsedTime(&milliseconds, begin.event_, event_));
         return milliseconds;
     }
 
   private:
-    static void check(const char* call, cudaError_t error) {
-        if (error == cudaSuccess) return;
-        throw DeviceError(fmt::format("tuning: {}: {}", call, cudaGetErrorString(error)));
-    }
     cudaEvent_t event_ = nullptr;
 };
 

@@ -45,7 +45,10 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
 
     std::unique_ptr<memory::Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
 
-    std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<EmulatedEvent>(); }
+    std::unique_ptr<CudaEvent> make_event() override {
+        ++events_;
+        return std::make_unique<EmulatedEvent>();
+    }
     void record(CudaEvent& event, CudaQueue queue) override {
         check_usable();
         static_cast<EmulatedEvent&>(event).point = queues_->end(queue);
@@ -81,6 +84,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         properties_.multiprocessors = 1 << 27;
     }
     bool idle() const override { return queues_->idle(); }
+    std::int64_t events() const override { return events_; }
 
     // There is no profiler for it: these are never called.
     void open_range(const char*) override {}
@@ -130,6 +134,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     std::shared_ptr<EmulatedMemory> memory_;
     std::shared_ptr<EmulatedQueues> queues_ = std::make_shared<EmulatedQueues>();
     IndexError error_;
+    std::int64_t events_ = 0;
 };
 
 }  // namespace

@@ -16,9 +16,11 @@ inline constexpr std::size_t kMostShared = 163 * 1024;
 inline constexpr std::size_t kSharedAlign = 32;
 
 struct LaunchShape {
-    std::uint32_t x = 1, y = 1, z = 1;  ///< blocks; y and z at most 65535. 0 in any of them: nothing is launched
-    std::uint32_t threads = 128;        ///< per block: a multiple of 32, at most 1024
-    std::size_t shared_bytes = 0;       ///< sum of `shared_size` over the kernel's calls of `shared`
+    std::uint32_t x = 1;           ///< blocks. 0 in x, y or z: nothing is launched
+    bool loops = false;            ///< the kernel does the same with fewer blocks in x, see `grid_for`
+    std::uint32_t y = 1, z = 1;    ///< at most 65535
+    std::uint32_t threads = 128;   ///< per block: a multiple of 32, at most 1024
+    std::size_t shared_bytes = 0;  ///< sum of `shared_size` over the kernel's calls of `shared`
 };
 
 /// Bytes that `block.shared<T>(count)` takes from the arena.

@@ -87,8 +87,8 @@ struct DropAnywhere : Drop<T> {
 
 template <class T>
 void drop_anywhere(CudaStream& stream, const Drop<T>& drop, const View& x, const View& onto, const View& y) {
-    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .threads = kThreads}, DropAnywhere<T>{drop},
-           Strided<3>({&y, &x, &onto}, Walk::Order::shape));
+    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .loops = true, .threads = kThreads},
+           DropAnywhere<T>{drop}, Strided<3>({&y, &x, &onto}, Walk::Order::shape));
 }
 
 /// y = beta onto + dropout(x)
@@ -102,7 +102,8 @@ void drop(CudaStream& stream, const RandomKey& key, float p, const View& x, floa
     const Drop<float> drop{key, threshold, kept_scale<float>(p), beta};
     const Eights<3> eights({&y, &x, &onto}, Walk::Order::shape);
     if (!eights.possible()) return drop_anywhere(stream, drop, x, onto, y);
-    launch(stream, {.x = grid_for(stream, y.numel(), 8 * kThreads), .threads = kThreads}, DropEights{drop}, eights);
+    launch(stream, {.x = grid_for(stream, y.numel(), 8 * kThreads), .loops = true, .threads = kThreads},
+           DropEights{drop}, eights);
 }
 
 }  // namespace

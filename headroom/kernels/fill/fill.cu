@@ -117,7 +117,7 @@ void launch_mask(CudaStream& stream, const View& y) {
     store_one(0.0, &no, y.dtype);
     store_one(1.0, &yes, y.dtype);
     const std::int64_t per_row = y.size(1) / Width, groups = y.size(0) * per_row;
-    launch(stream, {.x = grid_for(stream, groups, kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, groups, kThreads), .loops = true, .threads = kThreads},
            CausalMask<Element, Width>{no, yes, y.size(1) - y.size(0), y.stride(0), y.stride(1), Divisor(per_row)},
            y.as<Element>(), groups);
 }
@@ -146,22 +146,22 @@ void fill(CudaStream& stream, double value, const View& y) {
         const auto misaligned = static_cast<std::int64_t>(std::bit_cast<std::uintptr_t>(data) % kUnit);
         const std::int64_t before = std::min(n, (kUnit - misaligned) % kUnit / size);
         const std::int64_t units = (n - before) * size / kUnit;
-        const LaunchShape shape{.x = grid_for(stream, std::max<std::int64_t>(units, 1), 4 * kThreads),
-                                .threads = kThreads};
+        const LaunchShape shape{
+            .x = grid_for(stream, std::max<std::int64_t>(units, 1), 4 * kThreads), .loops = true, .threads = kThreads};
         return launch(stream, shape, FillRun{pattern, size, before, units}, data, n);
     }
     const View* views[] = {&y};
     const std::int64_t width = kUnit / size;
     const bool units = walk.row_size() % width == 0 && rows_aligned(walk, views, 1, kUnit);
     const auto at = grouped<1>(walk, units ? width : 1);
-    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, at.numel(), kThreads), .loops = true, .threads = kThreads},
            FillStrided{pattern, size, units}, data, at);
 }
 
 void arange(CudaStream& stream, double start, double step, const View& y) {
     if (y.numel() == 0) return;
-    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads}, Arange{start, step},
-           Strided<1>({&y}, Walk::Order::shape));
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .loops = true, .threads = kThreads},
+           Arange{start, step}, Strided<1>({&y}, Walk::Order::shape));
 }
 
 void causal_mask(CudaStream& stream, const View& y) {

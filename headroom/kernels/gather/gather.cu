@@ -129,6 +129,7 @@ void gather_rows(CudaStream& stream, const Elements& elements, const IndexCheck&
         static_cast<unsigned>(std::min<std::uint64_t>(kThreads, std::bit_ceil(static_cast<std::uint64_t>(units))));
     const std::int64_t parts = (units - 1) / (std::int64_t{lanes} * GatherRows::kAtOnce) + 1;
     const LaunchShape shape{.x = grid_for(stream, rows, kThreads / lanes),
+                            .loops = true,
                             .y = static_cast<std::uint32_t>(std::min<std::int64_t>(parts, 65535)),
                             .threads = kThreads};
     launch(stream, shape, GatherRows{}, elements, check, rows, units, lanes);
@@ -145,14 +146,14 @@ void gather_elements(CudaStream& stream, const Gathering& g, const IndexCheck& c
         in_units(g.y, axes, 0)) {
         return gather_rows(stream, elements, check);
     }
-    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .threads = kThreads}, GatherElements{}, elements,
-           check);
+    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .loops = true, .threads = kThreads},
+           GatherElements{}, elements, check);
 }
 
 void check_indices(CudaStream& stream, const View& index, const IndexCheck& check) {
     const StridedAxes<1> axes(Walk({&index}, Walk::Order::shape), 1);
-    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .threads = kThreads}, CheckIndices{}, axes,
-           IndexReader(index), check);
+    launch(stream, {.x = grid_for(stream, axes.numel(), kThreads), .loops = true, .threads = kThreads}, CheckIndices{},
+           axes, IndexReader(index), check);
 }
 
 void check_index(CudaStream& stream, const char* what, const View& index, std::int64_t bound) {

@@ -102,8 +102,8 @@ void add_on_lines(CudaStream& stream, const Scatter& scatter, int axis, const In
                             .check = check};
     const bool along_lines = axis == scatter.index.rank() - 1;
     const Divisor inner(along_lines ? add.length : add.lines.numel());
-    launch(stream, {.x = grid_for(stream, scatter.index.numel(), kThreads), .threads = kThreads}, add, along_lines,
-           inner, beta);
+    launch(stream, {.x = grid_for(stream, scatter.index.numel(), kThreads), .loops = true, .threads = kThreads}, add,
+           along_lines, inner, beta);
 }
 
 }  // namespace

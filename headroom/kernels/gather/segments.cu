@@ -255,9 +255,10 @@ template <class RowsOf>
 void sum_tiles(CudaStream& stream, const SumTiles<RowsOf>& sum, const AnyRows<typename RowsOf::T>& rows) {
     const std::int64_t columns = rows.rows.columns(), tiles = sum.partial.tiles;
     const std::int64_t width = columns / RowsOf::kWidth;
-    launch(stream, {.x = grid_for(stream, tiles * width, kThreads), .threads = kThreads}, sum, Divisor(width));
+    launch(stream, {.x = grid_for(stream, tiles * width, kThreads), .loops = true, .threads = kThreads}, sum,
+           Divisor(width));
     const JoinTiles<typename RowsOf::T> join{rows, sum.sorted, sum.partial, sum.beta};
-    launch(stream, {.x = grid_for(stream, (tiles - 1) * columns, kThreads), .threads = kThreads}, join,
+    launch(stream, {.x = grid_for(stream, (tiles - 1) * columns, kThreads), .loops = true, .threads = kThreads}, join,
            Divisor(columns));
 }
 
@@ -320,7 +321,7 @@ void sum_segments(CudaStream& stream, const Sorted& sorted, const SegmentRows& r
 void scale_other_rows(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, float beta) {
     const std::int64_t work = rows.rows.numel() * rows.columns();
     if (work == 0 || beta == 1) return;
-    const LaunchShape shape{.x = grid_for(stream, work, kThreads), .threads = kThreads};
+    const LaunchShape shape{.x = grid_for(stream, work, kThreads), .loops = true, .threads = kThreads};
     if (rows.target_dtype == Dtype::f64) {
         launch(stream, shape, ScaleOtherRows<double>{{rows}, sorted, beta}, Divisor(rows.columns()));
     } else {
@@ -332,12 +333,12 @@ void scale(CudaStream& stream, const View& y, float beta) {
     if (beta == 1 || y.numel() == 0) return;
     const auto bytes = y.numel() * static_cast<std::int64_t>(size_of(y.dtype));
     if (beta == 0 && y.is_contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0) {
-        launch(stream, {.x = grid_for(stream, bytes / 16 + 1, kThreads), .threads = kThreads}, ZeroBytes{},
-               y.as<unsigned char>(), bytes);
+        launch(stream, {.x = grid_for(stream, bytes / 16 + 1, kThreads), .loops = true, .threads = kThreads},
+               ZeroBytes{}, y.as<unsigned char>(), bytes);
         return;
     }
-    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads}, ScaleElements{}, Strided<1>({&y}),
-           beta);
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .loops = true, .threads = kThreads}, ScaleElements{},
+           Strided<1>({&y}), beta);
 }
 
 }  // namespace headroom::kernels

@@ -184,7 +184,7 @@ Sorted sort_indices(CudaStream& stream, const IndexLines& indices, const IndexCh
     if (plan.count == 0) return {nullptr, nullptr, 0};
     auto* keys = reinterpret_cast<std::uint32_t*>(scratch + plan.keys_at(0));
     const StridedAxes<2> axes(Walk({&indices.index, &indices.position}, Walk::Order::shape), 2);
-    launch(stream, {.x = grid_for(stream, plan.count, kThreads), .threads = kThreads}, MakeKeys{}, axes,
+    launch(stream, {.x = grid_for(stream, plan.count, kThreads), .loops = true, .threads = kThreads}, MakeKeys{}, axes,
            IndexReader(indices.index), check, indices.first, plan.count, Divisor(indices.line), keys);
     return sort_positions(stream, plan, scratch);
 }

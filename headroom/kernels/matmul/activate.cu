@@ -102,10 +102,11 @@ void pass(CudaStream& stream, const Eight& eight, const Anywhere& anywhere, cons
     const std::int64_t elements = views[0]->numel();
     if (const Eights<N> eights(views); eights.possible()) {
         const std::int64_t count = elements / 8 + 7;  // groups, and elements behind them
-        launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads}, eight, eights);
+        launch(stream, {.x = grid_for(stream, count, kThreads), .loops = true, .threads = kThreads}, eight, eights);
         return;
     }
-    launch(stream, {.x = grid_for(stream, elements, kThreads), .threads = kThreads}, anywhere, Strided<N>(views));
+    launch(stream, {.x = grid_for(stream, elements, kThreads), .loops = true, .threads = kThreads}, anywhere,
+           Strided<N>(views));
 }
 
 }  // namespace

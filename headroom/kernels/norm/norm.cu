@@ -119,7 +119,7 @@ struct FindNotFinite {
 
 template <class T, class Elements>
 void find_not_finite(CudaStream& stream, const Elements& x, std::int64_t steps, unsigned* found) {
-    device::launch(stream, {.x = grid_for(stream, steps, kThreads), .threads = kThreads},
+    device::launch(stream, {.x = grid_for(stream, steps, kThreads), .loops = true, .threads = kThreads},
                    FindNotFinite<T, Elements>{x, found});
 }
 

@@ -54,7 +54,9 @@ void run(CudaStream& stream, const AdamWStep& step, const double* multiplier, co
     const AdamWKernel<T> kernel{step, multiplier, steps, range, gradient, parameter, first, second};
     const std::size_t shared = shared_size<AdamWFactors<T>>(1);
     device::launch(
-        stream, {.x = grid_for(stream, range.steps(), kThreads), .threads = kThreads, .shared_bytes = shared}, kernel);
+        stream,
+        {.x = grid_for(stream, range.steps(), kThreads), .loops = true, .threads = kThreads, .shared_bytes = shared},
+        kernel);
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ void run(CudaStream& stream, const SgdStep& step, const double* multiplier, std:
          T* parameter, T* velocity) {
     const FlatRange range(count, {gradient, parameter, velocity ? velocity : parameter}, sizeof(T));
     const SgdKernel<T, Kind> kernel{step, multiplier, range, gradient, parameter, velocity};
-    device::launch(stream, {.x = grid_for(stream, range.steps(), kThreads), .threads = kThreads}, kernel);
+    device::launch(stream, {.x = grid_for(stream, range.steps(), kThreads), .loops = true, .threads = kThreads},
+                   kernel);
 }
 
 }  // namespace

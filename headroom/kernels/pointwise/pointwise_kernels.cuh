@@ -195,7 +195,7 @@ void run_pointwise(CudaStream& stream, const E& function, const View* const (&vi
     const Strided<E::kInputs + 1> at(views);
     const auto start = [&](const auto& kernel, std::int64_t together) {
         const std::uint32_t blocks = device::grid_for(stream, at.numel(), kPointwiseThreads * together);
-        device::launch(stream, {.x = blocks, .threads = kPointwiseThreads}, kernel, at, beta);
+        device::launch(stream, {.x = blocks, .loops = true, .threads = kPointwiseThreads}, kernel, at, beta);
     };
     if constexpr (std::is_same_v<T, float>) {
         if (fits_together<E>(at)) return start(PointwiseFast<E>{function}, kTogether);

@@ -53,15 +53,15 @@ struct Pick {
 
 void race(CudaStream& stream, const RandomKey& key, const View& weights, const View& times) {
     if (times.numel() == 0) return;
-    launch(stream, {.x = grid_for(stream, times.numel(), kThreads), .threads = kThreads}, Race{key},
+    launch(stream, {.x = grid_for(stream, times.numel(), kThreads), .loops = true, .threads = kThreads}, Race{key},
            Strided<2>({&times, &weights}, Walk::Order::shape));
 }
 
 void pick(CudaStream& stream, const RandomKey& key, const View& weights, const View& sums, const View& y) {
     if (y.numel() == 0) return;
     const device::Rows out(y);
-    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads}, Pick{key}, device::Rows(weights),
-           sums.as<const double>(), out, Divisor(out.length()));
+    launch(stream, {.x = grid_for(stream, y.numel(), kThreads), .loops = true, .threads = kThreads}, Pick{key},
+           device::Rows(weights), sums.as<const double>(), out, Divisor(out.length()));
 }
 
 }  // namespace headroom::kernels

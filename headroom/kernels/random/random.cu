@@ -123,8 +123,8 @@ template <class T, class Make>
 void generate_wide(CudaStream& stream, const RandomKey& key, const Make& make, const View& y) {
     using Kernel = GenerateWide<T, Make>;
     const std::int64_t n = y.numel();
-    launch(stream, {.x = grid_for(stream, n, kThreads * Kernel::kEach), .threads = kThreads}, Kernel{key, make},
-           y.as<T>(), n);
+    launch(stream, {.x = grid_for(stream, n, kThreads * Kernel::kEach), .loops = true, .threads = kThreads},
+           Kernel{key, make}, y.as<T>(), n);
 }
 
 template <class Make>
@@ -140,7 +140,7 @@ void generate(CudaStream& stream, const RandomKey& key, const Make& make, const 
             if (y.dtype == Dtype::bf16) return generate_wide<bf16>(stream, key, make, y);
         }
     }
-    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .threads = kThreads},
+    launch(stream, {.x = grid_for(stream, y.numel(), 4 * kThreads), .loops = true, .threads = kThreads},
            GenerateAnywhere<Make>{key, make}, Strided<1>({&y}, Walk::Order::shape));
 }
 

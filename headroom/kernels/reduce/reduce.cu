@@ -99,13 +99,13 @@ void add(CudaStream& stream, Dtype compute, const View* const (&views)[N], float
             const Eights<N> eights(views);
             if (eights.possible()) {
                 const std::int64_t count = views[0]->numel() / 8 + 7;  // groups, and elements behind them
-                device::launch(stream, {.x = grid_for(stream, count, kThreads), .threads = kThreads},
+                device::launch(stream, {.x = grid_for(stream, count, kThreads), .loops = true, .threads = kThreads},
                                AddEights<decltype(f), N>{f, beta, eights});
                 return;
             }
         }
         const Strided<N> strided(views);
-        device::launch(stream, {.x = grid_for(stream, strided.numel(), kThreads), .threads = kThreads},
+        device::launch(stream, {.x = grid_for(stream, strided.numel(), kThreads), .loops = true, .threads = kThreads},
                        AddAnywhere<T, decltype(f), N>{f, beta, strided});
     });
 }

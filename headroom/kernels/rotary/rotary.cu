@@ -84,8 +84,8 @@ void rotary(CudaStream& stream, const Rotary& rotary, const View& x, float beta,
     const bool copies = beta != 0 || x.data != y.data;
     const bool wide = x.dtype == Dtype::f64 || y.dtype == Dtype::f64;
     dispatch_compute(wide ? Dtype::f64 : Dtype::f32, [&]<class C>(TypeTag<C>) {
-        launch(stream, {.x = grid_for(stream, positions, at_once), .threads = kThreads}, Turn<C>{rotary, beta}, Rows(x),
-               Rows(y), positions, x.size(1), x.size(2), copies);
+        launch(stream, {.x = grid_for(stream, positions, at_once), .loops = true, .threads = kThreads},
+               Turn<C>{rotary, beta}, Rows(x), Rows(y), positions, x.size(1), x.size(2), copies);
     });
 }
 

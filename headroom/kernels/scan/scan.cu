@@ -100,7 +100,7 @@ void scan_all(CudaStream& stream, ScanLines<T, Sum> scan, bool beside) {
     const auto run = [&](bool writes) {
         scan.writes = writes;
         if (beside) {
-            launch(stream, {.x = grid_for(stream, tasks, kThreads), .threads = kThreads},
+            launch(stream, {.x = grid_for(stream, tasks, kThreads), .loops = true, .threads = kThreads},
                    ScanLinesBeside<T, Sum>{scan});
         } else {
             const std::size_t shared = shared_size<T>(kThreads / kWarp);
@@ -109,8 +109,8 @@ void scan_all(CudaStream& stream, ScanLines<T, Sum> scan, bool beside) {
     };
     if (scan.parts > 1) {
         run(false);
-        launch(stream, {.x = grid_for(stream, lines, kThreads), .threads = kThreads}, SumParts<Sum>{}, scan.sums, lines,
-               scan.parts);
+        launch(stream, {.x = grid_for(stream, lines, kThreads), .loops = true, .threads = kThreads}, SumParts<Sum>{},
+               scan.sums, lines, scan.parts);
     }
     run(true);
 }

@@ -157,7 +157,7 @@ void OrderPlan::run(CudaStream& stream, std::byte* scratch) const {
         const std::int64_t lines = std::min(lines_at_once_, lines_ - line), first = line * kept_;
         SortPlan sort = sort_;
         sort.count = lines * kept_;
-        const LaunchShape shape{.x = grid_for(stream, sort.count, kThreads), .threads = kThreads};
+        const LaunchShape shape{.x = grid_for(stream, sort.count, kThreads), .loops = true, .threads = kThreads};
         const std::uint32_t* order = nullptr;
         for (int word = 0; 32 * word < bits; ++word) {
             launch(stream, shape, MakeKeys{}, from, first, sort.count, word, order, list(sort.keys_at(0)));

@@ -36,7 +36,7 @@ struct KeepTriangle {
 void triangle(CudaStream& stream, const View& x, const Triangle& part, float beta, const View& y) {
     if (y.numel() == 0) return;
     const Divisor width(x.shape[x.rank() - 1]), height(x.shape[x.rank() - 2]);
-    const LaunchShape shape{.x = grid_for(stream, y.numel(), kThreads), .threads = kThreads};
+    const LaunchShape shape{.x = grid_for(stream, y.numel(), kThreads), .loops = true, .threads = kThreads};
     const Strided<2> at({&y, &x}, Walk::Order::shape);
     const auto run = [&]<class T>(TypeTag<T>) {
         launch(stream, shape, KeepTriangle<T>{part, beta, width, height}, at);

@@ -25,7 +25,10 @@ void take_time(float milliseconds);
 std::string problem();
 /// True if no stream has work left.
 bool idle();
-/// The copy that comes after so many others fails, as all later calls do.
-void fail_after(int copies);
+/// The call of this function of CUDA's that comes after so many others of it returns the error (a cudaError_t) and does
+/// nothing; all later ones as well if it is `for_good`.
+void fail(const std::string& function, int after, int error, bool for_good = false);
+/// How often a function was called since `reset`.
+int calls(const std::string& function);
 
 }  // namespace headroom::kernels::fake_runtime

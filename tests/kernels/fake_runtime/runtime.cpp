@@ -1,10 +1,12 @@
-// Those functions of CUDA's runtime that cuda_device.cpp, cuda_staging.cpp and cuda_timing.cpp call.
+// Those functions of CUDA's runtime that the cuda_*.cpp of kernels/device call.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,7 +40,13 @@ struct Runtime {
     std::map<const std::byte*, std::size_t> pinned;
     std::string problem;
     cudaError_t last = cudaSuccess;
-    int copies_left = -1;
+    struct Failure {
+        std::string function;
+        int left = 0;
+        cudaError_t error = cudaSuccess;
+        bool for_good = false;
+    } failure;
+    std::map<std::string, int> calls;
     float clock = 0;  // milliseconds
 };
 Runtime runtime;
@@ -89,6 +97,16 @@ cudaError_t said(cudaError_t error) {
     return error;
 }
 
+/// That the call is to fail, as a test asked for.
+cudaError_t begin(const char* function) {
+    ++runtime.calls[function];
+    Runtime::Failure& failure = runtime.failure;
+    if (failure.function != function || failure.left-- > 0) return cudaSuccess;
+    failure.left = 0;
+    if (!failure.for_good) failure.function.clear();
+    return said(failure.error);
+}
+
 void add(cudaStream_t stream, Entry entry) {
     stream_of(stream).waiting.push_back(std::move(entry));
     time_passes();
@@ -103,7 +121,8 @@ void reset(std::uint64_t seed) {
     runtime.late = seed % 2 == 0;
     runtime.problem.clear();
     runtime.last = cudaSuccess;
-    runtime.copies_left = -1;
+    runtime.failure = {};
+    runtime.calls.clear();
 }
 
 void enqueue(void* stream, std::function<void()> work) {
@@ -124,7 +143,11 @@ bool idle() {
 
 void take_time(float milliseconds) { runtime.clock += milliseconds; }
 
-void fail_after(int copies) { runtime.copies_left = copies; }
+void fail(const std::string& function, int after, int error, bool for_good) {
+    runtime.failure = {function, after, static_cast<cudaError_t>(error), for_good};
+}
+
+int calls(const std::string& function) { return runtime.calls[function]; }
 
 }  // namespace fake_runtime
 
@@ -144,6 +167,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     std::strcpy(properties->name, "fake runtime");
     properties->major = 9, properties->minor = 0;
     properties->multiProcessorCount = 132;
+    properties->maxBlocksPerMultiProcessor = 32;
     properties->sharedMemPerBlockOptin = 227 * 1024;
     return cudaSuccess;
 }
@@ -172,6 +196,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+    if (const cudaError_t error = begin("cudaEventCreateWithFlags")) return error;
     *event = reinterpret_cast<cudaEvent_t>(new Event);
     return cudaSuccess;
 }
@@ -208,6 +233,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 }
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+    if (const cudaError_t error = begin("cudaHostAlloc")) return error;
     *memory = std::malloc(bytes);
     std::memset(*memory, 0xff, bytes);
     runtime.pinned[static_cast<std::byte*>(*memory)] = bytes;
@@ -227,10 +253,22 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-    if (runtime.copies_left == 0) return said(cudaErrorUnknown);
-    if (runtime.copies_left > 0) --runtime.copies_left;
+    if (const cudaError_t error = begin("cudaMemcpyAsync")) return error;
     const void* const host = kind == cudaMemcpyHostToDevice ? from : nullptr;
     add(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, host});
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+    if (const cudaError_t error = begin("cudaFuncSetAttribute")) return error;
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 227 * 1024) note("an unknown attribute");
+    return cudaSuccess;
+}
+/// Of a kernel with 40 registers.
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads, std::size_t shared) {
+    if (const cudaError_t error = begin("cudaOccupancyMaxActiveBlocksPerMultiprocessor")) return error;
+    *blocks = static_cast<int>(
+        std::min({std::size_t{32}, 65536 / (40 * static_cast<std::size_t>(threads)), 228 * 1024 / (shared + 1024)}));
     return cudaSuccess;
 }
 

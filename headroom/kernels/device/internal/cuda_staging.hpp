@@ -24,17 +24,15 @@ class CudaStaging {
     cudaError_t copy(const void* host, void* device, std::size_t bytes, cudaStream_t stream, bool& waited);
 
   private:
-    struct Chunk {
-        std::byte* memory = nullptr;
-        cudaEvent_t copied = nullptr;  ///< recorded when the chunk was full
-    };
-    static constexpr std::size_t kChunkBytes = std::size_t{1} << 20, kAlignment = 256;
+    static constexpr std::size_t kChunks = 8, kChunkBytes = std::size_t{1} << 20, kAlignment = 256;
 
-    cudaError_t make_ready(Chunk& chunk, bool& waited);
+    /// Memory and events, at the first copy: later ones find all they need. What failed is tried again by the next one.
+    cudaError_t prepare();
     /// To an empty chunk.
     cudaError_t go_on(cudaStream_t stream, bool& waited);
 
-    std::array<Chunk, 8> chunks_;  // page-locked when first used
+    std::byte* memory_ = nullptr;                ///< page-locked: the chunks, one behind the other
+    std::array<cudaEvent_t, kChunks> copied_{};  ///< recorded when a chunk was full
     std::size_t current_ = 0;
     std::size_t used_ = 0;  ///< bytes of the current chunk, by copies that may be under way
 };

@@ -33,6 +33,8 @@ class EmulatedControls {
     virtual void run_at_most(std::uint64_t blocks) = 0;
     /// True if no queued work is left.
     virtual bool idle() const = 0;
+    /// That were made so far.
+    virtual std::int64_t events() const = 0;
 
   protected:
     ~EmulatedControls() = default;

@@ -1,0 +1,16 @@
+#pragma once
+// What an error of CUDA's runtime means for a device. Only builds with nvcc have it.
+//
+//     check_cuda(&device, "cudaEventRecord", cudaEventRecord(event, stream));
+#include <cuda_runtime_api.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+
+namespace headroom::kernels {
+
+/// Does nothing for cudaSuccess. Errors: OutOfMemory if CUDA found no memory, on the device or page-locked, DeviceError
+/// for all else; the message has CUDA's words. The device (null: none) refuses all work from then on if CUDA says that
+/// the error is for good; else work can go on: the call that failed did nothing.
+void check_cuda(CudaDevice* device, const char* call, cudaError_t error);
+
+}  // namespace headroom::kernels

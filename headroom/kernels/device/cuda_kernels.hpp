@@ -1,0 +1,34 @@
+#pragma once
+// What CUDA must be told, and asked, of a kernel before its launches: once for each. Only builds with nvcc have it.
+//
+//     CudaKernels& kernels = stream.state->get<CudaKernels>();
+//     check_cuda(&device, "launch", kernels.prepare(function, shape));   // shape.x may have become less
+#include <cstddef>
+#include <unordered_map>
+
+#include <cuda_runtime_api.h>
+
+#include <headroom/kernels/device/shape.hpp>
+
+namespace headroom::kernels {
+
+/// A stream's state: of one device.
+class CudaKernels {
+  public:
+    /// Lets the kernel have the shape's shared memory. Where the shape says that the kernel loops over its grid, takes
+    /// away blocks that the device could not run at once with the others: they would begin when these have ended, a few
+    /// of them, on a device that is else idle. `multiprocessors`: the device's.
+    cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
+
+  private:
+    struct Kernel {
+        std::size_t shared_bytes = 48 * 1024;  ///< that it may have; above that, a kernel needs an attribute
+        // Of the last launch that looped.
+        unsigned threads = 0;
+        std::size_t shared = 0;
+        int blocks = 0;  ///< that a multiprocessor holds at once
+    };
+    std::unordered_map<const void*, Kernel> kernels_;
+};
+
+}  // namespace headroom::kernels
