@@ -21,7 +21,9 @@ if(HEADROOM_CUDA)
 
     find_program(HEADROOM_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda ${headroom_cuda_wheels}
         PATH_SUFFIXES bin)
-    mark_as_advanced(HEADROOM_NVCC)
+    find_program(HEADROOM_CUOBJDUMP cuobjdump HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda ${headroom_cuda_wheels}
+        PATH_SUFFIXES bin)  # of tests
+    mark_as_advanced(HEADROOM_NVCC HEADROOM_CUOBJDUMP)
     set(headroom_cuda_root)  # nvcc's own toolkit
     if(HEADROOM_NVCC)
         execute_process(COMMAND ${HEADROOM_NVCC} --dryrun - OUTPUT_QUIET ERROR_VARIABLE headroom_nvcc_text)

@@ -83,6 +83,7 @@ function(headroom_simt_tests)
     headroom_nvcc_check(simt_twins ${twins})
     if(TARGET simt_nvcc)
         add_custom_target(tests_simt DEPENDS simt_nvcc simt_twins)
-        headroom_script_tests(simt HEADROOM_CUBINS=${PROJECT_BINARY_DIR}/cubins)
+        headroom_script_tests(simt HEADROOM_CUBINS=${PROJECT_BINARY_DIR}/cubins HEADROOM_CUOBJDUMP=${HEADROOM_CUOBJDUMP}
+            HEADROOM_DEVICE_OBJECTS=${PROJECT_BINARY_DIR}/CMakeFiles/headroom_kernels_device.dir)
     endif()
 endfunction()

@@ -31,9 +31,22 @@ struct Numbers {
 template <class C, int N>
 using Items = std::conditional_t<std::is_same_v<C, float>, Floats<N>, Numbers<C, N>>;
 
+/// The same address, known to be in global memory; not null. nvcc forgets that where a row may be of two dtypes or not
+/// exist, and accesses it generically.
+template <class T>
+HEADROOM_DEVICE T* global(T* p) {
+#if defined(__CUDACC__)
+    __builtin_assume(__isGlobal(p));
+    return p;
+#else
+    return p;
+#endif
+}
+
 /// Elements [i, i + N) of p, `otherwise` for those outside of [begin, end). p + i is a multiple of the vector's size.
 template <int N, class T>
 HEADROOM_DEVICE Floats<N> load_span(Block& block, const T* p, int i, int begin, int end, float otherwise) {
+    p = global(p);
     if (i >= begin && i + N <= end) return block.load_floats<N>(p + i);
     Floats<N> values;
 #pragma unroll
@@ -44,6 +57,7 @@ HEADROOM_DEVICE Floats<N> load_span(Block& block, const T* p, int i, int begin, 
 /// The way back: p = beta p + values; 0 does not read.
 template <int N, class T>
 HEADROOM_DEVICE void store_span(Block& block, T* p, int i, int begin, int end, float beta, Floats<N> values) {
+    p = global(p);
     if (beta != 0.0f) {
         const Floats<N> old = load_span<N>(block, static_cast<const T*>(p), i, begin, end, 0.0f);
 #pragma unroll
@@ -93,13 +107,14 @@ struct Wide {
         }
         /// Zeros outside of the row.
         HEADROOM_DEVICE Packed packed(Block& block, int v) const {
-            if (this->whole(v)) return block.load<kWidth>(base + v * kWidth);
+            const T* const p = global(base);
+            if (this->whole(v)) return block.load<kWidth>(p + v * kWidth);
             Packed values;
 #pragma unroll
-            for (int k = 0; k < kWidth; ++k) values[k] = this->holds(v, k) ? base[v * kWidth + k] : rounded<T>(0.0f);
+            for (int k = 0; k < kWidth; ++k) values[k] = this->holds(v, k) ? p[v * kWidth + k] : rounded<T>(0.0f);
             return values;
         }
-        HEADROOM_DEVICE float at(std::int64_t i) const { return as_float(base[this->begin + i]); }
+        HEADROOM_DEVICE float at(std::int64_t i) const { return as_float(global(base)[this->begin + i]); }
     };
     static constexpr bool kIsF32 = std::is_same_v<T, float>;
     struct OtherRow : WideSpan<kWidth> {
@@ -140,9 +155,9 @@ struct Wide {
     class Rows {
       public:
         explicit Rows(const View& view) : rows_(view) {}
-        /// `exists` = false: an empty row.
+        /// `exists` = false: an empty row, at an address that is not null.
         HEADROOM_DEVICE Row row(std::int64_t i, bool exists) const {
-            if (!exists) return {{0, 0}, nullptr};
+            if (!exists) return {{0, 0}, static_cast<const T*>(rows_.data())};
             const T* p = rows_.template row<const T>(i);
             const int begin = phase(p);
             return {{begin, begin + static_cast<int>(rows_.length())}, p - begin};
@@ -157,7 +172,7 @@ struct Wide {
       public:
         explicit Others(const View& view) : rows_(view) {}
         HEADROOM_DEVICE OtherRow row(std::int64_t i, bool exists) const {
-            if (!exists) return {{0, 0}, nullptr, dtype_of<T>};
+            if (!exists) return {{0, 0}, rows_.data(), dtype_of<T>};
             const int length = static_cast<int>(rows_.length());
             using Other = std::conditional_t<kIsF32, f16, float>;  // or bf16, as wide
             if (rows_.dtype() != dtype_of<T>) return {{0, length}, rows_.template row<Other>(i), rows_.dtype()};
