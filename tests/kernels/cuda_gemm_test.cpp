@@ -10,6 +10,7 @@
 
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
 #include <headroom/tests/kernels/fake_cublaslt/fake_cublaslt.hpp>
 #include <headroom/tests/kernels/random_matmul.hpp>
 
@@ -289,6 +290,12 @@ TEST_F(BlasGemm, SaysWhenThereIsNoAlgorithm) {
     EXPECT_EQ(fake.proposals, 1);
     EXPECT_TRUE(ones.all(1));
     EXPECT_EQ(choices.size(), 0);
+}
+
+TEST_F(BlasGemm, SaysWhetherItWasMemoryThatIsMissing) {
+    const BlasApi api = load_blas({HEADROOM_FAKE_CUBLASLT});
+    EXPECT_THROW(check_blas(api, "cublasLtCreate", CUBLAS_STATUS_ALLOC_FAILED), memory::OutOfMemory);
+    EXPECT_THROW(check_blas(api, "cublasLtCreate", CUBLAS_STATUS_INTERNAL_ERROR), DeviceError);
 }
 
 TEST_F(BlasGemm, NamesTheCallTheStatusAndTheProductThatFailed) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
 
 namespace headroom::kernels {
 
@@ -45,7 +46,9 @@ cublasLtEpilogue_t epilogue(const Gemm& gemm) {
 void check_blas(const BlasApi& api, const char* call, cublasStatus_t status) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
     const char* const name = api.cublasLtGetStatusName(status);
-    throw DeviceError(fmt::format("matmul: {}: {}", call, name ? name : "unknown status"));
+    const std::string line = fmt::format("matmul: {}: {}", call, name ? name : "unknown status");
+    if (status != CUBLAS_STATUS_ALLOC_FAILED) throw DeviceError(line);
+    throw memory::OutOfMemory(line + "; free memory, or set a lower memory limit", {});
 }
 
 BlasDescription::BlasDescription(const BlasApi& api, const Gemm& gemm, bool tf32)

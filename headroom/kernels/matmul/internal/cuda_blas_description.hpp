@@ -13,7 +13,7 @@
 
 namespace headroom::kernels {
 
-/// Errors: DeviceError that names the call and the status, unless that is success.
+/// Errors, unless the status is success: OutOfMemory if memory is missing, else DeviceError; both name call and status.
 void check_blas(const BlasApi& api, const char* call, cublasStatus_t status);
 
 class BlasDescription {
