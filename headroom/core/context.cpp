@@ -44,7 +44,8 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
     const auto kind = std::filesystem::status(tuning_file_, error).type();
     if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
         auto& stream = std::get<CudaStream>(stream_);
-        if (kernels::load_matmul_choices(stream, tuning_file_)) kernels::load_attention_choices(stream, tuning_file_);
+        kernels::load_matmul_choices(stream, tuning_file_);
+        kernels::load_attention_choices(stream, tuning_file_);
     }
 }
 

@@ -60,6 +60,21 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
     without.save_tuning();
 }
 
+TEST_F(TuningCuda, OfAttentionIsReadThoughProductsWereOfAnotherLibrary) {
+    {
+        Context first = context();
+        choices(first).set({3, 4, 5}, {.words = {7}, .tuned = true});
+        attention_choices(first).set({.heads = 3, .key_heads = 3}, "a GPU, cuDNN 9", "a plan");
+        first.save_tuning();
+    }
+    std::string text = contents();
+    text.insert(text.find("\nchoices"), "1");  // behind the version of cuBLASLt
+    std::ofstream(file) << text;
+    Context second = context();
+    EXPECT_EQ(choices(second).size(), 0u);
+    EXPECT_EQ(attention_choices(second).size(), 1u);
+}
+
 TEST_F(TuningCuda, OfOwnKernelsIsNotLookedAt) {
     std::ofstream(file) << "no choices\n";
     Context context = Context::cuda(0, {.compute = {.own_kernels = true}, .tuning_file = file});

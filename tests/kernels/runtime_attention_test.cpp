@@ -33,6 +33,7 @@ class RuntimeAttention : public testing::Test {
     }
     ~RuntimeAttention() override {
         headroom_cudnn_frontend::take_more_scratch(0);
+        headroom_cudnn_frontend::fail_always(false);
         device->synchronize();
         EXPECT_EQ(fake_runtime::problem(), "");
     }
@@ -143,19 +144,71 @@ TEST_F(RuntimeAttention, ChoicesOfAnEarlierRunAreTakenWithoutTrying) {
     state = StreamState();
     load_attention_choices(stream, path);
     EXPECT_EQ(state.get<SdpaChoices>().size(), 2);
-    executed.count = 0;
+    executed = {};
     run(t);
     EXPECT_EQ(executed.last, 3);
     EXPECT_EQ(executed.count, 2);
+    EXPECT_EQ(executed.builds, 4);  // of each attention the plan that cuDNN prefers, and the fastest
 
     std::string text;
     std::getline(std::ifstream(path), text, '\0');
+    const auto run_with = [&](const std::string& old, const std::string& other) {
+        std::string changed = text;
+        for (std::size_t at = 0; (at = changed.find(old)) != std::string::npos;) changed.replace(at, old.size(), other);
+        std::ofstream(path) << changed;
+        state = StreamState();
+        load_attention_choices(stream, path);
+        executed = {};
+        run(t);
+        EXPECT_EQ(executed.last, 0) << other;
+    };
+    run_with("fake plan 3", "no plan");
+    EXPECT_EQ(executed.builds, 2);
+    run_with("fake plan 3", "fake plan 1");  // takes too much scratch
+    run_with(device->properties().name, "another GPU");
+}
+
+TEST_F(RuntimeAttention, ThatWasComputedKeepsItsPlan) {
+    const std::string path = ::testing::TempDir() + "late_attention_choices.txt";
+    std::filesystem::remove(path);
+    Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
+    run(t, {.tune = true});
+    append_attention_choices(stream, path);
     state = StreamState();
-    for (std::size_t at = 0; (at = text.find("fake plan 3")) != std::string::npos;) text.replace(at, 11, "no plan");
-    std::ofstream(path) << text;  // of a plan that this cuDNN does not make
+    run(t);
     load_attention_choices(stream, path);
     run(t);
-    EXPECT_EQ(executed.last, 0);
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
+    run(t, {.tune = true});
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 3);
+}
+
+/// cuDNN's own choice stays, and is not kept as the fastest.
+TEST_F(RuntimeAttention, TuningThatFailsChangesNothing) {
+    Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
+    const Sdpa sdpa = *plan_sdpa(t.forward());
+    std::vector<std::byte> scratch(sdpa.scratch());
+    stream.compute.tune = true;
+    headroom_cudnn_frontend::fail_always(true);
+    EXPECT_THROW(attention_by_library(stream, sdpa, t.forward(), scratch.data()), DeviceError);
+    headroom_cudnn_frontend::fail_always(false);
+    EXPECT_EQ(state.get<SdpaChoices>().size(), 0);
+    ASSERT_TRUE(attention_by_library(stream, sdpa, t.forward(), scratch.data()));
+    device->synchronize();
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
+}
+
+TEST_F(RuntimeAttention, TuningThatCannotBeTimedChangesNothing) {
+    Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
+    const Sdpa sdpa = *plan_sdpa(t.forward());
+    std::vector<std::byte> scratch(sdpa.scratch());
+    Cudnn cudnn({.capability = 90, .stream = device->native(), .description = {}}, {HEADROOM_FAKE_CUDNN});
+    ASSERT_EQ(cudnn.plan(sdpa).refusal, "");
+    const WorkTimer timer = [](int, const auto&) -> std::vector<float> { throw DeviceError("no events"); };
+    EXPECT_THROW(cudnn.choose_fastest(sdpa, data_of(t.forward()), scratch.data(), timer), DeviceError);
+    cudnn.run(sdpa, data_of(t.forward()), scratch.data());
+    device->synchronize();
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
 }
 
 TEST_F(RuntimeAttention, DamagedChoicesAreRefused) {

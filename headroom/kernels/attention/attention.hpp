@@ -114,10 +114,10 @@ class AttentionGradientPlan {
 std::string attention_library(CudaStream& stream);
 
 /// Adds which of cuDNN's plans was found fastest for each attention so far (`ComputeOptions::tune`) to a file of
-/// `save_matmul_choices`, a line for each. Errors: FileError.
+/// `save_matmul_choices`, a line for each, which names the GPU and the version of cuDNN. Errors: FileError.
 void append_attention_choices(CudaStream& stream, const std::string& path);
-/// Loads those lines of such a file, which is for this model of GPU; attentions already computed keep their plans, and
-/// those of another version of cuDNN have no effect. Errors: FileError if it can't be read or is damaged.
+/// Loads those lines of such a file; attentions already computed keep their plans, and lines for another model of GPU
+/// or version of cuDNN have no effect. Errors: FileError if it can't be read or is damaged.
 void load_attention_choices(CudaStream& stream, const std::string& path);
 
 }  // namespace headroom::kernels

@@ -53,18 +53,25 @@ bool takes(CudaStream& stream, const Sdpa& whole) {
     return all;
 }
 
-/// With the plan that an earlier run found fastest or, where that is asked for, this one finds.
+/// The plan that an earlier run found fastest or, where that is asked for, this one finds.
+void choose(CudaStream& stream, Cudnn& cudnn, const Sdpa& x, const SdpaData& data, std::byte* scratch) {
+    Cudnn::Choice& choice = cudnn.choice(x);
+    const bool tune = stream.compute.tune;
+    if (choice.tuned || (choice.known && !tune)) return;
+    const std::string place = fmt::format("{}, {}", stream.device->properties().name, cudnn.version());
+    SdpaChoices& choices = stream.state->get<SdpaChoices>();
+    const std::string* const earlier = choices.find(x, place);
+    choice = {.known = true, .tuned = tune || earlier};  // whatever comes of it, it is tried once
+    if (earlier) return cudnn.choose(x, *earlier);
+    if (!tune) return;
+    const auto timer = std::bind_front(time_each, std::ref(*stream.device));
+    const std::string fastest = cudnn.choose_fastest(x, data, scratch, timer);
+    if (!fastest.empty()) choices.set(x, place, fastest);
+}
+
 void run(CudaStream& stream, const Sdpa& x, const SdpaData& data, std::byte* scratch) {
     Cudnn& cudnn = *cudnn_of(stream);
-    if (!cudnn.chosen(x)) {
-        SdpaChoices& choices = stream.state->get<SdpaChoices>();
-        if (const std::string* const known = choices.find(x, cudnn.version())) {
-            cudnn.choose(x, *known);
-        } else if (stream.compute.tune) {
-            const auto timer = std::bind_front(time_each, std::ref(*stream.device));
-            choices.set(x, cudnn.version(), cudnn.choose_fastest(x, data, scratch, timer));
-        }
-    }
+    choose(stream, cudnn, x, data, scratch);
     cudnn.run(x, data, scratch);
 }
 

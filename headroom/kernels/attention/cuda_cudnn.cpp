@@ -163,36 +163,51 @@ std::string build(Graph& graph, cudnnHandle_t handle) {
     return "";
 }
 
+/// What `call` refuses. The frontend throws where cuDNN or CUDA's driver lacks a function.
+template <class Call>
+std::optional<std::string> refusal_of(Call call) {
+    try {
+        const fe::error_t error = call();
+        return error.is_bad() ? std::optional(words_of(error)) : std::nullopt;
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
 }  // namespace
 
 struct Cudnn::Made {
     std::unique_ptr<Graph> graph;
     Plan plan;
-    std::optional<std::int64_t> index;  // of the plan; without, it is the one that cuDNN prefers
-    bool chosen = false;
+    std::int64_t index = -1;  // of the plan: the frontend by itself executes whichever was built last
+    Choice choice;
 
-    /// Plans that can be made and keep to the scratch.
-    std::vector<std::int64_t> candidates(std::size_t scratch) const {
-        std::vector<std::int64_t> found;
-        const std::int64_t count = std::min<std::int64_t>(graph->get_execution_plan_count(), kMostTried);
-        for (std::int64_t i = 0; i < count; ++i) {
-            if (graph->build_plan_at_index(i).is_bad()) continue;
-            if (static_cast<std::size_t>(graph->get_workspace_size_plan_at_index(i)) <= scratch) found.push_back(i);
-        }
-        return found;
+    std::size_t workspace(std::int64_t i) const {
+        return static_cast<std::size_t>(graph->get_workspace_size_plan_at_index(i));
+    }
+    /// True if it can be made and keeps to the scratch.
+    bool fits(std::int64_t i, std::size_t scratch) const {
+        return !refusal_of([&] { return graph->build_plan_at_index(i); }) && workspace(i) <= scratch;
     }
     std::string name(std::int64_t i) const {
         std::string text;
         return graph->get_plan_name_at_index(i, text).is_bad() ? "" : text;
     }
+    /// The index of that name, which plans have before they are built.
+    std::optional<std::int64_t> find(const std::string& wanted) const {
+        for (std::int64_t i = 0; i < graph->get_execution_plan_count(); ++i) {
+            if (name(i) == wanted) return i;
+        }
+        return std::nullopt;
+    }
     void take(std::int64_t i) {
         index = i;
         plan.name = name(i);
-        plan.scratch = static_cast<std::size_t>(graph->get_workspace_size_plan_at_index(i));
+        plan.scratch = workspace(i);
     }
-    fe::error_t execute(cudnnHandle_t handle, Addresses addresses, std::byte* scratch) const {
-        return index ? graph->execute_plan_at_index(handle, addresses, scratch, *index)
-                     : graph->execute(handle, addresses, scratch);
+    std::optional<std::string> execute(cudnnHandle_t handle, Addresses addresses, std::byte* scratch,
+                                       std::int64_t i) const {
+        return refusal_of([&] { return graph->execute_plan_at_index(handle, addresses, scratch, i); });
     }
 };
 
@@ -228,11 +243,15 @@ struct Cudnn::State {
         x.gradient ? add_gradient(graph, x) : add_forward(graph, x);
         to.plan.refusal = build(graph, handle);
         if (!to.plan.refusal.empty()) return;
-        to.plan.scratch = static_cast<std::size_t>(graph.get_workspace_size());
-        if (graph.get_plan_name(to.plan.name).is_bad()) to.plan.name = "unnamed";
-        if (to.plan.scratch <= x.scratch()) return;
-        to.plan.refusal =
-            fmt::format("{} takes {} bytes of scratch, more than {}", to.plan.name, to.plan.scratch, x.scratch());
+        std::string preferred;
+        const auto index = graph.get_plan_name(preferred).is_bad() ? std::nullopt : to.find(preferred);
+        if (index) to.take(*index);
+        if (!index) {
+            to.plan.refusal = "cuDNN has no name for its plan";
+        } else if (to.plan.scratch > x.scratch()) {
+            to.plan.refusal =
+                fmt::format("{} takes {} bytes of scratch, more than {}", to.plan.name, to.plan.scratch, x.scratch());
+        }
     }
 };
 
@@ -288,50 +307,42 @@ const Cudnn::Plan& Cudnn::plan(const Sdpa& sdpa) {
     return made.plan;
 }
 
-bool Cudnn::chosen(const Sdpa& sdpa) const { return state_->made.at(sdpa).chosen; }
+Cudnn::Choice& Cudnn::choice(const Sdpa& sdpa) { return state_->made.at(sdpa).choice; }
 
 void Cudnn::choose(const Sdpa& sdpa, const std::string& name) {
     Made& made = state_->made.at(sdpa);
-    made.chosen = true;
-    for (const std::int64_t i : made.candidates(sdpa.scratch())) {
-        if (made.name(i) == name) return made.take(i);
-    }
+    const auto index = made.find(name);
+    if (index && made.fits(*index, sdpa.scratch())) made.take(*index);
 }
 
 std::string Cudnn::choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer) {
     Made& made = state_->made.at(sdpa);
-    made.chosen = true;
-    const std::vector<std::int64_t> found = made.candidates(sdpa.scratch());
+    std::vector<std::int64_t> found;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(made.graph->get_execution_plan_count(), kMostTried); ++i) {
+        if (made.fits(i, sdpa.scratch())) found.push_back(i);
+    }
     const Addresses addresses = addresses_of(sdpa, data);
     std::vector<bool> failed(found.size());
     std::vector<float> times = timer(static_cast<int>(found.size()), [&](int i) {
         const auto at = static_cast<std::size_t>(i);
-        Addresses copy = addresses;
-        if (made.graph->execute_plan_at_index(state_->handle, copy, scratch, found[at]).is_bad()) failed[at] = true;
+        if (made.execute(state_->handle, addresses, scratch, found[at])) failed[at] = true;
     });
     for (std::size_t i = 0; i < times.size(); ++i) {
         if (failed[i]) times[i] = std::numeric_limits<float>::infinity();
     }
     const auto fastest = std::min_element(times.begin(), times.end());
-    if (fastest != times.end() && std::isfinite(*fastest)) {
-        made.take(found[static_cast<std::size_t>(fastest - times.begin())]);
-    }
+    if (fastest == times.end() || !std::isfinite(*fastest)) return "";
+    made.take(found[static_cast<std::size_t>(fastest - times.begin())]);
     return made.plan.name;
 }
 
 void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
     const Made& made = state_->made.at(sdpa);
-    std::string why;
-    try {
-        const fe::error_t error = made.execute(state_->handle, addresses_of(sdpa, data), scratch);
-        if (error.is_good()) return;
-        why = words_of(error);
-    } catch (const std::exception& error) {  // a function that CUDA's driver lacks
-        why = error.what();
-    }
+    const auto refusal = made.execute(state_->handle, addresses_of(sdpa, data), scratch, made.index);
+    if (!refusal) return;
     throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",
-                                  sdpa.gradient ? "attention_gradient" : "attention", why, sdpa.batch, sdpa.queries,
-                                  sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
+                                  sdpa.gradient ? "attention_gradient" : "attention", *refusal, sdpa.batch,
+                                  sdpa.queries, sdpa.heads, sdpa.width, sdpa.keys, sdpa.key_heads));
 }
 
 }  // namespace headroom::kernels

@@ -15,10 +15,10 @@ namespace {
 constexpr std::string_view kBegin = "attention ", kBetween = " | ";
 
 /// Everything that a plan is made for: the budget decides only which parts there are.
-std::string text_of(const Sdpa& x, const std::string& version) {
+std::string text_of(const Sdpa& x, const std::string& place) {
     std::string text =
-        fmt::format("{} | {} {} {} {} {} {:a} {} {} {} {} {} {}", version, x.gradient, x.causal, x.deterministic,
-                    x.stats, name(x.dtype), x.scale, x.batch, x.queries, x.keys, x.heads, x.key_heads, x.width);
+        fmt::format("{} | {} {} {} {} {} {:a} {} {} {} {} {} {}", place, x.gradient, x.causal, x.deterministic, x.stats,
+                    name(x.dtype), x.scale, x.batch, x.queries, x.keys, x.heads, x.key_heads, x.width);
     for (const Sdpa::Strides& strides : {x.q, x.k, x.v, x.o, x.dy, x.dq, x.dk, x.dv}) {
         text += fmt::format(" {}:{}:{}", strides[0], strides[1], strides[2]);
     }
@@ -27,13 +27,13 @@ std::string text_of(const Sdpa& x, const std::string& version) {
 
 }  // namespace
 
-const std::string* SdpaChoices::find(const Sdpa& sdpa, const std::string& version) const {
-    const auto found = plans_.find(text_of(sdpa, version));
+const std::string* SdpaChoices::find(const Sdpa& sdpa, const std::string& place) const {
+    const auto found = plans_.find(text_of(sdpa, place));
     return found == plans_.end() ? nullptr : &found->second;
 }
 
-void SdpaChoices::set(const Sdpa& sdpa, const std::string& version, const std::string& plan) {
-    plans_[text_of(sdpa, version)] = plan;
+void SdpaChoices::set(const Sdpa& sdpa, const std::string& place, const std::string& plan) {
+    plans_[text_of(sdpa, place)] = plan;
 }
 
 void SdpaChoices::write(std::ostream& file) const {

@@ -2,7 +2,8 @@
 // Stands in for the headers of cuDNN's frontend, in tests of cuda_cudnn.cpp: those of its classes that the source uses.
 // A graph holds one attention or one gradient, is checked as cuDNN checks, and is computed in f64 as it was described,
 // on the stream of the handle, when that comes to it. A gradient that need not be deterministic has other bits each
-// time. Of its plans 1 takes too much scratch, 2 can't be built and 4 fails; 3 is faster than 0.
+// time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, 2 can't be built and 4 fails; 3
+// is faster than 0; to build 5, and to execute 6, throws. Without an index, it is the plan that was built last.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -108,22 +109,23 @@ class Graph {
     error_t build_operation_graph(cudnnHandle_t = nullptr) { return {}; }
     error_t create_execution_plans(std::initializer_list<HeurMode_t>) { return {}; }
     error_t check_support() { return {}; }
-    error_t build_plans(BuildPlanPolicy_t) { return {}; }
-    std::int64_t get_workspace_size() const { return get_workspace_size_plan_at_index(0); }
-    error_t get_plan_name(std::string& name) const { return get_plan_name_at_index(0, name); }
+    error_t build_plans(BuildPlanPolicy_t) { return build_plan_at_index(0); }
+    std::int64_t get_workspace_size() const { return get_workspace_size_plan_at_index(candidate_); }
+    error_t get_plan_name(std::string& name) const { return get_plan_name_at_index(candidate_, name); }
     error_t execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses, void* workspace) const {
-        return execute_plan_at_index(handle, addresses, workspace, 0);
+        return execute_plan_at_index(handle, addresses, workspace, candidate_);
     }
 
     std::int64_t get_execution_plan_count() const { return kPlans; }
-    error_t build_plan_at_index(std::int64_t index) const;
+    error_t build_plan_at_index(std::int64_t index);
     std::int64_t get_workspace_size_plan_at_index(std::int64_t index) const;
     error_t get_plan_name_at_index(std::int64_t index, std::string& name) const;
     error_t execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
                                   void* workspace, std::int64_t index) const;
 
   private:
-    static constexpr std::int64_t kPlans = 5;
+    static constexpr std::int64_t kPlans = 7;
+    std::int64_t candidate_ = -1;
     DataType_t io_ = DataType_t::NONE;
     SDPA_attributes attributes_;
     bool gradient_ = false;
@@ -134,9 +136,11 @@ class Graph {
 
 /// How much more scratch plans take from now on: a test's.
 void take_more_scratch(std::int64_t bytes);
-/// The index of the plan that was executed last, and the number of executions.
+/// Whether every plan fails from now on: a test's.
+void fail_always(bool fail);
+/// The index of the plan that was executed last, the number of executions, and of plans that were to be built.
 struct Executed {
-    std::int64_t last = -1, count = 0;
+    std::int64_t last = -1, count = 0, builds = 0;
 };
 Executed& executed();
 

@@ -1,6 +1,7 @@
 // What the stand-in for cuDNN computes.
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 
 #include <headroom/kernels/convert.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
@@ -13,7 +14,8 @@ namespace {
 using namespace headroom::kernels;
 
 std::int64_t more_scratch = 0;
-constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4;  // plans
+bool failing = false;
+constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
 
 /// A tensor [batch, head, position, column] at its address.
 struct Tensor {
@@ -110,6 +112,8 @@ struct Call {
 
 void take_more_scratch(std::int64_t bytes) { more_scratch = bytes; }
 
+void fail_always(bool fail) { failing = fail; }
+
 Executed& executed() {
     static Executed executed;
     return executed;
@@ -152,8 +156,12 @@ std::int64_t Graph::get_workspace_size_plan_at_index(std::int64_t index) const {
     return 256 + more_scratch + heads * queries * (attributes_.deterministic ? 2 * keys : 4 * q_->dim[3]);
 }
 
-error_t Graph::build_plan_at_index(std::int64_t index) const {
-    return index == kUnbuilt ? error_t{"a plan that can't be built"} : error_t{};
+error_t Graph::build_plan_at_index(std::int64_t index) {
+    ++executed().builds;
+    if (index == kThrowsWhenBuilt) throw std::runtime_error("a function that cuDNN lacks");
+    if (index == kUnbuilt) return {"a plan that can't be built"};
+    candidate_ = index;
+    return {};
 }
 
 error_t Graph::get_plan_name_at_index(std::int64_t index, std::string& name) const {
@@ -163,8 +171,10 @@ error_t Graph::get_plan_name_at_index(std::int64_t index, std::string& name) con
 
 error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
                                      void* workspace, std::int64_t index) const {
-    if (index == kFailing) return {"a plan that fails"};
-    executed() = {index, executed().count + 1};
+    if (failing || index == kFailing) return {"a plan that fails"};
+    if (index == kThrows) throw std::runtime_error("a function that the driver lacks");
+    executed().last = index;
+    ++executed().count;
     const auto tensor = [&](const TensorPtr& x) {
         if (!x) return Tensor{};
         const DataType_t type = x->type == DataType_t::NONE ? io_ : x->type;
@@ -177,7 +187,7 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
                     tensor(stats_), tensor(dy_), tensor(dq_), tensor(dk_), tensor(dv_)};
     static int calls = 0;
     const double noise = !gradient_ || attributes_.deterministic || ++calls % 2 == 0 ? 0 : 0x1p-6;
-    const auto bytes = static_cast<std::size_t>(get_workspace_size());
+    const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
     fake_runtime::enqueue(handle->stream, [=, gradient = gradient_] {
         fake_runtime::take_time(index == 0 ? 2.0f : index == kFast ? 1.0f : 0.5f);
         std::memset(workspace, 0xab, bytes);

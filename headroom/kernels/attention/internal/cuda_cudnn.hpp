@@ -31,6 +31,11 @@ class Cudnn {
         std::string name;         ///< cuDNN's, of the kernel and its options
         std::string refusal;      ///< why there is none
     };
+    /// Kept for the caller beside each plan.
+    struct Choice {
+        bool known = false;  ///< that of an earlier run was looked for
+        bool tuned = false;  ///< it was found, or plans were tried
+    };
 
     /// Opens cuDNN, once for the process: later calls find what the first one opened. Errors:
     /// DeviceError if it is not installed, is older than 9.15.1 or of another major version than the headers, or can't
@@ -44,13 +49,14 @@ class Cudnn {
     std::string version() const;
     /// Made when first asked for, which takes about a second; kept.
     const Plan& plan(const Sdpa& sdpa);
-    /// True if `choose` or `choose_fastest` was called for it.
-    bool chosen(const Sdpa& sdpa) const;
-    /// The plan of that name is its plan from now on; if cuDNN makes none of that name, the plan stays.
+    Choice& choice(const Sdpa& sdpa);
+    /// The plan of that name is its plan from now on; if cuDNN makes none of that name, or one that takes more scratch
+    /// than `Sdpa::scratch`, the plan stays.
     void choose(const Sdpa& sdpa, const std::string& name);
     /// The fastest of the plans that cuDNN proposes is its plan from now on; returns its name. Each is executed, as by
     /// `run`, whose scratch is enough for them; what takes more is left out. The scratch is as large as
-    /// `Sdpa::scratch`.
+    /// `Sdpa::scratch`. Where no trial succeeds the plan stays, and the name is empty. Errors: what `timer` throws; the
+    /// plan stays.
     std::string choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer);
     /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
     void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);

@@ -3,7 +3,7 @@
 // interprets a plan's name. Internal to kernels/attention.
 //
 //     SdpaChoices& choices = stream.state->get<SdpaChoices>();
-//     if (const std::string* plan = choices.find(part, cudnn.version())) ...
+//     if (const std::string* plan = choices.find(part, place)) ...
 #include <cstddef>
 #include <iosfwd>
 #include <map>
@@ -15,9 +15,10 @@ namespace headroom::kernels {
 
 class SdpaChoices {
   public:
-    /// The name of the plan; null if none was chosen with this version of cuDNN. Valid until the next `set` or `read`.
-    const std::string* find(const Sdpa& sdpa, const std::string& version) const;
-    void set(const Sdpa& sdpa, const std::string& version, const std::string& plan);
+    /// The name of the plan; null if none was chosen at this `place`, which names the GPU and the version of cuDNN.
+    /// Valid until the next `set` or `read`.
+    const std::string* find(const Sdpa& sdpa, const std::string& place) const;
+    void set(const Sdpa& sdpa, const std::string& place, const std::string& plan);
     std::size_t size() const { return plans_.size(); }
 
     /// One line for each, which begins with "attention ".
