@@ -36,6 +36,10 @@ class HostDevice final : public CudaDevice {
     void copy(const void* from, void* to, std::size_t bytes) override { std::memcpy(to, from, bytes); }
     void open_range(const char*) override {}
     void close_range() override {}
+    void make_current() override {
+        if (full) throw memory::OutOfMemory("no memory", {});
+    }
+    bool full = false;
 
   protected:
     void read(const void* device, void* host, std::size_t bytes, const CudaEvent*) override {
@@ -296,6 +300,12 @@ TEST_F(BlasGemm, SaysWhetherItWasMemoryThatIsMissing) {
     const BlasApi api = load_blas({HEADROOM_FAKE_CUBLASLT});
     EXPECT_THROW(check_blas(api, "cublasLtCreate", CUBLAS_STATUS_ALLOC_FAILED), memory::OutOfMemory);
     EXPECT_THROW(check_blas(api, "cublasLtCreate", CUBLAS_STATUS_INTERNAL_ERROR), DeviceError);
+}
+
+TEST_F(BlasGemm, AReportSaysThatThereIsNoMemoryForTheLibrary) {
+    CudaStream stream{.state = &state, .device = &device};
+    device.full = true;
+    EXPECT_EQ(gemm_library(stream), "no memory");
 }
 
 TEST_F(BlasGemm, NamesTheCallTheStatusAndTheProductThatFailed) {

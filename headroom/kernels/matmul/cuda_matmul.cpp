@@ -2,6 +2,8 @@
 #include <functional>
 #include <memory>
 
+#include <fmt/format.h>
+
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cuda_timing.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
@@ -9,6 +11,7 @@
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
 
@@ -37,7 +40,7 @@ std::string gemm_library(CudaStream& stream) {
     try {
         const std::size_t version = blas_of(stream).version();
         return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-    } catch (const DeviceError& error) {
+    } catch (const Error& error) {  // no library, or no memory for it
         return one_line(error.what());
     }
 }
