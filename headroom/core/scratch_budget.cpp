@@ -35,14 +35,18 @@ std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(
             return false;
         }
     };
-    if (most && !fits(0)) {
-        throw Error(
-            fmt::format("fit_scratch_budget: without a budget the program allocates more than {} bytes", limit));
-    }
     const std::size_t least = most ? 0 : own;
-    // In steps; no op can use a budget above the limit.
-    std::size_t fitting = least / kStep, too_large = std::max(least, limit) / kStep + 1;
-    while (too_large - fitting > 1) {
+    // In steps, from above, where peaks may be lower; no op can use a budget above the limit.
+    std::size_t fitting = limit / kStep, too_large = fitting + 1;
+    while (fitting > least / kStep && !fits(fitting * kStep)) {
+        too_large = fitting;
+        fitting = std::max(fitting / 2, least / kStep);
+    }
+    if (most && fitting == 0 && !fits(0)) {
+        throw Error(fmt::format(
+            "fit_scratch_budget: with any budget that was tried the program allocates more than {} bytes", limit));
+    }
+    while (fitting + 1 < too_large) {
         const std::size_t middle = std::midpoint(fitting, too_large);
         (fits(middle * kStep) ? fitting : too_large) = middle;
     }
