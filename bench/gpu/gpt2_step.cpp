@@ -209,7 +209,7 @@ int main(int argc, char** argv) {
     app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too");
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
-    app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product");
+    app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and attention");
     bool nondeterministic = false;
     app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
     app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes that an op may take to be faster");

@@ -26,12 +26,11 @@ void add_device(CLI::App& app, Flags& flags) {
 }
 
 void add_tuning(CLI::App& app, Flags& flags) {
-    app.add_flag(
-        "--fit-scratch", flags.fit_scratch,
-        "on a GPU, rehearse for the largest --scratch-budget that does not raise the peak; a training keeps it");
+    app.add_flag("--fit-scratch", flags.fit_scratch,
+                 "on a GPU, rehearse for a larger --scratch-budget that does not raise the peak; a training keeps it");
     app.add_option("--tune", flags.tuning_file,
-                   "on a GPU, try several algorithms for each product; with a file, what was found is kept in it, and "
-                   "taken from it next time")
+                   "on a GPU, try several algorithms for each product and attention; with a file, what was found is "
+                   "kept in it, and taken from it next time")
         ->type_name("[FILE]")
         ->expected(0, 1);
 }
