@@ -27,11 +27,14 @@ class ChunksOfGpt2 : public ::testing::TestWithParam<std::size_t> {
     Tensor leaf(const Shape& shape, Dtype dtype = Dtype::bf16) {
         return context.from_array(context.exec().empty(shape, dtype, Category::inputs));
     }
+    static bool is_scratch(const memory::MemoryEvent& event) {
+        return event.category == static_cast<memory::CategoryId>(Category::workspace);
+    }
     int products() {
         const memory::MemorySnapshot snapshot = context.memory().snapshot();
         const auto& events = snapshot.events;
         const auto count = std::count_if(events.begin(), events.end(), [](const memory::MemoryEvent& event) {
-            return event.kind == memory::MemoryEvent::Kind::allocate && event.category == Category::workspace &&
+            return event.kind == memory::MemoryEvent::Kind::allocate && is_scratch(event) &&
                    event.requested >= kernels::kGemmWorkspace && event.requested < kernels::kGemmWorkspace + kMiB / 2;
         });
         return static_cast<int>(count) - std::exchange(seen, static_cast<int>(count));
@@ -39,7 +42,7 @@ class ChunksOfGpt2 : public ::testing::TestWithParam<std::size_t> {
     bool took_scratch(std::int64_t bytes) {
         const memory::MemorySnapshot snapshot = context.memory().snapshot();
         return std::any_of(snapshot.events.begin(), snapshot.events.end(), [&](const memory::MemoryEvent& event) {
-            return event.category == Category::workspace && event.requested == static_cast<std::size_t>(bytes);
+            return is_scratch(event) && event.requested == static_cast<std::size_t>(bytes);
         });
     }
     /// Of what a budget in MiB gives.
