@@ -160,22 +160,51 @@ TEST_P(LinearCrossEntropyTest, AGradientThatIsAskedForTooLateIsRefusedOrThere) {
         Error);
 }
 
+/// A head of f32 whose context has that scratch budget.
+struct Head {
+    explicit Head(std::size_t budget) : context(Context::cpu({.threads = 2, .compute = {.scratch_budget = budget}})) {
+        std::vector<float> values;
+        for (std::int64_t i = 0; i < kClasses * kWidth; ++i) values.push_back(std::sin(2.1f * static_cast<float>(i)));
+        weight = context.from_host(values, {kClasses, kWidth}).requires_grad_();
+        values.resize(kRows * kWidth);
+        x = context.from_host(values, {kRows, kWidth}).requires_grad_();
+        targets = context.from_host(std::vector<std::int32_t>(kRows, 5), {kRows});
+    }
+    Tensor loss() const { return linear_cross_entropy(x, weight, targets).sum(); }
+
+    Context context;
+    Tensor x, weight, targets;
+};
+
 /// Scaled by a power of two, no digit changes.
 TEST(LinearCrossEntropy, KeptGradientsHaveTheBitsOfThoseComputedInBackward) {
     std::vector<std::vector<float>> gradients;
     for (const std::size_t budget : {std::size_t{0}, kEnough}) {
-        Context context = Context::cpu({.threads = 2, .compute = {.scratch_budget = budget}});
-        std::vector<float> values;
-        for (std::int64_t i = 0; i < kClasses * kWidth; ++i) values.push_back(std::sin(2.1f * static_cast<float>(i)));
-        const Tensor weight = context.from_host(values, {kClasses, kWidth}).requires_grad_();
-        values.resize(kRows * kWidth);
-        const Tensor x = context.from_host(values, {kRows, kWidth}).requires_grad_();
-        const Tensor targets = context.from_host(std::vector<std::int32_t>(kRows, 5), {kRows});
-        backward(linear_cross_entropy(x, weight, targets).sum(), 0x1p-9);
-        for (const Tensor& leaf : {x, weight}) gradients.push_back(leaf.grad().to_vector<float>());
+        const Head head(budget);
+        backward(head.loss(), 0x1p-9);
+        for (const Tensor& leaf : {head.x, head.weight}) gradients.push_back(leaf.grad().to_vector<float>());
     }
     EXPECT_EQ(gradients[0], gradients[2]);
     EXPECT_EQ(gradients[1], gradients[3]);
+}
+
+/// The budget has room for x's gradient alone: with the weight frozen since, forward would keep it.
+TEST(LinearCrossEntropy, AReplaySavesWhatTheRecordingSaved) {
+    std::vector<std::vector<float>> gradients;
+    for (const bool frozen : {false, true}) {
+        Head head(kRows * kWidth * sizeof(float));
+        head.context.policy("region", recompute_all());
+        Tensor loss;
+        {
+            const RegionScope region(head.context, head.context.module_path("region"));
+            loss = head.loss();
+        }
+        head.weight.requires_grad_(!frozen);
+        backward(loss);
+        gradients.push_back(head.x.grad().to_vector<float>());
+        EXPECT_EQ(head.context.tape().statistics().replayed, 1u);
+    }
+    EXPECT_EQ(gradients[0], gradients[1]);
 }
 
 /// x's gradients in f16, one row for each class of `weight`, and what they are in f64.

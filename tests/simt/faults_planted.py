@@ -333,5 +333,5 @@ FAULTS = [
     *of("chunks", "headroom/core/tape/tape.cpp", "core_linear_cross_entropy_test", "*",
         ("tape: gradients of no input", ".gradients = gradients}", ".gradients = 0}")),
     *of("chunks", "headroom/core/tape/replay.cpp", "core_linear_cross_entropy_test", "*",
-        ("replay: gradients of no input", ".gradients = gradients}", ".gradients = 0}")),
+        ("replay: gradients of no input", ".gradients = record.gradients}", ".gradients = 0}")),
 ]

@@ -61,6 +61,7 @@ struct Record {
     std::uint32_t index = 0;
     PathId path = 0;
     Region* region = nullptr;
+    unsigned gradients = 0;       ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
     bool differentiable = false;  ///< backward will run: an input requires a gradient
     bool planned = false;         ///< a replay may be needed: the inputs are pinned
     bool collected = false;       ///< in the replay that is going on

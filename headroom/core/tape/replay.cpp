@@ -79,11 +79,7 @@ void Tape::materialize(std::span<Slot> slots) {
 void Tape::replay(Record& record) {
     InlineList<Array, 4> inputs;
     inputs.reserve(record.n_inputs);
-    unsigned gradients = 0;
-    for (const Slot& slot : record.input_slots()) {
-        if (slot.value) gradients |= unsigned{slot.value->requires_grad} << inputs.size() % 32;
-        inputs.emplace_back(array_of(slot, record));
-    }
+    for (const Slot& slot : record.input_slots()) inputs.emplace_back(array_of(slot, record));
     InlineList<Array, 2> outputs(record.op->n_outputs);
     InlineList<Array, 4> saved(record.op->n_saved);
     exec_.set_path(record.path);
@@ -93,7 +89,7 @@ void Tape::replay(Record& record) {
                                            [&](const Value* value) { return value->missing() && retained(*value); });
     // What the op saves is as when it was recorded, so that bits are, too.
     const Exec::Working working(exec_, record.op->info.name, {inputs.data(), inputs.size()},
-                                {.output = output_wanted, .saved = !own.empty(), .gradients = gradients});
+                                {.output = output_wanted, .saved = !own.empty(), .gradients = record.gradients});
     exec_.located([&] {
         record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
     });

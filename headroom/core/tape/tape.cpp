@@ -80,11 +80,11 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     InlineList<Array, 2> out(op.n_outputs);
     InlineList<Array, 4> saved(op.n_saved);
     const unsigned free = offered(op.info, inputs);  // before `arrays` share the storage
+    unsigned gradients = 0;
     bool differentiable = false;
     {
         InlineList<Array, 4> arrays;
         arrays.reserve(inputs.size());
-        unsigned gradients = 0;
         for (const Tensor& input : inputs) {
             if (input.defined()) {
                 gradients |= unsigned{input.value()->requires_grad} << arrays.size() % 32;
@@ -108,7 +108,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         value->retains_grad = !recording_;
         outputs[i] = Tensor(value, geometry);
     }
-    if (recording_) record(op, attrs, inputs, outputs, {saved.data(), saved.size()});
+    if (recording_) record(op, attrs, inputs, outputs, {saved.data(), saved.size()}, gradients);
 }
 
 Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs) {
@@ -165,8 +165,9 @@ Tape::Home Tape::home_of(Region* innermost, const Record& record) {
 }
 
 void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
-                  std::span<Array> saved) {
+                  std::span<Array> saved, unsigned gradients) {
     Record& record = *new_record(op, attrs, inputs);
+    record.gradients = gradients;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].defined()) continue;
         Value* value = inputs[i].value();

@@ -93,7 +93,7 @@ class Tape {
     static void forget_cast(Value& value) noexcept;
     Record* new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs);
     void record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
-                std::span<Array> saved);
+                std::span<Array> saved, unsigned gradients);
     void bind_saved(Record& record, std::span<Array> saved);
     struct Home {
         Region* region = nullptr;  ///< whose policy said recompute; null = keep
