@@ -24,6 +24,7 @@ class RuntimeKernels : public testing::Test {
     }
     LaunchShape prepared(LaunchShape shape, int kernel = 0) {
         EXPECT_EQ(prepare(shape, kernel), cudaSuccess);
+        EXPECT_EQ(fake_runtime::launch(&kKernels[kernel], shape.shared_bytes), cudaSuccess);
         return shape;
     }
     static int asked() { return fake_runtime::calls("cudaOccupancyMaxActiveBlocksPerMultiprocessor"); }
@@ -59,10 +60,24 @@ TEST_F(RuntimeKernels, SharedMemoryIsAllowedOnce) {
     EXPECT_EQ(asked(), 1);
 }
 
+/// CUDA keeps the attribute of a kernel, not of a stream's: what one stream was told holds when another was told less.
+TEST_F(RuntimeKernels, SharedMemoryIsThereHoweverManyStreamsAskForIt) {
+    CudaKernels others;
+    LaunchShape little{.x = 5, .shared_bytes = 100 * 1024}, most{.x = 5, .shared_bytes = 226 * 1024};
+    prepared(most);
+    EXPECT_EQ(others.prepare(&kKernels[0], kMultiprocessors, little), cudaSuccess);
+    prepared(most);
+    EXPECT_EQ(prepare(little, 1), cudaSuccess);
+    EXPECT_EQ(others.prepare(&kKernels[1], kMultiprocessors, most), cudaSuccess);
+    prepared(most, 1);
+    EXPECT_NE(fake_runtime::launch(&kKernels[1], 227 * 1024), cudaSuccess);  // 1 KiB is static
+}
+
 /// What CUDA refuses is asked again by the next launch.
 TEST_F(RuntimeKernels, ARefusalIsNotRemembered) {
     LaunchShape shape{.x = 5000, .loops = true, .threads = 256, .shared_bytes = 100 * 1024};
-    for (const char* const function : {"cudaFuncSetAttribute", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"}) {
+    for (const char* const function :
+         {"cudaFuncGetAttributes", "cudaFuncSetAttribute", "cudaOccupancyMaxActiveBlocksPerMultiprocessor"}) {
         fake_runtime::fail(function, 0, cudaErrorMemoryAllocation);
         EXPECT_EQ(prepare(shape), cudaErrorMemoryAllocation);
         EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);

@@ -15,14 +15,14 @@ namespace headroom::kernels {
 /// A stream's state: of one device.
 class CudaKernels {
   public:
-    /// Lets the kernel have the shape's shared memory. Where the shape says that the kernel loops over its grid, takes
-    /// away blocks that the device could not run at once with the others: they would begin when these have ended, a few
-    /// of them, on a device that is else idle. `multiprocessors`: the device's.
+    /// Lets the kernel have the shape's shared memory; the device is the current one. Where the shape says that the
+    /// kernel loops over its grid, takes away blocks that the device could not run at once with the others: they would
+    /// begin when these have ended, a few of them, on a device that is else idle. `multiprocessors`: the device's.
     cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
 
   private:
     struct Kernel {
-        std::size_t shared_bytes = 48 * 1024;  ///< that it may have; above that, a kernel needs an attribute
+        bool has_most = false;  ///< all the shared memory that the device can give a block
         // Of the last launch that looped.
         unsigned threads = 0;
         std::size_t shared = 0;

@@ -8,6 +8,7 @@
 //     const auto device = open_cuda_device(0);                    // the real cuda_device.cpp
 //     fake_runtime::enqueue(device->native(), [&] { ... });       // a kernel
 //     EXPECT_EQ(fake_runtime::problem(), "");
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,6 +29,9 @@ bool idle();
 /// The call of this function of CUDA's that comes after so many others of it returns the error (a cudaError_t) and does
 /// nothing; all later ones as well if it is `for_good`.
 void fail(const std::string& function, int after, int error, bool for_good = false);
+/// What CUDA answers to a launch of a kernel with so much dynamic shared memory: a cudaError_t. Each kernel has 1 KiB
+/// of static shared memory, and no more than 48 KiB of the other before its attribute says so.
+int launch(const void* kernel, std::size_t shared_bytes);
 /// How often a function was called since `reset`.
 int calls(const std::string& function);
 

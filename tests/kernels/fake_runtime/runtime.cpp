@@ -47,9 +47,12 @@ struct Runtime {
         bool for_good = false;
     } failure;
     std::map<std::string, int> calls;
-    float clock = 0;  // milliseconds
+    std::map<const void*, std::size_t> shared;  ///< of kernels with the attribute: dynamic bytes that they may have
+    float clock = 0;                            // milliseconds
 };
 Runtime runtime;
+
+constexpr std::size_t kMostShared = 227 * 1024, kStaticShared = 1024, kUsualShared = 48 * 1024;
 
 void note(const std::string& problem) {
     if (runtime.problem.empty()) runtime.problem = problem;
@@ -123,6 +126,7 @@ void reset(std::uint64_t seed) {
     runtime.last = cudaSuccess;
     runtime.failure = {};
     runtime.calls.clear();
+    runtime.shared.clear();
 }
 
 void enqueue(void* stream, std::function<void()> work) {
@@ -147,6 +151,12 @@ void fail(const std::string& function, int after, int error, bool for_good) {
     runtime.failure = {function, after, static_cast<cudaError_t>(error), for_good};
 }
 
+int launch(const void* kernel, std::size_t shared_bytes) {
+    const auto known = runtime.shared.find(kernel);
+    return shared_bytes > (known == runtime.shared.end() ? kUsualShared : known->second) ? cudaErrorInvalidValue
+                                                                                         : cudaSuccess;
+}
+
 int calls(const std::string& function) { return runtime.calls[function]; }
 
 }  // namespace fake_runtime
@@ -162,13 +172,22 @@ cudaError_t cudaGetDeviceCount(int* count) {
     return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) {
+    *device = 0;
+    return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+    if (attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) note("an unknown attribute of the device");
+    *value = static_cast<int>(kMostShared);
+    return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     std::memset(properties, 0, sizeof *properties);
     std::strcpy(properties->name, "fake runtime");
     properties->major = 9, properties->minor = 0;
     properties->multiProcessorCount = 132;
     properties->maxBlocksPerMultiProcessor = 32;
-    properties->sharedMemPerBlockOptin = 227 * 1024;
+    properties->sharedMemPerBlockOptin = kMostShared;
     return cudaSuccess;
 }
 const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "a fake error"; }
@@ -259,9 +278,17 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     return cudaSuccess;
 }
 
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+    if (const cudaError_t error = begin("cudaFuncGetAttributes")) return error;
+    *attributes = {};
+    attributes->sharedSizeBytes = kStaticShared;
+    return cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
     if (const cudaError_t error = begin("cudaFuncSetAttribute")) return error;
-    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 227 * 1024) note("an unknown attribute");
+    if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) note("an unknown attribute");
+    if (static_cast<std::size_t>(value) + kStaticShared > kMostShared) return said(cudaErrorInvalidValue);
+    runtime.shared[kernel] = static_cast<std::size_t>(value);
     return cudaSuccess;
 }
 /// Of a kernel with 40 registers.
