@@ -104,7 +104,8 @@ void scan_all(CudaStream& stream, ScanLines<T, Sum> scan, bool beside) {
                    ScanLinesBeside<T, Sum>{scan});
         } else {
             const std::size_t shared = shared_size<T>(kThreads / kWarp);
-            launch(stream, {.x = grid_for(stream, tasks, 1), .threads = kThreads, .shared_bytes = shared}, scan);
+            launch(stream,
+                   {.x = grid_for(stream, tasks, 1), .loops = true, .threads = kThreads, .shared_bytes = shared}, scan);
         }
     };
     if (scan.parts > 1) {

@@ -149,7 +149,7 @@ void OrderPlan::run(CudaStream& stream, std::byte* scratch) const {
         const unsigned threads = length_ > 4096 ? 1024 : kThreads;
         const std::size_t shared = shared_size<unsigned>(SelectFirst::kDigits) +
                                    shared_size<std::uint32_t>(threads / kWarp) + shared_size<std::int64_t>(2);
-        launch(stream, {.x = grid_for(stream, lines_, 1), .threads = threads, .shared_bytes = shared},
+        launch(stream, {.x = grid_for(stream, lines_, 1), .loops = true, .threads = threads, .shared_bytes = shared},
                SelectFirst{from, bits}, lines_, selected);
     }
     const auto list = [&](std::size_t at) { return reinterpret_cast<std::uint32_t*>(scratch + at); };
