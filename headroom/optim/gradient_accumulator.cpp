@@ -117,7 +117,8 @@ void GradientAccumulator::count(const Loss& loss) {
 
 void GradientAccumulator::check_not_broken() const {
     if (phase_ != Phase::broken) return;
-    throw Error("accumulator: a backward pass failed and its gradients are lost; call reset() and accumulate again");
+    throw Error(
+        "accumulator: a backward pass or a step failed and its gradients are lost; call reset() and accumulate again");
 }
 
 void GradientAccumulator::run(Loss (*call)(const void*), const void* work) {
@@ -160,6 +161,7 @@ void GradientAccumulator::step(double learning_rate) {
     parameters_.fill_unreached();
     sum_of_squared_gradients(parameters_, state(offsetof(StepState, squared_gradients)));
     const kernels::StepRule rule{options_.clip, options_.scale.rule(), options_.stop_when_diverged};
+    phase_ = Phase::broken;  // unless all of this succeeds
     context.exec().launch(
         [&](auto& stream) { kernels::end_step(stream, rule, terms_, state_.view(), outcome(steps_).view()); });
     optimizer_.step(learning_rate, state(offsetof(StepState, multiplier)));

@@ -1,3 +1,6 @@
+#include <cmath>
+#include <cstdint>
+
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
@@ -99,6 +102,29 @@ TEST_F(AccumulatorExceptions, AFailedBackwardNeedsAReset) {
     undisturbed_step();
     EXPECT_EQ(model.values(), expected_values());
     EXPECT_EQ(allocated(), before);
+}
+
+/// The device has decided about the step when the optimizer fails: a second attempt would be a second decision.
+TEST_F(AccumulatorExceptions, AStepThatFailedOnTheWayNeedsAReset) {
+    double rate = std::nan("");
+    const ParameterGroup late{.pattern = "**", .schedule = [&](std::int64_t) { return rate; }};
+    Sgd scheduled(model.parameters, {.momentum = 0.9, .groups = {late}});
+    GradientAccumulator steps(model.parameters, scheduled);
+    const auto two = [&] {
+        steps.accumulate([&] { return micro_batch(0); });
+        steps.accumulate([&] { return micro_batch(16); });
+    };
+    two();
+    EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>("sgd: the learning rate must be finite"));
+    rate = 0.01;
+    constexpr const char* refused = "accumulator: a backward pass or a step failed";
+    EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>(refused));
+    EXPECT_THAT([&] { steps.accumulate([&] { return micro_batch(0); }); }, throws<Error>(refused));
+    steps.reset();
+    context.set_random_counter(0);
+    two();
+    steps.step(0.01);
+    EXPECT_EQ(model.values(), expected_values());
 }
 
 TEST_F(AccumulatorExceptions, DoesNotNest) {
