@@ -310,7 +310,8 @@ void Parameters::mark_changed() { values_.buffer.bump_version(); }
 void Parameters::check_not_exchanged(std::string_view what) const {
     if (!exchanged_) return;
     throw Error(fmt::format(
-        "{} is not possible inside of MovingAverage::evaluate, where the averages are in the place of the weights",
+        "{} is not possible inside of MovingAverage::evaluate, or after one that could not put the weights back: the "
+        "averages are in their place",
         what));
 }
 

@@ -63,16 +63,16 @@ MovingAverage::Exchange::Exchange(MovingAverage& average) : average_(average) {
     const std::int64_t elements = std::min(kPiece, average.values_.numel());
     scratch_ = average.parameters_.context().exec().scratch(static_cast<std::size_t>(elements) *
                                                             size_of(average.values_.dtype));
+    average.parameters_.mark_exchanged(true);  // and so if only a part is
     average.exchange(scratch_);
-    average.parameters_.mark_exchanged(true);
 }
 
 MovingAverage::Exchange::~Exchange() {
     try {
         average_.exchange(scratch_);
-    } catch (const DeviceError&) {  // the context refuses all further work, and says so
+        average_.parameters_.mark_exchanged(false);
+    } catch (const Error&) {  // what would write to the weights says so
     }
-    average_.parameters_.mark_exchanged(false);
 }
 
 std::string MovingAverage::value_name() const {

@@ -36,7 +36,8 @@ class MovingAverage {
     /// The result of `work`, which sees the averages in place of the weights: to evaluate or save them. The weights are
     /// back when it returns or throws. A step in between, and whatever else would write to the weights, is refused, as
     /// is a backward pass of what was recorded before. Workspace: some MB. Errors: those of `work`; Error inside of
-    /// another `evaluate`; OutOfMemory.
+    /// another `evaluate`; OutOfMemory. Should the device refuse to exchange them, or to put the weights back, then
+    /// weights and averages are mixed, and steps, updates and loading stay refused: build the model again.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {
         const Exchange exchange(*this);

@@ -1,7 +1,11 @@
 // Averages of weights on a GPU, or in the emulator: those of the CPU, and the weights' bits are back.
+#include <string>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/optim/moving_average.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
@@ -47,6 +51,37 @@ TEST(MovingAverageCuda, IsThatOfTheCpuAndIsRehearsed) {
     }
     Context dry = Context::dry(gpu.profile());
     EXPECT_EQ(run(dry).memory.peak_allocated, actual.memory.peak_allocated);
+}
+
+/// Work that the device refuses for a while, on the way there or back: weights and averages may be mixed from then on.
+TEST(MovingAverageCuda, WeightsThatAreNotBackAreNoLongerTrained) {
+    if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+    for (const bool back : {false, true}) {
+        Context context = Context::cuda();
+        test::Regression model(context);
+        Sgd optimizer(model.parameters);
+        MovingAverage average(model.parameters);
+        const auto refuse = [&] { context.gpu()->set_fault("refused"); };
+        if (!back) refuse();
+        if (back) {
+            average.evaluate(refuse);
+        } else {
+            EXPECT_THROW(average.evaluate([] {}), DeviceError);
+        }
+        context.gpu()->set_fault("");
+        const auto refused = [](const auto& work) {
+            try {
+                work();
+                return std::string("accepted");
+            } catch (const Error& error) {
+                return std::string(error.what());
+            }
+        };
+        const char* const reason = "or after one that could not put the weights back: the averages are in their place";
+        EXPECT_THAT(refused([&] { optimizer.step(0.05); }), ::testing::EndsWith(reason));
+        EXPECT_THAT(refused([&] { average.update(); }), ::testing::EndsWith(reason));
+        EXPECT_THAT(refused([&] { average.evaluate([] {}); }), ::testing::EndsWith(reason));
+    }
 }
 
 }  // namespace
