@@ -33,6 +33,8 @@ void add_tuning(CLI::App& app, Flags& flags) {
                    "kept in it, and taken from it next time")
         ->type_name("[FILE]")
         ->expected(0, 1);
+    app.add_flag("--libraries", flags.libraries,
+                 "on a GPU, say at the end which library computed products and attention, and what it refused");
 }
 
 /// Others give other bits: a training that is resumed has the same.
@@ -41,8 +43,6 @@ void add_compute(CLI::App& app, Flags& flags) {
     app.add_flag_callback(
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
-    app.add_flag("--libraries", flags.libraries,
-                 "on a GPU, say at the end which library computed products and attention, and what it refused");
     app.add_option("--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
         ->transform(bytes())
         ->capture_default_str();
