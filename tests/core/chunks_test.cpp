@@ -83,6 +83,19 @@ TEST_P(ChunksOfGpt2, OfLogitsHaveNoProductsForWhatNeedsNoGradient) {
     EXPECT_EQ(products(), chunks);
 }
 
+TEST_P(ChunksOfGpt2, OfLogitsInARecomputedRegionAreComputedTwice) {
+    const Tensor x = leaf({65536, 768}).requires_grad_(), weight = leaf({50257, 768}).requires_grad_();
+    const Tensor targets = leaf({65536}, Dtype::i32);
+    context.policy("region", recompute_all());
+    Tensor loss;
+    {
+        const RegionScope region(context, context.module_path("region"));
+        loss = linear_cross_entropy(x, weight, targets).sum();
+    }
+    backward(loss);
+    EXPECT_EQ(products(), GetParam() == 0 ? 5 * by_budget(512, 26, 16) : 6 * by_budget(512, 26, 16));
+}
+
 TEST_P(ChunksOfGpt2, OfAHiddenLayerAreAsLargeAsTheScratchBudget) {
     const Tensor x = leaf({64, 1024, 768}).requires_grad_();
     const Tensor up = leaf({3072, 768}).requires_grad_(), down = leaf({768, 3072}).requires_grad_();
