@@ -263,11 +263,12 @@ void embeddings(Bench& bench) {
 void optimizer(Bench& bench) {
     const View p = bench.array(Dtype::f32, {kParameters}), g = bench.array(Dtype::f32, {kParameters}),
                m = bench.array(Dtype::f32, {kParameters}), v = bench.array(Dtype::f32, {kParameters}),
-               multiplier = bench.array(Dtype::f64, {}), steps = bench.array(Dtype::f64, {});
+               rate = bench.array(Dtype::f64, {}), multiplier = bench.array(Dtype::f64, {}),
+               steps = bench.array(Dtype::f64, {});
     CudaStream& stream = bench.stream();
     map(stream, Square{}, v, v);  // second moments are not negative
     fill(stream, 9.0, steps);
-    bench.measure("adamw f32", 7 * size(p), 0, [&] { adamw(stream, {}, multiplier, steps, g, p, m, v); });
+    bench.measure("adamw f32", 7 * size(p), 0, [&] { adamw(stream, {}, rate, multiplier, steps, g, p, m, v); });
     bench.forget();
 }
 

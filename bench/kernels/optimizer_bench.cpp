@@ -25,15 +25,16 @@ struct Range {
     kernels::StreamState state;
     kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
     Floats parameter, gradient, first, second;
-    double factor = 0.5, taken = 9;
-    kernels::View multiplier = contiguous_view(&factor, kernels::Dtype::f64, {}),
+    double speed = 1e-3, factor = 0.5, taken = 9;
+    kernels::View rate = contiguous_view(&speed, kernels::Dtype::f64, {}),
+                  multiplier = contiguous_view(&factor, kernels::Dtype::f64, {}),
                   steps = contiguous_view(&taken, kernels::Dtype::f64, {});
 };
 
 void adamw_step(benchmark::State& state) {
     Range range(state);
     for (auto _ : state) {
-        adamw(range.stream, {}, range.multiplier, range.steps, range.gradient, range.parameter, range.first,
+        adamw(range.stream, {}, range.rate, range.multiplier, range.steps, range.gradient, range.parameter, range.first,
               range.second);
         benchmark::ClobberMemory();
     }
@@ -44,7 +45,7 @@ void sgd_step(benchmark::State& state) {
     Range range(state);
     const kernels::View velocity = range.first;
     for (auto _ : state) {
-        sgd(range.stream, {.momentum = 0.9}, range.multiplier, range.gradient, range.parameter, &velocity);
+        sgd(range.stream, {.momentum = 0.9}, range.rate, range.multiplier, range.gradient, range.parameter, &velocity);
         benchmark::ClobberMemory();
     }
     state.SetBytesProcessed(state.iterations() * 5 * range.parameter.bytes());

@@ -30,14 +30,13 @@ AdamW::AdamW(Parameters& parameters, AdamWOptions options)
       options_(std::move(options)) {}
 
 void AdamW::update(const Range& range, const Array& multiplier) {
-    const kernels::AdamWStep step{.learning_rate = range.learning_rate,
-                                  .beta1 = options_.beta1,
+    const kernels::AdamWStep step{.beta1 = options_.beta1,
                                   .beta2 = options_.beta2,
                                   .epsilon = options_.epsilon,
                                   .weight_decay = range.weight_decay};
     parameters().context().exec().launch([&](auto& stream) {
-        kernels::adamw(stream, step, multiplier.view(), steps_before().view(), range.gradient, range.values,
-                       range.state[0], range.state[1]);
+        kernels::adamw(stream, step, range.learning_rate, multiplier.view(), steps_before().view(), range.gradient,
+                       range.values, range.state[0], range.state[1]);
     });
 }
 

@@ -105,14 +105,11 @@ void GradientAccumulator::count(const Loss& loss) {
     if (const auto* terms = std::get_if<Tensor>(&loss.counted())) {
         add(*terms, offsetof(StepState, terms));
     } else {
-        terms_ += std::get<double>(loss.counted());
-        if (micro_batches_ == 0) {
-            const Array none = state(offsetof(StepState, terms));
-            exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, none.view()); });
-        }
+        const double number = std::get<double>(loss.counted());
+        exec.launch([&](auto& stream) { kernels::add_terms(stream, number, beta, state_.view()); });
     }
     if (micro_batches_ > 0) return;
-    exec.launch([&](auto& stream) { kernels::begin_step(stream, terms_, state_.view()); });
+    exec.launch([&](auto& stream) { kernels::begin_step(stream, state_.view()); });
 }
 
 void GradientAccumulator::check_not_broken() const {
@@ -162,8 +159,7 @@ void GradientAccumulator::step(double learning_rate) {
     sum_of_squared_gradients(parameters_, state(offsetof(StepState, squared_gradients)));
     const kernels::StepRule rule{options_.clip, options_.scale.rule(), options_.stop_when_diverged};
     phase_ = Phase::broken;  // unless all of this succeeds
-    context.exec().launch(
-        [&](auto& stream) { kernels::end_step(stream, rule, terms_, state_.view(), outcome(steps_).view()); });
+    context.exec().launch([&](auto& stream) { kernels::end_step(stream, rule, state_.view(), outcomes_.view()); });
     optimizer_.step(learning_rate, state(offsetof(StepState, multiplier)));
     if (!options_.keep_gradients) parameters_.zero_grad();
     decided_[static_cast<std::size_t>(steps_ % options_.kept_results)].mark(context.exec());
@@ -218,7 +214,6 @@ std::vector<StepResult> GradientAccumulator::results(std::int64_t leave) {
 void GradientAccumulator::close() {
     phase_ = Phase::ready;
     micro_batches_ = 0;
-    terms_ = 0;
 }
 
 void GradientAccumulator::reset() {

@@ -134,7 +134,6 @@ class GradientAccumulator {
     std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept_results
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;
-    double terms_ = 0;        ///< accumulated since the last step, without those that the device has counted
     std::int64_t steps_ = 0;  ///< of this accumulator, skipped ones too
     std::int64_t unread_ = 0;
 };

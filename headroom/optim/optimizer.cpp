@@ -55,9 +55,12 @@ Optimizer::Optimizer(Parameters& parameters, std::string name, std::vector<State
     }
     parameters.materialize();
     add_state();
-    const Array numbers = parameters.context().exec().empty_for_model({2}, Dtype::f64, Category::optimizer_state);
+    const auto groups_count = static_cast<std::int64_t>(groups_.size());
+    const Array numbers =
+        parameters.context().exec().empty_for_model({groups_count + 2}, Dtype::f64, Category::optimizer_state);
     multiplier_ = part(numbers, 0, 1);
     steps_ = part(numbers, 1, 1);
+    rates_ = part(numbers, 2, groups_count);
     set_steps(0);
 }
 
@@ -116,6 +119,14 @@ double Optimizer::rate_of(const ParameterGroup& group, double learning_rate) con
     return learning_rate * group.learning_rate_factor;
 }
 
+void Optimizer::set_rates(double learning_rate) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+        const double rate = rate_of(groups_[i], learning_rate);
+        const Array place = part(rates_, static_cast<std::int64_t>(i), 1);
+        parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, rate, place.view()); });
+    }
+}
+
 double Optimizer::decay_of(std::size_t parameter) const {
     const double usual = parameters_.all()[parameter].tensor.rank() >= 2 ? weight_decay_ : 0.0;
     return groups_[places_[parameter].group].weight_decay.value_or(usual);
@@ -134,8 +145,7 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
         throw DtypeError(
             fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));
     }
-    std::vector<double> rates;
-    for (const ParameterGroup& group : groups_) rates.push_back(rate_of(group, learning_rate));
+    set_rates(learning_rate);
     const Array values = parameters_.values();
     add_state();
     Range range;
@@ -152,7 +162,7 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
                 count += parameters_.all()[segment.parameters[i]].room;
                 ++i;
             } while (i < segment.parameters.size() && continues(segment.parameters[i - 1], segment.parameters[i]));
-            range.learning_rate = rates[place.group];
+            range.learning_rate = part(rates_, static_cast<std::int64_t>(place.group), 1).view();
             range.weight_decay = decay_of(first);
             range.gradient = part(segment.gradients, offset - segment.offset, count).view();
             range.values = part(values, offset, count).view();

@@ -81,7 +81,7 @@ class Optimizer {
 
     /// The arguments of a kernel for neighbouring parameters that are treated alike.
     struct Range {
-        double learning_rate = 0;
+        View learning_rate;  ///< one f64 in the device's memory
         double weight_decay = 0;
         View gradient;
         View values;
@@ -103,6 +103,7 @@ class Optimizer {
     void add_state();
     bool continues(std::size_t before, std::size_t parameter) const;
     double rate_of(const ParameterGroup& group, double learning_rate) const;
+    void set_rates(double learning_rate);
     double decay_of(std::size_t parameter) const;
     std::int64_t state_room(const Parameter& parameter) const;
     std::string value_name(std::string_view value) const;
@@ -115,6 +116,7 @@ class Optimizer {
     std::vector<ParameterGroup> groups_;  ///< the first one matches everything
     std::vector<Place> places_;           ///< by index into Parameters::all
     std::deque<std::vector<Array>> chunks_;
+    Array rates_;  ///< f64 [groups]: the learning rates of the step
     Array multiplier_;
     Array steps_;
     std::int64_t calls_ = 0;  ///< of `step`, skipped ones too

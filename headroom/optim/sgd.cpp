@@ -32,13 +32,12 @@ Sgd::Sgd(Parameters& parameters, SgdOptions options)
       options_(std::move(options)) {}
 
 void Sgd::update(const Range& range, const Array& multiplier) {
-    const kernels::SgdStep step{.learning_rate = range.learning_rate,
-                                .momentum = options_.momentum,
-                                .weight_decay = range.weight_decay,
-                                .nesterov = options_.nesterov};
+    const kernels::SgdStep step{
+        .momentum = options_.momentum, .weight_decay = range.weight_decay, .nesterov = options_.nesterov};
     const View* velocity = range.state.empty() ? nullptr : range.state.data();
-    parameters().context().exec().launch(
-        [&](auto& stream) { kernels::sgd(stream, step, multiplier.view(), range.gradient, range.values, velocity); });
+    parameters().context().exec().launch([&](auto& stream) {
+        kernels::sgd(stream, step, range.learning_rate, multiplier.view(), range.gradient, range.values, velocity);
+    });
 }
 
 }  // namespace headroom::optim

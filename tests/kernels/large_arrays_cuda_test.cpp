@@ -220,15 +220,16 @@ TEST_F(LargeArrays, HaveManyRows) {
 }
 
 TEST_F(LargeArrays, AreStepped) {
-    const View multiplier = array(Dtype::f64, {}), steps = array(Dtype::f64, {});
+    const View rate = array(Dtype::f64, {}), multiplier = array(Dtype::f64, {}), steps = array(Dtype::f64, {});
+    set(rate, 0, 0.5);
     set(multiplier, 0, 1);
     for (const std::int64_t first : {0, 1}) {  // where ranges begin elsewhere: one by one
         const View p = array(Dtype::f32, {k32 + kOdd}), g = array(Dtype::f32, p.shape, first);
         const View m = array(Dtype::f32, p.shape), v = array(Dtype::f32, p.shape);
         number(g);
-        sgd(stream(), {.learning_rate = 0.5}, multiplier, g, p, nullptr);
+        sgd(stream(), {}, rate, multiplier, g, p, nullptr);
         expect(p, [&](std::int64_t i) { return -0.5 * get(g, i); });
-        adamw(stream(), {.beta1 = 0.5, .weight_decay = 0}, multiplier, steps, g, p, m, v);
+        adamw(stream(), {.beta1 = 0.5, .weight_decay = 0}, rate, multiplier, steps, g, p, m, v);
         expect(m, [&](std::int64_t i) { return 0.5 * get(g, i); });
     }
 }

@@ -17,15 +17,17 @@ View part(const View& x, std::int64_t begin, std::int64_t size) { return {x.at(b
 struct Begins {
     std::int64_t p, g, m, v;
 };
+constexpr double kRate = 0.03;
 constexpr Begins kBegins[] = {{0, 0, 0, 0}, {1, 1, 1, 1}, {1, 2, 3, 0}};
 
-/// in: g, the multiplier, the count of steps. out: p, m, v, which begin some elements into their arrays, whose other
-/// elements show what is written beside the range.
+/// in: g, the multiplier, the count of steps, the learning rate. out: p, m, v, which begin some elements into their
+/// arrays, whose other elements show what is written beside the range.
 struct Ranges : Trial {
     Ranges(const Variant& v, Random& random, std::int64_t size, double multiplier) {
         input(v, {size + 8}, std::isfinite(1 / multiplier) ? normal(random, 0.1, 1) : all(std::nan("")));
         input(Dtype::f64, {}, Layout::contiguous, all(multiplier));
         input(Dtype::f64, {}, Layout::contiguous, all(2));
+        input(Dtype::f64, {}, Layout::contiguous, all(kRate));
         for (int i = 0; i < 3; ++i) {
             output(v, {size + 8}, [&](TestArray& x) {
                 x.fill(random);
@@ -47,21 +49,21 @@ struct Ranges : Trial {
 
 Trial adamw_trial(const Variant& v, Random& random, std::int64_t size, const Begins& begin, double multiplier) {
     Ranges trial(v, random, size, multiplier);
-    const AdamWStep s{.learning_rate = 0.01, .beta2 = 0.99, .weight_decay = 0.1};
+    const AdamWStep s{.beta2 = 0.99, .weight_decay = 0.1};
     std::vector<double> p, m, w;
     for (std::int64_t i = 0; i < size; ++i) {
         const double g = multiplier * trial.in[0].get(begin.g + i);
         m.push_back(s.beta1 * trial.out[1].array.get(begin.m + i) + (1 - s.beta1) * g);
         w.push_back(s.beta2 * trial.out[2].array.get(begin.v + i) + (1 - s.beta2) * g * g);
         const double correction1 = 1 - std::pow(s.beta1, 3), correction2 = std::sqrt(1 - std::pow(s.beta2, 3));
-        p.push_back(trial.out[0].array.get(begin.p + i) * (1 - s.learning_rate * s.weight_decay) -
-                    s.learning_rate / correction1 * m.back() / (std::sqrt(w.back()) / correction2 + s.epsilon));
+        p.push_back(trial.out[0].array.get(begin.p + i) * (1 - kRate * s.weight_decay) -
+                    kRate / correction1 * m.back() / (std::sqrt(w.back()) / correction2 + s.epsilon));
     }
     const bool moves = std::isfinite(1 / multiplier);
     trial.expect(0, begin.p, p, 1, moves), trial.expect(1, begin.m, m, 1, moves), trial.expect(2, begin.v, w, 1, moves);
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {
-            adamw(stream, s, in[1], in[2], part(in[0], begin.g, size), part(out[0], begin.p, size),
+            adamw(stream, s, in[3], in[1], in[2], part(in[0], begin.g, size), part(out[0], begin.p, size),
                   part(out[1], begin.m, size), part(out[2], begin.v, size));
         });
     };
@@ -77,7 +79,7 @@ Trial sgd_trial(const Variant& v, Random& random, std::int64_t size, const Begin
         double g = multiplier * trial.in[0].get(begin.g + i) + s.weight_decay * old;
         w.push_back(s.momentum * trial.out[2].array.get(begin.v + i) + g);
         if (s.momentum != 0) g = s.nesterov ? g + s.momentum * w.back() : w.back();
-        p.push_back(old - s.learning_rate * g);
+        p.push_back(old - kRate * g);
     }
     const bool moves = std::isfinite(1 / multiplier), momentum = s.momentum != 0;
     trial.expect(0, begin.p, p, 4, moves), trial.expect(1, 0, {}, 0, false),
@@ -85,7 +87,7 @@ Trial sgd_trial(const Variant& v, Random& random, std::int64_t size, const Begin
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         const View velocity = part(out[2], begin.v, size);
         device.run([&](auto& stream) {
-            sgd(stream, s, in[1], part(in[0], begin.g, size), part(out[0], begin.p, size),
+            sgd(stream, s, in[3], in[1], part(in[0], begin.g, size), part(out[0], begin.p, size),
                 momentum ? &velocity : nullptr);
         });
     };
@@ -94,10 +96,10 @@ Trial sgd_trial(const Variant& v, Random& random, std::int64_t size, const Begin
 
 Cases cases() {
     Cases result;
-    const SgdStep kinds[] = {{.learning_rate = 0.1},
-                             {.learning_rate = 0.1, .weight_decay = 0.01},
-                             {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01},
-                             {.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}};
+    const SgdStep kinds[] = {{},
+                             {.weight_decay = 0.01},
+                             {.momentum = 0.9, .weight_decay = 0.01},
+                             {.momentum = 0.9, .weight_decay = 0.01, .nesterov = true}};
     const auto add = [&](std::int64_t size, const Begins& begin, double multiplier) {
         const std::string name = std::to_string(size) + "_from_" + std::to_string(begin.p) + std::to_string(begin.v) +
                                  "_times_" + std::to_string(multiplier);

@@ -29,32 +29,49 @@ TestArray array_of(const Struct& numbers) {
 
 class StepControl : public DeviceTest {
   protected:
-    void begin(double terms, StepState& state) {
+    void begin(StepState& state) {
         TestArray numbers = array_of(state);
         const View view = device().put(numbers);
-        device().run([&](auto& stream) { begin_step(stream, terms, view); });
+        device().run([&](auto& stream) { begin_step(stream, view); });
         device().get(view, numbers);
         std::memcpy(&state, numbers.begin_of_memory(), sizeof state);
     }
-    StepOutcome end(const StepRule& rule, double terms, StepState& state) {
-        StepOutcome outcome;
-        TestArray numbers = array_of(state), results = array_of(outcome);
-        const View view = device().put(numbers), to = device().put(results);
-        device().run([&](auto& stream) { end_step(stream, rule, terms, view, to); });
-        device().get(view, numbers), device().get(to, results);
+    void add(double terms, double beta, StepState& state) {
+        TestArray numbers = array_of(state);
+        const View view = device().put(numbers);
+        device().run([&](auto& stream) { add_terms(stream, terms, beta, view); });
+        device().get(view, numbers);
         std::memcpy(&state, numbers.begin_of_memory(), sizeof state);
-        std::memcpy(&outcome, results.begin_of_memory(), sizeof outcome);
-        return outcome;
+    }
+    /// Of three rows of outcomes, the one that was written.
+    StepOutcome end(const StepRule& rule, StepState& state) {
+        constexpr std::int64_t kRows = 3;
+        StepOutcome outcomes[kRows];
+        TestArray numbers = array_of(state), results(Dtype::f64, {kRows, kStepOutcomeElements});
+        std::memcpy(results.begin_of_memory(), outcomes, sizeof outcomes);
+        const View view = device().put(numbers), to = device().put(results);
+        device().run([&](auto& stream) { end_step(stream, rule, view, to); });
+        device().get(view, numbers), device().get(to, results);
+        const auto row = static_cast<std::size_t>(state.ended) % kRows;
+        const double ended = state.ended;
+        std::memcpy(&state, numbers.begin_of_memory(), sizeof state);
+        EXPECT_EQ(state.ended, ended + 1);
+        const StepOutcome untouched;
+        std::memcpy(outcomes, results.begin_of_memory(), sizeof outcomes);
+        for (std::size_t i = 0; i < kRows; ++i) {
+            if (i == row) continue;
+            EXPECT_EQ(std::memcmp(&outcomes[i], &untouched, sizeof untouched), 0);
+        }
+        return outcomes[row];
     }
 
     /// Ends a step of 8 terms whose loss adds up to 4 and whose gradients' squares to 36.
     struct Step {
-        StepState state{.loss_sum = 4, .squared_gradients = 36, .scale = 16, .seed = 2};
+        StepState state{.loss_sum = 4, .terms = 8, .squared_gradients = 36, .scale = 16, .seed = 2};
         StepRule rule;
-        double terms = 8;
         StepControl* test;
 
-        StepOutcome end() { return test->end(rule, terms, state); }
+        StepOutcome end() { return test->end(rule, state); }
     };
     Step step{.rule = {}, .test = this};
 };
@@ -63,10 +80,9 @@ TEST_P(StepControl, SeedsWithThePowerOfTwoNextToTheScalePerTerm) {
     for (const double scale : {1.0, 65536.0, 3.0, 1e-3, 1e9}) {
         for (const double terms : {0.0, 1.0, 2.0, 5.0, 48.0, 1e6, 3.7, 1e-9}) {
             const double expected = std::max(1.0, terms);
-            StepState counted{.terms = terms, .scale = scale}, known{.scale = scale};
-            begin(0, counted), begin(terms, known);
-            EXPECT_EQ(known.seed, std::exp2(std::round(std::log2(scale / expected)))) << scale << ' ' << expected;
-            EXPECT_EQ(counted.seed, known.seed);
+            StepState state{.terms = terms, .scale = scale};
+            begin(state);
+            EXPECT_EQ(state.seed, std::exp2(std::round(std::log2(scale / expected)))) << scale << ' ' << expected;
         }
     }
 }
@@ -96,12 +112,12 @@ TEST_P(StepControl, DividesByTheTermsAndTheSeed) {
     EXPECT_EQ(step.state.multiplier, 1.0 / 16);
 }
 
-TEST_P(StepControl, AddsTheTermsThatTheDeviceCounted) {
-    step.terms = 3;
-    step.state.terms = 5;
-    const StepOutcome outcome = step.end();
-    EXPECT_EQ(outcome.terms, 8);
-    EXPECT_EQ(outcome.loss, 0.5);
+TEST_P(StepControl, AddsTerms) {
+    StepState state{.terms = kNan};
+    add(3, 0, state);
+    EXPECT_EQ(state.terms, 3);
+    add(5, 1, state);
+    EXPECT_EQ(state.terms, 8);
 }
 
 TEST_P(StepControl, ClipsToTheNorm) {
@@ -116,7 +132,7 @@ TEST_P(StepControl, ClipsToTheNorm) {
 TEST_P(StepControl, SkipsAStepWithoutTermsAndLeavesTheScale) {
     step.rule.scale = kDynamic;
     step.state.good_steps = 2;
-    step.terms = 0;
+    step.state.terms = 0;
     const StepOutcome outcome = step.end();
     EXPECT_EQ(outcome.verdict, StepOutcome::kSkipped);
     EXPECT_EQ(outcome.loss, 0);
@@ -188,10 +204,10 @@ TEST_P(StepControl, CountsStepsThatAreTaken) {
 
 /// To the last bit, also of NaN and of numbers at the ends of their range.
 TEST_P(StepControl, DecidesAsTheCpuDoes) {
-    const StepState states[] = {{4, 3, 36, 16, 0, 2, 0, 0},         {1e5 / 3, 0, 1e9 / 7, 3, 1, 0.125, 5, 0},
-                                {4, 0, kInfinity, 16, 1, 2, 0, 0},  {4, 0, kNan, 1, 2, 2, 0, 0},
-                                {-kInfinity, 0, 36, 1, 2, 2, 0, 0}, {kNan, 0, 0, 1e-320, 2, 2, 0, 0},
-                                {4, 0, 36, 1000, 2, 2, 0, 1},       {1e-300, 0, 1e-300, 48, 0, 1e-3, 0, 0}};
+    const StepState states[] = {{4, 3, 36, 16, 0, 2, 0, 0, 0},         {1e5 / 3, 0, 1e9 / 7, 3, 1, 0.125, 5, 0, 7},
+                                {4, 0, kInfinity, 16, 1, 2, 0, 0, 0},  {4, 0, kNan, 1, 2, 2, 0, 0, 0},
+                                {-kInfinity, 0, 36, 1, 2, 2, 0, 0, 0}, {kNan, 0, 0, 1e-320, 2, 2, 0, 0, 0},
+                                {4, 0, 36, 1000, 2, 2, 0, 1, 2},       {1e-300, 0, 1e-300, 48, 0, 1e-3, 0, 0, 0}};
     const LossScaleRule dynamic{.enabled = true, .interval = 3, .minimum = 1, .maximum = 20};
     CpuStream cpu;
     const auto expect_same = [](const auto& got, const auto& want) {
@@ -200,17 +216,19 @@ TEST_P(StepControl, DecidesAsTheCpuDoes) {
     };
     for (const StepState& initial : states) {
         for (const double terms : {0.0, 1.0, 7.0, 48.0, 1e6, 0.3, 1e-300, 1e300}) {
-            StepState got = initial, want = initial;
-            begin(terms, got);
-            begin_step(cpu, terms, contiguous_view(&want, Dtype::f64, {kStepStateElements}));
+            StepState counted = initial;
+            counted.terms = terms;
+            StepState got = counted, want = counted;
+            begin(got);
+            begin_step(cpu, contiguous_view(&want, Dtype::f64, {kStepStateElements}));
             expect_same(got, want);
             for (const StepRule& rule : {StepRule{}, StepRule{.clip = 0.1}, StepRule{.clip = 1, .scale = dynamic},
                                          StepRule{.stop_when_diverged = true}}) {
-                got = want = initial;
+                got = want = counted;
                 StepOutcome outcome;
-                const StepOutcome found = end(rule, terms, got);
-                end_step(cpu, rule, terms, contiguous_view(&want, Dtype::f64, {kStepStateElements}),
-                         contiguous_view(&outcome, Dtype::f64, {kStepOutcomeElements}));
+                const StepOutcome found = end(rule, got);
+                end_step(cpu, rule, contiguous_view(&want, Dtype::f64, {kStepStateElements}),
+                         contiguous_view(&outcome, Dtype::f64, {1, kStepOutcomeElements}));
                 expect_same(got, want), expect_same(found, outcome);
             }
         }

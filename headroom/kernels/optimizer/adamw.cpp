@@ -20,13 +20,14 @@ void update(const AdamWFactors<T> factors, std::int64_t count, const T* gradient
 
 }  // namespace
 
-void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment) {
+void adamw(CpuStream& stream, const AdamWStep& step, const View& learning_rate, const View& multiplier,
+           const View& steps, const View& gradient, const View& parameter, const View& first_moment,
+           const View& second_moment) {
     const std::int64_t count = parameter.numel();
     const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        const AdamWFactors<T> factors(step, factor, *steps.as<const double>() + 1);
+        const AdamWFactors<T> factors(step, *learning_rate.as<const double>(), factor, *steps.as<const double>() + 1);
         parallel_for(stream, (count + kPiece - 1) / kPiece, 4 * count, [&](std::int64_t piece) {
             const std::int64_t begin = piece * kPiece;
             update(factors, std::min(kPiece, count - begin), gradient.as<const T>() + begin, parameter.as<T>() + begin,

@@ -18,7 +18,7 @@ struct AdamWKernel {
     static constexpr int kWidth = kWide<T>;
 
     AdamWStep step;
-    const double *multiplier, *steps;
+    const double *learning_rate, *multiplier, *steps;
     FlatRange range;
     const T* gradient;
     T *parameter, *first, *second;
@@ -28,7 +28,7 @@ struct AdamWKernel {
         if (skips_step(factor)) return;  // all threads of all blocks
         const Shared<AdamWFactors<T>> shared = block.shared<AdamWFactors<T>>(1);
         // Powers in f64 are dear where a GPU has few units for it.
-        if (block.thread() == 0) shared[0] = AdamWFactors<T>(step, factor, *steps + 1);
+        if (block.thread() == 0) shared[0] = AdamWFactors<T>(step, *learning_rate, factor, *steps + 1);
         block.sync();
         const AdamWFactors<T> factors = shared[0];
         range.for_each_vector<kWidth>(block, [&](std::int64_t i) {
@@ -48,10 +48,10 @@ struct AdamWKernel {
 };
 
 template <class T>
-void run(CudaStream& stream, const AdamWStep& step, const double* multiplier, const double* steps, std::int64_t count,
-         const T* gradient, T* parameter, T* first, T* second) {
+void run(CudaStream& stream, const AdamWStep& step, const double* learning_rate, const double* multiplier,
+         const double* steps, std::int64_t count, const T* gradient, T* parameter, T* first, T* second) {
     const FlatRange range(count, {gradient, parameter, first, second}, sizeof(T));
-    const AdamWKernel<T> kernel{step, multiplier, steps, range, gradient, parameter, first, second};
+    const AdamWKernel<T> kernel{step, learning_rate, multiplier, steps, range, gradient, parameter, first, second};
     const std::size_t shared = shared_size<AdamWFactors<T>>(1);
     device::launch(
         stream,
@@ -61,11 +61,12 @@ void run(CudaStream& stream, const AdamWStep& step, const double* multiplier, co
 
 }  // namespace
 
-void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment) {
+void adamw(CudaStream& stream, const AdamWStep& step, const View& learning_rate, const View& multiplier,
+           const View& steps, const View& gradient, const View& parameter, const View& first_moment,
+           const View& second_moment) {
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        run(stream, step, multiplier.as<const double>(), steps.as<const double>(), parameter.numel(),
-            gradient.as<const T>(), parameter.as<T>(), first_moment.as<T>(), second_moment.as<T>());
+        run(stream, step, learning_rate.as<const double>(), multiplier.as<const double>(), steps.as<const double>(),
+            parameter.numel(), gradient.as<const T>(), parameter.as<T>(), first_moment.as<T>(), second_moment.as<T>());
     });
 }
 

@@ -3,8 +3,8 @@
 // decay (Loshchilov and Hutter 2019, arXiv:1711.05101), in PyTorch's form. One pass over memory: reads p, g, m, v,
 // writes p, m, v. Not for ranges with different hyper-parameters: call it once for each.
 //
-//     AdamWStep step{.learning_rate = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
-//     adamw(stream, step, multiplier, steps, gradient, parameter, first, second);
+//     AdamWStep step{.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1};
+//     adamw(stream, step, learning_rate, multiplier, steps, gradient, parameter, first, second);
 //
 // With t the number of this step (1 for the first) and the gradient g multiplied by `multiplier`:
 //     p <- p - lr * weight_decay * p
@@ -21,19 +21,21 @@
 namespace headroom::kernels {
 
 struct AdamWStep {
-    double learning_rate = 1e-3;
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
     double weight_decay = 0.01;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one f64 in memory: 1 / terms, 1 /
-/// loss scale and clipping in one; 0 or NaN to skip the step. `steps` is one f64 in memory: how many steps were taken
-/// before this one, so that t = *steps + 1. It is read, not counted up: several ranges make one step.
-void adamw(CpuStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment);
-void adamw(CudaStream& stream, const AdamWStep& step, const View& multiplier, const View& steps, const View& gradient,
-           const View& parameter, const View& first_moment, const View& second_moment);
+/// All ranges are contiguous and of one size, all f32 or all f64. Three numbers are f64 in memory, so that a graph of
+/// kernels can be launched again with others: `learning_rate`; `multiplier`, which is 1 / terms, 1 / loss scale and
+/// clipping in one, 0 or NaN to skip the step; and `steps`, how many were taken before this one, so that t = *steps
+/// + 1. They are read alone: several ranges make one step.
+void adamw(CpuStream& stream, const AdamWStep& step, const View& learning_rate, const View& multiplier,
+           const View& steps, const View& gradient, const View& parameter, const View& first_moment,
+           const View& second_moment);
+void adamw(CudaStream& stream, const AdamWStep& step, const View& learning_rate, const View& multiplier,
+           const View& steps, const View& gradient, const View& parameter, const View& first_moment,
+           const View& second_moment);
 
 }  // namespace headroom::kernels

@@ -29,13 +29,13 @@ void update_with_momentum(const SgdFactors<T> factors, std::int64_t count, const
 
 }  // namespace
 
-void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
-         const View* velocity) {
+void sgd(CpuStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
+         const View& gradient, const View& parameter, const View* velocity) {
     const std::int64_t count = parameter.numel();
     const double factor = *multiplier.as<const double>();
     if (skips_step(factor)) return;
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
-        const SgdFactors<T> factors(step, factor);
+        const SgdFactors<T> factors(step, *learning_rate.as<const double>(), factor);
         parallel_for(stream, (count + kPiece - 1) / kPiece, 3 * count, [&](std::int64_t piece) {
             const std::int64_t begin = piece * kPiece;
             const std::int64_t part = std::min(kPiece, count - begin);

@@ -20,7 +20,7 @@ struct SgdKernel {
     static constexpr int kWidth = kWide<T>;
 
     SgdStep step;
-    const double* multiplier;
+    const double *learning_rate, *multiplier;
     FlatRange range;
     const T* gradient;
     T *parameter, *velocity;
@@ -28,7 +28,7 @@ struct SgdKernel {
     HEADROOM_DEVICE void operator()(Block& block) const {
         const double factor = *multiplier;
         if (skips_step(factor)) return;
-        const SgdFactors<T> factors(step, factor);
+        const SgdFactors<T> factors(step, *learning_rate, factor);
         range.for_each_vector<kWidth>(block, [&](std::int64_t i) {
             const Vector<T, kWidth> g = block.load<kWidth>(gradient + i);
             Vector<T, kWidth> p = block.load<kWidth>(parameter + i);
@@ -55,27 +55,27 @@ struct SgdKernel {
 };
 
 template <Form Kind, class T>
-void run(CudaStream& stream, const SgdStep& step, const double* multiplier, std::int64_t count, const T* gradient,
-         T* parameter, T* velocity) {
+void run(CudaStream& stream, const SgdStep& step, const double* learning_rate, const double* multiplier,
+         std::int64_t count, const T* gradient, T* parameter, T* velocity) {
     const FlatRange range(count, {gradient, parameter, velocity ? velocity : parameter}, sizeof(T));
-    const SgdKernel<T, Kind> kernel{step, multiplier, range, gradient, parameter, velocity};
+    const SgdKernel<T, Kind> kernel{step, learning_rate, multiplier, range, gradient, parameter, velocity};
     device::launch(stream, {.x = grid_for(stream, range.steps(), kThreads), .loops = true, .threads = kThreads},
                    kernel);
 }
 
 }  // namespace
 
-void sgd(CudaStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
-         const View* velocity) {
-    const auto* factor = multiplier.as<const double>();
+void sgd(CudaStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
+         const View& gradient, const View& parameter, const View* velocity) {
+    const auto *rate = learning_rate.as<const double>(), *factor = multiplier.as<const double>();
     const std::int64_t count = parameter.numel();
     dispatch_compute(parameter.dtype, [&]<class T>(TypeTag<T>) {
         const T* g = gradient.as<const T>();
         T* p = parameter.as<T>();
-        if (!velocity) return run<Form::plain, T>(stream, step, factor, count, g, p, nullptr);
+        if (!velocity) return run<Form::plain, T>(stream, step, rate, factor, count, g, p, nullptr);
         T* v = velocity->as<T>();
-        if (step.nesterov) return run<Form::nesterov>(stream, step, factor, count, g, p, v);
-        run<Form::momentum>(stream, step, factor, count, g, p, v);
+        if (step.nesterov) return run<Form::nesterov>(stream, step, rate, factor, count, g, p, v);
+        run<Form::momentum>(stream, step, rate, factor, count, g, p, v);
     });
 }
 

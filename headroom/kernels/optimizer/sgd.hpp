@@ -3,8 +3,8 @@
 // dampening (Sutskever et al. 2013). One pass over memory. Not for ranges with different hyper-parameters: call it
 // once for each.
 //
-//     SgdStep step{.learning_rate = 0.1, .momentum = 0.9, .nesterov = true};
-//     sgd(stream, step, multiplier, gradient, parameter, &velocity);
+//     SgdStep step{.momentum = 0.9, .nesterov = true};
+//     sgd(stream, step, learning_rate, multiplier, gradient, parameter, &velocity);
 //
 // With the gradient g multiplied by `multiplier`:
 //     g <- g + weight_decay * p
@@ -19,17 +19,17 @@
 namespace headroom::kernels {
 
 struct SgdStep {
-    double learning_rate = 0.1;
     double momentum = 0;
     double weight_decay = 0;
     bool nesterov = false;
 };
 
-/// All ranges are contiguous and of one size, all f32 or all f64. `multiplier` is one f64 in memory; 0 or NaN skips
-/// the step. `velocity` may be null if momentum is 0.
-void sgd(CpuStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
-         const View* velocity);
-void sgd(CudaStream& stream, const SgdStep& step, const View& multiplier, const View& gradient, const View& parameter,
-         const View* velocity);
+/// All ranges are contiguous and of one size, all f32 or all f64. `learning_rate` and
+/// `multiplier` are one f64 in memory each; a multiplier of 0 or NaN skips the step. `velocity` may be null if momentum
+/// is 0.
+void sgd(CpuStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
+         const View& gradient, const View& parameter, const View* velocity);
+void sgd(CudaStream& stream, const SgdStep& step, const View& learning_rate, const View& multiplier,
+         const View& gradient, const View& parameter, const View* velocity);
 
 }  // namespace headroom::kernels

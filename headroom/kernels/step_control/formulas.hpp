@@ -2,7 +2,7 @@
 // The arithmetic of `step_control`, the same source for every device, in f64. Also for host code that decides by
 // itself. Compiled without fused multiply-add where devices must agree.
 //
-//     const StepOutcome outcome = conclude(rule, terms, state);
+//     const StepOutcome outcome = conclude(rule, state);
 //     double factor = optim::clip_factor(outcome.gradient_norm, 1.0);
 #include <bit>
 #include <cmath>
@@ -50,16 +50,20 @@ constexpr void update_scale(const LossScaleRule& rule, bool finite, double& scal
     }
 }
 
+/// What `add_terms` does.
+constexpr void add_terms(double terms, double beta, StepState& state) {
+    state.terms = beta == 0 ? terms : beta * state.terms + terms;
+}
+
 /// The seed that `begin_step` writes.
-constexpr double seed_of(const StepState& state, double terms) {
-    terms += state.terms;
-    return nearest_power_of_two(state.scale / (terms > 1 ? terms : 1));
+constexpr double seed_of(const StepState& state) {
+    return nearest_power_of_two(state.scale / (state.terms > 1 ? state.terms : 1));
 }
 
 /// The decision of `end_step`. A template, because std::sqrt is no constant for some compilers.
-template <std::same_as<double> T>
-constexpr StepOutcome conclude(const StepRule& rule, T terms, StepState& state) {
-    terms += state.terms;
+template <std::same_as<StepState> State>
+constexpr StepOutcome conclude(const StepRule& rule, State& state) {
+    const double terms = state.terms;
     StepOutcome outcome;
     outcome.terms = terms;
     outcome.verdict = state.stopped != 0 ? StepOutcome::kDiverged : StepOutcome::kSkipped;
@@ -79,6 +83,12 @@ constexpr StepOutcome conclude(const StepRule& rule, T terms, StepState& state) 
     }
     update_scale(rule.scale, finite, state.scale, state.good_steps);
     return outcome;
+}
+
+/// What `end_step` does.
+constexpr void end_step(const StepRule& rule, StepState& state, StepOutcome* outcomes, std::int64_t rows) {
+    outcomes[static_cast<std::int64_t>(state.ended) % rows] = conclude(rule, state);
+    state.ended += 1;
 }
 
 }  // namespace headroom::kernels

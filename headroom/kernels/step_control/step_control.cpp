@@ -5,13 +5,17 @@
 
 namespace headroom::kernels {
 
-void begin_step(CpuStream&, double terms, const View& state) {
-    auto& s = *state.as<StepState>();
-    s.seed = seed_of(s, terms);
+void add_terms(CpuStream&, double terms, double beta, const View& state) {
+    add_terms(terms, beta, *state.as<StepState>());
 }
 
-void end_step(CpuStream&, const StepRule& rule, double terms, const View& state, const View& outcome) {
-    *outcome.as<StepOutcome>() = conclude(rule, terms, *state.as<StepState>());
+void begin_step(CpuStream&, const View& state) {
+    auto& s = *state.as<StepState>();
+    s.seed = seed_of(s);
+}
+
+void end_step(CpuStream&, const StepRule& rule, const View& state, const View& outcomes) {
+    end_step(rule, *state.as<StepState>(), outcomes.as<StepOutcome>(), outcomes.shape[0]);
 }
 
 void count_step(CpuStream&, const View& multiplier, const View& steps) {

@@ -11,17 +11,25 @@ using namespace device;
 
 constexpr LaunchShape kOneWarp{.x = 1, .threads = kWarp};
 
+struct AddTerms {
+    double terms, beta;
+
+    HEADROOM_DEVICE void operator()(Block& block, StepState* state) const {
+        if (block.thread() == 0) kernels::add_terms(terms, beta, *state);
+    }
+};
+
 struct BeginStep {
-    HEADROOM_DEVICE void operator()(Block& block, double terms, StepState* state) const {
-        if (block.thread() == 0) state->seed = seed_of(*state, terms);
+    HEADROOM_DEVICE void operator()(Block& block, StepState* state) const {
+        if (block.thread() == 0) state->seed = seed_of(*state);
     }
 };
 
 struct EndStep {
     StepRule rule;
 
-    HEADROOM_DEVICE void operator()(Block& block, double terms, StepState* state, StepOutcome* outcome) const {
-        if (block.thread() == 0) *outcome = conclude(rule, terms, *state);
+    HEADROOM_DEVICE void operator()(Block& block, StepState* state, StepOutcome* outcomes, std::int64_t rows) const {
+        if (block.thread() == 0) kernels::end_step(rule, *state, outcomes, rows);
     }
 };
 
@@ -33,12 +41,17 @@ struct CountStep {
 
 }  // namespace
 
-void begin_step(CudaStream& stream, double terms, const View& state) {
-    device::launch(stream, kOneWarp, BeginStep{}, terms, state.as<StepState>());
+void add_terms(CudaStream& stream, double terms, double beta, const View& state) {
+    device::launch(stream, kOneWarp, AddTerms{terms, beta}, state.as<StepState>());
 }
 
-void end_step(CudaStream& stream, const StepRule& rule, double terms, const View& state, const View& outcome) {
-    device::launch(stream, kOneWarp, EndStep{rule}, terms, state.as<StepState>(), outcome.as<StepOutcome>());
+void begin_step(CudaStream& stream, const View& state) {
+    device::launch(stream, kOneWarp, BeginStep{}, state.as<StepState>());
+}
+
+void end_step(CudaStream& stream, const StepRule& rule, const View& state, const View& outcomes) {
+    device::launch(stream, kOneWarp, EndStep{rule}, state.as<StepState>(), outcomes.as<StepOutcome>(),
+                   outcomes.shape[0]);
 }
 
 void count_step(CudaStream& stream, const View& multiplier, const View& steps) {

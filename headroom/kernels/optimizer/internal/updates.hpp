@@ -2,7 +2,7 @@
 // The update of one parameter in one step, the same source for every device, and the constants of a step, computed once
 // in f64 and rounded once. Internal to optimizer/: call `adamw` and `sgd`.
 //
-//     const AdamWFactors<float> factors(step, multiplier, *steps + 1);
+//     const AdamWFactors<float> factors(step, learning_rate, multiplier, *steps + 1);
 //     if (!skips_step(multiplier)) factors.update(gradient[i], parameter[i], first[i], second[i]);
 #include <cmath>
 
@@ -19,12 +19,12 @@ struct AdamWFactors {
     T gradient, decay, first, second, size, correction, epsilon;
 
     /// `number` of this step, 1 for the first.
-    constexpr AdamWFactors(const AdamWStep& step, double multiplier, double number)
+    constexpr AdamWFactors(const AdamWStep& step, double learning_rate, double multiplier, double number)
         : gradient(static_cast<T>(multiplier)),
-          decay(static_cast<T>(1 - step.learning_rate * step.weight_decay)),
+          decay(static_cast<T>(1 - learning_rate * step.weight_decay)),
           first(static_cast<T>(1 - step.beta1)),
           second(static_cast<T>(1 - step.beta2)),
-          size(static_cast<T>(step.learning_rate / (1 - std::pow(step.beta1, number)))),
+          size(static_cast<T>(learning_rate / (1 - std::pow(step.beta1, number)))),
           correction(static_cast<T>(1 / std::sqrt(1 - std::pow(step.beta2, number)))),
           epsilon(static_cast<T>(step.epsilon)) {}
 
@@ -43,9 +43,9 @@ template <class T>
 struct SgdFactors {
     T gradient, rate, momentum, decay;
 
-    constexpr SgdFactors(const SgdStep& step, double multiplier)
+    constexpr SgdFactors(const SgdStep& step, double learning_rate, double multiplier)
         : gradient(static_cast<T>(multiplier)),
-          rate(static_cast<T>(step.learning_rate)),
+          rate(static_cast<T>(learning_rate)),
           momentum(static_cast<T>(step.momentum)),
           decay(static_cast<T>(step.weight_decay)) {}
 
