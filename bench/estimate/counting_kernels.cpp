@@ -168,13 +168,14 @@ void sum_backward(CudaStream& stream, const View& dy, double, const View& dx, fl
 }
 void SumOfSquaresPlan::run(CudaStream& stream, std::byte*) const { count(stream, "sum_of_squares", {&x_}, 0, 2); }
 
-void adamw(CudaStream& stream, const AdamWStep&, const View&, const View&, const View& gradient, const View& parameter,
-           const View& first, const View& second) {
+void adamw(CudaStream& stream, const AdamWStep&, const View&, const View&, const View&, const View& gradient,
+           const View& parameter, const View& first, const View& second) {
     count(stream, "adamw", {&gradient, &parameter, &first, &second, &parameter, &first, &second});
 }
 
-void begin_step(CudaStream& stream, double, const View& state) { count(stream, "begin_step", {&state}); }
-void end_step(CudaStream& stream, const StepRule&, double, const View& state, const View&) {
+void add_terms(CudaStream& stream, double, double, const View& state) { count(stream, "add_terms", {&state}); }
+void begin_step(CudaStream& stream, const View& state) { count(stream, "begin_step", {&state}); }
+void end_step(CudaStream& stream, const StepRule&, const View& state, const View&) {
     count(stream, "end_step", {&state});
 }
 void count_step(CudaStream& stream, const View&, const View& steps) { count(stream, "count_step", {&steps}); }

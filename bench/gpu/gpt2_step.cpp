@@ -71,16 +71,17 @@ class Training {
 
     void step() {
         for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
-            accumulator_.accumulate([&] {
-                const Shape shape{flags_.batch, flags_.time};
-                const auto [inputs, targets] = feed_.upload({{inputs_, shape}, {targets_, shape}});
-                Autocast autocast(context_, autocast_dtype(flags_.dtype));
-                return model_.loss(inputs, targets);
-            });
+            const Shape shape{flags_.batch, flags_.time};
+            accumulator_.accumulate(feed_.upload({{inputs_, shape}, {targets_, shape}}),
+                                    [&](const Tensor& inputs, const Tensor& targets) {
+                                        Autocast autocast(context_, autocast_dtype(flags_.dtype));
+                                        return model_.loss(inputs, targets);
+                                    });
         }
         accumulator_.step(1e-4);
     }
     optim::StepResult result() const { return accumulator_.result(); }
+    std::string graph_refusal() const { return accumulator_.graph_refusal(); }
     std::int64_t parameters() const { return parameters_.count(); }
 
   private:
@@ -181,8 +182,7 @@ void run(Flags flags) {
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
         "\"half_residual\": {}, \"recompute\": \"{}\", \"tf32\": {}, \"tune\": {}, \"deterministic\": {}, "
-        "\"scratch_budget\": {}, "
-        "\"parameters\": {}, "
+        "\"scratch_budget\": {}, \"graphs\": \"{}\", \"parameters\": {}, "
         "\"tokens_per_second\": {:.0f}, \"milliseconds_per_step\": {:.3f}, "
         "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
@@ -191,6 +191,9 @@ void run(Flags flags) {
         "\"attention\": \"{}\", \"products\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
         flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
+        !flags.compute.graphs              ? "off"
+        : training.graph_refusal().empty() ? "on"
+                                           : training.graph_refusal(),
         training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps,
         first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
         after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
@@ -210,6 +213,7 @@ int main(int argc, char** argv) {
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and attention");
+    app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");
     bool nondeterministic = false;
     app.add_flag("--nondeterministic", nondeterministic, "bits need not repeat");
     app.add_option("--scratch-budget", flags.compute.scratch_budget, "bytes that an op may take to be faster");

@@ -172,6 +172,7 @@ PathId Context::module_path(std::string_view path) {
 }
 
 void Context::policy(std::string pattern, Policy policy) {
+    ++settings_version_;
     if (!policy) throw Error(fmt::format("policy: that of the pattern \"{}\" is an empty function", pattern));
     policies_.push_back({std::move(pattern), std::make_shared<const Policy>(std::move(policy))});
     policy_of_path_.clear();
@@ -207,7 +208,11 @@ void Context::check_policies() {
     }
 }
 
-kernels::RandomKey Context::next_random() { return kernels::op_key(seed_, take_random_counter()); }
+kernels::RandomKey Context::next_random() {
+    kernels::RandomKey key = kernels::op_key(seed_, take_random_counter());
+    key.shift = tape_.exec().random_shift();
+    return key;
+}
 
 StateDict Context::state_dict() const {
     return {{}, {{"random.seed", fmt::to_string(seed_)}, {"random.counter", fmt::to_string(random_counter_)}}};
@@ -217,9 +222,11 @@ void Context::restore(const StateValues& values) {
     const auto seed = state_value<std::uint64_t>(values, "random.seed");
     random_counter_ = state_value<std::uint64_t>(values, "random.counter");
     seed_ = seed;
+    ++settings_version_;
 }
 
 void Context::find_non_finite(bool on) {
+    ++settings_version_;
     find_non_finite_ = on;
     if (on) first_non_finite_.reset();
 }

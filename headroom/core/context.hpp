@@ -136,6 +136,10 @@ class Context {
     /// Sets seed and counter. Errors: Error if one is missing.
     void restore(const StateValues& values);
 
+    /// Changes whenever a module's call may record something else than before: policies, the seed, which parameters are
+    /// trained. For graphs.
+    std::uint64_t settings_version() const { return settings_version_; }
+
     /// The dtype of products of f32 inputs; none outside of an `Autocast`.
     std::optional<Dtype> autocast() const { return autocast_; }
 
@@ -164,6 +168,7 @@ class Context {
     std::shared_ptr<DeviceMemory> memory_;
     std::uint64_t seed_;
     std::uint64_t random_counter_ = 0;
+    std::uint64_t settings_version_ = 0;
     std::filesystem::path tuning_file_;
     std::optional<Dtype> autocast_;
     struct AttachedPolicy {

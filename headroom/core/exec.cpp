@@ -19,7 +19,7 @@ Array Exec::allocate(const Shape& shape, Dtype dtype, memory::Tag tag) const {
 }
 
 Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {
-    Buffer buffer = Buffer::allocate(*memory_, bytes, 0, tag);
+    Buffer buffer = Buffer::allocate(*memory_, bytes, 0, tag, pool_);
     if (fills_memory_) {
         const View all = contiguous_view(buffer.data(), Dtype::u8, {static_cast<std::int64_t>(bytes)});
         launch([&](auto& stream) { kernels::fill(stream, 255, all); });
@@ -62,6 +62,10 @@ Exec::RangeScope::RangeScope(const Exec& exec, const CudaStream& stream) {
 
 Exec::RangeScope::~RangeScope() {
     if (device_) device_->close_range();
+}
+
+void Exec::check_not_captured(const char* what) const {
+    if (capturing_) throw CaptureError(fmt::format("{} while work is captured into a graph", what));
 }
 
 void Exec::fail(const DeviceError& error) const {

@@ -6,6 +6,7 @@
 //     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view()); });
 //     exec.run<kernels::MatmulPlan>(matmul);   // with scratch
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -95,6 +96,29 @@ class Exec {
       private:
         Exec& exec_;
     };
+    /// While a graph is made (core/graph.hpp): what is allocated comes from a pool of its own, keys of random ops are
+    /// shifted, and the host can't be waited for.
+    class CaptureScope {
+      public:
+        CaptureScope(Exec& exec, PoolId pool, const std::uint64_t* shift) : exec_(exec) {
+            exec.pool_ = pool;
+            exec.random_shift_ = shift;
+            exec.capturing_ = true;
+        }
+        ~CaptureScope() {
+            exec_.pool_ = 0;
+            exec_.random_shift_ = nullptr;
+            exec_.capturing_ = false;
+        }
+        CaptureScope(const CaptureScope&) = delete;
+        CaptureScope& operator=(const CaptureScope&) = delete;
+
+      private:
+        Exec& exec_;
+    };
+    const std::uint64_t* random_shift() const { return random_shift_; }
+    /// Errors: CaptureError in such a scope; `what` needs the host.
+    void check_not_captured(const char* what) const;
     /// For the tape: does an op's work; an error that leaves it names the module.
     template <class Work>
     void located(Work&& work) const {
@@ -145,6 +169,9 @@ class Exec {
     PathId path_ = 0;
     unsigned offered_ = 0;
     bool fills_memory_ = false;
+    PoolId pool_ = 0;
+    const std::uint64_t* random_shift_ = nullptr;
+    bool capturing_ = false;
 };
 
 }  // namespace headroom

@@ -151,8 +151,8 @@ std::int64_t Parameters::count() const {
 }
 
 std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
-    for (const GradientSegment& segment : segments_) {
-        if (!segment.gradients.defined()) continue;
+    for (const Parameter& parameter : all_) {
+        if (!parameter.tensor.value()->grad.defined()) continue;
         throw Error(
             fmt::format("freeze \"{}\": gradients have arrived; do it after the step, or call zero_grad()", pattern));
     }
@@ -165,6 +165,7 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
     }
     if (matched == 0) throw Error(fmt::format("freeze: no parameter matches \"{}\"", pattern));
     if (values_.defined()) make_segments();
+    ++context_.settings_version_;
     return matched;
 }
 
@@ -267,7 +268,22 @@ Array Parameters::gradient_of(const Value& parameter) {
 
 void Parameters::zero_grad() {
     for (const Parameter& parameter : all_) parameter.tensor.zero_grad();
-    for (GradientSegment& segment : segments_) segment.gradients = {};
+    for (GradientSegment& segment : segments_) {
+        if (!hold_gradients_) segment.gradients = {};
+    }
+}
+
+std::vector<bool> Parameters::reached() const {
+    std::vector<bool> reached;
+    for (const Parameter& parameter : all_) reached.push_back(parameter.tensor.value()->grad.defined());
+    return reached;
+}
+
+void Parameters::set_reached(const std::vector<bool>& reached) {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+        Value& value = *all_[i].tensor.value();
+        value.grad = reached[i] ? gradient_of(value) : Array{};
+    }
 }
 
 void Parameters::fill_unreached() {

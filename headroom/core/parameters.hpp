@@ -96,6 +96,12 @@ class Parameters : private ParameterStorage {
     void materialize() override;
     /// Drops all gradients and gives their memory back; gradients that the program holds handles to stay as they are.
     void zero_grad();
+    /// From the next gradients on, their memory stays in `zero_grad`: for graphs, whose addresses are fixed.
+    void hold_gradients() { hold_gradients_ = true; }
+    /// For graphs: by index into `all`, whether a gradient has arrived since `zero_grad`; and that these have arrived,
+    /// of which the host knows nothing otherwise.
+    std::vector<bool> reached() const;
+    void set_reached(const std::vector<bool>& reached);
     /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment has its
     /// gradients.
     void fill_unreached();
@@ -142,6 +148,7 @@ class Parameters : private ParameterStorage {
     ParametersOptions options_;
     bool training_ = true;
     bool exchanged_ = false;
+    bool hold_gradients_ = false;
     std::vector<Parameter> all_;
     std::map<std::string, std::size_t, std::less<>> places_;  ///< in `all_`, by path
     std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained

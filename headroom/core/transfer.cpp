@@ -46,6 +46,7 @@ void check_memory(std::string_view what, const Exec& exec, const Array& array) {
 
 void upload(const Exec& exec, const View& host, const Array& array) {
     check_memory("upload", exec, array);
+    exec.check_not_captured("a copy from the host");
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, host, array.view()); });
     }
@@ -60,6 +61,7 @@ void upload(const Exec& exec, const View& host, const Array& array) {
 
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after) {
     check_memory("download", exec, array);
+    exec.check_not_captured("a copy to the host");
     if (!on_cuda(exec.stream())) {
         return exec.launch([&](auto& stream) { kernels::copy(stream, array.view(), host); });
     }

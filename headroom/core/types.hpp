@@ -36,5 +36,6 @@ using memory::DeviceMemory;
 using memory::MemoryStatistics;
 using memory::OutOfMemory;
 using memory::PathId;
+using memory::PoolId;
 
 }  // namespace headroom

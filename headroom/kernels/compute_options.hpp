@@ -34,6 +34,11 @@ struct ComputeOptions {
     /// bits. `fit_scratch_budget` finds out how much a program has free anyway.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
+    /// A micro-batch that comes again (see `optim::GradientAccumulator::accumulate` with inputs) is launched as one
+    /// CUDA graph, and so is an optimizer's step: for small models, where a GPU waits for the host. Gradients keep
+    /// their memory from step to step, and graphs keep theirs.
+    bool graphs = false;
+
     bool operator==(const ComputeOptions&) const = default;
 };
 

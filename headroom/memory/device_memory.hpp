@@ -83,8 +83,8 @@ class DeviceMemory {
     PathId intern(std::string_view path);
     std::string path(PathId id) const;
 
-    /// Opens a private pool, for a recorded graph, whose addresses must stay: its pages serve no other requests until
-    /// it is closed. Used by tests only so far; recorded graphs (CUDA graphs) will take their memory from one.
+    /// Opens a private pool, for recorded graphs, whose addresses must stay: its pages serve no other requests until it
+    /// is closed.
     PoolId open_pool();
     /// Closes it; its pages may be trimmed when its last block is given back. Errors: Error if there is no such open
     /// pool.

@@ -48,6 +48,12 @@ class FileError : public Error {
     using Error::Error;
 };
 
+/// Work that can't be part of a CUDA graph, while one is made.
+class CaptureError : public Error {
+  public:
+    using Error::Error;
+};
+
 /// A driver call that failed for a reason other than lack of memory.
 class DeviceError : public Error {
   public:

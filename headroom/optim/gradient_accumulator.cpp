@@ -59,6 +59,10 @@ GradientAccumulator::GradientAccumulator(Parameters& parameters, Optimizer& opti
     outcomes_.geometry = Geometry::contiguous({options.kept_results, kernels::kStepOutcomeElements});
     outcomes_.geometry.offset = kernels::kStepStateElements;
     write_loss_scale();
+    if (on_cuda(exec.stream()) && compute_of(exec.stream()).graphs) {
+        graphs_.emplace(parameters.context());
+        parameters.hold_gradients();
+    }
 }
 
 Array GradientAccumulator::state(std::size_t field, const Shape& shape) const {
@@ -75,13 +79,13 @@ Array GradientAccumulator::outcome(std::int64_t step) const {
     return row;
 }
 
-Loss GradientAccumulator::forward(Loss (*call)(const void*), const void* work) {
+Loss GradientAccumulator::forward(const Forward& work) {
     Context& context = parameters_.context();
     const std::size_t records = context.tape().size();
     const std::uint64_t counter = context.random_counter();
     phase_ = Phase::running;
     try {
-        Loss loss = call(work);
+        Loss loss = work();
         check(loss, context);
         phase_ = Phase::ready;
         return loss;
@@ -118,25 +122,28 @@ void GradientAccumulator::check_not_broken() const {
         "accumulator: a backward pass or a step failed and its gradients are lost; call reset() and accumulate again");
 }
 
-void GradientAccumulator::run(Loss (*call)(const void*), const void* work) {
-    Context& context = parameters_.context();
+void GradientAccumulator::check_ready() const {
     if (phase_ == Phase::running) {
         throw Error("accumulator: accumulate was called by a micro-batch of this accumulator");
     }
     check_not_broken();
-    if (context.tape().region()) {
+    if (parameters_.context().tape().region()) {
         throw Error("accumulator: a module's call is open; accumulate after it has returned");
     }
+}
+
+void GradientAccumulator::run(const Forward& work) {
+    check_ready();
     if (micro_batches_ == 0) parameters_.zero_grad();
     Tensor sum;
     {
-        const Loss loss = forward(call, work);
+        const Loss loss = forward(work);
         phase_ = Phase::broken;  // unless all of this succeeds
         count(loss);
         sum = loss.sum();
     }
     try {
-        context.tape().backward(sum, state(offsetof(StepState, seed)));
+        parameters_.context().tape().backward(sum, state(offsetof(StepState, seed)));
     } catch (...) {
         parameters_.zero_grad();  // lost anyhow, and who is out of memory wants theirs
         throw;
@@ -144,6 +151,62 @@ void GradientAccumulator::run(Loss (*call)(const void*), const void* work) {
     phase_ = Phase::ready;
     ++micro_batches_;
 }
+
+StepGraphs::Kind GradientAccumulator::kind(std::type_index work, std::span<const Tensor> inputs) const {
+    Context& context = parameters_.context();
+    return {.work = work,
+            .inputs = StepGraphs::forms(inputs),
+            .first = micro_batches_ == 0,
+            .training = parameters_.training(),
+            .autocast = context.autocast(),
+            .settings = context.settings_version(),
+            .reached = parameters_.reached()};
+}
+
+void GradientAccumulator::run_kind(std::span<Tensor> inputs, std::type_index type,
+                                   const std::function<Loss(std::span<Tensor>)>& work) {
+    if (!graphs_) return run([&] { return work(inputs); });
+    check_ready();
+    for (const Tensor& input : inputs) check_one_context("accumulator", parameters_.context(), input.context());
+    if (micro_batches_ == 0) parameters_.zero_grad();
+    const auto trained = [](const Tensor& input) { return input.requires_grad(); };
+    if (std::any_of(inputs.begin(), inputs.end(), trained)) {
+        graphs_->refuse("an input of a micro-batch requires a gradient");
+        return run([&] { return work(inputs); });
+    }
+    StepGraphs::Entry& entry = graphs_->entry(kind(type, inputs));
+    if (entry.refused) return run([&] { return work(inputs); });
+    if (entry.inputs.empty()) graphs_->make_inputs(entry, inputs);
+    graphs_->copy_inputs(entry, inputs);
+    const Forward on_copies = [&] {
+        std::vector<Tensor> copies = entry.inputs;
+        return work(copies);
+    };
+    if (!std::exchange(entry.met, true)) return run(on_copies);
+    if (!entry.graph) {
+        const std::int64_t before = micro_batches_;
+        // The device has done nothing yet.
+        const auto go_back = [&](Phase phase) {
+            micro_batches_ = before;
+            phase_ = phase;
+            entry.reached = parameters_.reached();
+            parameters_.set_reached(entry.kind.reached);
+        };
+        try {
+            graphs_->capture(entry, [&] { run(on_copies); });
+        } catch (...) {
+            go_back(Phase::retry);
+            throw;
+        }
+        go_back(Phase::ready);
+        if (!entry.graph) return run([&] { return work(inputs); });
+    }
+    entry.graph->launch();
+    parameters_.set_reached(entry.reached);
+    ++micro_batches_;
+}
+
+std::string GradientAccumulator::graph_refusal() const { return graphs_ ? graphs_->refusal() : ""; }
 
 void GradientAccumulator::step(double learning_rate) {
     if (phase_ == Phase::running) throw Error("accumulator: step was called by a micro-batch of this accumulator");
@@ -155,18 +218,46 @@ void GradientAccumulator::step(double learning_rate) {
     optimizer_.check_step(learning_rate);
     Context& context = parameters_.context();
     context.exec().set_path(0);
-    parameters_.fill_unreached();
-    sum_of_squared_gradients(parameters_, state(offsetof(StepState, squared_gradients)));
-    const kernels::StepRule rule{options_.clip, options_.scale.rule(), options_.stop_when_diverged};
+    optimizer_.begin_step(learning_rate);
+    StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(typeid(GradientAccumulator), {})) : nullptr;
+    if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
+        // The device has done nothing yet.
+        const auto go_back = [&] {
+            entry->reached = parameters_.reached();
+            parameters_.set_reached(entry->kind.reached);
+        };
+        try {
+            graphs_->capture(*entry, [&] { end_step(); });
+        } catch (...) {
+            go_back();
+            throw;
+        }
+        go_back();
+    }
     phase_ = Phase::broken;  // unless all of this succeeds
-    context.exec().launch([&](auto& stream) { kernels::end_step(stream, rule, state_.view(), outcomes_.view()); });
-    optimizer_.step(learning_rate, state(offsetof(StepState, multiplier)));
+    if (entry && entry->graph) {
+        entry->graph->launch();
+        parameters_.set_reached(entry->reached);
+    } else {
+        end_step();
+    }
+    optimizer_.end_step();
     if (!options_.keep_gradients) parameters_.zero_grad();
     decided_[static_cast<std::size_t>(steps_ % options_.kept_results)].mark(context.exec());
     ++steps_;
     unread_ = std::min(unread_ + 1, options_.kept_results);
     close();
     context.memory().begin_step();  // what comes now is of the next one
+}
+
+/// The device's share of a step.
+void GradientAccumulator::end_step() {
+    Context& context = parameters_.context();
+    parameters_.fill_unreached();
+    sum_of_squared_gradients(parameters_, state(offsetof(StepState, squared_gradients)));
+    const kernels::StepRule rule{options_.clip, options_.scale.rule(), options_.stop_when_diverged};
+    context.exec().launch([&](auto& stream) { kernels::end_step(stream, rule, state_.view(), outcomes_.view()); });
+    optimizer_.update_all(state(offsetof(StepState, multiplier)));
 }
 
 StepResult GradientAccumulator::read(const double* outcome) const {
@@ -219,6 +310,9 @@ void GradientAccumulator::close() {
 void GradientAccumulator::reset() {
     if (phase_ == Phase::running) throw Error("accumulator: reset was called by a micro-batch of this accumulator");
     parameters_.zero_grad();
+    const auto ended = static_cast<double>(steps_);  // should a step have failed behind the device's count
+    parameters_.context().exec().launch(
+        [&](auto& stream) { kernels::fill(stream, ended, state(offsetof(StepState, ended)).view()); });
     close();
 }
 

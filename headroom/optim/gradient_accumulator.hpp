@@ -21,18 +21,27 @@
 // The callable's locals are destroyed before its backward pass begins; its captures live on. Backward is seeded with
 // the power of two next to loss scale / terms of the first micro-batch, so that halves neither overflow nor underflow
 // on the way; powers of two change no digit of a gradient, and the optimizer's kernel applies the exact remainder.
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
+#include <headroom/optim/step_graphs.hpp>
 
 namespace headroom::optim {
 
@@ -73,10 +82,29 @@ class GradientAccumulator {
     /// `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
-    void accumulate(Work&& work) {
-        run([](const void* f) { return (*static_cast<std::remove_reference_t<Work>*>(const_cast<void*>(f)))(); },
-            std::addressof(work));
+    void accumulate(Work&& work) { run(std::ref(work)); }
+
+    /// The same for a micro-batch whose inputs the callable does not get by itself: `work(inputs...)`. With
+    /// `ComputeOptions::graphs` on a GPU, the second micro-batch of a kind (shapes and dtypes of the inputs, type of
+    /// the callable, place in its step) is captured as a CUDA graph, and from then on `work` is not called any more:
+    /// the graph reads the inputs and does again what was captured. So nothing in `work` may depend on more than them:
+    /// its branches, and numbers that it takes from the host, such as a `Loss`'s terms, are those of the capture; and a
+    /// tensor that it puts elsewhere has the values of the last launch. What a graph can't have (`from_host`, `item`)
+    /// makes micro-batches of this kind run without one, and `graph_refusal` says why.
+    template <std::size_t N, class Work>
+    void accumulate(std::array<Tensor, N> inputs, Work&& work) {
+        using Type = std::remove_cvref_t<Work>;
+        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, std::function<Loss()>>,
+                      "a graph is known by the type of its callable: give a lambda or a class of its own");
+        const auto call = [&work](std::span<Tensor> given) -> Loss {
+            std::array<Tensor, N> own;
+            std::move(given.begin(), given.end(), own.begin());
+            return std::apply(work, std::move(own));
+        };
+        run_kind(inputs, typeid(Work), call);
     }
+    /// Why a micro-batch or a step could not be captured as a graph; empty if all could, or graphs are off.
+    std::string graph_refusal() const;
 
     /// Ends the step: zero-fills the gradients that nothing reached, takes their norm, clips, lets the optimizer do its
     /// step unless loss or gradients are not finite, and gives the gradients' memory back. Nothing is read back from
@@ -113,8 +141,13 @@ class GradientAccumulator {
   private:
     enum class Phase : std::uint8_t { ready, running, retry, broken };
 
-    void run(Loss (*call)(const void*), const void* work);
-    Loss forward(Loss (*call)(const void*), const void* work);
+    using Forward = std::function<Loss()>;
+    void run(const Forward& work);
+    void run_kind(std::span<Tensor> inputs, std::type_index type, const std::function<Loss(std::span<Tensor>)>& work);
+    StepGraphs::Kind kind(std::type_index work, std::span<const Tensor> inputs) const;
+    void check_ready() const;
+    void end_step();
+    Loss forward(const Forward& work);
     void count(const Loss& loss);
     Array state(std::size_t field, const Shape& shape = {}) const;
     Array outcome(std::int64_t step) const;
@@ -132,6 +165,7 @@ class GradientAccumulator {
     Array state_;     ///< f64: kernels::StepState
     Array outcomes_;  ///< f64 [kept_results, ...]: kernels::StepOutcome of step i in row i % kept_results
     std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept_results
+    std::optional<StepGraphs> graphs_;
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;
     std::int64_t steps_ = 0;  ///< of this accumulator, skipped ones too

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/transfer.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/memory/error.hpp>
@@ -119,12 +120,17 @@ double Optimizer::rate_of(const ParameterGroup& group, double learning_rate) con
     return learning_rate * group.learning_rate_factor;
 }
 
-void Optimizer::set_rates(double learning_rate) {
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
-        const double rate = rate_of(groups_[i], learning_rate);
-        const Array place = part(rates_, static_cast<std::int64_t>(i), 1);
-        parameters_.context().exec().launch([&](auto& stream) { kernels::fill(stream, rate, place.view()); });
-    }
+void Optimizer::begin_step(double learning_rate) {
+    check_step(learning_rate);
+    std::vector<double> rates;
+    for (const ParameterGroup& group : groups_) rates.push_back(rate_of(group, learning_rate));
+    upload(parameters_.context().exec(), contiguous_view(rates.data(), Dtype::f64, rates_.shape()), rates_);
+    add_state();
+}
+
+void Optimizer::end_step() {
+    ++calls_;
+    parameters_.mark_changed();
 }
 
 double Optimizer::decay_of(std::size_t parameter) const {
@@ -140,14 +146,17 @@ bool Optimizer::continues(std::size_t before, std::size_t parameter) const {
 }
 
 void Optimizer::step(double learning_rate, const Array& multiplier) {
-    check_step(learning_rate);
     if (multiplier.dtype != Dtype::f64) {
         throw DtypeError(
             fmt::format("{}: the multiplier must be f64, got {}; use cast()", name_, kernels::name(multiplier.dtype)));
     }
-    set_rates(learning_rate);
+    begin_step(learning_rate);
+    update_all(multiplier);
+    end_step();
+}
+
+void Optimizer::update_all(const Array& multiplier) {
     const Array values = parameters_.values();
-    add_state();
     Range range;
     for (const GradientSegment& segment : parameters_.segments()) {
         if (!segment.gradients.defined()) {
@@ -176,8 +185,6 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
     }
     parameters_.context().exec().launch(
         [&](auto& stream) { kernels::count_step(stream, multiplier.view(), steps_.view()); });
-    ++calls_;
-    parameters_.mark_changed();
 }
 
 std::int64_t Optimizer::steps() const {

@@ -54,6 +54,11 @@ class Optimizer {
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
+    /// The parts of `step`: what changes from step to step is handed over, the device's share, which may be a graph's,
+    /// and the host's count.
+    void begin_step(double learning_rate);
+    void update_all(const Array& multiplier);
+    void end_step();
     /// Errors: as `step`.
     void check_step(double learning_rate) const;
 
@@ -103,7 +108,6 @@ class Optimizer {
     void add_state();
     bool continues(std::size_t before, std::size_t parameter) const;
     double rate_of(const ParameterGroup& group, double learning_rate) const;
-    void set_rates(double learning_rate);
     double decay_of(std::size_t parameter) const;
     std::int64_t state_room(const Parameter& parameter) const;
     std::string value_name(std::string_view value) const;

@@ -103,6 +103,12 @@ Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch&
     return cross_entropy(model(x), classes);
 }
 
+void accumulate_fed(optim::GradientAccumulator& accumulator, data::Feed& feed, const Classifier& model,
+                    const Points::Batch& batch) {
+    accumulator.accumulate(feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}}),
+                           [&](const Tensor& x, const Tensor& classes) { return cross_entropy(model(x), classes); });
+}
+
 TEST(Guide, Losses) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
     Parameters parameters(context);
@@ -171,6 +177,12 @@ TEST(Guide, Feed) {
     points.read(std::vector<std::int64_t>{3, 1, 4}, batch);
     data::Feed feed(context);
     EXPECT_EQ(fed_loss_of(feed, model, batch).sum().item(), loss_of(model, batch).sum().item());
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer);
+    const double loss = loss_of(model, batch).mean().item();
+    accumulate_fed(accumulator, feed, model, batch);
+    accumulator.step(1e-3);
+    EXPECT_FLOAT_EQ(static_cast<float>(accumulator.result().loss), static_cast<float>(loss));
 }
 
 TEST(Guide, Accumulation) {

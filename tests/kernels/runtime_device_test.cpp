@@ -201,6 +201,47 @@ TEST_P(RuntimeDevice, WhatCopiesNeedIsMadeByTheFirst) {
     device->synchronize();
 }
 
+TEST_P(RuntimeDevice, AGraphDoesAgainWhatWasNoted) {
+    int number = 1, copied = 0;
+    device->begin_capture();
+    launch([&] { number *= 3; });
+    device->copy(&number, &copied, sizeof number);
+    launch([&] { number += 1; });
+    const std::unique_ptr<CudaGraph> graph = device->end_capture();
+    device->synchronize();
+    EXPECT_EQ(number, 1);
+    int expected = 1;
+    for (int i = 0; i < 5; ++i) {
+        launch([&] { number += 2; });
+        device->launch(*graph);
+        expected = 3 * (expected + 2) + 1;
+    }
+    device->synchronize();
+    EXPECT_EQ(number, expected);
+    EXPECT_EQ(copied, expected - 1);
+    EXPECT_EQ(fake_runtime::graphs(), 1);
+}
+
+TEST_P(RuntimeDevice, ACaptureThatFailsLeavesTheDeviceUsable) {
+    int number = 0, from = 7;
+    device->begin_capture();
+    launch([&] { number = 1; });
+    EXPECT_THROW(device->begin_capture(), CaptureError);
+    EXPECT_THROW(device->copy_to_device(&from, &number, sizeof from), CaptureError);
+    EXPECT_THROW(device->copy_to_host(&number, &from, sizeof from), CaptureError);
+    EXPECT_THROW(device->synchronize(), CaptureError);
+    device->abandon_capture();
+    device->abandon_capture();
+    fake_runtime::fail("cudaStreamEndCapture", 0, cudaErrorStreamCaptureInvalidated);
+    device->begin_capture();
+    launch([&] { number = 2; });
+    EXPECT_THROW(device->end_capture(), CaptureError);
+    device->copy_to_device(&from, &number, sizeof from);
+    device->synchronize();
+    EXPECT_EQ(number, 7);
+    EXPECT_EQ(fake_runtime::graphs(), 0);
+}
+
 TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {
     EXPECT_EQ(device->properties().name, "fake runtime");
     EXPECT_EQ(device->properties().major, 9);

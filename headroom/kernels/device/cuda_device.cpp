@@ -26,6 +26,16 @@ class RuntimeEvent final : public CudaEvent {
     cudaEvent_t event_;
 };
 
+class RuntimeGraph final : public CudaGraph {
+  public:
+    explicit RuntimeGraph(cudaGraphExec_t graph) : graph_(graph) {}
+    ~RuntimeGraph() override { cudaGraphExecDestroy(graph_); }
+    cudaGraphExec_t get() const { return graph_; }
+
+  private:
+    cudaGraphExec_t graph_;
+};
+
 class RuntimeDevice final : public CudaDevice {
   public:
     explicit RuntimeDevice(int index) {
@@ -74,14 +84,10 @@ class RuntimeDevice final : public CudaDevice {
               cudaStreamWaitEvent(queue(from), static_cast<const RuntimeEvent&>(event).get(), 0));
     }
 
-    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue to) override {
+    void launch(const CudaGraph& graph) override {
         make_current();
-        bool waited = false;
-        CudaStaging& staging = to == CudaQueue::compute ? staging_ : uploads_staging_;
-        const cudaError_t error = staging.copy(host, device, bytes, queue(to), waited);
-        if (error != cudaSuccess) cudaStreamSynchronize(queue(to));  // what is under way will have no event behind it
-        check("copy to the device", error);
-        if (waited) count_wait();
+        check("cudaGraphLaunch",
+              cudaGraphLaunch(static_cast<const RuntimeGraph&>(graph).get(), queue(CudaQueue::compute)));
     }
     void make_current() override {
         check_usable();
@@ -95,6 +101,33 @@ class RuntimeDevice final : public CudaDevice {
     }
 
   protected:
+    void write(const void* host, void* device, std::size_t bytes, CudaQueue to) override {
+        make_current();
+        bool waited = false;
+        CudaStaging& staging = to == CudaQueue::compute ? staging_ : uploads_staging_;
+        const cudaError_t error = staging.copy(host, device, bytes, queue(to), waited);
+        if (error != cudaSuccess) cudaStreamSynchronize(queue(to));  // what is under way will have no event behind it
+        check("copy to the device", error);
+        if (waited) count_wait();
+    }
+    void start_capture() override {
+        make_current();
+        // Other threads, which load data, may go on with calls that a capture forbids.
+        check("cudaStreamBeginCapture",
+              cudaStreamBeginCapture(queue(CudaQueue::compute), cudaStreamCaptureModeThreadLocal));
+    }
+    std::unique_ptr<CudaGraph> finish_capture() override {
+        make_current();
+        cudaGraph_t graph = nullptr;
+        cudaGraphExec_t executable = nullptr;
+        cudaError_t error = cudaStreamEndCapture(queue(CudaQueue::compute), &graph);
+        if (error == cudaSuccess) error = cudaGraphInstantiateWithFlags(&executable, graph, 0);
+        if (graph) cudaGraphDestroy(graph);
+        if (error == cudaSuccess) return std::make_unique<RuntimeGraph>(executable);
+        cudaGetLastError();  // so that no later call reports it
+        throw CaptureError(
+            fmt::format("CUDA makes no graph: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error)));
+    }
     void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
         if (!after) record(*reached_, CudaQueue::compute);
         wait(CudaQueue::downloads, after ? *after : *reached_);

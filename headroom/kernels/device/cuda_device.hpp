@@ -17,6 +17,7 @@
 
 #include <headroom/kernels/stream.hpp>
 #include <headroom/memory/driver.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
 
@@ -48,6 +49,12 @@ class CudaEvent {
     virtual ~CudaEvent() = default;
 };
 
+/// Work of the compute queue that was noted instead of done; one call does all of it again, with the same arguments.
+class CudaGraph {
+  public:
+    virtual ~CudaGraph() = default;
+};
+
 class CudaDevice {
   public:
     virtual ~CudaDevice() = default;
@@ -73,8 +80,7 @@ class CudaDevice {
     // Bytes.
     /// In the order of the queue, which is not `downloads`. `host` may be overwritten after the call. A queue's first
     /// copy takes 8 MiB of page-locked memory, through which all go.
-    virtual void copy_to_device(const void* host, void* device, std::size_t bytes,
-                                CudaQueue queue = CudaQueue::compute) = 0;
+    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue = CudaQueue::compute);
     /// Device to device, on the compute queue.
     virtual void copy(const void* from, void* to, std::size_t bytes) = 0;
     /// Waits until the copy is done. It begins when the work that `after` marks is done; without `after`, all work of
@@ -82,6 +88,18 @@ class CudaDevice {
     void copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after = nullptr);
     /// Waits for all work so far.
     void synchronize();
+    // Graphs (cudaStreamBeginCapture).
+    /// From here on, what is given to the compute queue is noted instead of done. Copies from and to the host are
+    /// refused meanwhile (CaptureError), as is what waits. Errors: DeviceError.
+    void begin_capture();
+    /// What was noted since, and the end of noting. Errors: CaptureError if CUDA can't make a graph of it.
+    std::unique_ptr<CudaGraph> end_capture();
+    /// Forgets what was noted; without a capture does nothing.
+    void abandon_capture() noexcept;
+    bool capturing() const { return capturing_; }
+    /// Queues the graph's work. Errors: DeviceError.
+    virtual void launch(const CudaGraph& graph) = 0;
+
     /// The number of times that the host has waited for the device.
     std::int64_t host_waits() const { return host_waits_; }
 
@@ -107,7 +125,11 @@ class CudaDevice {
   protected:
     CudaDevice() = default;
     virtual void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) = 0;
+    virtual void write(const void* host, void* device, std::size_t bytes, CudaQueue queue) = 0;
     virtual void finish() = 0;
+    virtual void start_capture() = 0;
+    /// Ends the capture in any case.
+    virtual std::unique_ptr<CudaGraph> finish_capture() = 0;
     void count_wait() { ++host_waits_; }
 
     CudaProperties properties_;
@@ -117,9 +139,11 @@ class CudaDevice {
 
   private:
     [[noreturn]] void refuse() const;
+    void check_not_captured(const char* what) const;
 
     std::int64_t host_waits_ = 0;
     std::string fault_;
+    bool capturing_ = false;
 };
 
 /// The GPU with this number, as CUDA counts them. Errors: DeviceError in one line: no NVIDIA driver, a driver older

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
 namespace headroom::kernels {
@@ -50,6 +51,7 @@ void check_cuda(CudaDevice* device, const char* call, cudaError_t error) {
     }
     if (device != nullptr && is_lasting(error)) device->set_fault(what);
     const std::string name = device != nullptr ? fmt::format("cuda {}", device->properties().index) : "cuda";
+    if (device != nullptr && device->capturing()) throw CaptureError(what);
     if (error != cudaErrorMemoryAllocation) throw DeviceError(fmt::format("{}: {}", name, what));
     memory::MemoryReport report;
     report.device = name;

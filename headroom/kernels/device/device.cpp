@@ -1,6 +1,8 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 
 #include <atomic>
+#include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,16 +10,48 @@
 
 namespace headroom::kernels {
 
+void CudaDevice::check_not_captured(const char* what) const {
+    if (capturing_) throw CaptureError(fmt::format("{} while work is captured into a graph", what));
+}
+
+void CudaDevice::copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue) {
+    check_usable();
+    check_not_captured("a copy from the host");
+    write(host, device, bytes, queue);
+}
+
 void CudaDevice::copy_to_host(const void* device, void* host, std::size_t bytes, const CudaEvent* after) {
     check_usable();
+    check_not_captured("a copy to the host");
     count_wait();
     read(device, host, bytes, after);
 }
 
 void CudaDevice::synchronize() {
     check_usable();
+    check_not_captured("waiting for the device");
     count_wait();
     finish();
+}
+
+void CudaDevice::begin_capture() {
+    check_usable();
+    check_not_captured("another capture");
+    start_capture();
+    capturing_ = true;
+}
+
+std::unique_ptr<CudaGraph> CudaDevice::end_capture() {
+    capturing_ = false;
+    return finish_capture();
+}
+
+void CudaDevice::abandon_capture() noexcept {
+    if (!std::exchange(capturing_, false)) return;
+    try {
+        finish_capture();
+    } catch (const std::exception&) {  // as is to be expected of a capture that failed
+    }
 }
 
 std::optional<IndexError> CudaDevice::take_index_error() {

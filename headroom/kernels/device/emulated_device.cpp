@@ -28,6 +28,10 @@ const CudaProperties kDevices[] = {
 };
 constexpr int kCount = std::size(kDevices);
 
+struct EmulatedGraph final : CudaGraph {
+    std::shared_ptr<std::vector<EmulatedQueues::Work>> work = std::make_shared<std::vector<EmulatedQueues::Work>>();
+};
+
 struct EmulatedEvent final : CudaEvent {
     EmulatedQueues::Point point;
 };
@@ -58,13 +62,6 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         queues_->wait(queue, static_cast<const EmulatedEvent&>(event).point);
     }
 
-    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue queue) override {
-        check_usable();
-        const auto* const begin = static_cast<const std::byte*>(host);
-        give(queue, [device, staged = std::vector<std::byte>(begin, begin + bytes)] {
-            if (!staged.empty()) std::memcpy(device, staged.data(), staged.size());
-        });
-    }
     void copy(const void* from, void* to, std::size_t bytes) override {
         check_usable();
         give(CudaQueue::compute, [=] {
@@ -78,6 +75,13 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     }
     void call(const std::function<void()>& work) override { give(CudaQueue::compute, work); }
 
+    void launch(const CudaGraph& graph) override {
+        check_usable();
+        give(CudaQueue::compute, [all = static_cast<const EmulatedGraph&>(graph).work] {
+            for (const EmulatedQueues::Work& work : *all) work();
+        });
+    }
+    std::int64_t calls() const override { return calls_; }
     void set_order(EmulatedOrder order) override { queues_->set_order(order); }
     void run_at_most(std::uint64_t blocks) override {
         emulator_.run_at_most(blocks);
@@ -91,6 +95,12 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     void close_range() override {}
 
   protected:
+    void write(const void* host, void* device, std::size_t bytes, CudaQueue queue) override {
+        const auto* const begin = static_cast<const std::byte*>(host);
+        give(queue, [device, staged = std::vector<std::byte>(begin, begin + bytes)] {
+            if (!staged.empty()) std::memcpy(device, staged.data(), staged.size());
+        });
+    }
     void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
         const auto* const event = static_cast<const EmulatedEvent*>(after);
         queues_->wait(CudaQueue::downloads, event ? event->point : queues_->end(CudaQueue::compute));
@@ -99,6 +109,8 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
         });
         queues_->reach(queues_->end(CudaQueue::downloads));
     }
+    void start_capture() override { captured_ = std::make_unique<EmulatedGraph>(); }
+    std::unique_ptr<CudaGraph> finish_capture() override { return std::move(captured_); }
     void finish() override {
         queues_->reach(queues_->end(CudaQueue::uploads));
         queues_->reach(queues_->end(CudaQueue::compute));
@@ -118,6 +130,8 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
 
     /// With the device's memory open while it is done. What breaks a kernel's rules is a fault.
     void give(CudaQueue queue, EmulatedQueues::Work work) {
+        if (capturing() && queue == CudaQueue::compute) return captured_->work->push_back(std::move(work));
+        ++calls_;
         queues_->give(queue, [this, work = std::move(work)] {
             const Access access(*memory_);
             try {
@@ -135,6 +149,8 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     std::shared_ptr<EmulatedQueues> queues_ = std::make_shared<EmulatedQueues>();
     IndexError error_;
     std::int64_t events_ = 0;
+    std::unique_ptr<EmulatedGraph> captured_;
+    std::int64_t calls_ = 0;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr unsigned kThreads = 256;
 template <class T>
 struct Drop {
     static constexpr unsigned kMaxThreads = kThreads;
-    RandomKey key;
+    RandomKey from;
     std::uint32_t threshold;
     T scale;
     T beta;
@@ -28,12 +28,12 @@ struct Drop {
         const T kept = x * scale;
         return word >= threshold ? kept : T(0);
     }
-    HEADROOM_DEVICE PhiloxBlock words(std::int64_t block) const {
+    HEADROOM_DEVICE static PhiloxBlock words(const RandomKey& key, std::int64_t block) {
         return philox(key, static_cast<std::uint64_t>(block));
     }
     /// Of element i; no array is indexed, which would take it to local memory.
-    HEADROOM_DEVICE std::uint32_t word(std::int64_t i) const {
-        const PhiloxBlock four = words(i / 4);
+    HEADROOM_DEVICE static std::uint32_t word(const RandomKey& key, std::int64_t i) {
+        const PhiloxBlock four = words(key, i / 4);
         const std::uint32_t low = i % 4 == 0 ? four[0] : four[1];
         const std::uint32_t high = i % 4 == 2 ? four[2] : four[3];
         return i % 4 < 2 ? low : high;
@@ -43,10 +43,11 @@ struct Drop {
 /// Operands: y, x and, read unless beta is 0, what beta multiplies.
 struct DropEights : Drop<float> {
     HEADROOM_DEVICE void operator()(Block& block, const Eights<3> at) const {
+        const RandomKey key = from.shifted();
         for (std::int64_t g = block.global_thread(); g < at.groups(); g += block.global_threads()) {
             const Offsets<3> offsets = at.offsets(g);
             Floats<8> values = at.load(block, 1, offsets);
-            const PhiloxBlock first = words(2 * g), second = words(2 * g + 1);
+            const PhiloxBlock first = words(key, 2 * g), second = words(key, 2 * g + 1);
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
                 const auto word = static_cast<unsigned>(k);
@@ -62,7 +63,7 @@ struct DropEights : Drop<float> {
         }
         const std::int64_t i = at.rest(block.global_thread());
         if (i < 0) return;
-        const float value = result(word(i), at.load_one(1, i));
+        const float value = result(word(key, i), at.load_one(1, i));
         at.store_one(0, i, beta != 0.0f ? beta * at.load_one(2, i) + value : value);
     }
 };
@@ -71,8 +72,9 @@ struct DropEights : Drop<float> {
 template <class T>
 struct DropAnywhere : Drop<T> {
     HEADROOM_DEVICE void operator()(Block& block, const Strided<3> at) const {
+        const RandomKey key = this->from.shifted();
         for (std::int64_t b = block.global_thread(); 4 * b < at.numel(); b += block.global_threads()) {
-            const PhiloxBlock four = this->words(b);
+            const PhiloxBlock four = this->words(key, b);
             std::uint32_t next[4] = {four[0], four[1], four[2], four[3]};
             for (std::int64_t i = 4 * b; i < 4 * b + 4 && i < at.numel(); ++i) {
                 const Offsets<3> offsets = at.offsets(i);

@@ -22,9 +22,10 @@ HEADROOM_DEVICE std::uint32_t word_of(const RandomKey& key, std::int64_t i) {
 
 struct Race {
     static constexpr unsigned kMaxThreads = kThreads;
-    RandomKey key;
+    RandomKey from;
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<2> at) const {
+        const RandomKey key = from.shifted();
         for (std::int64_t i = block.global_thread(); i < at.numel(); i += block.global_threads()) {
             const Offsets<2> offsets = at.offsets(i);
             at.store(0, offsets, exponential_from(word_of(key, i)) / at.load<float>(1, offsets));
@@ -34,10 +35,11 @@ struct Race {
 
 struct Pick {
     static constexpr unsigned kMaxThreads = kThreads;
-    RandomKey key;
+    RandomKey from;
 
     HEADROOM_DEVICE void operator()(Block& block, const Rows weights, const double* sums, const Rows y,
                                     const Divisor draws) const {
+        const RandomKey key = from.shifted();
         for (std::int64_t i = block.global_thread(); i < y.count() * y.length(); i += block.global_threads()) {
             const auto row = static_cast<std::int64_t>(draws.divide(static_cast<std::uint64_t>(i)));
             const double share = (word_of(key, i) + 0.5) * 0x1p-32;

@@ -19,12 +19,17 @@ enum class RandomDomain : std::uint8_t { op, initialisation, data, sampling };
 struct RandomKey {
     std::uint64_t seed = 0;
     std::uint64_t sequence = 0;
+    /// In the device's memory, to be added to `sequence` (below 2^62): for a graph of kernels that is launched again
+    /// and again and draws other words each time. Null: 0. Kernels on a GPU read it.
+    const std::uint64_t* shift = nullptr;
+
+    constexpr RandomKey shifted() const { return {seed, sequence + (shift ? *shift : 0), nullptr}; }
 
     friend constexpr bool operator==(const RandomKey&, const RandomKey&) = default;
 };
 
 constexpr RandomKey random_key(std::uint64_t seed, RandomDomain domain, std::uint64_t number) {
-    return {seed, (static_cast<std::uint64_t>(domain) << 62) | (number & ~(3ull << 62))};
+    return {seed, (static_cast<std::uint64_t>(domain) << 62) | (number & ~(3ull << 62)), nullptr};
 }
 
 /// FNV-1a, 64 bits (Fowler, Noll and Vo).

@@ -78,10 +78,11 @@ template <class T, class Make>
 struct GenerateWide {
     static constexpr unsigned kMaxThreads = kThreads;
     static constexpr int kEach = kWide<T> > 4 ? kWide<T> : 4;  // elements of a thread
-    RandomKey key;
+    RandomKey from;
     Make make;
 
     HEADROOM_DEVICE void operator()(Block& block, T* y, std::int64_t n) const {
+        const RandomKey key = from.shifted();
         const std::int64_t whole = n / kEach;
         for (std::int64_t i = block.global_thread(); i < whole; i += block.global_threads()) {
             T elements[kEach];
@@ -108,10 +109,11 @@ struct GenerateWide {
 template <class Make>
 struct GenerateAnywhere {
     static constexpr unsigned kMaxThreads = kThreads;
-    RandomKey key;
+    RandomKey from;
     Make make;
 
     HEADROOM_DEVICE void operator()(Block& block, const Strided<1> y) const {
+        const RandomKey key = from.shifted();
         for (std::int64_t i = block.global_thread(); 4 * i < y.numel(); i += block.global_threads()) {
             const auto four = make(philox(key, static_cast<std::uint64_t>(i)));
             for (int k = 0; k < 4 && 4 * i + k < y.numel(); ++k) y.store(0, y.offsets(4 * i + k), pick(four, k));

@@ -26,6 +26,8 @@ void take_time(float milliseconds);
 std::string problem();
 /// True if no stream has work left.
 bool idle();
+/// The number of graphs that can be launched.
+int graphs();
 /// The call of this function of CUDA's that comes after so many others of it returns the error (a cudaError_t) and does
 /// nothing; all later ones as well if it is `for_good`.
 void fail(const std::string& function, int after, int error, bool for_good = false);

@@ -25,8 +25,11 @@ struct Entry {
     Flag after;                   ///< to wait for, instead of work
     const void* reads = nullptr;  ///< of the host
 };
+using Graph = std::vector<Entry>;
+
 struct Stream {
     std::deque<Entry> waiting;
+    std::unique_ptr<Graph> captured;  ///< null unless the stream is captured
 };
 struct Event {
     Flag passed = std::make_shared<bool>(true);
@@ -49,6 +52,7 @@ struct Runtime {
     std::map<std::string, int> calls;
     std::map<const void*, std::size_t> shared;  ///< of kernels with the attribute: dynamic bytes that they may have
     float clock = 0;                            // milliseconds
+    int graphs = 0;
 };
 Runtime runtime;
 
@@ -110,8 +114,10 @@ cudaError_t begin(const char* function) {
     return said(failure.error);
 }
 
-void add(cudaStream_t stream, Entry entry) {
-    stream_of(stream).waiting.push_back(std::move(entry));
+void add(cudaStream_t to, Entry entry) {
+    Stream& stream = stream_of(to);
+    if (stream.captured) return stream.captured->push_back(std::move(entry));
+    stream.waiting.push_back(std::move(entry));
     time_passes();
 }
 
@@ -158,6 +164,8 @@ int launch(const void* kernel, std::size_t shared_bytes) {
 }
 
 int calls(const std::string& function) { return runtime.calls[function]; }
+
+int graphs() { return runtime.graphs; }
 
 }  // namespace fake_runtime
 
@@ -206,11 +214,43 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    if (stream_of(stream).captured) return said(cudaErrorStreamCaptureUnsupported);
     run_until([&] { return stream_of(stream).waiting.empty(); });
     return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     add(stream, {nullptr, reinterpret_cast<Event*>(event)->passed, nullptr});
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+    if (mode != cudaStreamCaptureModeThreadLocal) note("a capture that forbids calls of other threads, or nothing");
+    if (stream_of(stream).captured) return said(cudaErrorIllegalState);
+    stream_of(stream).captured = std::make_unique<Graph>();
+    return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+    *graph = reinterpret_cast<cudaGraph_t>(stream_of(stream).captured.release());
+    if (*graph == nullptr) return said(cudaErrorIllegalState);
+    return begin("cudaStreamEndCapture");
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+    *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
+    ++runtime.graphs;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    delete reinterpret_cast<Graph*>(graph);
+    return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+    delete reinterpret_cast<Graph*>(executable);
+    --runtime.graphs;
+    return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+    if (stream_of(stream).captured) note("a graph is launched into a capture");
+    for (const Entry& entry : *reinterpret_cast<Graph*>(executable)) add(stream, entry);
     return cudaSuccess;
 }
 

@@ -35,6 +35,8 @@ class EmulatedControls {
     virtual bool idle() const = 0;
     /// That were made so far.
     virtual std::int64_t events() const = 0;
+    /// How often the host gave work: kernels, copies, graphs.
+    virtual std::int64_t calls() const = 0;
 
   protected:
     ~EmulatedControls() = default;

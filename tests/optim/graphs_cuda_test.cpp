@@ -1,0 +1,187 @@
+// Micro-batches and steps that are launched as graphs: the same bits as without, from one call each.
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+
+namespace headroom::optim {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::int64_t kBlock = 8, kVocabulary = 11;
+constexpr int kKept = 200;
+
+Context gpu(bool graphs) { return Context::cuda(0, {.seed = 5, .compute = {.graphs = graphs}}); }
+Context rehearsal(const Context& context) { return Context::dry(context.profile()); }
+
+/// A small GPT-2 with dropout, in bf16, whose loss is infinite where the factor of the inputs is.
+struct Training {
+    explicit Training(const std::function<Context()>& make) : context(make()) {}
+
+    std::array<Tensor, 3> inputs(std::int64_t rows, double factor) {
+        std::vector<std::int32_t> ids, targets;
+        for (std::int64_t i = 0; i < rows * kBlock; ++i, ++next) {
+            ids.push_back(static_cast<std::int32_t>((next * next + 3 * next) % kVocabulary));
+            targets.push_back(static_cast<std::int32_t>((next * next + 5 * next + 4) % kVocabulary));
+        }
+        return {context.from_host(ids, {rows, kBlock}), context.from_host(targets, {rows, kBlock}),
+                context.from_host(std::vector<float>{static_cast<float>(factor)}, {1})};
+    }
+    void accumulate(std::int64_t rows, double factor = 1) {
+        accumulator.accumulate(inputs(rows, factor),
+                               [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+                                   ++calls;
+                                   const Autocast half(context, Dtype::bf16);
+                                   const Loss loss = model.loss(ids, targets);
+                                   return Loss(sum(loss.sum() * times), static_cast<double>(rows * kBlock));
+                               });
+    }
+    void step(const std::vector<std::int64_t>& sizes, double factor = 1) {
+        for (const std::int64_t rows : sizes) accumulate(rows, factor);
+        accumulator.step(1e-2 / (1 + static_cast<double>(steps++)));
+    }
+
+    Context context;
+    Parameters parameters{context};
+    nn::Gpt model{nn::Path(parameters),
+                  {.vocabulary = kVocabulary, .block = kBlock, .layers = 2, .heads = 2, .width = 16, .dropout = 0.2}};
+    AdamW optimizer{parameters, {.weight_decay = 0.1}};
+    GradientAccumulator accumulator{
+        parameters,
+        optimizer,
+        {.clip = 1.0, .scale = LossScale::dynamic({.initial = 4, .interval = 7, .minimum = 1}), .kept_results = kKept}};
+    std::int64_t next = 0;
+    int steps = 0, calls = 0;
+};
+
+class Graphs : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+    }
+};
+
+void expect_same_bits(Training& a, Training& b) {
+    for (std::size_t i = 0; i < a.parameters.all().size(); ++i) {
+        EXPECT_EQ(a.parameters.all()[i].tensor.to_vector<float>(), b.parameters.all()[i].tensor.to_vector<float>())
+            << a.parameters.all()[i].path;
+    }
+    const std::vector<StepResult> x = a.accumulator.results(), y = b.accumulator.results();
+    ASSERT_EQ(x.size(), y.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        EXPECT_TRUE(x[i].loss == y[i].loss || !std::isfinite(y[i].loss)) << "step " << i;
+        EXPECT_EQ(x[i].skipped, y[i].skipped) << "step " << i;
+        EXPECT_EQ(x[i].terms, y[i].terms) << "step " << i;
+        EXPECT_EQ(x[i].multiplier, y[i].multiplier) << "step " << i;
+    }
+    EXPECT_EQ(a.context.random_counter(), b.context.random_counter());
+    EXPECT_EQ(a.optimizer.steps(), b.optimizer.steps());
+}
+
+/// One micro-batch, several, of two sizes; every ninth step is not finite.
+TEST_F(Graphs, AHundredStepsHaveTheSameBits) {
+    Training with([] { return gpu(true); }), without([] { return gpu(false); });
+    for (Training* training : {&with, &without}) {
+        for (int i = 0; i < 100; ++i) {
+            const double factor = i % 9 == 8 ? std::numeric_limits<double>::infinity() : 1;
+            training->step(i % 3 == 0 ? std::vector<std::int64_t>{2} : std::vector<std::int64_t>{2, 2, 1}, factor);
+        }
+    }
+    expect_same_bits(with, without);
+    EXPECT_EQ(with.accumulator.graph_refusal(), "");
+    EXPECT_EQ(without.calls, 34 + 3 * 66);
+    EXPECT_EQ(with.calls, 2 * 3) << "first, further and shorter micro-batches, once without and once for the graph";
+}
+
+/// Three inputs are copied, the shift of the random counter and the learning rate are handed over.
+TEST_F(Graphs, AMicroBatchAndAStepAreALaunchEachAndAllocateNothing) {
+    Training training([] { return gpu(true); });
+    auto* const emulated = dynamic_cast<kernels::EmulatedControls*>(training.context.gpu());
+    if (emulated == nullptr) GTEST_SKIP() << "a real GPU does not count";
+    for (int i = 0; i < 3; ++i) training.step({2});
+    const auto work = [&](std::int64_t rows) { training.step({rows}); };
+    const std::uint64_t allocations = training.context.memory().statistics().allocations;
+    const std::int64_t calls = emulated->calls();
+    work(2);
+    EXPECT_EQ(training.context.memory().statistics().allocations - allocations, 3u) << "the inputs of the test";
+    EXPECT_EQ(emulated->calls() - calls, 3 + 3 + 1 + 1 + 1 + 1);
+}
+
+TEST_F(Graphs, ARehearsalKnowsThePeak) {
+    Training training([] { return gpu(true); });
+    Training dry([&] { return rehearsal(training.context); });
+    for (Training* each : {&training, &dry}) {
+        for (const std::int64_t rows : {2, 2, 2, 5, 5, 5, 2}) each->step({rows, rows, 1});
+    }
+    EXPECT_EQ(dry.calls, training.calls);
+    EXPECT_EQ(dry.context.random_counter(), training.context.random_counter());
+    const auto measured = training.context.memory().statistics(), predicted = dry.context.memory().statistics();
+    EXPECT_EQ(predicted.peak_allocated, measured.peak_allocated);
+    EXPECT_EQ(predicted.peak_reserved, measured.peak_reserved);
+    EXPECT_EQ(predicted.allocations, measured.allocations);
+}
+
+TEST_F(Graphs, WhatCannotBeCapturedRunsWithoutAndSaysWhy) {
+    Training training([] { return gpu(true); }), plain([] { return gpu(false); });
+    for (Training* each : {&training, &plain}) {
+        for (int i = 0; i < 4; ++i) {
+            each->accumulator.accumulate(each->inputs(2, 1),
+                                         [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+                                             ++each->calls;
+                                             Loss loss = each->model.loss(ids, targets);
+                                             const double factor = times.item();
+                                             return Loss(loss.sum() * factor, 16.0);
+                                         });
+            each->accumulator.step(1e-2);
+        }
+    }
+    EXPECT_THAT(training.accumulator.graph_refusal(), HasSubstr("a copy to the host while work is captured"));
+    EXPECT_EQ(training.calls, 5) << "one that ended where the item was read";
+    expect_same_bits(training, plain);
+}
+
+TEST_F(Graphs, WhatIsTrainedMayChange) {
+    Training with([] { return gpu(true); }), without([] { return gpu(false); });
+    for (Training* training : {&with, &without}) {
+        for (int i = 0; i < 12; ++i) {
+            if (i == 4) training->parameters.freeze("blocks.0.**");
+            if (i == 8) training->parameters.freeze("blocks.0.**", false);
+            training->step({2, 1});
+        }
+    }
+    expect_same_bits(with, without);
+    EXPECT_EQ(with.calls, 3 * 2 * 2);
+}
+
+TEST_F(Graphs, AnErrorOfTheCallableIsItsOwn) {
+    Training training([] { return gpu(true); }), plain([] { return gpu(false); });
+    for (Training* each : {&training, &plain}) {
+        each->step({2});
+        const auto fails = [](const Tensor&, const Tensor&, const Tensor&) -> Loss { throw Error("mine"); };
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_THROW(each->accumulator.accumulate(each->inputs(2, 1), fails), Error);
+            EXPECT_THROW(each->accumulator.step(1e-2), Error);
+            each->accumulator.reset();
+        }
+        for (int i = 0; i < 3; ++i) each->step({2});
+    }
+    expect_same_bits(training, plain);
+}
+
+}  // namespace
+}  // namespace headroom::optim
