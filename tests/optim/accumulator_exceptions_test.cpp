@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
@@ -106,23 +107,43 @@ TEST_F(AccumulatorExceptions, AFailedBackwardNeedsAReset) {
 
 /// The device has decided about the step when the optimizer fails: a second attempt would be a second decision.
 TEST_F(AccumulatorExceptions, AStepThatFailedOnTheWayNeedsAReset) {
-    double rate = std::nan("");
-    const ParameterGroup late{.pattern = "**", .schedule = [&](std::int64_t) { return rate; }};
-    Sgd scheduled(model.parameters, {.momentum = 0.9, .groups = {late}});
-    GradientAccumulator steps(model.parameters, scheduled);
+    struct Failing final : Optimizer {
+        explicit Failing(Parameters& of) : Optimizer(of, "failing", {}, 0, {}) {}
+        void update(const Range& range, const Array& multiplier) override {
+            if (fails) throw DeviceError("a launch");
+            parameters().context().exec().launch([&](auto& stream) {
+                kernels::sgd(stream, {}, range.learning_rate, multiplier.view(), range.gradient, range.values, nullptr);
+            });
+        }
+        bool fails = true;
+    } failing(model.parameters);
+    GradientAccumulator steps(model.parameters, failing);
     const auto two = [&] {
         steps.accumulate([&] { return micro_batch(0); });
         steps.accumulate([&] { return micro_batch(16); });
     };
     two();
-    EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>("sgd: the learning rate must be finite"));
-    rate = 0.01;
+    EXPECT_THAT([&] { steps.step(0.01); }, throws<DeviceError>("a launch"));
+    failing.fails = false;
     constexpr const char* refused = "accumulator: a backward pass or a step failed";
     EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>(refused));
     EXPECT_THAT([&] { steps.accumulate([&] { return micro_batch(0); }); }, throws<Error>(refused));
     steps.reset();
     context.set_random_counter(0);
     two();
+    steps.step(0.01);
+    EXPECT_EQ(model.values(), expected_values());
+}
+
+TEST_F(AccumulatorExceptions, AStepThatCannotBeginMayBeRepeated) {
+    double rate = std::nan("");
+    const ParameterGroup late{.pattern = "**", .schedule = [&](std::int64_t) { return rate; }};
+    Sgd scheduled(model.parameters, {.momentum = 0.9, .groups = {late}});
+    GradientAccumulator steps(model.parameters, scheduled);
+    steps.accumulate([&] { return micro_batch(0); });
+    steps.accumulate([&] { return micro_batch(16); });
+    EXPECT_THAT([&] { steps.step(0.01); }, throws<Error>("sgd: the learning rate must be finite"));
+    rate = 0.01;
     steps.step(0.01);
     EXPECT_EQ(model.values(), expected_values());
 }
