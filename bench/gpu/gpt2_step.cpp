@@ -18,6 +18,7 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -138,6 +139,13 @@ Peaks rehearse(const Profile& profile, const Flags& flags) {
     return peaks(context);
 }
 
+/// "on", "off", or why not.
+std::string graphs_of(const Flags& flags, const Training& training) {
+    if (!flags.compute.graphs) return "off";
+    const std::string refusal = training.graph_refusal();
+    return refusal.empty() ? "on" : kernels::one_line(refusal);
+}
+
 Profile profile_of(const Flags& flags) {
     if (flags.device == "cuda") return Context::cuda(0, {.compute = flags.compute}).profile();
     Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
@@ -191,11 +199,8 @@ void run(Flags flags) {
         "\"attention\": \"{}\", \"products\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
         flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
-        !flags.compute.graphs              ? "off"
-        : training.graph_refusal().empty() ? "on"
-                                           : training.graph_refusal(),
-        training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps, host_milliseconds / steps,
-        first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
+        graphs_of(flags, training), training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps,
+        host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
         after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
         measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
         kernels::attention_library(stream), kernels::matmul_library(stream));

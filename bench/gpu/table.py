@@ -4,6 +4,7 @@
 """
 import json
 import pathlib
+import re
 import sys
 
 
@@ -11,9 +12,15 @@ def gigabytes(count):
     return f"{count / 1e9:.2f} GB"
 
 
+LIBRARIES = {"attention": "cuDNN", "products": "cuBLASLt"}
+
+
 def not_the_librarys(result):
-    if not result.get("attention", "cuDNN").startswith("cuDNN"):  # what computed it, and why
-        yield f"attention: {result['attention']}"
+    """What own kernels computed, and why, as `attention_library` and `matmul_library` say it."""
+    for what, library in LIBRARIES.items():
+        said = result.get(what)
+        if said and ("own kernels" in said or not re.match(rf"{library} \d", said)):
+            yield f"{what} not all by {library}: {said}"
 
 
 def complaints(row):
@@ -24,12 +31,15 @@ def complaints(row):
             yield f"{row[name]} {what}, in steps that were timed"
     if row["peak_allocated"] != row.get("predicted_allocated", row["peak_allocated"]):
         yield f"{gigabytes(row['predicted_allocated'])} were predicted"
+    if row.get("graphs", "off") not in ("on", "off"):
+        yield f"graphs were refused: {row['graphs']}"
     yield from not_the_librarys(row)
 
 
 def gpt2(rows):
     for row in rows:
-        name = f"GPT-2 {row['dtype']:5}{row.get('framework', ''):24} batch {row['batch']:3}"
+        framework = row["framework"] + ("" if row.get("graphs", "off") == "off" else ", graphs")
+        name = f"GPT-2 {row['dtype']:5}{framework:24} batch {row['batch']:3}"
         if "error" in row:
             yield f"! {name}  {row['error']}"
             continue

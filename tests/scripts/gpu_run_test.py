@@ -1,5 +1,6 @@
 """scripts/gpu as a whole, on a machine that seems to have a GPU, with programs that print what gpu_run.json holds; and that
 this is what the real ones print."""
+import itertools
 import json
 import os
 import pathlib
@@ -78,8 +79,8 @@ class Run(unittest.TestCase):
         (self.fake / "programs" / "uploads").unlink()
         code, results, calls = self.run_script()
         self.assertEqual(code, 1)
-        self.assertEqual(calls, ["configure", "build gpu_benchmarks -k 0", *["gpt2_step"] * 3, "kernel_shares",
-                                 "build gpu -k 0", *["gpt2_step"] * 2, "allocators"])
+        self.assertEqual(calls, ["configure", "build gpu_benchmarks -k 0", *["gpt2_step"] * 6, "kernel_shares",
+                                 "build gpu -k 0", *["gpt2_step"] * 4, "allocators"])
         self.assertEqual(results["build"], {"CMake's files": "done", "gpu_benchmarks": "done", "gpu": "failed"})
         self.assertEqual(results["kernels"], RUN["kernels"])
         self.assertEqual(results["uploads"], {"error": "was not built"})
@@ -91,8 +92,8 @@ class Run(unittest.TestCase):
 
     def test_takes_parts_and_dtypes(self):
         code, results, calls = self.run_script("--only", "kernels,gpt2", "--dtypes", "f16")
-        self.assertEqual((code, calls), (0, ["configure", "build gpu_benchmarks -k 0", "gpt2_step", "kernel_shares"]))
-        self.assertEqual(results["gpt2"], [RUN["gpt2"][0]])
+        self.assertEqual((code, calls), (0, ["configure", "build gpu_benchmarks -k 0", "gpt2_step", "gpt2_step", "kernel_shares"]))
+        self.assertEqual(results["gpt2"], [RUN["gpt2"][0]] * 2)
         self.assertEqual(sorted(results["seconds"]), ["build", "gpt2", "kernels"])
 
     def test_builds_everything_where_nothing_else_is_wanted(self):
@@ -115,13 +116,21 @@ class Table(unittest.TestCase):
         text = table.table(RUN)
         marked = [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("!")]
         self.assertEqual([re.sub(r" +", " ", line) for line in marked], [
-            "build of gpu: failed", "2 times the host waited for the GPU, in steps that were timed",
+            "build of gpu: failed", "GPT-2 bf16 torch compiled batch 64 stopped", "2 times the host waited for the GPU, in steps that were timed",
             "3 times the allocator did, in steps that were timed",
             "4 calls of the driver by the allocator, in steps that were timed", "19.00 GB were predicted",
-            "attention: own kernels: cuDNN can't be loaded", "GPT-2 bf16 torch compiled batch 64 stopped",
+            "attention not all by cuDNN: cuDNN 9.15.1, frontend 1.15.0; own kernels at least once: no deterministic gradient",
+            "products not all by cuBLASLt: cuBLASLt 13.1.0; own kernels for 1 of the products: [16384 x 50257 x 768] bf16 (all of it)",
+            "graphs were refused: cudaErrorStreamCaptureUnsupported",
+            "attention not all by cuDNN: own kernels: cuDNN can't be loaded",
+            "products not all by cuBLASLt: matmul: cuBLASLt is not there",
+            "products not all by cuBLASLt: cuBLASLt 13.1.0; own kernels for 1 of the products: [49152 x 3072 x 768] bf16 gelu_tanh "
+            "inner (what stands beside it)",
             "failed: kernels/fill_devices_test", "not run: kernels/copy_devices_test",
             "skipped: BlasApi.NvidiasLibraryTakesEveryDescription", "allocator, torch, expandable segments: ended with 1",
             "racecheck kernels_fill_devices_test: stopped:"])
+        self.assertRegex(text, "GPT-2 bf16 +headroom +batch +64")
+        self.assertRegex(text, "GPT-2 bf16 +headroom, graphs +batch +64")
         for part in ("100,000 tokens/s", "20.50 of the host", "4.0 s the first", "0.60 GB CUDA's", "25.0 % of memory",
                      "75.0 % of tensor cores", "copy by a feed", "1.0200 reserved", "150 ns a call", "1.2500 reserved"):
             self.assertIn(part, text)
@@ -154,14 +163,16 @@ class Programs(unittest.TestCase):
     def test_a_step_of_the_emulator_is_as_it_should_be_on_a_gpu(self):
         sizes = dict(layers=1, heads=2, width=32, time=16, vocabulary=64, batch=2, warmup=2, steps=2)
         arguments = [word for name, value in sizes.items() for word in (f"--{name}", str(value))]
-        for dtype in ("bf16", "f16", "f32"):
-            output = subprocess.run([f"{PROGRAMS}/gpt2_step", "--dtype", dtype, *arguments], capture_output=True, text=True,
-                                    check=True).stdout
+        for dtype, graphs in itertools.product(("bf16", "f16", "f32"), ([], ["--graphs"])):
+            output = subprocess.run([f"{PROGRAMS}/gpt2_step", "--dtype", dtype, *graphs, *arguments], capture_output=True,
+                                    text=True, check=True).stdout
             row = json.loads(output)
+            self.assertEqual(row["graphs"], "on" if graphs else "off")
             self.assertEqual(keys(row), keys(RUN["gpt2"][0]))
-            self.assertEqual([line for line in table.complaints(row) if not line.startswith("attention")], [])
+            self.assertEqual([line.split(":")[0] for line in table.complaints(row)],
+                             ["attention not all by cuDNN", "products not all by cuBLASLt"])
             self.assertGreaterEqual(row["milliseconds_per_step"], row["host_milliseconds_per_step"])
-            self.assertEqual(len(list(table.gpt2([row]))), 2)  # and that attention is not the library's
+            self.assertEqual(len(list(table.gpt2([row]))), 3)
 
 
 if __name__ == "__main__":

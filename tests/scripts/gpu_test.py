@@ -77,17 +77,18 @@ class Limits(unittest.TestCase):
                 f'add_test(looks /bin/sh -c [[{code}]])\nset_tests_properties(looks PROPERTIES LABELS gpu)\n', encoding="utf-8")
             self.assertEqual(gpu.run_tests(runner(), pathlib.Path(folder))["passed"], 1)
 
-    def test_the_largest_batch_comes_first_and_pytorch_compiles_last(self):
+    def test_the_largest_batch_comes_first_ours_without_and_with_graphs_and_pytorch_compiles_last(self):
         kept = []
         with mock.patch.object(gpu, "run_json", lambda command, _, env: {"command": command}):
             rows = gpu.run_gpt2(runner(), "2.0", False, ["bf16", "f32"], [], lambda rows: kept.append(len(rows)))
         self.assertEqual([(row["dtype"], row["batch"]) for row in rows],
-                         [(dtype, batch) for dtype, batch in (("bf16", 64), ("bf16", 16), ("bf16", 4), ("f32", 16)) for _ in range(3)])
-        self.assertEqual([row["framework"] for row in rows], ["headroom", "torch eager", "torch compiled"] * 4)
+                         [(dtype, batch) for dtype, batch in (("bf16", 64), ("bf16", 16), ("bf16", 4), ("f32", 16)) for _ in range(4)])
+        self.assertEqual([row["framework"] for row in rows], ["headroom", "headroom, graphs", "torch eager", "torch compiled"] * 4)
         for row in rows:
-            self.assertEqual("gpt2_step" in row["command"][0], row["framework"] == "headroom")
+            self.assertEqual("gpt2_step" in row["command"][0], row["framework"].startswith("headroom"))
+            self.assertEqual("--graphs" in row["command"], row["framework"] == "headroom, graphs")
             self.assertEqual("--compile" in row["command"], row["framework"] == "torch compiled")
-        self.assertEqual(kept, list(range(1, 13)))
+        self.assertEqual(kept, list(range(1, 17)))
 
     def test_only_our_programs_see_our_libraries(self):
         ours = gpu.Runner(60, ["/deps/lib"]).ours["LD_LIBRARY_PATH"]
