@@ -12,7 +12,7 @@ FLAG...       of gpt2_step: --batch 64 --dtype bf16 unless given
 
 Needs build/release/bench/estimate/gpt2_estimate (a target of builds without CUDA's kernels): gpt2_step, linked to a GPU
 that computes nothing and writes down what it is given. So the program's own code decides what is launched: another
---scratch-budget, --recompute or --tune changes the estimate as it changes a run.
+--scratch-budget, --recompute or --graphs changes the estimate as it changes a run.
 """
 import argparse
 import collections
@@ -43,12 +43,22 @@ RATES = {
     "own product f16": 0.15 * 989e12,
     "launch": 1 / 2e-6,  # between the end of a kernel and the beginning of the next one
 }
+# What the page and the file have besides.
+VARIANTS = ["--half-residual", "--nondeterministic", "--fit-scratch", "--scratch-budget 2147483648",
+            "--half-residual --scratch-budget 2147483648", "--graphs", "--batch 16", "--batch 4"]
+
+
+def completed(flags):
+    for name, value in (("--batch", "64"), ("--dtype", "bf16")):
+        if name not in flags:
+            flags = [name, value, *flags]
+    return flags
 
 
 def counted(flags):
     """The kernels of one step, and what gpt2_step says of it."""
     with tempfile.NamedTemporaryFile(suffix=".json") as ledger:
-        done = subprocess.run([PROGRAM, "--warmup", "1", "--steps", "1", *flags], env={**os.environ, "HEADROOM_LEDGER": ledger.name},
+        done = subprocess.run([PROGRAM, "--warmup", "2", "--steps", "1", *flags], env={**os.environ, "HEADROOM_LEDGER": ledger.name},
                               capture_output=True, text=True, check=False)
         if done.returncode < 0:
             sys.exit("bench/estimate.py: gpt2_estimate called a kernel that bench/estimate/counting_kernels.cpp does not count; it is one of\n" +
@@ -89,16 +99,28 @@ def estimate(kernels, step, rates):
     }
 
 
-def figures_for_page(result, rates, rows):
+def variants(rates):
+    """What other flags of gpt2_step change."""
+    for text in VARIANTS:
+        kernels, step = counted(completed(text.split()))
+        result = estimate(kernels, step, rates)
+        yield {"flags": text, **{name: result[name] for name in ("milliseconds_per_step", "tokens_per_second", "launches")},
+               **{name: step[name] for name in ("scratch_budget", "predicted_allocated")}}
+
+
+def figures_for_page(result, others, rates, rows):
     """Tables in Markdown."""
     share = 100 / result["milliseconds_per_step"]
     lines = [f"**{result['milliseconds_per_step']} ms a step, {result['tokens_per_second']:,.0f} tokens/s**, {result['launches']:,} launches, "
-             f"{result['gigabytes']} GB, {result['teraflop']} TFLOP. The largest term is `{result['largest']}`.", "",
+             f"{result['gigabytes']} GB, {result['teraflop']} TFLOP; a peak of {result['predicted_allocated'] / 1e9:.2f} GB. The largest term is `{result['largest']}`.", "",
              "| ms | share | kernels of one kind |", "| ---: | ---: | --- |"]
     lines += [f"| {value:.1f} | {share * value:.0f}% | {name} |" for name, value in result["milliseconds_of_families"].items() if value >= 0.5]
     lines += ["", "| ms | launches | GB | TFLOP | kernel, all launches of a step together |", "| ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {row['milliseconds']:.1f} | {row['launches']} | {row['gigabytes']:.1f} | {row['teraflop']:.2f} | {row['kernel']} |"
               for row in result["kernels"][:rows]]
+    lines += ["", "| ms | tokens/s | launches | scratch budget | peak | with these flags instead |", "| ---: | ---: | ---: | ---: | ---: | --- |"]
+    lines += [f"| {other['milliseconds_per_step']} | {other['tokens_per_second']:,.0f} | {other['launches']:,} | {other['scratch_budget'] >> 20} MiB | "
+              f"{other['predicted_allocated'] / 1e9:.2f} GB | `{other['flags']}` |" for other in others]
     lines += ["", "| rate that is assumed | each second |", "| --- | ---: |"]
     lines += [f"| {name} | {value:.3g} |" for name, value in rates.items() if not name.startswith("own ")]
     return "\n".join(lines)
@@ -111,9 +133,7 @@ def main():
     parser.add_argument("--rates", type=pathlib.Path)
     parser.add_argument("--rows", type=int, default=12)
     options, flags = parser.parse_known_args()
-    for name, value in (("--batch", "64"), ("--dtype", "bf16")):
-        if name not in flags:
-            flags = [name, value, *flags]
+    flags = completed(flags)
     rates = dict(RATES)
     if options.rates:
         given = json.loads(options.rates.read_text())
@@ -123,25 +143,26 @@ def main():
     if not PROGRAM.exists():
         sys.exit(f"bench/estimate.py: {PROGRAM} is missing; cmake --build --preset release --target gpt2_estimate")
     kernels, step = counted(flags)
-    result = estimate(kernels, step, rates)
+    result = {"scratch_budget": step["scratch_budget"], "predicted_allocated": step["predicted_allocated"],
+              **estimate(kernels, step, rates)}
     print(f"{'ms':>9}{'launches':>10}{'GB':>10}{'TFLOP':>9}  kernel")
     for row in result["kernels"][:options.rows]:
         print(f"{row['milliseconds']:9.3f}{row['launches']:10}{row['gigabytes']:10.3f}{row['teraflop']:9.3f}  {row['kernel']}")
     print(f"{result['milliseconds_per_step']} ms a step, {result['tokens_per_second']:.0f} tokens/s, {result['launches']} launches, "
           f"{result['gigabytes']} GB, {result['teraflop']} TFLOP: estimated, not measured")
+    others = list(variants(rates)) if options.json or options.page else []
     if options.json:
         head = {"date": datetime.date.today().isoformat(),
                 "what": "an estimate, not a measurement: each kernel takes as long as its bytes or its operations take at the rates "
                         "below, which are assumed, and each launch a little more; a GPT-2 step on one H200",
-                "command": "bench/estimate.py " + " ".join(flags), "scratch_budget": step["scratch_budget"],
-                "predicted_allocated": step["predicted_allocated"], "rates_per_second": rates}
-        options.json.write_text(json.dumps({**head, **result}, indent=1) + "\n")
+                "command": "bench/estimate.py " + " ".join(flags), "rates_per_second": rates}
+        options.json.write_text(json.dumps({**head, **result, "with_other_flags": others}, indent=1) + "\n")
     if options.page:
         before, _, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
         if not after:
             sys.exit(f"bench/estimate.py: {options.page} has no marks {BEGIN} and {END}")
-        options.page.write_text(f"{before}{BEGIN}\n\n{figures_for_page(result, rates, options.rows)}\n\n{END}{after}", encoding="utf-8")
+        options.page.write_text(f"{before}{BEGIN}\n\n{figures_for_page(result, others, rates, options.rows)}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,10 @@ namespace headroom {
 
 namespace {
 
+struct CountedGraph final : kernels::CudaGraph {
+    estimate::Ledger ledger;
+};
+
 class CountingGpu final : public kernels::CudaDevice {
   public:
     CountingGpu() {
@@ -18,7 +22,7 @@ class CountingGpu final : public kernels::CudaDevice {
         index_error_ = &none_;
     }
     ~CountingGpu() override {
-        if (const char* file = std::getenv("HEADROOM_LEDGER")) ledger.write(file);
+        if (const char* file = std::getenv("HEADROOM_LEDGER")) ledger_.write(file);
     }
 
     std::unique_ptr<memory::Driver> make_driver() override {
@@ -28,27 +32,31 @@ class CountingGpu final : public kernels::CudaDevice {
     void record(kernels::CudaEvent&, kernels::CudaQueue) override {}
     void wait(kernels::CudaQueue, const kernels::CudaEvent&) override {}
     void copy(const void*, void*, std::size_t bytes) override {
-        ledger.add("copy of memory", "", {.bytes = 2 * static_cast<double>(bytes)});
+        ledger().add("copy of memory", "", {.bytes = 2 * static_cast<double>(bytes)});
     }
-    void launch(const kernels::CudaGraph&) override {}
+    void launch(const kernels::CudaGraph& graph) override {
+        ledger_.add(static_cast<const CountedGraph&>(graph).ledger);
+    }
     void open_range(const char*) override {}
     void close_range() override {}
 
-    estimate::Ledger ledger;
+    estimate::Ledger& ledger() { return captured_ ? captured_->ledger : ledger_; }
 
   protected:
     void read(const void*, void* host, std::size_t bytes, const kernels::CudaEvent*) override {
         std::fill_n(static_cast<std::byte*>(host), bytes, std::byte{0});
     }
     void write(const void*, void*, std::size_t bytes, kernels::CudaQueue) override {
-        ledger.add("upload", "host", {.bytes = static_cast<double>(bytes)});
+        ledger().add("upload", "host", {.bytes = static_cast<double>(bytes)});
     }
-    void finish() override { ledger.close_window(); }
-    void start_capture() override { throw DeviceError("what counts captures nothing"); }
-    std::unique_ptr<kernels::CudaGraph> finish_capture() override { return nullptr; }
+    void finish() override { ledger_.close_window(); }
+    void start_capture() override { captured_ = std::make_unique<CountedGraph>(); }
+    std::unique_ptr<kernels::CudaGraph> finish_capture() override { return std::move(captured_); }
 
   private:
     kernels::IndexError none_;
+    estimate::Ledger ledger_;
+    std::unique_ptr<CountedGraph> captured_;
 };
 
 }  // namespace
@@ -63,7 +71,7 @@ bool cuda_is_emulated() { return true; }
 
 namespace estimate {
 
-Ledger& ledger_of(kernels::CudaStream& stream) { return static_cast<CountingGpu&>(*stream.device).ledger; }
+Ledger& ledger_of(kernels::CudaStream& stream) { return static_cast<CountingGpu&>(*stream.device).ledger(); }
 
 }  // namespace estimate
 

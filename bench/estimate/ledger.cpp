@@ -17,7 +17,13 @@ void Ledger::add(const std::string& kernel, const std::string& rate, const Work&
     all.launches += work.launches;
 }
 
-void Ledger::close_window() { closed_ = std::exchange(open_, {}); }
+void Ledger::add(const Ledger& other) {
+    for (const auto& [key, work] : other.open_) add(key.first, key.second, work);
+}
+
+void Ledger::close_window() {
+    if (!open_.empty()) closed_ = std::exchange(open_, {});
+}
 
 void Ledger::write(const std::string& file) const {
     std::ofstream out(file);

@@ -6,8 +6,8 @@
 //
 //     void copy(CudaStream& stream, const View& x, const View& y) { count(stream, "copy", {&x, &y}); }
 //
-// When the program ends, the file that HEADROOM_LEDGER names gets the kernels between the last two times that the
-// program waited for all of the GPU's work, as JSON.
+// When the program ends, the file that HEADROOM_LEDGER names gets, as JSON, the last kernels that were given between
+// two times that the program waited for all of the GPU's work; those of a graph each time that it is launched.
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -28,7 +28,9 @@ class Ledger {
   public:
     /// `rate`: what limits it besides memory: "product bf16", or nothing.
     void add(const std::string& kernel, const std::string& rate, const Work& work);
-    /// What was added since the last call is the window to be written.
+    /// What was added to the other one since its last window.
+    void add(const Ledger& other);
+    /// What was added since the last call, if anything, is the window to be written.
     void close_window();
     /// Errors: FileError.
     void write(const std::string& file) const;

@@ -37,9 +37,9 @@ class Arithmetic(unittest.TestCase):
 
 @unittest.skipUnless(os.path.exists(PROGRAM), "gpt2_estimate was not built")
 class Step(unittest.TestCase):
-    def ledger(self, *flags):
+    def ledger(self, *flags, warmup=1):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            command = [PROGRAM, "--warmup", "1", "--steps", "1", *map(str, [*SHAPE, *flags])]
+            command = [PROGRAM, *map(str, ["--warmup", warmup, "--steps", 1, *SHAPE, *flags])]
             run = subprocess.run(command, env={**os.environ, "HEADROOM_LEDGER": file.name}, capture_output=True, text=True, check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             step = json.loads(run.stdout)
@@ -61,6 +61,12 @@ class Step(unittest.TestCase):
         self.assertEqual(self.operations(kernels, "attention gradient"), 10 * WIDTH // HEADS * pairs)
         self.assertEqual(self.operations(kernels, "attention") - self.operations(kernels, "attention gradient"),
                          4 * WIDTH // HEADS * pairs)
+
+    def test_a_graph_is_counted_each_time_that_it_is_launched(self):
+        graphs, plain = self.ledger("--graphs", warmup=2), self.ledger()  # the second step is captured
+        inputs = [kernel for kernel in graphs if kernel["kernel"] == f"copy [{BATCH}, {TIME}] i32 i32"]
+        self.assertEqual([(kernel["launches"], kernel["bytes"]) for kernel in inputs], [(2, 2 * 2 * 4 * TOKENS)])
+        self.assertEqual([kernel for kernel in graphs if kernel not in inputs], plain)
 
     def test_every_configuration_is_counted(self):
         plain = self.ledger()
