@@ -1,6 +1,5 @@
 // Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
 #include <algorithm>
-#include <array>
 #include <memory>
 
 #include <fmt/format.h>
@@ -75,7 +74,7 @@ class Digits final : public program::Task {
                   data::Sampler::shuffled(images.training.size(), batch, flags.seed, {.drop_last = true})),
           feed_(parameters.context()) {}
 
-    Loss loss() override {
+    Batch batch() override {
         const data::DataLoaderState at = loader_.state();
         const auto number = static_cast<std::uint64_t>(at.epoch * at.batches_per_epoch + at.batch);
         const Images::Batch& batch = program::next_batch(loader_);
@@ -84,9 +83,10 @@ class Digits final : public program::Task {
             shift(pixels, batch.rows, flags_.shift,
                   kernels::random_key(flags_.seed, kernels::RandomDomain::data, number));
         }
-        const auto [images, labels] = upload(pixels, batch);
-        return cross_entropy(model_(images), labels);
+        return upload(pixels, batch);
     }
+
+    Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
 
     program::Validation evaluate() override {
         data::DataLoader<Images> loader(images_.validation,
@@ -111,7 +111,7 @@ class Digits final : public program::Task {
     }
 
   private:
-    std::array<Tensor, 2> upload(const std::vector<float>& pixels, const Images::Batch& batch) {
+    Batch upload(const std::vector<float>& pixels, const Images::Batch& batch) {
         return feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});
     }
 

@@ -31,14 +31,15 @@ class TextTask final : public program::Task {
         if (!flags_.from.empty()) nn::load_gpt2(flags_.from, model_);
     }
 
-    Loss loss() override { return loss_of(program::next_batch(loader_)); }
+    Batch batch() override { return upload(program::next_batch(loader_)); }
+    Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
     program::Validation evaluate() override {
         data::DataLoader<data::TextWindows> loader(validation_, validation_.in_order(loader_.sampler().batch()),
                                                    {.epochs = 1});
         double total = 0, terms = 0;
         while (const data::TokenBatch* batch = loader.next()) {
-            const Loss loss = loss_of(*batch);
+            const Loss loss = this->loss(upload(*batch));
             total += loss.sum().item();
             terms += loss.terms();
         }
@@ -73,10 +74,9 @@ class TextTask final : public program::Task {
     }
 
   private:
-    Loss loss_of(const data::TokenBatch& batch) {
+    Batch upload(const data::TokenBatch& batch) {
         const Shape shape{batch.rows, batch.length};
-        const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
-        return model_.loss(inputs, targets);
+        return feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
     }
 
     const GptFlags& flags_;

@@ -16,13 +16,15 @@ namespace headroom::program {
 namespace {
 
 /// As many as later ones take no more memory than: the second step finds the first one's free blocks, as all later ones
-/// do, and so does the second step after a validation.
+/// do, and so does the second step after a validation. With graphs, the second step makes them, and the third one finds
+/// what they took.
 void take_steps(Session& session, const Flags& flags) {
     const std::int64_t done = session.steps_done();
     const std::int64_t every = flags.validate_every;
     const bool validates = every > 0 && done / every < flags.steps / every;
-    const std::int64_t turn = validates ? std::min<std::int64_t>(every, 2) : 0;
-    for (std::int64_t i = 1; i <= std::min(flags.steps - done, validates ? 2 * turn : 2); ++i) {
+    const std::int64_t enough = flags.compute.graphs ? 3 : 2;
+    const std::int64_t turn = validates ? std::min(every, enough) : 0;
+    for (std::int64_t i = 1; i <= std::min(flags.steps - done, std::max(2 * turn, enough)); ++i) {
         session.step();
         if (validates && i % turn == 0) session.evaluate();
     }
@@ -42,8 +44,8 @@ Forecast run_dry(const Flags& flags, const Profile& profile, const Program& prog
         Session session(context, flags, program);
         run_through(session, flags);
         const MemoryStatistics statistics = context.memory().statistics();
-        forecast = {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(),
-                    session.parameters()};
+        forecast = {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(), session.parameters(),
+                    session.graph_refusal()};
     });
     return forecast;
 }
@@ -59,8 +61,9 @@ std::string last_resort(const Flags& flags) {
 }
 
 /// The first change of flags that makes it fit, in words. The samples of a step stay as many.
-std::string advice(const Flags& flags, const Profile& profile, const Program& program) {
+std::string advice(const Flags& flags, Profile profile, const Program& program) {
     Flags other = flags;
+    other.compute.graphs = profile.compute.graphs = false;
     const std::string& most = flags.recomputes.back().name;
     std::vector<std::string> ways{flags.recompute};
     if (flags.recompute != most) ways.push_back(most);
@@ -74,9 +77,9 @@ std::string advice(const Flags& flags, const Profile& profile, const Program& pr
             try {
                 const Forecast forecast = run_dry(other, profile, program, "");
                 const bool checkpoint = way == most && flags.recomputes.size() > 1;
-                return fmt::format("it fits with --batch {} --accumulate {}{} and then reserves {}", other.batch,
-                                   other.accumulate, checkpoint ? " --checkpoint" : "",
-                                   size_text(forecast.peak_reserved));
+                return fmt::format("it fits {}with --batch {} --accumulate {}{} and then reserves {}",
+                                   flags.compute.graphs ? "without --graphs, " : "", other.batch, other.accumulate,
+                                   checkpoint ? " --checkpoint" : "", size_text(forecast.peak_reserved));
             } catch (const OutOfMemory&) {
             }
         }

@@ -5,6 +5,7 @@
 //     fmt::print("{}\n", forecast.peak_allocated);
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <headroom/examples/program/flags.hpp>
 #include <headroom/examples/program/task.hpp>
@@ -17,6 +18,7 @@ struct Forecast {
     std::size_t peak_reserved = 0;
     std::size_t resident_bytes = 0;
     std::int64_t parameters = 0;
+    std::string graph_refusal;  ///< why --graphs can't be used, as far as a rehearsal knows
 };
 
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,11 +17,12 @@ Session::Session(Context& context, const Flags& flags, const Program& program)
       parameters_(context),
       task_(program.task(parameters_, flags.batch)),
       optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
-      accumulator_(parameters_, optimizer_,
-                   {.clip = flags.clip,
-                    .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale(),
-                    .stop_when_diverged = true,
-                    .kept_results = kKeptResults}),
+      accumulator_(std::in_place, parameters_, optimizer_,
+                   optim::GradientAccumulatorOptions{
+                       .clip = flags.clip,
+                       .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale(),
+                       .stop_when_diverged = true,
+                       .kept_results = kKeptResults}),
       schedule_{.decay = optim::Decay::cosine,
                 .peak = flags.lr,
                 .floor = flags.floor(),
@@ -34,26 +36,30 @@ Session::Session(Context& context, const Flags& flags, const Program& program)
     }
 }
 
-Loss Session::loss() {
+Loss Session::loss(const Task::Batch& batch) {
     Autocast autocast(context_, flags_.autocast());
-    return task_->loss();
+    return task_->loss(batch);
 }
 
 void Session::step() {
     unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
-    // In a rehearsal a third micro-batch would find what the second one found: gradients to add to.
-    const std::int64_t count = context_.dry() ? std::min<std::int64_t>(flags_.accumulate, 2) : flags_.accumulate;
+    // In a rehearsal a third micro-batch would find what the second one found: gradients to add to. With graphs, it
+    // makes the graph of its kind, and a fourth one only launches that.
+    const std::int64_t kinds = flags_.compute.graphs ? 3 : 2;
+    const std::int64_t count = context_.dry() ? std::min(flags_.accumulate, kinds) : flags_.accumulate;
     for (std::int64_t i = 0; i < count; ++i) {
-        accumulator_.accumulate([&] { return loss(); });
+        accumulator_->accumulate(task_->batch(), [this](const Tensor& inputs, const Tensor& targets) {
+            return loss({inputs, targets});
+        });
     }
-    accumulator_.step(learning_rate(steps_done_ + 1));
+    accumulator_->step(learning_rate(steps_done_ + 1));
     ++steps_done_;
 }
 
 std::vector<optim::StepResult> Session::results(std::int64_t leave) {
-    const std::int64_t first = steps_done_ - accumulator_.unread() + 1;
-    std::vector<optim::StepResult> results = accumulator_.results(leave);
+    const std::int64_t first = steps_done_ - accumulator_->unread() + 1;
+    std::vector<optim::StepResult> results = accumulator_->results(leave);
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
     }
@@ -65,10 +71,11 @@ std::vector<optim::StepResult> Session::results(std::int64_t leave) {
 void Session::explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start) {
     const std::string what =
         fmt::format("step {}: the {} not finite", step, std::isfinite(result.loss) ? "gradient is" : "loss is");
+    accumulator_ = std::nullopt;  // its graphs have memory that is needed now
     task_->order().restore(start.order);
     context_.set_random_counter(start.random_counter);
     context_.find_non_finite(true);
-    for (std::int64_t i = 0; i < flags_.accumulate && !context_.first_non_finite(); ++i) loss();
+    for (std::int64_t i = 0; i < flags_.accumulate && !context_.first_non_finite(); ++i) loss(task_->batch());
     context_.find_non_finite(false);
     const std::optional<std::string>& path = context_.first_non_finite();
     const std::string where =

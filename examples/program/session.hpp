@@ -41,7 +41,7 @@ class Session {
     /// the first module whose output was not; nothing was updated from that step on.
     std::vector<optim::StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
-    std::int64_t unread() const { return accumulator_.unread(); }
+    std::int64_t unread() const { return accumulator_->unread(); }
 
     /// Over the validation data, in evaluation mode. Changes nothing of the training.
     Validation evaluate();
@@ -56,6 +56,8 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
+    /// Why --graphs could not be used for all of the training; empty if it was, or was not asked for.
+    std::string graph_refusal() const { return accumulator_->graph_refusal(); }
     /// Bytes that stay between steps: of parameters and optimizer state.
     std::size_t resident_bytes() const;
 
@@ -69,7 +71,7 @@ class Session {
 
     nn::CheckpointParts parts(Description& description);
     void resume(const std::string& path);
-    Loss loss();
+    Loss loss(const Task::Batch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
 
     Context& context_;
@@ -77,7 +79,7 @@ class Session {
     Parameters parameters_;
     std::unique_ptr<Task> task_;
     optim::AdamW optimizer_;
-    optim::GradientAccumulator accumulator_;
+    std::optional<optim::GradientAccumulator> accumulator_;
     optim::Schedule schedule_;
     std::int64_t steps_done_ = 0;
     std::optional<double> best_;  ///< the least validation loss

@@ -71,7 +71,7 @@ class Session::Description {
 };
 
 nn::CheckpointParts Session::parts(Description& description) {
-    return {description, parameters_, optimizer_, accumulator_, task_->order()};
+    return {description, parameters_, optimizer_, *accumulator_, task_->order()};
 }
 
 void Session::save(const std::string& path) {

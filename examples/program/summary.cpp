@@ -44,6 +44,8 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_unusual("tune", &ComputeOptions::tune);
     put_unusual("deterministic", &ComputeOptions::deterministic);
     put_unusual("scratch_budget", &ComputeOptions::scratch_budget);
+    put_unusual("graphs", &ComputeOptions::graphs);
+    if (!summary.graph_refusal.empty()) json["graph_refusal"] = summary.graph_refusal;
     std::ofstream file(path);
     file << json.dump(2) << '\n';
     file.close();

@@ -29,13 +29,15 @@ struct Summary {
     std::int64_t steps = 0;
     std::optional<std::string> state_sha256;
     ComputeOptions compute;
+    std::string graph_refusal;
 };
 
 /// Takes the peaks of what a context has allocated so far.
 void take_peaks(Summary& summary, Context& context);
 
 /// Absent figures are null (an interrupted training has no val_loss). Left out are a val_accuracy that does not exist,
-/// and options of computing that are as usual. Errors: FileError if it can't be written.
+/// a graph_refusal that there was not, and options of computing that are as usual. Errors: FileError if it can't be
+/// written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 /// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together

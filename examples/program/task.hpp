@@ -5,13 +5,15 @@
 //     class Digits final : public program::Task {
 //       public:
 //         Digits(Parameters& parameters, std::int64_t batch, const Images& images);
-//         Loss loss() override { ... return cross_entropy(model_(images), labels); }
+//         Batch batch() override { ... return feed_.upload({{images, ...}, {labels, ...}}); }
+//         Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
 //         ...
 //     };
 //     program::train(flags, [&] {
 //         const auto images = std::make_shared<Images>(read(flags.data));
 //         return program::Program{.data = "60000 images", .unit = "samples", .units = 1, .task = ...};
 //     });
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -39,8 +41,12 @@ class Task {
     virtual ~Task() = default;
     /// Before a training that is not resumed: what the model begins with, if not as it is initialised.
     virtual void begin() {}
-    /// Of the next micro-batch.
-    virtual Loss loss() = 0;
+    /// What the model reads, and what it is to say of that.
+    using Batch = std::array<Tensor, 2>;
+    /// The next micro-batch.
+    virtual Batch batch() = 0;
+    /// Depends on the batch alone: with --graphs it is called for the first ones only.
+    virtual Loss loss(const Batch& batch) = 0;
     /// Over all of the validation data.
     virtual Validation evaluate() = 0;
     /// Where the task stands in its data.

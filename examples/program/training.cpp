@@ -140,6 +140,7 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     summary.train_loss = reporter.loss();
     summary.rate = reporter.rate();
     summary.steps = session.steps_done();
+    summary.graph_refusal = session.graph_refusal();
     if (!flags.save.empty()) {
         reporter.save();
         fmt::print("saved to {}\n", flags.save);
@@ -212,7 +213,10 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
                program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
     std::fflush(stdout);
+    summary.graph_refusal = forecast.graph_refusal;
     if (flags.device != "dry") run(fitted, program, summary);
+    if (const std::string& why = summary.graph_refusal; !why.empty())
+        fmt::print("not all work was done by graphs: {}\n", why);
     summary.seconds = seconds_since(begin);
     if (!flags.json.empty()) write_summary(flags.json, summary);
 }

@@ -23,10 +23,11 @@ constexpr std::chrono::milliseconds kStep{5};
 class SlowTask final : public Task {
   public:
     explicit SlowTask(Parameters& parameters) : model_(nn::Path(parameters), 2, 1), context_(parameters.context()) {}
-    Loss loss() override {
+    Batch batch() override {
         std::this_thread::sleep_for(kStep);
-        return Loss(sum(model_(ones(context_, {1, 2}))), 1);
+        return {ones(context_, {1, 2}), Tensor()};
     }
+    Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
     Validation evaluate() override { return {}; }
     nn::CheckpointPart order() override { return order_; }
     nlohmann::json describe() const override { return nlohmann::json::object(); }

@@ -61,12 +61,12 @@ class TrainGptResume(ProgramCase):
     def test_flags_of_the_run_are_not_stored(self):
         self.fails(1, ["--resume", self.stopped, "--memory-limit", "100kB"], "memory limit: 100000 ")
         self.expect_predicted(self.figures("--resume", self.stopped, "--memory-limit", "1GB"))
-        # A training begun on a GPU with --libraries, which a CPU refuses, goes on without it.
+        # A training begun on a GPU with --libraries and --graphs, which a CPU refuses, goes on without them.
         with open(self.stopped, "rb") as file:
             contents = file.read()
         end = 8 + struct.unpack("<Q", contents[:8])[0]
         header = json.loads(contents[8:end])
-        stored = {**json.loads(header["__metadata__"]["train_gpt.flags"]), "libraries": "true"}
+        stored = {**json.loads(header["__metadata__"]["train_gpt.flags"]), "libraries": "true", "graphs": "true"}
         header["__metadata__"]["train_gpt.flags"] = json.dumps(stored)
         text = json.dumps(header).encode()
         begun = self.write("begun.safetensors", struct.pack("<Q", len(text)) + text + contents[end:])

@@ -92,6 +92,15 @@ class TrainGpt(ProgramCase):
         self.assertEqual(figures["peak_bytes_reserved_predicted"] % (2 << 20), 0)  # pages of 2 MiB
         self.assertGreater(figures["peak_bytes_predicted"], figures["resident_bytes"])
 
+    def test_graphs_are_rehearsed(self):
+        flags = ("--steps", 4, "--device", "dry", "--gpu-memory", 10**9)
+        without, graphs = self.figures(*flags), self.figures(*flags, "--graphs")
+        self.assertEqual(set(graphs) - KEYS, {"graphs"})
+        self.assertGreater(graphs["peak_bytes_reserved_predicted"], without["peak_bytes_reserved_predicted"])
+        between = graphs["peak_bytes_reserved_predicted"] - (2 << 20)
+        line = self.fails(3, (*flags, "--graphs", "--memory-limit", between), "it fits without --graphs, with --batch 4")
+        self.assertIn(str(without["peak_bytes_reserved_predicted"]), line)
+
     def test_scratch_of_a_rehearsed_gpu_is_what_was_allowed(self):
         flags = ("--device", "dry", "--gpu-memory", 10**11, "--dtype", "bf16", "--block", 1024, "--width", 128,
                  "--batch", 32, "--bytes")
@@ -125,6 +134,8 @@ class TrainGpt(ProgramCase):
         self.fails(1, ["--tune", self.path("missing/tuning.txt")], "--tune", "no folder")
         self.fails(2, ["--scratch-budget", -1], "--scratch-budget")
         self.fails(2, ["--libraries"], "--libraries is for --device cuda")
+        self.fails(2, ["--graphs"], "--graphs is for --device cuda, or dry with --gpu-memory")
+        self.fails(2, ["--graphs", "--device", "dry"], "--graphs is for --device cuda, or dry with --gpu-memory")
 
     def test_what_was_found_by_tuning_is_kept(self):
         file = self.path("tuning_of_gpu.txt")

@@ -90,6 +90,16 @@ class TrainMnist(ProgramCase):
         self.assertEqual(dry["peak_bytes_predicted"], self.figures("--data", self.data)["peak_bytes_allocated"])
         self.assertIsNone(dry["val_loss"])
 
+    def test_graphs_change_no_bit(self):
+        flags = ("--data", self.data, "--epochs", 1, "--accumulate", 2, "--device", "cuda")
+        if (run := self.run_program(*flags)).returncode != 0:
+            self.assertRegex(run.stderr, "^train_mnist: cuda: .*\n$")
+            self.skipTest(run.stderr.strip())
+        graphs = self.figures(*flags, "--graphs")
+        self.assertEqual(graphs["state_sha256"], self.figures(*flags)["state_sha256"])
+        self.assertNotIn("graph_refusal", graphs)
+        self.expect_predicted(graphs)
+
     def test_other_sizes_are_predicted_too(self):
         self.expect_predicted(self.figures("--data", self.data, "--batch", 7, "--hidden", 33, "--epochs", 1))
         self.expect_predicted(self.figures("--data", self.data, "--batch", 100, "--threads", 1, "--epochs", 1))

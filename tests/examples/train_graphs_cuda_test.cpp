@@ -1,0 +1,171 @@
+// A program with --graphs on a GPU: the training is the one without, in the memory that was predicted.
+#include <headroom/examples/program/training.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/examples/gpt/task.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom::program {
+namespace {
+
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+class TrainGraphs : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
+        std::ofstream text(folder_.path() / "text.txt");
+        for (int i = 0; i < 150; ++i) text << "abcdefghij"[i * i % 7] << "klmno "[i * i * i % 5];
+    }
+
+    std::string path(const std::string& name) const { return folder_.path() / name; }
+
+    /// Figures of train_gpt with these flags, which count more than the usual ones.
+    nlohmann::json train_gpt(Words given, const Words& more = {}) const {
+        given.insert(given.end(), more.begin(), more.end());
+        for (const auto& [name, value] : Pairs{{"--data", path("text.txt")},
+                                               {"--layers", "2"},
+                                               {"--heads", "2"},
+                                               {"--width", "16"},
+                                               {"--block", "8"},
+                                               {"--batch", "3"},
+                                               {"--steps", "5"},
+                                               {"--threads", "1"},
+                                               {"--device", "cuda"},
+                                               {"--json", path("figures.json")}}) {
+            if (std::find(given.begin(), given.end(), name) == given.end()) given.insert(given.end(), {name, value});
+        }
+        CLI::App app("", "train_gpt");
+        gpt::GptFlags flags;
+        gpt::add_flags(app, flags);
+        std::reverse(given.begin(), given.end());
+        app.parse(given);
+        train(flags, [&] { return gpt::text_program(flags); });
+        return nlohmann::json::parse(std::ifstream(flags.json));
+    }
+
+    static void expect_predicted(const nlohmann::json& figures) {
+        EXPECT_EQ(figures["peak_bytes_allocated"], figures["peak_bytes_predicted"]);
+        EXPECT_EQ(figures["peak_bytes_reserved"], figures["peak_bytes_reserved_predicted"]);
+    }
+
+  private:
+    using Pairs = std::vector<std::pair<std::string, std::string>>;
+    testing::ScratchFolder folder_;
+};
+
+TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
+    for (const Words& flags : {Words{"--dropout", "0.1"},
+                               {"--accumulate", "2", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
+                               {"--accumulate", "5", "--validate-every", "1"},
+                               {"--dtype", "f16", "--accumulate", "3", "--lr", "1e30", "--warmup", "1"},
+                               {"--recompute", "cheap", "--validate-every", "2", "--sample", "5"}}) {
+        SCOPED_TRACE(::testing::PrintToString(flags));
+        const nlohmann::json without = train_gpt(flags), with = train_gpt(flags, {"--graphs"});
+        EXPECT_EQ(with["state_sha256"], without["state_sha256"]);
+        EXPECT_EQ(with["val_loss"], without["val_loss"]);
+        EXPECT_TRUE(with["graphs"]);
+        EXPECT_FALSE(with.contains("graph_refusal"));
+        expect_predicted(with);
+    }
+}
+
+TEST_F(TrainGraphs, AResumedTrainingMayHaveThemOrNot) {
+    const Words flags{"--dropout", "0.1", "--accumulate", "2"};
+    const nlohmann::json whole = train_gpt(flags);
+    train_gpt(flags, {"--graphs", "--stop-after", "3", "--save", path("saved")});
+    for (const Words& more : {Words{}, {"--graphs"}}) {
+        const nlohmann::json resumed = train_gpt({"--resume", path("saved")}, more);
+        EXPECT_EQ(resumed.contains("graphs"), !more.empty());
+        EXPECT_EQ(resumed["state_sha256"], whole["state_sha256"]);
+        expect_predicted(resumed);
+    }
+}
+
+/// With the memory of the graphs, which is needed for that.
+TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
+    const Words flags{"--graphs", "--width", "64", "--batch", "64", "--steps", "3"};
+    const auto limit = train_gpt(flags)["peak_bytes_reserved"].get<std::size_t>();
+    try {
+        train_gpt(flags, {"--lr", "1e30", "--warmup", "0", "--memory-limit", std::to_string(limit)});
+        ADD_FAILURE() << "it trained";
+    } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("step 2: the loss is not finite; the first output that was not finite is"));
+    }
+}
+
+/// Between what is needed without graphs and with them.
+TEST_F(TrainGraphs, AGraphThatDoesNotFitIsLeftOutAndSaysSo) {
+    const Words flags{"--width", "64", "--batch", "32", "--steps", "4"};
+    const nlohmann::json without = train_gpt(flags);
+    const std::size_t limit = without["peak_bytes_reserved"].get<std::size_t>() + (std::size_t{2} << 20);
+    ::testing::internal::CaptureStdout();
+    const nlohmann::json with = train_gpt(flags, {"--graphs", "--memory-limit", std::to_string(limit)});
+    EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+                HasSubstr("\nnot all work was done by graphs: out of memory on "));
+    EXPECT_THAT(with["graph_refusal"], HasSubstr("do not fit into the limit"));
+    EXPECT_EQ(with["state_sha256"], without["state_sha256"]);
+    expect_predicted(with);
+}
+
+/// Counts the calls that a graph saves.
+class CountingTask final : public Task {
+  public:
+    CountingTask(Parameters& parameters, int& calls)
+        : model_(nn::Path(parameters), 2, 1), context_(parameters.context()), calls_(calls) {}
+    Batch batch() override { return {ones(context_, {1, 2}), ones(context_, {1})}; }
+    Loss loss(const Batch& batch) override {
+        if (!context_.dry()) ++calls_;
+        return Loss(sum(model_(batch[0])), 1);
+    }
+    Validation evaluate() override { return {}; }
+    nn::CheckpointPart order() override { return order_; }
+    nlohmann::json describe() const override { return nlohmann::json::object(); }
+
+  private:
+    struct Order {
+        StateDict state_dict() const { return {}; }
+        void restore(const StateValues&) {}
+    };
+    nn::Linear model_;
+    Context& context_;
+    int& calls_;
+    Order order_;
+};
+
+TEST_F(TrainGraphs, ALossIsComputedOnceWithoutAndOnceForItsGraph) {
+    for (const bool graphs : {false, true}) {
+        int calls = 0;
+        Flags flags;
+        flags.device = "cuda";
+        flags.steps = 6;
+        flags.accumulate = 4;
+        flags.compute.graphs = graphs;
+        train(flags, [&] {
+            Program program;
+            program.unit = "samples";
+            program.task = [&](Parameters& parameters, std::int64_t) {
+                return std::make_unique<CountingTask>(parameters, calls);
+            };
+            return program;
+        });
+        EXPECT_EQ(calls, graphs ? 2 * 2 : 6 * 4) << "the first micro-batch of a step, and further ones";
+    }
+}
+
+}  // namespace
+}  // namespace headroom::program
