@@ -70,6 +70,7 @@ class TrainGraphs : public ::testing::Test {
 
 TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
     for (const Words& flags : {Words{"--dropout", "0.1"},
+                               {"--accumulate", "4", "--steps", "1"},
                                {"--accumulate", "2", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
                                {"--accumulate", "5", "--validate-every", "1"},
                                {"--dtype", "f16", "--accumulate", "3", "--lr", "1e30", "--warmup", "1"},
