@@ -30,10 +30,8 @@ class HostDevice final : public CudaDevice {
     std::unique_ptr<CudaEvent> make_event() override { return std::make_unique<CudaEvent>(); }
     void record(CudaEvent&, CudaQueue) override {}
     void wait(CudaQueue, const CudaEvent&) override {}
-    void copy_to_device(const void* host, void* device, std::size_t bytes, CudaQueue) override {
-        std::memcpy(device, host, bytes);
-    }
     void copy(const void* from, void* to, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+    void launch(const CudaGraph&) override {}
     void open_range(const char*) override {}
     void close_range() override {}
     void make_current() override {
@@ -45,7 +43,12 @@ class HostDevice final : public CudaDevice {
     void read(const void* device, void* host, std::size_t bytes, const CudaEvent*) override {
         std::memcpy(host, device, bytes);
     }
+    void write(const void* host, void* device, std::size_t bytes, CudaQueue) override {
+        std::memcpy(device, host, bytes);
+    }
     void finish() override {}
+    void start_capture() override {}
+    std::unique_ptr<CudaGraph> finish_capture() override { return nullptr; }
 };
 
 /// Takes the times from a list.
@@ -77,11 +80,14 @@ class BlasGemm : public ::testing::Test {
     }
 
     bool run(const Matmul& matmul, ListedTimes* timer = nullptr, void* trial = nullptr) {
+        return run(matmul, {.timer = timer ? std::ref(*timer) : WorkTimer()}, trial);
+    }
+    bool run(const Matmul& matmul, const BlasMatmul::Options& how, void* trial = nullptr) {
         const auto gemm = plan_gemm(reduce(matmul), matmul);
         EXPECT_TRUE(gemm);
         GemmCall call = call_of(reduce(matmul), *gemm, workspace());
         call.trial = static_cast<std::byte*>(trial);
-        return blas->run(*gemm, call, {.timer = timer ? std::ref(*timer) : WorkTimer()}, choices);
+        return blas->run(*gemm, call, how, choices);
     }
     std::byte* workspace() {
         const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -294,6 +300,45 @@ TEST_F(BlasGemm, SaysWhenThereIsNoAlgorithm) {
     EXPECT_EQ(fake.proposals, 1);
     EXPECT_TRUE(ones.all(1));
     EXPECT_EQ(choices.size(), 0);
+}
+
+TEST_F(BlasGemm, RemembersACallThatIsRefused) {
+    Ones ones;
+    fake.failing_algorithm = 0;
+    EXPECT_FALSE(run(ones.matmul));
+    fake.failing_algorithm = -1;
+    EXPECT_FALSE(run(ones.matmul));
+    EXPECT_TRUE(ones.all(1));
+}
+
+/// It may be the capture that is refused; another kernel in its place would have other bits than the work without.
+TEST_F(BlasGemm, ARefusalInACaptureIsAnErrorThatIsNotRemembered) {
+    Ones ones;
+    fake.failing_algorithm = 0;
+    EXPECT_THAT([&] { run(ones.matmul, {.capturing = true}); }, ThrowsMessage<DeviceError>(HasSubstr("for 6 x 4 x 5")));
+    fake.failing_algorithm = -1;
+    EXPECT_TRUE(run(ones.matmul));
+    EXPECT_TRUE(ones.all(5));
+}
+
+TEST_F(BlasGemm, TriesNothingInACapture) {
+    Ones ones;
+    ListedTimes timer;
+    EXPECT_TRUE(run(ones.matmul, {.timer = std::ref(timer), .capturing = true}));
+    EXPECT_EQ(fake.last_algorithm, 0);
+    EXPECT_EQ(timer.timings, 0);
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 3);
+}
+
+TEST_F(BlasGemm, AsksAnewWhereTryingFailed) {
+    Ones ones;
+    const auto fails = [](int, const std::function<void(int)>&) -> std::vector<float> { throw DeviceError("mine"); };
+    ListedTimes timer;
+    EXPECT_THROW(run(ones.matmul, {.timer = fails}), DeviceError);
+    EXPECT_TRUE(run(ones.matmul, &timer));
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_TRUE(ones.all(5));
 }
 
 TEST_F(BlasGemm, SaysWhetherItWasMemoryThatIsMissing) {

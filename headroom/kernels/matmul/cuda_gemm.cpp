@@ -40,9 +40,10 @@ bool refusal(cublasStatus_t status) {
            status == CUBLAS_STATUS_ARCH_MISMATCH;
 }
 
-/// With a beta, each algorithm would add to the result once more: so they write elsewhere.
+/// Nothing can be timed in a capture. With a beta, each algorithm would add to the result once more: so they write
+/// elsewhere.
 bool tries(const BlasMatmul::Options& options, const GemmCall& call) {
-    return options.timer && (call.beta == 0 || call.trial != nullptr);
+    return options.timer && !options.capturing && (call.beta == 0 || call.trial != nullptr);
 }
 
 }  // namespace
@@ -74,7 +75,7 @@ bool BlasMatmul::run(const Gemm& gemm, const GemmCall& call, const Options& opti
         part.d += offset.d * static_cast<std::int64_t>(size_of(gemm.result));
         const cublasStatus_t status = enqueue(product, product.algorithm, gemm, part, part.d, options.stream);
         if (status == CUBLAS_STATUS_SUCCESS) continue;
-        if (i == 0 && refusal(status)) {  // against what the heuristic said; nothing is under way
+        if (i == 0 && refusal(status) && !options.capturing) {  // against what the heuristic said; nothing is under way
             product.refused = true;
             return false;
         }
@@ -102,15 +103,16 @@ BlasMatmul::Product& BlasMatmul::find(const MatmulChoiceKey& key, const Gemm& ge
 
 void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment& alignment, const GemmCall& call,
                         const Options& options, MatmulChoices& choices, const MatmulChoiceKey& key) {
-    product.known = true;
-    product.tuned = tries(options, call);  // whatever comes of it, it is tried once
+    const bool tries_all = tries(options, call);
     const MatmulChoice* const chosen = choices.find(key);
-    if (chosen != nullptr && (chosen->tuned || !product.tuned) && take(product, *chosen)) return;
-    const auto found = candidates(product, gemm.result, alignment, product.tuned ? kCandidates : 1);
+    if (chosen != nullptr && (chosen->tuned || !tries_all) && take(product, *chosen)) return;
+    const auto found = candidates(product, gemm.result, alignment, tries_all ? kCandidates : 1);
+    const std::size_t best = found.size() > 1 ? fastest(product, found, gemm, call, options) : 0;
+    product.known = true;
+    product.tuned = tries_all;  // whatever came of it, it is tried once
     product.refused = found.empty();
     if (product.refused) return;
-    product.algorithm = found.front();
-    if (found.size() > 1) product.algorithm = found[fastest(product, found, gemm, call, options)];
+    product.algorithm = found[best];
     MatmulChoice choice{.tuned = product.tuned};
     std::copy(std::begin(product.algorithm.data), std::end(product.algorithm.data), choice.words.begin());
     choices.set(key, choice);
@@ -118,12 +120,15 @@ void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment&
 
 /// False if cuBLASLt does not take the algorithm, which may come from a file.
 bool BlasMatmul::take(Product& product, const MatmulChoice& choice) const {
-    std::copy(choice.words.begin(), choice.words.end(), std::begin(product.algorithm.data));
+    cublasLtMatmulAlgo_t algorithm{};
+    std::copy(choice.words.begin(), choice.words.end(), std::begin(algorithm.data));
     const BlasDescription& d = product.description;
     cublasLtMatmulHeuristicResult_t result{};
     const cublasStatus_t status =
-        api_.cublasLtMatmulAlgoCheck(handle_, d.product(), d.a(), d.b(), d.d(), d.d(), &product.algorithm, &result);
+        api_.cublasLtMatmulAlgoCheck(handle_, d.product(), d.a(), d.b(), d.d(), d.d(), &algorithm, &result);
     if (status != CUBLAS_STATUS_SUCCESS || result.workspaceSize > kGemmWorkspace) return false;
+    product.algorithm = algorithm;
+    product.known = true;
     product.tuned = choice.tuned;
     return true;
 }

@@ -31,7 +31,8 @@ BlasMatmul& blas_of(CudaStream& stream) {
 bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
     stream.device->make_current();
     BlasMatmul::Options options{.stream = static_cast<cudaStream_t>(stream.device->native()),
-                                .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32};
+                                .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
+                                .capturing = stream.device->capturing()};
     if (stream.compute.tune) options.timer = std::bind_front(time_each, std::ref(*stream.device));
     return blas_of(stream).run(gemm, call, options, stream.state->get<MatmulChoices>());
 }

@@ -29,10 +29,13 @@ class BlasMatmul {
         cudaStream_t stream = nullptr;
         bool tf32 = false;
         WorkTimer timer = nullptr;
+        bool capturing = false;  ///< the stream is captured into a graph
     };
     /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
     /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial; else the first that
-    /// cuBLASLt proposes is used. Errors: DeviceError.
+    /// cuBLASLt proposes is used. Where the stream is captured nothing is tried, and a call that is refused is an error
+    /// that says nothing about later ones: it may be the capture that is refused. Errors: DeviceError, OutOfMemory; the
+    /// product is asked about anew the next time.
     bool run(const Gemm& gemm, const GemmCall& call, const Options& options, MatmulChoices& choices);
 
   private:
