@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include <cuda_runtime_api.h>
@@ -240,6 +241,78 @@ TEST_P(RuntimeDevice, ACaptureThatFailsLeavesTheDeviceUsable) {
     device->synchronize();
     EXPECT_EQ(number, 7);
     EXPECT_EQ(fake_runtime::graphs(), 0);
+}
+
+/// An event that a capture took would never be passed, and make CUDA refuse what waits for it later.
+TEST_P(RuntimeDevice, ACaptureTakesNoEvents) {
+    const auto event = device->make_event();
+    const int from = 7;
+    int to = 0, twice = 0;
+    device->record(*event, CudaQueue::compute);
+    device->begin_capture();
+    launch([&] { twice = 2 * to; });
+    for (const CudaQueue queue : {CudaQueue::compute, CudaQueue::uploads, CudaQueue::downloads}) {
+        EXPECT_THROW(device->record(*event, queue), CaptureError);
+        EXPECT_THROW(device->wait(queue, *event), CaptureError);
+    }
+    const std::unique_ptr<CudaGraph> graph = device->end_capture();
+    device->wait(CudaQueue::uploads, *event);
+    device->copy_to_device(&from, &to, sizeof from, CudaQueue::uploads);
+    device->record(*event, CudaQueue::uploads);
+    device->wait(CudaQueue::compute, *event);
+    device->launch(*graph);
+    device->synchronize();
+    EXPECT_EQ(twice, 14);
+}
+
+/// That the runtime of these tests has CUDA's rules (cudaError_t in the reference, "Prohibited and Unhandled
+/// Operations" in the programming guide).
+TEST_P(RuntimeDevice, TheRuntimeRefusesWhatCudaRefusesAcrossACapture) {
+    const auto stream = static_cast<cudaStream_t>(device->native());
+    cudaStream_t other = nullptr;
+    cudaEvent_t outside = nullptr, inside = nullptr;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+    for (cudaEvent_t* event : {&outside, &inside}) {
+        ASSERT_EQ(cudaEventCreateWithFlags(event, cudaEventDisableTiming), cudaSuccess);
+        ASSERT_EQ(cudaEventRecord(*event, other), cudaSuccess);
+    }
+    cudaGraph_t graph = nullptr;
+    void* memory = nullptr;
+    const auto captured = [&](const auto& call) {
+        EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+        EXPECT_EQ(cudaEventRecord(inside, stream), cudaSuccess);
+        const cudaError_t error = call();
+        const cudaError_t end = cudaStreamEndCapture(stream, &graph);
+        EXPECT_EQ(graph == nullptr, end != cudaSuccess);
+        if (graph != nullptr) cudaGraphDestroy(graph);
+        return std::pair{error, end};
+    };
+    using Errors = std::pair<cudaError_t, cudaError_t>;
+    const auto spoilt = [](cudaError_t error) { return Errors{error, cudaErrorStreamCaptureInvalidated}; };
+    EXPECT_EQ(captured([&] { return cudaStreamWaitEvent(stream, inside, 0); }), Errors(cudaSuccess, cudaSuccess));
+    EXPECT_EQ(captured([&] { return cudaStreamWaitEvent(stream, outside, 0); }),
+              spoilt(cudaErrorStreamCaptureIsolation));
+    EXPECT_EQ(captured([&] { return cudaStreamWaitEvent(other, inside, 0); }),
+              Errors(cudaSuccess, cudaErrorStreamCaptureUnjoined));
+    EXPECT_EQ(captured([&] { return cudaEventQuery(outside); }), spoilt(cudaErrorStreamCaptureUnsupported));
+    EXPECT_EQ(captured([&] { return cudaEventSynchronize(inside); }), spoilt(cudaErrorStreamCaptureUnsupported));
+    EXPECT_EQ(captured([&] { return cudaStreamSynchronize(stream); }), spoilt(cudaErrorStreamCaptureUnsupported));
+    EXPECT_EQ(captured([&] { return cudaHostAlloc(&memory, 1, 0); }), spoilt(cudaErrorStreamCaptureUnsupported));
+    EXPECT_EQ(captured([&] {
+                  cudaStreamWaitEvent(stream, outside, 0);
+                  return cudaEventRecord(inside, stream);
+              }),
+              spoilt(cudaErrorStreamCaptureInvalidated));
+    // The capture has ended.
+    EXPECT_EQ(captured([] { return cudaSuccess; }), Errors(cudaSuccess, cudaSuccess));
+    EXPECT_EQ(cudaStreamWaitEvent(other, inside, 0), cudaErrorCapturedEvent);
+    EXPECT_EQ(cudaEventQuery(inside), cudaErrorCapturedEvent);
+    EXPECT_EQ(cudaEventSynchronize(inside), cudaErrorCapturedEvent);
+    EXPECT_EQ(cudaEventRecord(inside, stream), cudaSuccess);
+    EXPECT_EQ(cudaEventSynchronize(inside), cudaSuccess);
+    cudaGetLastError();
+    for (const cudaEvent_t event : {outside, inside}) cudaEventDestroy(event);
+    cudaStreamDestroy(other);
 }
 
 TEST_P(RuntimeDevice, SaysWhatTheGpuIs) {

@@ -75,10 +75,12 @@ class RuntimeDevice final : public CudaDevice {
         return std::make_unique<RuntimeEvent>(event);
     }
     void record(CudaEvent& event, CudaQueue to) override {
+        check_not_captured("an event");
         make_current();
         check("cudaEventRecord", cudaEventRecord(static_cast<RuntimeEvent&>(event).get(), queue(to)));
     }
     void wait(CudaQueue from, const CudaEvent& event) override {
+        check_not_captured("an event");
         make_current();
         check("cudaStreamWaitEvent",
               cudaStreamWaitEvent(queue(from), static_cast<const RuntimeEvent&>(event).get(), 0));

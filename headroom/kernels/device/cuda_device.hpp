@@ -90,7 +90,8 @@ class CudaDevice {
     void synchronize();
     // Graphs (cudaStreamBeginCapture).
     /// From here on, what is given to the compute queue is noted instead of done. Copies from and to the host are
-    /// refused meanwhile (CaptureError), as is what waits. Errors: DeviceError.
+    /// refused meanwhile (CaptureError), as is what waits, and events: recorded in a capture they mark nothing that
+    /// could be waited for outside of it, and the other way round. Errors: DeviceError.
     void begin_capture();
     /// What was noted since, and the end of noting. Errors: CaptureError if CUDA can't make a graph of it.
     std::unique_ptr<CudaGraph> end_capture();
@@ -131,6 +132,8 @@ class CudaDevice {
     /// Ends the capture in any case.
     virtual std::unique_ptr<CudaGraph> finish_capture() = 0;
     void count_wait() { ++host_waits_; }
+    /// Errors: CaptureError while work is captured.
+    void check_not_captured(const char* what) const;
 
     CudaProperties properties_;
     void* native_ = nullptr;
@@ -139,7 +142,6 @@ class CudaDevice {
 
   private:
     [[noreturn]] void refuse() const;
-    void check_not_captured(const char* what) const;
 
     std::int64_t host_waits_ = 0;
     std::string fault_;

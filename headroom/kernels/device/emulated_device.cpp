@@ -55,10 +55,12 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
     }
     void record(CudaEvent& event, CudaQueue queue) override {
         check_usable();
+        check_not_captured("an event");
         static_cast<EmulatedEvent&>(event).point = queues_->end(queue);
     }
     void wait(CudaQueue queue, const CudaEvent& event) override {
         check_usable();
+        check_not_captured("an event");
         queues_->wait(queue, static_cast<const EmulatedEvent&>(event).point);
     }
 

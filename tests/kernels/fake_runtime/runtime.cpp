@@ -27,13 +27,19 @@ struct Entry {
 };
 using Graph = std::vector<Entry>;
 
+struct Capture {
+    Graph graph;
+    bool valid = true;
+    bool forked = false;  ///< another stream has waited for an event of it; none is ever joined here
+};
 struct Stream {
     std::deque<Entry> waiting;
-    std::unique_ptr<Graph> captured;  ///< null unless the stream is captured
+    std::shared_ptr<Capture> capture;  ///< null unless the stream is captured
 };
 struct Event {
     Flag passed = std::make_shared<bool>(true);
     std::shared_ptr<float> time = std::make_shared<float>(0.0f);
+    std::shared_ptr<Capture> capture = {};  ///< in which it was last recorded
 };
 
 struct Runtime {
@@ -114,11 +120,30 @@ cudaError_t begin(const char* function) {
     return said(failure.error);
 }
 
-void add(cudaStream_t to, Entry entry) {
+/// An error that ends what the capture can become.
+cudaError_t spoil(Capture& capture, cudaError_t error) {
+    capture.valid = false;
+    return said(error);
+}
+
+/// For calls that a thread may not make while it captures any stream: of a status, and those that allocate.
+cudaError_t refuse_in_capture() {
+    for (const Stream* stream : runtime.streams) {
+        if (stream->capture) return spoil(*stream->capture, cudaErrorStreamCaptureUnsupported);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t add(cudaStream_t to, Entry entry) {
     Stream& stream = stream_of(to);
-    if (stream.captured) return stream.captured->push_back(std::move(entry));
+    if (stream.capture) {
+        if (!stream.capture->valid) return said(cudaErrorStreamCaptureInvalidated);
+        stream.capture->graph.push_back(std::move(entry));
+        return cudaSuccess;
+    }
     stream.waiting.push_back(std::move(entry));
     time_passes();
+    return cudaSuccess;
 }
 
 }  // namespace
@@ -214,25 +239,44 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-    if (stream_of(stream).captured) return said(cudaErrorStreamCaptureUnsupported);
+    if (const auto& capture = stream_of(stream).capture) return spoil(*capture, cudaErrorStreamCaptureUnsupported);
     run_until([&] { return stream_of(stream).waiting.empty(); });
     return cudaSuccess;
 }
+/// Work that is captured waits for captured work alone, and only such work waits for it.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    add(stream, {nullptr, reinterpret_cast<Event*>(event)->passed, nullptr});
+    const Event& waited = *reinterpret_cast<Event*>(event);
+    Stream& waiting = stream_of(stream);
+    if (waiting.capture) {
+        if (!waiting.capture->valid) return said(cudaErrorStreamCaptureInvalidated);
+        if (waited.capture == waiting.capture) return cudaSuccess;  // it comes behind it anyhow
+        return spoil(*waiting.capture, cudaErrorStreamCaptureIsolation);
+    }
+    if (!waited.capture) return add(stream, {nullptr, waited.passed, nullptr});
+    if (waited.capture.use_count() == 1) return said(cudaErrorCapturedEvent);  // the capture has ended
+    waited.capture->forked = true;
+    waiting.capture = waited.capture;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
     if (mode != cudaStreamCaptureModeThreadLocal) note("a capture that forbids calls of other threads, or nothing");
-    if (stream_of(stream).captured) return said(cudaErrorIllegalState);
-    stream_of(stream).captured = std::make_unique<Graph>();
+    if (stream_of(stream).capture) return said(cudaErrorIllegalState);
+    stream_of(stream).capture = std::make_shared<Capture>();
     return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-    *graph = reinterpret_cast<cudaGraph_t>(stream_of(stream).captured.release());
-    if (*graph == nullptr) return said(cudaErrorIllegalState);
-    return begin("cudaStreamEndCapture");
+    *graph = nullptr;
+    const std::shared_ptr<Capture> capture = stream_of(stream).capture;
+    if (!capture) return said(cudaErrorIllegalState);
+    for (Stream* each : runtime.streams) {
+        if (each->capture == capture) each->capture.reset();
+    }
+    if (!capture->valid) return said(cudaErrorStreamCaptureInvalidated);
+    if (capture->forked) return said(cudaErrorStreamCaptureUnjoined);
+    if (const cudaError_t error = begin("cudaStreamEndCapture")) return error;
+    *graph = reinterpret_cast<cudaGraph_t>(new Graph(std::move(capture->graph)));
+    return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
     *executable = reinterpret_cast<cudaGraphExec_t>(new Graph(*reinterpret_cast<Graph*>(graph)));
@@ -249,7 +293,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
     return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-    if (stream_of(stream).captured) note("a graph is launched into a capture");
+    if (stream_of(stream).capture) note("a graph is launched into a capture");
     for (const Entry& entry : *reinterpret_cast<Graph*>(executable)) add(stream, entry);
     return cudaSuccess;
 }
@@ -262,6 +306,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
     const Event &first = *reinterpret_cast<Event*>(begin), &last = *reinterpret_cast<Event*>(end);
+    if (first.capture || last.capture) return said(cudaErrorCapturedEvent);
     if (!*first.passed || !*last.passed) return said(cudaErrorNotReady);
     *milliseconds = *last.time - *first.time;
     return cudaSuccess;
@@ -273,19 +318,25 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     const auto passed = std::make_shared<bool>(false);
     const auto time = std::make_shared<float>(0.0f);
-    *reinterpret_cast<Event*>(event) = {passed, time};
+    const std::shared_ptr<Capture>& capture = stream_of(stream).capture;
+    if (capture && !capture->valid) return said(cudaErrorStreamCaptureInvalidated);
+    *reinterpret_cast<Event*>(event) = {passed, time, capture};
+    if (capture) return cudaSuccess;
     const auto pass = [passed, time] {
         *passed = true;
         *time = runtime.clock;
     };
-    add(stream, {pass, nullptr, nullptr});
-    return cudaSuccess;
+    return add(stream, {pass, nullptr, nullptr});
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+    if (const cudaError_t error = refuse_in_capture()) return error;
+    if (reinterpret_cast<Event*>(event)->capture) return said(cudaErrorCapturedEvent);
     time_passes();
     return said(*reinterpret_cast<Event*>(event)->passed ? cudaSuccess : cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    if (const cudaError_t error = refuse_in_capture()) return error;
+    if (reinterpret_cast<Event*>(event)->capture) return said(cudaErrorCapturedEvent);
     const Flag passed = reinterpret_cast<Event*>(event)->passed;
     run_until([&] { return *passed; });
     return cudaSuccess;
@@ -293,6 +344,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
     if (const cudaError_t error = begin("cudaHostAlloc")) return error;
+    if (const cudaError_t error = refuse_in_capture()) return error;
     *memory = std::malloc(bytes);
     std::memset(*memory, 0xff, bytes);
     runtime.pinned[static_cast<std::byte*>(*memory)] = bytes;
@@ -314,8 +366,7 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
     if (const cudaError_t error = begin("cudaMemcpyAsync")) return error;
     const void* const host = kind == cudaMemcpyHostToDevice ? from : nullptr;
-    add(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, host});
-    return cudaSuccess;
+    return add(stream, {[=] { std::memcpy(to, from, bytes); }, nullptr, host});
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
