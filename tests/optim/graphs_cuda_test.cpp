@@ -173,6 +173,30 @@ TEST_P(GraphsInAnyOrder, WhatIsTrainedMayChange) {
     EXPECT_EQ(with.calls, 3 * 2 * 2);
 }
 
+/// Without dropout, or in bf16 by the caller's choice.
+TEST_F(Graphs, AnotherModeOfTheSameWorkIsAnotherGraph) {
+    Training with([] { return gpu(true); }), without([] { return gpu(false); });
+    for (Training* training : {&with, &without}) {
+        const auto step = [&](int count) {
+            for (int i = 0; i < count; ++i) {
+                training->accumulator.accumulate(training->inputs(1, 1),
+                                                 [&](const Tensor& ids, const Tensor& targets, const Tensor&) {
+                                                     ++training->calls;
+                                                     return training->model.loss(ids, targets);
+                                                 });
+                training->accumulator.step(1e-2);
+            }
+        };
+        step(3);
+        training->parameters.train(false);
+        step(3);
+        const Autocast half(training->context, Dtype::bf16);
+        step(3);
+    }
+    expect_same_bits(with, without);
+    EXPECT_EQ(with.calls, 3 * 2);
+}
+
 TEST_F(Graphs, AnErrorOfTheCallableIsItsOwn) {
     Training training([] { return gpu(true); }), plain([] { return gpu(false); });
     for (Training* each : {&training, &plain}) {
