@@ -53,6 +53,14 @@ TEST_F(PoisonTest, AllowsAReusedBlock) {
     for (int i = 0; i < 200; ++i) touch(block.data + i);
 }
 
+TEST_F(PoisonTest, AllowsWhatAGraphDoesAgain) {
+    const PoolId pool = memory_.open_pool();
+    const Allocation block = memory_.allocate(100, 0, kTag, pool);
+    memory_.deallocate(block.handle);
+    touch(block.data + 99);
+    memory_.close_pool(pool);
+}
+
 TEST_F(PoisonTest, LeavesAddressesCleanThatItGivesBack) {
     const std::byte* data = nullptr;
     {

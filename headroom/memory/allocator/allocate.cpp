@@ -280,7 +280,8 @@ void DeviceMemory::Impl::deallocate(Block* block) {
 
 void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
     shard.ledger.freed({block->category, block->path}, block->bytes, block->size);
-    if (properties_.touchable) poison(block->data, block->size);
+    const bool of_graphs = block->arena->pool() != 0;  // which use it again and again, without allocating it
+    if (properties_.touchable && !of_graphs) poison(block->data, block->size);
     if (history_) note(MemoryEvent::Kind::free, *block);
 }
 
