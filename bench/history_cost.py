@@ -6,11 +6,11 @@ per second of each pair, and the median of the pairs' ratios.
 
 import argparse
 import datetime
-import json
 import pathlib
 import statistics
-import subprocess
 import tempfile
+
+from runs import figures_of, write_result
 
 
 def main():
@@ -22,19 +22,16 @@ def main():
     parser.add_argument("--steps", type=int, default=100)
     flags = parser.parse_args()
 
-    def tokens_per_second(folder, *more):
-        out = pathlib.Path(folder) / "run.json"
+    def tokens_per_second(*more):
         # Stopped before the end, so that no validation follows.
         command = [flags.train_gpt, "--data", flags.data, "--steps", str(flags.steps + 1)]
-        command += ["--stop-after", str(flags.steps), "--json", str(out), *more]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return json.loads(out.read_text(encoding="utf-8"))["tokens_per_second"]
+        return figures_of([*command, "--stop-after", str(flags.steps), *more])["tokens_per_second"]
 
     pairs = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(flags.pairs):
-            without = tokens_per_second(folder)
-            kept = tokens_per_second(folder, "--memory-history", str(pathlib.Path(folder) / "history.html"))
+            without = tokens_per_second()
+            kept = tokens_per_second("--memory-history", str(pathlib.Path(folder) / "history.html"))
             pairs.append({"without": without, "with": kept, "ratio": without / kept})
             print(f"{without:.0f} tokens/s without, {kept:.0f} with: {without / kept:.4f}")
     result = {
@@ -43,8 +40,7 @@ def main():
         "median_ratio": statistics.median(pair["ratio"] for pair in pairs),
         "pairs": pairs,
     }
-    path = pathlib.Path(flags.out) / "history_cost.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    path = write_result(flags.out, "history_cost.json", result)
     print(f"median {result['median_ratio']:.4f}, written to {path}")
 
 

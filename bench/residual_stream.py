@@ -6,22 +6,17 @@ writes down the losses over the whole validation split and the peaks.
 
 import argparse
 import datetime
-import json
-import pathlib
 import statistics
-import subprocess
-import tempfile
+
+from runs import figures_of, write_result
 
 STREAMS = {"f32": [], "bf16": ["--half-residual"]}
 FIGURES = ("val_loss", "train_loss", "peak_bytes_allocated", "peak_bytes_predicted", "steps", "state_sha256")
 
 
 def train(program, data, seed, steps, flags):
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "run.json"
-        command = [program, "--data", data, "--dtype", "bf16", "--seed", str(seed), "--steps", str(steps), *flags]
-        subprocess.run([*command, "--json", str(out)], check=True, stdout=subprocess.DEVNULL)
-        figures = json.loads(out.read_text(encoding="utf-8"))
+    figures = figures_of(
+        [program, "--data", data, "--dtype", "bf16", "--seed", str(seed), "--steps", str(steps), *flags])
     return {name: figures[name] for name in FIGURES}
 
 
@@ -49,8 +44,7 @@ def main():
         "largest_difference_of_a_seed": max(differences, key=abs),
         "runs": runs,
     }
-    path = pathlib.Path(flags.out) / "residual_stream.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    path = write_result(flags.out, "residual_stream.json", result)
     print(f"{means}, written to {path}")
 
 

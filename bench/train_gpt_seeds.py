@@ -6,11 +6,9 @@ validation split, the memory predicted and measured, the state's hash.
 
 import argparse
 import datetime
-import json
-import pathlib
 import statistics
-import subprocess
-import tempfile
+
+from runs import figures_of, write_result
 
 
 def main():
@@ -23,11 +21,8 @@ def main():
     flags = parser.parse_args()
     runs = []
     for seed in flags.seeds:
-        with tempfile.TemporaryDirectory() as folder:
-            out = pathlib.Path(folder) / "run.json"
-            command = [flags.train_gpt, "--data", flags.data, "--seed", str(seed), "--steps", str(flags.steps)]
-            subprocess.run([*command, "--json", str(out)], check=True, stdout=subprocess.DEVNULL)
-            runs.append({"seed": seed, **json.loads(out.read_text(encoding="utf-8"))})
+        command = [flags.train_gpt, "--data", flags.data, "--seed", str(seed), "--steps", str(flags.steps)]
+        runs.append({"seed": seed, **figures_of(command)})
         print(f"seed {seed}: validation loss {runs[-1]['val_loss']:.4f}")
     result = {
         "what": "train_gpt in its default configuration (nanoGPT's for a CPU), loss over the whole validation split",
@@ -35,8 +30,7 @@ def main():
         "mean_val_loss": statistics.mean(run["val_loss"] for run in runs),
         "runs": runs,
     }
-    path = pathlib.Path(flags.out) / "gpt_small_seeds.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    path = write_result(flags.out, "gpt_small_seeds.json", result)
     print(f"mean {result['mean_val_loss']:.4f}, written to {path}")
 
 

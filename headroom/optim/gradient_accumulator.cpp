@@ -163,6 +163,25 @@ StepGraphs::Kind GradientAccumulator::kind(std::type_index work, std::span<const
             .reached = parameters_.reached()};
 }
 
+/// Makes the entry's graph, if one can be made; the device has done nothing afterwards. `failed`: the phase where
+/// `work` throws.
+void GradientAccumulator::capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work) {
+    const std::int64_t before = micro_batches_;
+    const auto go_back = [&](Phase phase) {
+        micro_batches_ = before;
+        phase_ = phase;
+        entry.reached = parameters_.reached();
+        parameters_.set_reached(entry.kind.reached);
+    };
+    try {
+        graphs_->capture(entry, work);
+    } catch (...) {
+        go_back(failed);
+        throw;
+    }
+    go_back(Phase::ready);
+}
+
 void GradientAccumulator::run_kind(std::span<Tensor> inputs, std::type_index type,
                                    const std::function<Loss(std::span<Tensor>)>& work) {
     if (!graphs_) return run([&] { return work(inputs); });
@@ -184,21 +203,7 @@ void GradientAccumulator::run_kind(std::span<Tensor> inputs, std::type_index typ
     };
     if (!std::exchange(entry.met, true)) return run(on_copies);
     if (!entry.graph) {
-        const std::int64_t before = micro_batches_;
-        // The device has done nothing yet.
-        const auto go_back = [&](Phase phase) {
-            micro_batches_ = before;
-            phase_ = phase;
-            entry.reached = parameters_.reached();
-            parameters_.set_reached(entry.kind.reached);
-        };
-        try {
-            graphs_->capture(entry, [&] { run(on_copies); });
-        } catch (...) {
-            go_back(Phase::retry);
-            throw;
-        }
-        go_back(Phase::ready);
+        capture(entry, Phase::retry, [&] { run(on_copies); });
         if (!entry.graph) return run([&] { return work(inputs); });
     }
     entry.graph->launch();
@@ -221,18 +226,7 @@ void GradientAccumulator::step(double learning_rate) {
     optimizer_.begin_step(learning_rate);
     StepGraphs::Entry* const entry = graphs_ ? &graphs_->entry(kind(typeid(GradientAccumulator), {})) : nullptr;
     if (entry && std::exchange(entry->met, true) && !entry->refused && !entry->graph) {
-        // The device has done nothing yet.
-        const auto go_back = [&] {
-            entry->reached = parameters_.reached();
-            parameters_.set_reached(entry->kind.reached);
-        };
-        try {
-            graphs_->capture(*entry, [&] { end_step(); });
-        } catch (...) {
-            go_back();
-            throw;
-        }
-        go_back();
+        capture(*entry, Phase::ready, [&] { end_step(); });
     }
     phase_ = Phase::broken;  // unless all of this succeeds
     if (entry && entry->graph) {

@@ -145,6 +145,7 @@ class GradientAccumulator {
     void run(const Forward& work);
     void run_kind(std::span<Tensor> inputs, std::type_index type, const std::function<Loss(std::span<Tensor>)>& work);
     StepGraphs::Kind kind(std::type_index work, std::span<const Tensor> inputs) const;
+    void capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work);
     void check_ready() const;
     void end_step();
     Loss forward(const Forward& work);

@@ -8,11 +8,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/core/ops/create.hpp>
-#include <headroom/core/ops/reduce.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/examples/one_layer_task.hpp>
 
 namespace headroom::program {
 namespace {
@@ -20,26 +18,13 @@ namespace {
 constexpr std::chrono::milliseconds kStep{5};
 
 /// Takes some time, for sure.
-class SlowTask final : public Task {
+class SlowTask final : public OneLayerTask {
   public:
-    explicit SlowTask(Parameters& parameters) : model_(nn::Path(parameters), 2, 1), context_(parameters.context()) {}
+    using OneLayerTask::OneLayerTask;
     Batch batch() override {
         std::this_thread::sleep_for(kStep);
-        return {ones(context_, {1, 2}), Tensor()};
+        return OneLayerTask::batch();
     }
-    Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
-    Validation evaluate() override { return {}; }
-    nn::CheckpointPart order() override { return order_; }
-    nlohmann::json describe() const override { return nlohmann::json::object(); }
-
-  private:
-    struct Order {
-        StateDict state_dict() const { return {}; }
-        void restore(const StateValues&) {}
-    };
-    nn::Linear model_;
-    Context& context_;
-    Order order_;
 };
 
 TEST(TrainCuda, NoStepIsFasterThanItWas) {

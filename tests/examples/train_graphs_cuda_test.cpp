@@ -10,13 +10,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/core/ops/create.hpp>
-#include <headroom/core/ops/reduce.hpp>
 #include <headroom/examples/gpt/task.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/examples/one_layer_task.hpp>
 
 namespace headroom::program {
 namespace {
@@ -124,28 +122,16 @@ TEST_F(TrainGraphs, AGraphThatDoesNotFitIsLeftOutAndSaysSo) {
 }
 
 /// Counts the calls that a graph saves.
-class CountingTask final : public Task {
+class CountingTask final : public OneLayerTask {
   public:
-    CountingTask(Parameters& parameters, int& calls)
-        : model_(nn::Path(parameters), 2, 1), context_(parameters.context()), calls_(calls) {}
-    Batch batch() override { return {ones(context_, {1, 2}), ones(context_, {1})}; }
+    CountingTask(Parameters& parameters, int& calls) : OneLayerTask(parameters), calls_(calls) {}
     Loss loss(const Batch& batch) override {
         if (!context_.dry()) ++calls_;
-        return Loss(sum(model_(batch[0])), 1);
+        return OneLayerTask::loss(batch);
     }
-    Validation evaluate() override { return {}; }
-    nn::CheckpointPart order() override { return order_; }
-    nlohmann::json describe() const override { return nlohmann::json::object(); }
 
   private:
-    struct Order {
-        StateDict state_dict() const { return {}; }
-        void restore(const StateValues&) {}
-    };
-    nn::Linear model_;
-    Context& context_;
     int& calls_;
-    Order order_;
 };
 
 TEST_F(TrainGraphs, ALossIsComputedOnceWithoutAndOnceForItsGraph) {
