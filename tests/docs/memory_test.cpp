@@ -69,7 +69,7 @@ TEST(MemoryPage, Policies) {
     context.policy("**.mlp", recompute_cheap());       // of an MLP keep what takes a matrix product;
     context.policy("blocks.0", inherit_all());         // the first block is as if its pattern were not there
     context.policy("blocks.7", [](const Candidate& op) {
-        return op.inputs_kept && op.bytes > 10'000 ? Answer::recompute : Answer::inherit;
+        return op.pinned_bytes == 0 && op.bytes > 10'000 ? Answer::recompute : Answer::inherit;
     });
     train(context, 4);
 

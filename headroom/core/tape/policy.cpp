@@ -16,7 +16,8 @@ Policy recompute_all() {
 
 Policy recompute_cheap() {
     return [](const Candidate& op) {
-        return op.info.cost == Cost::cheap && op.inputs_kept ? Answer::recompute : Answer::keep;
+        const bool pays = 2 * op.pinned_bytes <= op.bytes && op.replays <= 2;
+        return op.info.cost == Cost::cheap && pays ? Answer::recompute : Answer::keep;
     };
 }
 

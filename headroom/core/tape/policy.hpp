@@ -6,7 +6,7 @@
 //     context.policy("blocks.*", recompute_all());
 //     context.policy("blocks.*.attention", keep_all());
 //     context.policy("**.mlp", [](const Candidate& op) {
-//         return op.inputs_kept && op.bytes > 1'000'000 ? Answer::recompute : Answer::inherit; });
+//         return op.pinned_bytes == 0 && op.bytes > 1'000'000 ? Answer::recompute : Answer::inherit; });
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,8 +22,9 @@ enum class Answer : std::uint8_t { inherit, keep, recompute };
 /// The properties of a recorded op that a policy sees.
 struct Candidate {
     const OpInfo& info;
-    std::size_t bytes;  ///< of its outputs, and of what it saves of its own
-    bool inputs_kept;   ///< recomputing pins nothing new: each input is a leaf, or saved for this op's gradient anyway
+    std::size_t bytes;         ///< of its outputs, and of what it saves of its own
+    std::size_t pinned_bytes;  ///< of inputs that would be kept for recomputing it alone
+    std::uint32_t replays;     ///< the most ops in a row that run to make it again: 1 if all inputs are kept
 };
 
 /// May be called several times for one op; must depend on the candidate alone.
@@ -35,8 +36,9 @@ Policy inherit_all();
 Policy keep_all();
 /// Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost": only what enters and leaves the region is kept.
 Policy recompute_all();
-/// Recomputes ops that are cheap and pin nothing new (an activation function, a norm; not a residual add, whose operand
-/// would be kept in its place), keeps the rest.
+/// Recomputes what is cheap and frees at least twice the bytes that it keeps instead (an activation function, a norm, a
+/// join of two tensors of which one is there anyway; not a residual add, whose operand would be kept in its place), by
+/// two ops in a row at most. Keeps the rest.
 Policy recompute_cheap();
 
 /// True if `path` ("blocks.3.mlp") matches: `*` stands for one segment, `**` for any number of them, none included.

@@ -58,22 +58,20 @@ void Tape::materialize(std::span<Slot> slots) {
             drop_if_unneeded(*slot.value);
         }
         for (Value* value : record->values()) drop_if_unneeded(*value);
-        // What only the hold of this replay keeps will go again, and then needs its inputs: those stay pinned.
-        const auto stays = [&](const Value* value) {
-            return !value->missing() && (!value->pins || !value->home || value->home->encloses(cursor_));
-        };
-        const auto values = record->values();
-        const bool done = std::all_of(values.begin(), values.end(), [&](const Value* value) {
-            return stays(value) || (value->missing() && !value->pins);
-        });
-        if (done && record->planned && !needs_last_of(*record)) unplan(*record);
+        unplan_if_done(*record);
     }
     for (const Slot& slot : slots) {
         if (slot.value) --slot.value->holds;
     }
-    for (auto record = records.rbegin(); record != records.rend(); ++record) {
-        if ((*record)->planned && !must_replay(**record) && !needs_last_of(**record)) unplan(**record);
-    }
+    for (auto record = records.rbegin(); record != records.rend(); ++record) unplan_if_done(**record);
+}
+
+/// What goes before its last use will need its inputs once more: those stay pinned.
+void Tape::unplan_if_done(Record& record) noexcept {
+    const auto values = record.values();
+    const bool done =
+        std::all_of(values.begin(), values.end(), [&](const Value* value) { return !value->pins || stays(*value); });
+    if (done && record.planned && !needs_last_of(record)) unplan(record);
 }
 
 void Tape::replay(Record& record) {

@@ -1,4 +1,5 @@
 // Which values keep their storage: pins, planned replays and the retention rule; and which give it to an output.
+#include <algorithm>
 #include <bit>
 
 #include <headroom/core/tape/tape.hpp>
@@ -6,10 +7,38 @@
 
 namespace headroom {
 
-bool Tape::retained(const Value& value) const {
-    if (value.users || value.holds) return true;
-    return value.pins && (!value.home || value.home->encloses(cursor_));
+namespace {
+
+/// What so many ops in a row bring back is brought back again where backward has so many others to do before it needs
+/// it once more: what crosses a model from its beginning to its end, as in a U-Net.
+constexpr std::uint32_t kFewReplays = 2, kManyRecords = 16;
+
+}  // namespace
+
+/// True if backward has a use for the value that is worth its storage.
+bool Tape::needed(const Value& value) const {
+    if (!value.pins || !value.home) return value.pins;
+    if (!value.home->encloses(cursor_)) return false;
+    return value.replays > kFewReplays || value.next_use + kManyRecords >= records_.size();
 }
+
+/// True if the storage, which is there, will not go before the last use.
+bool Tape::stays(const Value& value) const {
+    if (value.missing() || !needed(value)) return false;
+    if (!value.home || value.replays > kFewReplays) return true;
+    std::uint32_t uses = 0;
+    for (std::uint32_t use = value.next_use; use;) {
+        const auto slots = records_[use - 1]->saved_slots();
+        const auto is = [&](const Slot& slot) { return slot.value == &value; };
+        uses += static_cast<std::uint32_t>(std::count_if(slots.begin(), slots.end(), is));
+        const std::uint32_t earlier = std::find_if(slots.begin(), slots.end(), is)->earlier;
+        if (earlier && earlier + kManyRecords < use) return false;
+        use = earlier;
+    }
+    return uses == value.pins;  // else a replay of something else needs it, too
+}
+
+bool Tape::retained(const Value& value) const { return value.users || value.holds || needed(value); }
 
 void Tape::drop_if_unneeded(Value& value) noexcept {
     if (value.missing() || retained(value)) return;
@@ -71,8 +100,7 @@ bool Tape::stealable(const Tensor& input) const {
     const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
     const bool trained = !value->producer && value->requires_grad && !value->consumed;
     if (!sole || wanted || trained) return false;
-    const bool needed = value->pins && (!value->home || value->home->encloses(cursor_));
-    return !needed && value->dense(input.geometry());
+    return !needed(*value) && value->dense(input.geometry());
 }
 
 /// Bit i: `info` declares that input i may be overwritten, and nobody else needs it.

@@ -1,5 +1,6 @@
 #include <headroom/core/tape/tape.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -134,16 +135,27 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
 
 namespace {
 
+std::size_t bytes_of(const Value& value) {
+    return static_cast<std::size_t>(value.array.numel()) * size_of(value.array.dtype);
+}
+
+std::uint32_t uses_of(const Value* value, std::span<const Slot> slots) {
+    return static_cast<std::uint32_t>(
+        std::count_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.value == value; }));
+}
+
 Candidate candidate_of(const Record& record) {
-    Candidate candidate{record.op->info, 0, true};
-    for (const Value* value : record.values()) {
-        candidate.bytes += static_cast<std::size_t>(value->array.numel()) * size_of(value->array.dtype);
-    }
-    for (const Slot& input : record.input_slots()) {
-        if (!input.value || !input.value->producer) continue;
-        bool saved = false;
-        for (const Slot& slot : record.saved_slots()) saved |= slot.value == input.value;
-        candidate.inputs_kept &= saved && record.differentiable;
+    Candidate candidate{record.op->info, 0, 0, 1};
+    for (const Value* value : record.values()) candidate.bytes += bytes_of(*value);
+    const auto inputs = record.input_slots();
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Value* const value = inputs[i].value;
+        if (!value || !value->producer || uses_of(value, inputs.first(i)) > 0) continue;
+        if (value->home) candidate.replays = std::max(candidate.replays, value->replays + 1);
+        const std::uint32_t saved = record.differentiable ? uses_of(value, record.saved_slots()) : 0;
+        const std::uint32_t own = saved + (record.planned ? uses_of(value, inputs) : 0);
+        const bool kept = saved > 0 || value->home || value->pins > own;
+        if (!kept) candidate.pinned_bytes += bytes_of(*value);
     }
     return candidate;
 }
@@ -158,7 +170,7 @@ Tape::Home Tape::home_of(Region* innermost, const Record& record) {
     bool kept = false;
     for (; region; region = region->parent ? region->parent->deciding : nullptr) {
         const Answer answer = (*region->policy)(candidate);
-        if (answer == Answer::recompute) return kept ? Home{nullptr, true} : Home{region, false};
+        if (answer == Answer::recompute) return kept ? Home{nullptr, true} : Home{region, false, candidate.replays};
         kept |= answer == Answer::keep;
     }
     return {};
@@ -182,13 +194,15 @@ void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs
         record.differentiable |= value->requires_grad;
     }
     bind_saved(record, saved);
-    const Home home = home_of(region_, record);
-    for (Value* value : record.values()) value->home = home.region;
     if (record.differentiable) {
-        for (const Slot& slot : record.saved_slots()) {
-            if (slot.value) pin(*slot.value);
+        for (Slot& slot : record.saved_slots()) {
+            if (!slot.value) continue;
+            slot.earlier = std::exchange(slot.value->next_use, record.index + 1);
+            pin(*slot.value);
         }
     }
+    const Home home = home_of(region_, record);
+    for (Value* value : record.values()) set_home(*value, home);
     if (home.region || home.movable) plan(record);
     for (std::size_t i = op.n_outputs; i < record.n_produced; ++i) drop_if_unneeded(*record.produced[i]);
 }
@@ -227,10 +241,11 @@ void Tape::drop_empty_regions() noexcept {
 
 void Tape::pop_record() noexcept {
     Record& record = *records_.back();
-    if (record.differentiable) {
-        for (const Slot& slot : record.saved_slots()) {
-            if (slot.value) unpin(*slot.value);
-        }
+    for (std::size_t i = record.op->n_saved; i-- > 0;) {
+        const Slot& slot = record.saved[i];
+        if (!slot.value) continue;
+        if (slot.value->next_use == record.index + 1) slot.value->next_use = slot.earlier;
+        if (record.differentiable) unpin(*slot.value);
     }
     if (record.planned) unplan(record);
     for (Value* value : record.values()) {
@@ -295,7 +310,7 @@ void Tape::close_region() noexcept {
     region.open = false;
     region_ = region.parent;
     if (region.policy && region.first_record < records_.size()) {
-        for_each_held(region, [&](Value& value) { value.home = home_of(region_, *value.producer).region; });
+        for_each_held(region, [&](Value& value) { set_home(value, home_of(region_, *value.producer)); });
     }
     drop_empty_regions();
 }

@@ -98,7 +98,12 @@ class Tape {
     struct Home {
         Region* region = nullptr;  ///< whose policy said recompute; null = keep
         bool movable = false;      ///< null, but an enclosing region says recompute: it counts once a handle leaves
+        std::uint32_t replays = 0;
     };
+    static void set_home(Value& value, const Home& home) {
+        value.home = home.region;
+        value.replays = home.replays;
+    }
     static Home home_of(Region* innermost, const Record& record);
     bool stealable(const Tensor& input) const;
     unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
@@ -109,11 +114,14 @@ class Tape {
 
     // Retention (retention.cpp)
     bool retained(const Value& value) const;
+    bool needed(const Value& value) const;
+    bool stays(const Value& value) const;
     void drop_if_unneeded(Value& value) noexcept;
     void pin(Value& value) noexcept;
     void unpin(Value& value) noexcept;
     void plan(Record& record) noexcept;
     void unplan(Record& record) noexcept;
+    void unplan_if_done(Record& record) noexcept;
     static bool must_replay(const Record& record);
     static bool needs_last_of(const Record& record);
 

@@ -26,7 +26,7 @@ class ParameterStorage {
 };
 
 /// The retention rule: storage is kept while
-///     users || holds || (pins && (!home || home is the backward cursor's region or encloses it)).
+///     users || holds || (pins && (!home || (home is the backward cursor's region or encloses it, and it pays))).
 /// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
 struct Value {
     Array array;  ///< geometry and dtype stay; the buffer is empty while evicted
@@ -42,6 +42,8 @@ struct Value {
     std::uint32_t refs = 0;               ///< records that mention it, its producer included
     std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
     std::uint32_t holds = 0;              ///< uses by the replay that is going on
+    std::uint32_t next_use = 0;           ///< 1 + index of the last record that saved it; 0: none
+    std::uint32_t replays = 0;            ///< with a home: the most ops in a row that run to make it again
     const char* consumed = nullptr;       ///< the op that made it, once its record is gone and gradients can't pass
     PathId consumed_path = 0;             ///< the module in which that op ran
     bool requires_grad = false;
