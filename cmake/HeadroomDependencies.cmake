@@ -5,6 +5,8 @@ find_package(fmt REQUIRED)
 find_package(dnnl REQUIRED CONFIG)
 find_package(nlohmann_json REQUIRED)
 find_package(ZLIB REQUIRED)
+find_package(PNG REQUIRED)
+find_package(JPEG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN's threads, which are told to be one
 

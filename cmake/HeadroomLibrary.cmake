@@ -81,8 +81,8 @@ function(headroom_umbrella)
     endforeach()
 endfunction()
 
-# Kernels whose bits must equal another device's may not fuse a multiply with an add.
+# What must have the bits of another device, or of another library, may not fuse a multiply with an add.
 file(GLOB headroom_exact_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/headroom/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/headroom/kernels/dropout/*.cpp
-    ${PROJECT_SOURCE_DIR}/headroom/kernels/step_control/*.cpp)
+    ${PROJECT_SOURCE_DIR}/headroom/kernels/step_control/*.cpp ${PROJECT_SOURCE_DIR}/headroom/data/image_color.cpp)
 set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

@@ -52,7 +52,7 @@ if(NOT found OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
 endif()
 
 # The allocator alone, where the packages that other components need can't be found.
-set(missing dnnl OpenMP nlohmann_json OpenSSL ZLIB)
+set(missing dnnl OpenMP nlohmann_json OpenSSL ZLIB PNG JPEG)
 list(TRANSFORM missing PREPEND -DCMAKE_DISABLE_FIND_PACKAGE_)
 list(TRANSFORM missing APPEND =ON)
 set(components ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/components -B ${WORK}/components -G Ninja

@@ -1,0 +1,63 @@
+#pragma once
+// Where pixels go: resizing, cropping, mirroring, rotating. Images are interpolated; masks, whose values are ids, take
+// the nearest pixel. Coordinates are those of pixels' corners: an image covers [0, width] x [0, height], and the centre
+// of its first pixel is at 0.5, 0.5. The random forms for training are in image_transforms.hpp.
+//
+//     const data::Image small = data::resize(photo, 224, 224);
+//     const data::Image same = data::resize_nearest(mask, 224, 224);
+//     const data::Image turned = data::warp(photo, {.degrees = 10, .shift_x = 2});
+//     const data::Image flipped = data::flip_horizontal(data::crop(photo, {.top = 8, .left = 8, .height = 64, .width = 64}));
+#include <cstdint>
+
+#include <headroom/data/image.hpp>
+
+namespace headroom::data {
+
+struct Region {
+    int64_t top = 0;
+    int64_t left = 0;
+    int64_t height = 0;
+    int64_t width = 0;
+};
+
+/// Bilinear; what shrinks is averaged over the pixels that become one (antialiasing). The bytes are those of Pillow's
+/// `resize(..., BILINEAR)`, which torchvision calls for images, too. Errors: ShapeError for a size below 1 or an empty
+/// image.
+Image resize(const Image& image, int64_t height, int64_t width);
+
+/// `resize` of a part of the image. Errors: also ShapeError if the region is not inside of it.
+Image resize(const Image& image, const Region& region, int64_t height, int64_t width);
+
+/// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as Pillow's NEAREST, whose rounding takes the
+/// pixel before where that is a whole number. Errors: as `resize`.
+Image resize_nearest(const Image& image, int64_t height, int64_t width);
+Image resize_nearest(const Image& image, const Region& region, int64_t height, int64_t width);
+
+/// A region, which may reach out of the image: pixels there are `fill`. Errors: ShapeError for a size below 1.
+Image crop(const Image& image, const Region& region, uint8_t fill = 0);
+
+Image flip_horizontal(const Image& image);
+Image flip_vertical(const Image& image);
+
+/// A similarity about the centre of the image: rotated clockwise, scaled, then shifted by pixels to the right and down.
+struct Similarity {
+    double degrees = 0;
+    double scale = 1;
+    double shift_x = 0;
+    double shift_y = 0;
+};
+
+struct Point {
+    double x, y;
+};
+
+/// Where `point` of an image of this size goes.
+Point transform_point(const Similarity& similarity, int64_t height, int64_t width, Point point);
+
+/// The image under the similarity, in its size: bilinear, where what is outside of the image is `fill`. Errors:
+/// ShapeError for an empty image, Error for a scale that is not positive or numbers that are not finite.
+Image warp(const Image& image, const Similarity& similarity, uint8_t fill = 0);
+/// The same by the nearest pixel.
+Image warp_nearest(const Image& image, const Similarity& similarity, uint8_t fill = 0);
+
+}  // namespace headroom::data

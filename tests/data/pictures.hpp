@@ -1,0 +1,54 @@
+#pragma once
+// What the tests of images share: the files of tests/reference/images, and a picture with all bytes in it.
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <headroom/data/image.hpp>
+
+namespace headroom::testing {
+
+inline std::filesystem::path reference(const std::string& name) {
+    return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "images" / name;
+}
+
+inline std::string contents_of(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error("no file " + path.native());
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A binary PPM or PGM file of 8 bits.
+inline data::Image read_ppm(const std::string& name) {
+    std::istringstream file(contents_of(reference(name)));
+    std::string magic;
+    int64_t width = 0, height = 0, largest = 0;
+    file >> magic >> width >> height >> largest;
+    file.ignore();
+    data::Image image(height, width, magic == "P6" ? 3 : 1);
+    file.read(reinterpret_cast<char*>(image.pixels.data()), static_cast<std::streamsize>(image.pixels.size()));
+    if (!file) throw std::runtime_error(name + " ends early");
+    return image;
+}
+
+/// A file of f32.
+inline std::vector<float> read_floats(const std::string& name) {
+    const std::string bytes = contents_of(reference(name));
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+}
+
+/// Every pixel says where it is.
+inline data::Image numbered_image(int64_t height, int64_t width, int64_t channels) {
+    data::Image image(height, width, channels);
+    for (std::size_t i = 0; i < image.pixels.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * 7 + i / 251);
+    return image;
+}
+
+}  // namespace headroom::testing
