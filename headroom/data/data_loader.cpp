@@ -74,6 +74,10 @@ void DataLoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
     sampler_.indices(task / sampler_.batches(), task % sampler_.batches(), out);
 }
 
+uint64_t DataLoaderCursor::first_draw(int64_t task) const {
+    return sampler_.first_draw(task / sampler_.batches(), task % sampler_.batches());
+}
+
 DataLoaderState DataLoaderCursor::state() const {
     return {epoch_,
             batch_,

@@ -7,6 +7,7 @@
 //         while (const auto batch = loader.next()) step(*batch);  // no batch: the epoch has ended
 //     }
 //     data::DataLoaderState here = loader.state();  // later loader.restore(here)
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -71,6 +72,8 @@ class DataLoaderCursor {
 
     /// The samples of a batch, by its number. May be called by several threads.
     void indices(int64_t task, std::vector<int64_t>& out) const;
+    /// `Sampler::first_draw` of a batch, by its number.
+    uint64_t first_draw(int64_t task) const;
 
     DataLoaderState state() const;
     /// Moves to `state`. Errors: Error that names the difference if `state` belongs to another order of data or lies
@@ -132,10 +135,15 @@ class DataLoader {
             cursor_.advance();
             return nullptr;
         }
+        const auto begun = std::chrono::steady_clock::now();
         Slot& slot = (*ring_)[static_cast<std::size_t>(cursor_.options().workers == 0 ? fill_here() : take())];
+        waited_ += std::chrono::steady_clock::now() - begun;
         cursor_.advance();
         return &slot.batch;
     }
+
+    /// For how many seconds `next` has waited for batches, or read them: what loading has cost the caller.
+    double seconds_waited() const { return waited_.count(); }
 
     /// Batches that `next` has returned count as used, those read ahead do not.
     DataLoaderState state() const { return cursor_.state(); }
@@ -172,7 +180,11 @@ class DataLoader {
 
     static void fill(const D& dataset, const DataLoaderCursor& cursor, int64_t task, Slot& slot) {
         cursor.indices(task, slot.indices);
-        dataset.read(std::span<const int64_t>(slot.indices), slot.batch);
+        const std::span<const int64_t> indices(slot.indices);
+        if constexpr (RandomDataset<D>)
+            dataset.read(indices, cursor.first_draw(task), slot.batch);
+        else
+            dataset.read(indices, slot.batch);
     }
 
     int fill_here() {
@@ -202,6 +214,7 @@ class DataLoader {
 
     const D* dataset_;
     DataLoaderCursor cursor_;
+    std::chrono::duration<double> waited_{0};
     std::unique_ptr<std::vector<Slot>> ring_;
     std::unique_ptr<Prefetcher> prefetcher_;  // last: its threads end before what they use
 };

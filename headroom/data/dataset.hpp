@@ -17,14 +17,22 @@
 
 namespace headroom::data {
 
+/// `read` changes samples at random: the sample of `indices[i]` by random numbers that are a function of a seed and of
+/// `first_draw + i`, which no other sample that a loader takes has (`Sampler::first_draw`).
+template <class D>
+concept RandomDataset = requires(const D& dataset, std::span<const int64_t> indices, uint64_t first_draw,
+                                 typename D::Batch& batch) {
+    dataset.read(indices, first_draw, batch);
+};
+
 /// `read` fills `batch` with the samples of `indices`, in their order, and reuses its memory. Several threads call it
 /// at once, so it must not write to the dataset. Its exceptions reach the caller of the loader.
 template <class D>
-concept Dataset = std::default_initializable<typename D::Batch> &&
-    requires(const D& dataset, std::span<const int64_t> indices, typename D::Batch& batch) {
+concept Dataset = std::default_initializable<typename D::Batch> && requires(const D& dataset) {
     { dataset.size() } -> std::convertible_to<int64_t>;
+} &&(RandomDataset<D> || requires(const D& dataset, std::span<const int64_t> indices, typename D::Batch& batch) {
     dataset.read(indices, batch);
-};
+});
 
 template <class Target>
 struct SampleBatch {

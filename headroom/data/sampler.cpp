@@ -98,11 +98,9 @@ void Sampler::indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) c
             fmt::format("batch {} of epoch {} is outside of the {} batches of an epoch", batch, epoch, batches_));
     if (order_ == SampleOrder::with_replacement) {
         const RandomWords words(seed_, draw_stream);
-        const uint64_t number =
-            static_cast<uint64_t>(epoch) * static_cast<uint64_t>(batches_) + static_cast<uint64_t>(batch);
+        const uint64_t first = first_draw(epoch, batch);
         out.resize(static_cast<std::size_t>(batch_));
-        for (std::size_t i = 0; i < out.size(); ++i)
-            out[i] = words.below(number * static_cast<uint64_t>(batch_) + i, samples_);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = words.below(first + i, samples_);
         return;
     }
     const int64_t together = samples_ - (last_alone_ ? 1 : 0);
@@ -116,6 +114,15 @@ void Sampler::indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) c
         const auto order = permutations_->of_epoch(samples_, seed_, epoch);
         std::copy_n(order->begin() + first, count, out.begin());
     }
+}
+
+uint64_t Sampler::first_draw(int64_t epoch, int64_t batch) const {
+    const auto before = static_cast<uint64_t>(batch) * static_cast<uint64_t>(batch_);
+    if (order_ == SampleOrder::with_replacement)
+        return static_cast<uint64_t>(epoch) * static_cast<uint64_t>(batches_) * static_cast<uint64_t>(batch_) + before;
+    const bool alone = last_alone_ && batch == batches_ - 1;
+    const auto samples = static_cast<uint64_t>(samples_);
+    return static_cast<uint64_t>(epoch) * samples + (alone ? samples - 1 : before);
 }
 
 }  // namespace headroom::data

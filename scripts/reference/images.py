@@ -76,6 +76,8 @@ def operations(image):
         image.resize((width, height), Image.NEAREST).save(FOLDER / f"nearest_{height}x{width}.ppm")
     image.convert("L").resize((17, 12), Image.BILINEAR).save(FOLDER / "resize_grey_12x17.pgm")
     image.crop((5, 3, 5 + 22, 3 + 19)).resize((12, 16), Image.BILINEAR).save(FOLDER / "resize_region.ppm")
+    for size, side in ((21, 16), (17, 12), (20, 33), (24, 47)):
+        F.center_crop(F.resize(image, size), side).save(FOLDER / f"center_{size}_{side}.ppm")
     for factor in (0.0, 0.6, 1.0, 1.5):
         ImageEnhance.Brightness(image).enhance(factor).save(FOLDER / f"brightness_{factor}.ppm")
         ImageEnhance.Contrast(image).enhance(factor).save(FOLDER / f"contrast_{factor}.ppm")

@@ -3,6 +3,7 @@
 
 #include <headroom/data/image_color.hpp>
 #include <headroom/data/image_geometry.hpp>
+#include <headroom/data/image_transforms.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/pictures.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -29,6 +30,17 @@ TEST(ResizeNearest, HasPillowsBytes) {
     const Image image = read_ppm("rgb.ppm");
     for (const auto& [height, width] : sizes)
         EXPECT_EQ(resize_nearest(image, height, width), read_ppm(fmt::format("nearest_{}x{}.ppm", height, width)));
+}
+
+TEST(CenterCrop, HasTorchvisionsBytes) {
+    const std::vector<std::pair<int64_t, int64_t>> sides = {{21, 16}, {17, 12}, {20, 33}, {24, 47}};
+    for (const auto& [size, side] : sides) {
+        ImageSample sample{.image = read_ppm("rgb.ppm")};
+        Draws draws(1, 1);
+        ResizeShortestSide{size}(sample, draws);
+        CenterCrop{side, side}(sample, draws);
+        EXPECT_EQ(sample.image, read_ppm(fmt::format("center_{}_{}.ppm", size, side))) << size;
+    }
 }
 
 TEST(ResizeOfARegion, IsThatOfTheCutImage) {

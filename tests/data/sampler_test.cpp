@@ -189,5 +189,28 @@ TEST(Sampler, RefusesWhatMakesNoBatches) {
     EXPECT_THAT([&] { batch_of(sampler, -1, 0); }, throws<Error>("epoch -1"));
 }
 
+TEST(Sampler, NumbersWhatIsDrawnWhateverTheSizeOfBatches) {
+    const auto numbers = [](const Sampler& sampler, int64_t epochs) {
+        std::vector<std::pair<uint64_t, int64_t>> all;  // number and sample
+        std::vector<int64_t> indices;
+        for (int64_t epoch = 0; epoch < epochs; ++epoch)
+            for (int64_t batch = 0; batch < sampler.batches(); ++batch) {
+                sampler.indices(epoch, batch, indices);
+                for (std::size_t i = 0; i < indices.size(); ++i)
+                    all.emplace_back(sampler.first_draw(epoch, batch) + i, indices[i]);
+            }
+        return all;
+    };
+    const auto expected = numbers(Sampler::shuffled(23, 1, 7), 3);
+    ASSERT_EQ(expected.size(), 69);
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(expected[i].first, i);
+    EXPECT_EQ(numbers(Sampler::shuffled(23, 5, 7), 3), expected);
+    EXPECT_EQ(numbers(Sampler::sequential(23, 4, true), 3), numbers(Sampler::sequential(23, 1), 3));
+    EXPECT_EQ(numbers(Sampler::with_replacement(23, 4, 7, 6), 3), numbers(Sampler::with_replacement(23, 2, 7, 12), 3));
+    // What `drop_last` leaves out has its numbers.
+    EXPECT_EQ(Sampler::shuffled(23, 5, 7, {.drop_last = true}).first_draw(2, 1), 2 * 23 + 5);
+    EXPECT_EQ(Sampler::with_replacement(23, 4, 7).first_draw(0, 1000), 4000);
+}
+
 }  // namespace
 }  // namespace headroom::data

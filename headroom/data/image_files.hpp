@@ -1,0 +1,76 @@
+#pragma once
+// Sources of images that lie in folders: a folder for each class, or pairs of images and masks. What is wrong with a
+// file is said when it is loaded, by its name.
+//
+//     const auto training = std::make_shared<data::ImageFolder>("photos/train");
+//     const auto held_out = std::make_shared<data::ImageFolder>("photos/val",
+//                                                               data::ImageFolderOptions{.classes = training->classes()});
+//     const auto pairs = std::make_shared<data::MaskedImages>("scans/images", "scans/masks", /*classes=*/3);
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <headroom/data/image_sample.hpp>
+
+namespace headroom::data {
+
+struct ImageFolderOptions {
+    /// Names in the order of labels; empty: the folders' names, sorted by their bytes. Name those of the training for
+    /// other parts, in which a class may be missing.
+    std::vector<std::string> classes = {};
+    Colors colors = Colors::rgb;
+};
+
+/// `folder`/CLASS/**.png, .jpg or .jpeg, as torchvision's ImageFolder; other files and hidden ones are left out.
+class ImageFolder : public ImageSource {
+  public:
+    /// Errors: FileError if there is no such folder, no class, a class without an image, one that is not named in the
+    /// options, or an image of a kind that is not read (GIF, BMP, TIFF, WebP, PPM).
+    explicit ImageFolder(const std::filesystem::path& folder, ImageFolderOptions options = {});
+
+    const std::vector<std::string>& classes() const { return classes_; }
+    int32_t label(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
+
+    int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+    ImageSample load(int64_t index) const override;
+    std::string name(int64_t index) const override;
+
+  private:
+    std::vector<std::string> classes_;
+    Colors colors_;
+    std::vector<std::pair<std::filesystem::path, int32_t>> files_;
+};
+
+struct MaskedImagesOptions {
+    /// A mask is named as its image, with this before the ending: "a.jpg" and "a_mask.png".
+    std::string mask_suffix = {};
+    /// A value of masks that becomes `ignored_class`, such as 255 for the borders of objects in Pascal VOC.
+    std::optional<uint8_t> ignored_value = {};
+    /// Values of masks in the order of classes, such as {0, 255}; empty: the classes themselves.
+    std::vector<uint8_t> values = {};
+    Colors colors = Colors::rgb;
+};
+
+/// Each image of a folder, with its mask of another: a PNG of ids (`read_mask`).
+class MaskedImages : public ImageSource {
+  public:
+    /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to
+    /// 256 classes, and as many values where there are any. `load`: FileError for files that can't be read, a mask of
+    /// another size than its image, and a value that is no class, with its place.
+    MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, int64_t classes,
+                 MaskedImagesOptions options = {});
+
+    int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+    ImageSample load(int64_t index) const override;
+    std::string name(int64_t index) const override;
+
+  private:
+    int64_t classes_;
+    MaskedImagesOptions options_;
+    std::vector<int> class_of_value_;  // [256]; -1: none
+    std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;
+};
+
+}  // namespace headroom::data

@@ -1,0 +1,86 @@
+#pragma once
+// One sample of images: pixels, and what belongs to them. A source loads samples by their number, from files, from
+// memory or by drawing them; `ImageDataset` (image_dataset.hpp) makes batches of them. A source of your own has two
+// members:
+//
+//     class Dots : public data::ImageSource {
+//         int64_t size() const override { return 1000; }
+//         data::ImageSample load(int64_t index) const override { return {.image = dot(index), .label = 1}; }
+//     };
+//     const auto [train, validation] = data::random_split(std::make_shared<Dots>(), /*second=*/100, seed);
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/data/image.hpp>
+
+namespace headroom::data {
+
+/// Corners in pixels, so that [0, width] x [0, height] is the whole image.
+struct Box {
+    float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+
+    bool has_area() const { return x2 > x1 && y2 > y1; }
+    bool operator==(const Box&) const = default;
+};
+
+/// The part of a box that is inside of an image. It has no area if none is.
+Box clip(const Box& box, int64_t height, int64_t width);
+
+struct ImageObject {
+    Box box;
+    int32_t label = 0;
+    bool crowd = false;  // stands for many, as in COCO: not for training
+    int64_t id = 0;      // of the annotation
+    Image mask;          // empty, or of the image's size: 1 where the object is
+};
+
+/// What a mask has where there is no class: no term of a loss.
+constexpr uint8_t ignored_class = 255;
+
+struct ImageSample {
+    Image image = {};
+    int32_t label = 0;
+    Image mask = {};  // empty, or ids of classes in the image's size
+    std::vector<ImageObject> objects = {};
+};
+
+class ImageSource {
+  public:
+    virtual ~ImageSource() = default;
+    virtual int64_t size() const = 0;
+    /// Sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
+    virtual ImageSample load(int64_t index) const = 0;
+    /// What errors call a sample.
+    virtual std::string name(int64_t index) const;
+};
+
+using ImageSourcePointer = std::shared_ptr<const ImageSource>;
+
+/// Labelled images in memory, such as those of `read_labelled_images` (idx.hpp) and `read_cifar10` (cifar.hpp).
+class MemoryImages : public ImageSource {
+  public:
+    /// `pixels` is [N, height, width, channels], `labels` [N]. Errors: ShapeError if the sizes don't fit together or
+    /// there is no image.
+    MemoryImages(std::vector<uint8_t> pixels, int64_t height, int64_t width, int64_t channels,
+                 std::vector<uint8_t> labels);
+
+    int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
+    ImageSample load(int64_t index) const override;
+
+  private:
+    std::vector<uint8_t> pixels_;
+    int64_t height_, width_, channels_;
+    std::vector<uint8_t> labels_;
+};
+
+/// The samples of `indices`, which may repeat. Errors: ShapeError for none, or one that is outside of the source.
+ImageSourcePointer subset(ImageSourcePointer source, std::vector<int64_t> indices);
+
+/// All but `second` of the samples, and these, chosen at random by `seed`. Errors: ShapeError unless both have some.
+std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, int64_t second,
+                                                               uint64_t seed);
+
+}  // namespace headroom::data

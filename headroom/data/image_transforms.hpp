@@ -1,0 +1,101 @@
+#pragma once
+// Changes of samples for training, which a loader's threads make: each changes the image, its mask and its objects
+// alike. They have the names and parameters of torchvision's; what is random comes from `Draws`, a function of a seed
+// and of the number of the draw, so that a resumed training sees the same images, whatever the number of threads. A
+// transform of your own is a function of the same two arguments.
+//
+//     const std::vector<data::ImageTransform> training = {
+//         data::RandomResizedCrop{.height = 224, .width = 224}, data::RandomHorizontalFlip{},
+//         data::ColorJitter{.brightness = 0.4, .contrast = 0.4, .saturation = 0.4}};
+//     const std::vector<data::ImageTransform> validation = {data::ResizeShortestSide{256}, data::CenterCrop{224, 224}};
+#include <cstdint>
+#include <functional>
+
+#include <headroom/data/counter_random.hpp>
+#include <headroom/data/image_sample.hpp>
+
+namespace headroom::data {
+
+/// The random numbers of one sample, one after another.
+class Draws {
+  public:
+    Draws(uint64_t seed, uint64_t draw) : words_(splitmix64_mix(seed ^ image_domain), draw) {}
+
+    /// In [low, high].
+    double uniform(double low, double high) {
+        return low + (high - low) * static_cast<double>(words_.word(next_++) >> 11) * 0x1p-53;
+    }
+    /// In [0, bound), bound >= 1.
+    int64_t below(int64_t bound) { return words_.below(next_++, bound); }
+    bool chance(double probability) { return uniform(0, 1) < probability; }
+
+  private:
+    static constexpr uint64_t image_domain = 0x696d616765730a0d;  // so that words are not those of a sampler's order
+
+    RandomWords words_;
+    uint64_t next_ = 0;
+};
+
+/// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. Objects of which nothing
+/// is left are gone. Errors: ShapeError or Error for sizes and numbers that can't be.
+using ImageTransform = std::function<void(ImageSample&, Draws&)>;
+
+struct Resize {
+    int64_t height = 0, width = 0;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// Keeps the ratio of sides: the shorter is `size`, or less where the longer would be above `largest` (0: any).
+struct ResizeShortestSide {
+    int64_t size = 0, largest = 0;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// What of it reaches out of the image is 0.
+struct CenterCrop {
+    int64_t height = 0, width = 0;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// Of the image with a border of `padding` pixels on each side. Errors: also ShapeError if that is too small.
+struct RandomCrop {
+    int64_t height = 0, width = 0, padding = 0;
+    uint8_t fill = 0, mask_fill = 0;  // of the border
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// A part of the image, whose share of the area and ratio of width to height are drawn, the latter by its logarithm;
+/// then resized. After Szegedy and others: Going deeper with convolutions (CVPR 2015).
+struct RandomResizedCrop {
+    int64_t height = 0, width = 0;
+    double least_area = 0.08, most_area = 1;
+    double least_ratio = 3.0 / 4, most_ratio = 4.0 / 3;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+struct RandomHorizontalFlip {
+    double probability = 0.5;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+struct RandomVerticalFlip {
+    double probability = 0.5;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// Rotated by up to `degrees` to either side, scaled, and shifted by up to these shares of the width and height.
+struct RandomAffine {
+    double degrees = 0, shift_x = 0, shift_y = 0;
+    double least_scale = 1, most_scale = 1;
+    uint8_t fill = 0, mask_fill = 0;  // where nothing comes from
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+/// Factors in [max(0, 1 - x), 1 + x] of brightness, contrast and saturation, and up to `hue` turns of the colour circle
+/// to either side, in a random order.
+struct ColorJitter {
+    double brightness = 0, contrast = 0, saturation = 0, hue = 0;
+    void operator()(ImageSample& sample, Draws& draws) const;
+};
+
+}  // namespace headroom::data

@@ -1,0 +1,333 @@
+#include <functional>
+#include <thread>
+
+#include <headroom/data/cifar.hpp>
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/image_dataset.hpp>
+#include <headroom/data/image_files.hpp>
+#include <headroom/data/image_geometry.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/pictures.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom::data {
+namespace {
+
+using testing::numbered_image;
+using testing::reference;
+using testing::ScratchFolder;
+using testing::throws;
+
+/// Samples that a function makes.
+struct Made : ImageSource {
+    int64_t count;
+    std::function<ImageSample(int64_t)> make;
+
+    Made(int64_t count, std::function<ImageSample(int64_t)> make) : count(count), make(std::move(make)) {}
+    int64_t size() const override { return count; }
+    ImageSample load(int64_t index) const override { return make(index); }
+};
+
+ImageSourcePointer numbered(int64_t count) {
+    return std::make_shared<Made>(count, [](int64_t index) {
+        return ImageSample{.image = numbered_image(12 + index % 3, 14, 3), .label = static_cast<int32_t>(index)};
+    });
+}
+
+const std::vector<ImageTransform> training = {RandomResizedCrop{.height = 8, .width = 8}, RandomHorizontalFlip{},
+                                              ColorJitter{.brightness = 0.4, .contrast = 0.4}};
+
+struct Seen {
+    std::vector<int32_t> labels;
+    std::vector<float> images;
+
+    bool operator==(const Seen&) const = default;
+};
+
+/// All that the loader returns until `batches` have come.
+Seen take(DataLoader<ImageDataset>& loader, int batches) {
+    Seen seen;
+    while (batches > 0)
+        if (const ImageBatch* batch = loader.next()) {
+            seen.labels.insert(seen.labels.end(), batch->labels.begin(), batch->labels.end());
+            seen.images.insert(seen.images.end(), batch->images.begin(), batch->images.end());
+            --batches;
+        }
+    return seen;
+}
+
+TEST(ImageDataset, ScalesEachChannelAndHasChannelsLast) {
+    const Image image = numbered_image(4, 5, 3);
+    const auto source = std::make_shared<Made>(2, [&](int64_t) { return ImageSample{.image = image, .label = 3}; });
+    for (const bool channels_last : {true, false}) {
+        const ImageDataset dataset(source, {.scale = imagenet_scale(), .channels_last = channels_last});
+        ImageBatch batch;
+        dataset.read(std::vector<int64_t>{1, 0}, 0, batch);
+        EXPECT_EQ(batch.rows, 2);
+        EXPECT_EQ(batch.height, 4);
+        EXPECT_EQ(batch.width, 5);
+        EXPECT_EQ(batch.channels, 3);
+        EXPECT_EQ(batch.labels, (std::vector<int32_t>{3, 3}));
+        EXPECT_EQ(batch.samples, (std::vector<int64_t>{1, 0}));
+        ASSERT_EQ(batch.images.size(), 2 * 4 * 5 * 3);
+        for (int64_t y = 0; y < 4; ++y)
+            for (int64_t x = 0; x < 5; ++x)
+                for (int64_t c = 0; c < 3; ++c) {
+                    const auto [mean, deviation] = imagenet_scale()[static_cast<std::size_t>(c)];
+                    const float expected = (static_cast<float>(image.at(y, x)[c]) / 255.0f - mean) / deviation;
+                    const int64_t at = channels_last ? (y * 5 + x) * 3 + c : (c * 4 + y) * 5 + x;
+                    EXPECT_EQ(batch.images[static_cast<std::size_t>(60 + at)], expected);
+                }
+    }
+}
+
+TEST(ImageDataset, ChangesSamplesAlikeWhateverTheThreadsAndTheSizeOfBatches) {
+    const ImageDataset dataset(numbered(24), {.transforms = training, .seed = 5});
+    for (const auto& sampler : {+[](int64_t batch) { return Sampler::shuffled(24, batch, 9); },
+                                +[](int64_t batch) { return Sampler::with_replacement(24, batch, 9); },
+                                +[](int64_t batch) { return Sampler::sequential(24, batch); }}) {
+        DataLoader plain(dataset, sampler(4));
+        const Seen expected = take(plain, 18);  // three epochs
+        DataLoader threads(dataset, sampler(4), {.workers = 3});
+        EXPECT_EQ(take(threads, 18), expected);
+        DataLoader large(dataset, sampler(12), {.workers = 2});
+        EXPECT_EQ(take(large, 6), expected);
+        DataLoader resumed(dataset, sampler(4), {.workers = 2});
+        DataLoader begun(dataset, sampler(4), {.workers = 1});
+        Seen parts = take(begun, 7);
+        resumed.restore(begun.state());
+        const Seen rest = take(resumed, 11);
+        parts.labels.insert(parts.labels.end(), rest.labels.begin(), rest.labels.end());
+        parts.images.insert(parts.images.end(), rest.images.begin(), rest.images.end());
+        EXPECT_EQ(parts, expected);
+    }
+}
+
+TEST(ImageDataset, ChangesASampleAnewEachTimeThatItIsDrawn) {
+    const auto one = std::make_shared<Made>(1, [](int64_t) { return ImageSample{.image = numbered_image(12, 14, 3)}; });
+    const ImageDataset dataset(one, {.transforms = training, .seed = 5});
+    for (const Sampler& sampler : {Sampler::shuffled(1, 1, 9), Sampler::with_replacement(1, 1, 9)}) {
+        DataLoader loader(dataset, sampler);
+        const std::vector<float> first = take(loader, 1).images;
+        EXPECT_NE(take(loader, 1).images, first);
+    }
+    EXPECT_NE(dataset.sample(0, 0).image, dataset.sample(0, 1).image);
+    EXPECT_NE(dataset.sample(0, 0).image, ImageDataset(one, {.transforms = training, .seed = 6}).sample(0, 0).image);
+}
+
+TEST(ImageDataset, PadsImagesAndMasksToAMultiple) {
+    const auto source = std::make_shared<Made>(2, [](int64_t index) {
+        ImageSample sample{.image = Image(5 + index, 9 - index, 3, 200), .mask = Image(5 + index, 9 - index, 1, 2)};
+        sample.mask.pixels[0] = ignored_class;
+        ImageObject object;
+        object.box = {1, 2, 3, 4};
+        sample.objects.assign(static_cast<std::size_t>(index), object);
+        return sample;
+    });
+    const ImageDataset dataset(source, {.pad_to_multiple = 4});
+    ImageBatch batch;
+    dataset.read(std::vector<int64_t>{0, 1}, 0, batch);
+    dataset.read(std::vector<int64_t>{0, 1}, 0, batch);  // into what the last one left
+    EXPECT_EQ(batch.height, 8);
+    EXPECT_EQ(batch.width, 12);
+    EXPECT_EQ(batch.heights, (std::vector<int64_t>{5, 6}));
+    EXPECT_EQ(batch.widths, (std::vector<int64_t>{9, 8}));
+    ASSERT_EQ(batch.objects.size(), 2);
+    EXPECT_EQ(batch.objects[0].size(), 0);
+    EXPECT_EQ(batch.objects[1].size(), 1);
+    for (int64_t row = 0; row < 2; ++row)
+        for (int64_t y = 0; y < 8; ++y)
+            for (int64_t x = 0; x < 12; ++x) {
+                const bool inside = y < 5 + row && x < 9 - row;
+                const auto at = static_cast<std::size_t>((row * 8 + y) * 12 + x);
+                EXPECT_EQ(batch.images[3 * at + 1], inside ? 200.0f / 255.0f : 0.0f);
+                EXPECT_EQ(batch.masks[at], inside && (x > 0 || y > 0) ? 2 : -100);
+            }
+}
+
+TEST(ImageDataset, SaysWhichSamplesDoNotFit) {
+    const auto read = [](const ImageSourcePointer& source, ImageDatasetOptions options, std::vector<int64_t> indices) {
+        return [=] {
+            ImageBatch batch;
+            ImageDataset(source, options).read(indices, 0, batch);
+        };
+    };
+    EXPECT_THAT(
+        read(numbered(4), {}, {0, 1}),
+        throws<ShapeError>("sample 0 is 12 x 14 x 3 and sample 1 is 13 x 14 x 3: images of one batch need one size"));
+    EXPECT_THAT(read(numbered(4), {}, {4}), throws<ShapeError>("sample 4 is outside of the 4 of the dataset"));
+    EXPECT_THAT(read(numbered(4), {.transforms = {RandomCrop{.height = 40, .width = 40}}}, {2}),
+                throws<ShapeError>("sample 2: RandomCrop: 40 x 40"));
+    EXPECT_THAT(read(numbered(4), {.scale = {{}, {}}}, {2}),
+                throws<ShapeError>("sample 2: there are 2 scales for 3 channels"));
+    const auto other =
+        std::make_shared<Made>(1, [](int64_t) { return ImageSample{.image = Image(4, 5, 3), .mask = Image(5, 4, 1)}; });
+    EXPECT_THAT(read(other, {}, {0}),
+                throws<ShapeError>("sample 0: the mask has 5 x 4 pixels and 1 channels, the image 4 x 5"));
+    EXPECT_THAT([] { ImageDataset(nullptr, {}); }, throws<Error>("there is no source"));
+    EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {}}); }, throws<Error>("there is no scale"));
+    EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {{0, 0}}}); }, throws<Error>("mean 0 and deviation 0"));
+    EXPECT_THAT([] { ImageDataset(numbered(1), {.pad_to_multiple = -1}); }, throws<Error>("multiple of -1"));
+}
+
+TEST(Loader, SaysHowLongItWasWaitedFor) {
+    const auto slow = std::make_shared<Made>(2, [](int64_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return ImageSample{.image = Image(2, 2, 3)};
+    });
+    const ImageDataset dataset(slow, {});
+    for (const int workers : {0, 1}) {
+        DataLoader loader(dataset, Sampler::sequential(2, 2), {.workers = workers, .epochs = 1});
+        EXPECT_EQ(loader.seconds_waited(), 0);
+        loader.next();
+        EXPECT_GE(loader.seconds_waited(), 0.03);  // of two samples; a worker may have begun before the clock
+    }
+}
+
+TEST(RandomSplit, PutsEachSampleIntoOnePart) {
+    const auto [first, second] = random_split(numbered(10), 3, 1);
+    std::vector<bool> seen(10);
+    for (const auto& part : {first, second})
+        for (int64_t i = 0; i < part->size(); ++i) {
+            const auto label = static_cast<std::size_t>(part->load(i).label);
+            EXPECT_FALSE(seen[label]);
+            seen[label] = true;
+            EXPECT_EQ(part->name(i), fmt::format("sample {}", label));
+        }
+    EXPECT_EQ(second->size(), 3);
+    EXPECT_EQ(first->size(), 7);
+    EXPECT_THAT([] { random_split(numbered(10), 10, 1); }, throws<ShapeError>("10 of 10 samples can't be put aside"));
+    EXPECT_THAT([] { subset(numbered(10), {10}); }, throws<ShapeError>("sample 10 is outside of the 10"));
+    EXPECT_THAT([] { subset(numbered(10), {}); }, throws<ShapeError>("there are no samples"));
+}
+
+TEST(MemoryImages, NeedPixelsForEachLabel) {
+    EXPECT_THAT(
+        [] {
+            MemoryImages(std::vector<uint8_t>(11), 2, 3, 1, {1, 2});
+        },
+        throws<ShapeError>("11 bytes and 2 labels are no images of 2 x 3 pixels and 1 channels"));
+    EXPECT_THAT([] { MemoryImages({}, 2, 3, 1, {}); }, throws<ShapeError>("0 bytes and 0 labels"));
+}
+
+TEST(ImageFolder, HasAClassForEachFolderInTheOrderOfNames) {
+    const ScratchFolder folder;
+    const auto add = [&](const char* file, const char* from) {
+        std::filesystem::create_directories((folder.path() / file).parent_path());
+        std::filesystem::copy_file(reference(from), folder.path() / file);
+    };
+    add("zebra/1.png", "rgb.png"), add("zebra/deeper/0.JPG", "baseline.jpg"), add("ant/b.jpeg", "cmyk.jpg");
+    folder.write("ant/notes.txt", "none"), folder.write("ant/.hidden.png", "none"), folder.write("readme.png", "none");
+    const ImageFolder images(folder.path());
+    EXPECT_EQ(images.classes(), (std::vector<std::string>{"ant", "zebra"}));
+    ASSERT_EQ(images.size(), 3);
+    EXPECT_EQ(images.label(0), 0);
+    EXPECT_EQ(images.label(1), 1);
+    EXPECT_EQ(images.load(2).label, 1);
+    EXPECT_EQ(images.name(2), (folder.path() / "zebra" / "deeper" / "0.JPG").native());
+    EXPECT_EQ(images.load(1).image, testing::read_ppm("rgb.ppm"));
+    const ImageFolder some(folder.path(), {.classes = {"bee", "zebra", "ant"}, .colors = Colors::grey});
+    EXPECT_EQ(some.label(0), 2);
+    EXPECT_EQ(some.load(0).image.channels, 1);
+}
+
+TEST(ImageFolder, SaysWhatIsMissing) {
+    const ScratchFolder folder;
+    const auto path = folder.path();
+    EXPECT_THAT([&] { ImageFolder(path / "none"); }, throws<FileError>("none: no such folder"));
+    EXPECT_THAT([&] { ImageFolder{path}; },
+                throws<FileError>("has no folder in it; put the images of each class into one"));
+    std::filesystem::create_directory(path / "empty");
+    EXPECT_THAT([&] { ImageFolder{path}; }, throws<FileError>("empty: has no PNG or JPEG in it"));
+    std::filesystem::copy_file(reference("small.gif"), path / "empty" / "a.gif");
+    EXPECT_THAT([&] { ImageFolder{path}; }, throws<FileError>("empty/a.gif: only PNG and JPEG are read; convert it"));
+    std::filesystem::rename(path / "empty" / "a.gif", path / "empty" / "a.png");
+    EXPECT_THAT(
+        [&] {
+            ImageFolder(path, {.classes = {"cat", "dog"}});
+        },
+        throws<FileError>("empty: is none of the 2 classes (cat, ...)"));
+    const auto images = std::make_shared<ImageFolder>(path);
+    const ImageDataset dataset(images, {});
+    DataLoader loader(dataset, Sampler::sequential(1, 1));
+    EXPECT_THAT([&] { loader.next(); }, throws<FileError>("empty/a.png: is neither PNG nor JPEG"));
+}
+
+class MaskedImagesTest : public ::testing::Test {
+  protected:
+    MaskedImagesTest() {
+        for (const char* name : {"images", "masks"}) std::filesystem::create_directory(folder_.path() / name);
+        std::filesystem::copy_file(reference("baseline.jpg"), images() / "a.jpg");
+    }
+    std::filesystem::path images() const { return folder_.path() / "images"; }
+    std::filesystem::path masks() const { return folder_.path() / "masks"; }
+
+    ScratchFolder folder_;
+};
+
+TEST_F(MaskedImagesTest, HaveTheMaskOfTheSameName) {
+    Image mask(30, 40, 1, 2);
+    write_png(masks() / "a.png", mask);
+    const MaskedImages source(images(), masks(), 3);
+    ASSERT_EQ(source.size(), 1);
+    EXPECT_EQ(source.load(0).mask, mask);
+    EXPECT_EQ(source.load(0).image, testing::read_ppm("baseline.ppm"));
+    *mask.at(29, 3) = 3;
+    write_png(masks() / "a.png", mask);
+    EXPECT_THAT([&] { source.load(0); },
+                throws<FileError>("masks/a.png: the value 3 in row 29, column 3 is none of the 3 classes' (0, 1, 2)"));
+}
+
+TEST_F(MaskedImagesTest, MayHaveValuesOfTheirOwn) {
+    Image mask(30, 40, 1, 255), ids(30, 40, 1, 1);
+    *mask.at(0, 1) = 7, *ids.at(0, 1) = 0;
+    *mask.at(0, 2) = 0, *ids.at(0, 2) = ignored_class;
+    write_png(masks() / "a_mask.png", mask);
+    const MaskedImages source(images(), masks(), 2, {.mask_suffix = "_mask", .ignored_value = 0, .values = {7, 255}});
+    EXPECT_EQ(source.load(0).mask, ids);
+}
+
+TEST_F(MaskedImagesTest, SayWhatDoesNotFit) {
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2); },
+                throws<FileError>("images/a.jpg: has no mask", "masks/a.png"));
+    EXPECT_THAT([&] { MaskedImages(masks(), masks(), 2); }, throws<FileError>("masks: has no PNG or JPEG in it"));
+    EXPECT_THAT([&] { MaskedImages(images(), masks() / "none", 2); }, throws<FileError>("none: no such folder"));
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 256); }, throws<Error>("256 classes"));
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2, {.values = {1}}); }, throws<Error>("2 classes with 1 values"));
+    write_png(masks() / "a.png", Image(40, 30, 1));
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 2).load(0); },
+                throws<FileError>("masks/a.png: has 40 x 30 pixels, but its image", "a.jpg has 30 x 40"));
+}
+
+TEST(Cifar10, HasTheRecordsOfItsFiles) {
+    const ScratchFolder folder;
+    const auto write = [&](const std::string& name, int records, int label) {
+        std::string bytes;
+        for (int i = 0; i < records; ++i) {
+            bytes.push_back(static_cast<char>(label));
+            for (int j = 0; j < 3072; ++j) bytes.push_back(static_cast<char>(j / 4 + label + i));
+        }
+        folder.write(name, bytes);
+    };
+    for (int i = 1; i <= 5; ++i) write(fmt::format("data_batch_{}.bin", i), i, i);
+    write("test_batch.bin", 2, 9);
+    const auto train = read_cifar10(folder.path(), CifarPart::train);
+    ASSERT_EQ(train->size(), 15);
+    const ImageSample sample = train->load(2);  // the second of file 2
+    EXPECT_EQ(sample.label, 2);
+    for (int64_t c = 0; c < 3; ++c)
+        EXPECT_EQ(sample.image.at(5, 7)[c], static_cast<uint8_t>((c * 1024 + 5 * 32 + 7) / 4 + 2 + 1));
+    EXPECT_EQ(read_cifar10(folder.path(), CifarPart::test)->size(), 2);
+    write("test_batch.bin", 2, 10);
+    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::test); },
+                throws<FileError>("test_batch.bin: label 10 of record 0 is not below the number of classes, 10"));
+    folder.write("test_batch.bin", "short");
+    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::test); },
+                throws<FileError>("test_batch.bin: 5 bytes are no whole number of records of 3073"));
+    std::filesystem::remove(folder.path() / "data_batch_3.bin");
+    EXPECT_THAT([&] { read_cifar10(folder.path(), CifarPart::train); },
+                throws<FileError>("data_batch_3.bin: no such file"));
+}
+
+}  // namespace
+}  // namespace headroom::data
