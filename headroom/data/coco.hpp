@@ -1,0 +1,75 @@
+#pragma once
+// Images with objects, as COCO's JSON files describe them (https://cocodataset.org/#format-data, "object detection"):
+// the lists "images", "categories" and "annotations". Masks are polygons or run lengths, also those of crowds, and are
+// drawn when an image is loaded. Not for key points, captions or panoptic segments.
+//
+//     const auto training = std::make_shared<data::CocoImages>("annotations/instances_train2017.json", "train2017");
+//     const std::vector<std::string>& names = training->classes();  // names[0] is "background"
+//     const data::ImageSample sample = training->load(0);           // sample.objects[0].box, .label, .mask
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <headroom/data/image_sample.hpp>
+
+namespace headroom::data {
+
+struct CocoOptions {
+    bool masks = true;
+    /// Labels are the categories' ids, as torchvision's weights have them (91 classes for COCO); else 1, 2, ... in the
+    /// order of the ids.
+    bool labels_are_ids = false;
+    /// Labels must be below it; 0: any.
+    int64_t classes = 0;
+    /// Leaves out annotations with a box of no area or outside of its image, of which COCO's own files have a few; else
+    /// the first is an error.
+    bool skip_bad_boxes = false;
+    /// Images without objects are samples, too.
+    bool keep_empty = true;
+    Colors colors = Colors::rgb;
+};
+
+class CocoImages : public ImageSource {
+  public:
+    /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
+    /// that can't be read, values that are missing or no numbers, ids of images or categories that are not there or are
+    /// there twice, classes beyond `classes`, boxes as above, and a file without images. `load`: FileError for images
+    /// that can't be read or have another size than the file says, and for masks that can't be drawn.
+    CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
+
+    /// Names by label; those of labels that no category has are empty.
+    const std::vector<std::string>& classes() const { return classes_; }
+    /// What was left out: a line for each annotation.
+    const std::vector<std::string>& skipped() const { return skipped_; }
+
+    int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
+    ImageSample load(int64_t index) const override;
+    std::string name(int64_t index) const override;
+
+  private:
+    friend class CocoReader;
+
+    struct Annotation {
+        int64_t id = 0;
+        Box box;
+        int32_t label = 0;
+        bool crowd = false;
+        std::vector<std::vector<double>> polygons;
+        std::vector<uint32_t> runs;
+    };
+    struct Entry {
+        int64_t id = 0;
+        std::filesystem::path file;
+        int64_t height = 0, width = 0;
+        std::vector<Annotation> annotations;
+    };
+
+    std::string path_;
+    CocoOptions options_;
+    std::vector<std::string> classes_;
+    std::vector<std::string> skipped_;
+    std::vector<Entry> entries_;
+};
+
+}  // namespace headroom::data

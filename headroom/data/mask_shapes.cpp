@@ -1,0 +1,131 @@
+#include <headroom/data/mask_shapes.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include <fmt/format.h>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::data {
+namespace {
+
+// Boundaries are drawn on a grid that is finer by this.
+constexpr int fine = 5;
+
+/// Where the fill of a polygon begins and ends, counted down the columns.
+class Crossings {
+  public:
+    Crossings(int64_t height, int64_t width) : height_(height), width_(width) {}
+
+    /// The next point of the boundary on the fine grid, next to the one before.
+    void visit(int x, int y) {
+        if (begun_ && x != x_) {
+            // A column is filled from where the boundary passes its middle.
+            const int64_t column = std::min(x, x_) - fine / 2, row = std::min(y, y_) - fine / 2;
+            if (column >= 0 && column % fine == 0 && column / fine < width_)
+                places_.push_back(column / fine * height_ +
+                                  (row <= 0 ? 0 : std::min((row + fine - 1) / fine, height_)));
+        }
+        begun_ = true;
+        x_ = x;
+        y_ = y;
+    }
+
+    void fill(Image& image) {
+        places_.push_back(height_ * width_);  // the end of what is open
+        std::sort(places_.begin(), places_.end());
+        for (std::size_t i = 0; i + 1 < places_.size(); i += 2)
+            for (int64_t at = places_[i]; at < places_[i + 1]; ++at) *image.at(at % height_, at / height_) = 1;
+    }
+
+  private:
+    int64_t height_, width_;
+    std::vector<int64_t> places_;
+    bool begun_ = false;
+    int x_ = 0, y_ = 0;
+};
+
+/// Points of the fine grid from (x0, y0) to (x1, y1), the same in both directions.
+void visit_edge(Crossings& crossings, int x0, int y0, int x1, int y1) {
+    const int dx = std::abs(x1 - x0), dy = std::abs(y1 - y0);
+    const bool flat = dx >= dy;
+    const int steps = flat ? dx : dy;
+    const bool backwards = flat ? x0 > x1 : y0 > y1;
+    if (backwards) std::swap(x0, x1), std::swap(y0, y1);
+    const double slope = steps == 0 ? 0 : static_cast<double>(flat ? y1 - y0 : x1 - x0) / steps;
+    for (int i = 0; i <= steps; ++i) {
+        const int t = backwards ? steps - i : i;
+        const int side = static_cast<int>((flat ? y0 : x0) + slope * t + 0.5);
+        crossings.visit(flat ? x0 + t : side, flat ? side : y0 + t);
+    }
+}
+
+int on_fine_grid(double coordinate, int64_t extent) {
+    const auto size = static_cast<double>(extent);
+    if (!(coordinate >= -size && coordinate <= 2 * size))
+        throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels", coordinate,
+                                extent));
+    return static_cast<int>(fine * coordinate + 0.5);
+}
+
+}  // namespace
+
+Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
+    Image image(height, width, 1);
+    for (const std::vector<double>& polygon : polygons) {
+        if (polygon.size() < 6 || polygon.size() % 2 != 0)
+            throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
+        std::vector<std::pair<int, int>> points;
+        for (std::size_t i = 0; i < polygon.size(); i += 2)
+            points.emplace_back(on_fine_grid(polygon[i], width), on_fine_grid(polygon[i + 1], height));
+        points.push_back(points.front());
+        Crossings crossings(height, width);
+        for (std::size_t i = 1; i < points.size(); ++i)
+            visit_edge(crossings, points[i - 1].first, points[i - 1].second, points[i].first, points[i].second);
+        crossings.fill(image);
+    }
+    return image;
+}
+
+Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
+    Image image(height, width, 1);
+    const int64_t pixels = height * width;
+    int64_t at = 0;
+    uint8_t value = 0;
+    for (const uint32_t count : counts) {
+        const int64_t end = at + count;
+        if (end > pixels) break;
+        for (; at < end; ++at) *image.at(at % height, at / height) = value;
+        value = !value;
+    }
+    uint64_t sum = 0;
+    for (const uint32_t count : counts) sum += count;
+    if (sum != static_cast<uint64_t>(pixels))
+        throw Error(fmt::format("runs of {} pixels are no mask of {} x {}", sum, height, width));
+    return image;
+}
+
+std::vector<uint32_t> parse_runs(std::string_view text) {
+    std::vector<uint32_t> counts;
+    for (std::size_t at = 0; at < text.size();) {
+        int64_t value = 0;
+        bool more = true;
+        for (int shift = 0; more; shift += 5, ++at) {
+            const int digit = at < text.size() ? text[at] - '0' : -1;
+            if (digit < 0 || digit > 63 || shift > 35)
+                throw Error(fmt::format("the run lengths are damaged at character {}", at));
+            value |= static_cast<int64_t>(digit & 31) << shift;
+            more = (digit & 32) != 0;
+            if (!more && (digit & 16) != 0) value -= int64_t{32} << shift;
+        }
+        if (counts.size() > 2) value += counts[counts.size() - 2];
+        if (value < 0 || value > std::numeric_limits<uint32_t>::max())
+            throw Error(fmt::format("the run lengths are damaged before character {}: {} pixels", at, value));
+        counts.push_back(static_cast<uint32_t>(value));
+    }
+    return counts;
+}
+
+}  // namespace headroom::data

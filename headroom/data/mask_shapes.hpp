@@ -1,0 +1,31 @@
+#pragma once
+// Masks of objects as COCO's annotations write them: polygons, and run lengths down the columns, as numbers or as a
+// string. The masks are those of pycocotools, to the pixel (https://github.com/cocodataset/cocoapi). `CocoImages`
+// (coco.hpp) uses them.
+//
+//     const data::Image triangle = data::fill_polygons({{2, 2, 18, 2, 2, 12}}, /*height=*/20, /*width=*/30);
+//     const data::Image runs = data::decode_runs(std::vector<uint32_t>{5, 3, 592}, 20, 30);  // 5 zeros, 3 ones, 592 zeros
+//     const std::vector<uint32_t> counts = data::parse_runs("53`b0");
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <headroom/data/image.hpp>
+
+namespace headroom::data {
+
+/// Ones where any of the polygons is, x0, y0, x1, y1, ... in pixels. Errors: Error for a polygon of fewer than three
+/// points, an odd number of coordinates, or a coordinate further from the image than the image is large.
+Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
+
+/// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: Error unless they add up to the
+/// number of pixels.
+Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
+
+/// The counts of a string: each in groups of 5 bits, the lowest first, as characters from '0' on, the sixth bit set
+/// where more follow; from the third on, the difference to the count before the last. Errors: Error for another
+/// character, a number that ends early, or a count below 0 or above 2^32 - 1.
+std::vector<uint32_t> parse_runs(std::string_view text);
+
+}  // namespace headroom::data

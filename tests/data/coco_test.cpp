@@ -1,0 +1,209 @@
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include <headroom/data/coco.hpp>
+#include <headroom/data/mask_shapes.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/pictures.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom::data {
+namespace {
+
+using nlohmann::json;
+using testing::numbered_image;
+using testing::ScratchFolder;
+using testing::throws;
+
+std::filesystem::path reference_file() {
+    return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "coco.json";
+}
+
+std::vector<uint32_t> runs_of(const Image& mask) {
+    std::vector<uint32_t> runs{0};
+    uint8_t value = 0;
+    for (int64_t x = 0; x < mask.width; ++x)
+        for (int64_t y = 0; y < mask.height; ++y) {
+            if (*mask.at(y, x) != value) {
+                value = *mask.at(y, x);
+                runs.push_back(0);
+            }
+            ++runs.back();
+        }
+    return runs;
+}
+
+/// Images of the sizes that the reference's file says.
+class Coco : public ::testing::Test {
+  protected:
+    Coco() {
+        write_png(folder_.path() / "a.png", numbered_image(37, 53, 3));
+        write_png(folder_.path() / "b.png", numbered_image(64, 20, 3));
+        write_png(folder_.path() / "empty.png", numbered_image(8, 9, 3));
+    }
+
+    CocoImages read(const json& contents, CocoOptions options = {}) const {
+        return {folder_.write("a.json", contents.dump()), folder_.path(), options};
+    }
+
+    /// A file with one image of 20 x 30 pixels and one annotation.
+    static json small() {
+        return {{"images", {{{"id", 1}, {"file_name", "c.png"}, {"height", 20}, {"width", 30}}}},
+                {"categories", {{{"id", 4}, {"name", "cat"}}}},
+                {"annotations",
+                 {{{"id", 17},
+                   {"image_id", 1},
+                   {"category_id", 4},
+                   {"bbox", {1, 2, 3, 4}},
+                   {"segmentation", {{1, 2, 4, 2, 4, 6}}}}}}};
+    }
+
+    /// What is said of the small file with `key` of its annotation changed.
+    auto with(const char* key, const json& value, CocoOptions options = {}) const {
+        json contents = small();
+        contents["annotations"][0][key] = value;
+        return [=, this] { read(contents, options); };
+    }
+
+    ScratchFolder folder_;
+};
+
+TEST_F(Coco, HasTheMasksOfPycocotools) {
+    const CocoImages source(reference_file(), folder_.path());
+    const json contents = json::parse(std::ifstream(reference_file()));
+    std::map<int64_t, json> annotations;
+    for (const json& annotation : contents["annotations"]) annotations[annotation["id"]] = annotation;
+    std::size_t seen = 0;
+    for (int64_t i = 0; i < source.size(); ++i)
+        for (const ImageObject& object : source.load(i).objects) {
+            const json& annotation = annotations.at(object.id);
+            EXPECT_EQ(runs_of(object.mask), annotation["expected"].get<std::vector<uint32_t>>()) << annotation;
+            EXPECT_EQ(object.crowd, annotation["iscrowd"] == 1);
+            ++seen;
+        }
+    EXPECT_EQ(seen, annotations.size());
+}
+
+TEST_F(Coco, HasLabelsInTheOrderOfIdsOrTheIds) {
+    const CocoImages source(reference_file(), folder_.path());
+    EXPECT_EQ(source.classes(), (std::vector<std::string>{"background", "person", "dog", "toothbrush"}));
+    ASSERT_EQ(source.size(), 3);
+    EXPECT_EQ(source.name(1), (folder_.path() / "b.png").native());
+    const ImageSample sample = source.load(0);
+    EXPECT_EQ(sample.image, numbered_image(37, 53, 3));
+    EXPECT_EQ(sample.objects[0].box, (Box{1.5f, 2.25f, 11.5f, 22.75f}));
+    EXPECT_EQ(sample.objects[0].label, 3);
+    EXPECT_TRUE(source.load(2).objects.empty());
+
+    const CocoImages by_id(reference_file(), folder_.path(),
+                           {.masks = false, .labels_are_ids = true, .classes = 91, .keep_empty = false});
+    EXPECT_EQ(by_id.size(), 2);
+    EXPECT_EQ(by_id.load(0).objects[0].label, 90);
+    EXPECT_TRUE(by_id.load(0).objects[0].mask.empty());
+    EXPECT_EQ(by_id.classes().size(), 91);
+    EXPECT_EQ(by_id.classes()[18], "dog");
+    EXPECT_THAT([&] { CocoImages(reference_file(), folder_.path(), {.classes = 3}); },
+                throws<FileError>("category 90 (\"toothbrush\") has the label 3, which is not in 1 to 2"));
+}
+
+TEST_F(Coco, SaysWhichAnnotationIsWrong) {
+    EXPECT_THAT(with("bbox", {1, 2, 0, 4}),
+                throws<FileError>("a.json: annotation 17: the box 1, 2 with 0 x 4 pixels has no area"));
+    EXPECT_THAT(with("bbox", {1, 2, 3, -4}), throws<FileError>("annotation 17: the box", "has no area"));
+    EXPECT_THAT(with("bbox", {30, 2, 3, 4}),
+                throws<FileError>("annotation 17: the box 30, 2 with 3 x 4 pixels is outside of image 1, 30 x 20"));
+    EXPECT_THAT(with("bbox", {1, 2, 3}), throws<FileError>("annotation 17: \"bbox\" has 3 numbers in place of 4"));
+    EXPECT_THAT(with("bbox", {1, 2, 3, "4"}),
+                throws<FileError>("annotation 17: \"bbox\" has something else than numbers"));
+    EXPECT_THAT(with("image_id", 2), throws<FileError>("annotation 17 is of image 2, which is not there"));
+    EXPECT_THAT(with("category_id", 5), throws<FileError>("annotation 17 is of category 5, which is not there"));
+    EXPECT_THAT(with("category_id", "cat"), throws<FileError>("annotation 17: \"category_id\" is no integer"));
+    EXPECT_THAT(with("id", nullptr), throws<FileError>("annotation number 0: \"id\" is no integer"));
+    EXPECT_THAT(with("segmentation", json::array()), throws<FileError>("annotation 17: \"segmentation\" is empty"));
+    EXPECT_THAT(with("segmentation", "none"),
+                throws<FileError>("annotation 17: \"segmentation\" is neither polygons nor run lengths"));
+    EXPECT_THAT(with("segmentation", {{"counts", {1, -2}}}),
+                throws<FileError>("annotation 17: a run of -2 pixels can't be"));
+    EXPECT_THAT(with("segmentation", {{"counts", "a\x7f"}}),
+                throws<FileError>("annotation 17: the run lengths are damaged"));
+    EXPECT_THAT(with("segmentation", {{"size", {1, 2}}}), throws<FileError>("annotation 17 has no \"counts\""));
+    json without = small();
+    without["annotations"][0].erase("bbox");
+    EXPECT_THAT([&] { read(without); }, throws<FileError>("annotation 17 has no \"bbox\""));
+}
+
+TEST_F(Coco, LeavesBadBoxesOutWhereThatIsAskedFor) {
+    json contents = small();
+    json second = contents["annotations"][0];
+    second["id"] = 18;
+    second["bbox"] = {5, 5, 0, 1};
+    contents["annotations"].push_back(second);
+    write_png(folder_.path() / "c.png", Image(20, 30, 3));
+    const CocoImages source = read(contents, {.skip_bad_boxes = true});
+    ASSERT_EQ(source.load(0).objects.size(), 1);
+    EXPECT_EQ(source.load(0).objects[0].id, 17);
+    ASSERT_EQ(source.skipped().size(), 1);
+    EXPECT_THAT(source.skipped()[0], ::testing::HasSubstr("annotation 18: the box 5, 5 with 0 x 1 pixels has no area"));
+    // What reaches out is clipped.
+    contents["annotations"] = {contents["annotations"][0]};
+    contents["annotations"][0]["bbox"] = {-3, 15, 10, 10};
+    EXPECT_EQ(read(contents).load(0).objects[0].box, (Box{0, 15, 7, 20}));
+}
+
+TEST_F(Coco, SaysWhatTheFileLacks) {
+    const auto refuse = [&](const std::string& text, const char* what) {
+        EXPECT_THAT([&] { CocoImages(folder_.write("b.json", text), folder_.path()); },
+                    throws<FileError>("b.json: ", what));
+    };
+    refuse("{\"images\": [\n{\"id\": }", "parse error at line 2, column 8");
+    refuse("[1, 2]", "is no object with \"images\"");
+    refuse("{}", "has no list \"images\"");
+    refuse(R"({"images": [], "categories": [], "annotations": []})", "has no images");
+    refuse(R"({"images": [{"id": 1}]})", "image 1 has no \"file_name\"");
+    refuse(R"({"images": [{"file_name": "a"}]})", "image number 0 has no \"id\"");
+    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})", "image 1 has 0 x 2 pixels");
+    refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 is there twice");
+    json contents = small();
+    contents["images"].push_back(contents["images"][0]);
+    EXPECT_THAT([&] { read(contents); }, throws<FileError>("image 1 is there twice"));
+    contents = small();
+    contents["annotations"] = json::array();
+    EXPECT_THAT([&] { read(contents, {.keep_empty = false}); }, throws<FileError>("has no image with an object"));
+    EXPECT_THAT([&] { CocoImages(folder_.path() / "none.json", folder_.path()); },
+                throws<FileError>("none.json: no such file"));
+}
+
+TEST_F(Coco, SaysOfAnImageWhatDiffers) {
+    const CocoImages source = read(small());
+    EXPECT_THAT([&] { source.load(0); }, throws<FileError>("c.png: no such file"));
+    write_png(folder_.path() / "c.png", Image(30, 20, 3));
+    EXPECT_THAT([&] { source.load(0); },
+                throws<FileError>("c.png: has 30 x 20 pixels, but", "a.json says 20 x 30 of image 1"));
+    write_png(folder_.path() / "c.png", Image(20, 30, 3));
+    const auto load = [&](const json& shape) {
+        json contents = small();
+        contents["annotations"][0]["segmentation"] = shape;
+        return [=, this] { read(contents).load(0); };
+    };
+    EXPECT_THAT(load({{1, 2, 3, 4}}), throws<FileError>("a.json: annotation 17: 4 coordinates are no polygon"));
+    EXPECT_THAT(
+        load({{1, 2, 3, 4, 100, 6}}),
+        throws<FileError>("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
+    EXPECT_THAT(load({{"counts", {10, 589}}}),
+                throws<FileError>("annotation 17: runs of 599 pixels are no mask of 20 x 30"));
+    EXPECT_THAT(load({{"counts", {10, 4294967295u, 4294967295u}}}),
+                throws<FileError>("annotation 17: runs of 8589934600 pixels"));
+}
+
+TEST(Runs, AreParsedAsPycocotoolsWritesThem) {
+    EXPECT_EQ(parse_runs("53`b0"), (std::vector<uint32_t>{5, 3, 592}));
+    EXPECT_TRUE(parse_runs("").empty());
+    EXPECT_THAT([] { parse_runs("5`"); }, throws<Error>("damaged at character 2"));
+    EXPECT_THAT([] { parse_runs("5 3"); }, throws<Error>("damaged at character 1"));
+    EXPECT_THAT([] { parse_runs("O"); }, throws<Error>("-1 pixels"));
+    EXPECT_THAT([] { parse_runs("ooooooooooo0"); }, throws<Error>("damaged"));
+}
+
+}  // namespace
+}  // namespace headroom::data
