@@ -1,0 +1,77 @@
+#pragma once
+// The tokens of BERT: a text is cleaned and cut into words, a word into the longest pieces that a vocabulary has
+// (Devlin and others, 2019: BERT; Wu and others, 2016: Google's Neural Machine Translation System). Ids are those of
+// transformers' BertTokenizer for the same vocab.txt. Not for byte-pair encodings, and not for building a vocabulary.
+//
+//     const auto tokenizer = data::WordPiece::read("bert-base-uncased/vocab.txt");
+//     const std::vector<int32_t> ids = tokenizer.encode("Unaffable!");             // una ##ffa ##ble !
+//     const data::TokenizedText pair = tokenizer.encode_pair("Is it?", "It is.");  // [CLS] is it ? [SEP] it is . [SEP]
+//     const std::string text = tokenizer.decode(pair.ids);
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace headroom::data {
+
+struct WordPieceOptions {
+    /// Lower case, and no accents: for "uncased" models.
+    bool lower_case = true;
+};
+
+struct TokenizedText {
+    std::vector<int32_t> ids;
+    std::vector<int32_t> types;  // of each token: 0 for the first text, 1 for the second
+};
+
+class WordPiece {
+  public:
+    /// A token per line, whose id is its number from 0 on. Errors: FileError if the file can't be read or has no [PAD],
+    /// [UNK], [CLS], [SEP] or [MASK].
+    static WordPiece read(const std::filesystem::path& path, WordPieceOptions options = {});
+    /// The same, of a list; a token that is there twice has the later id. Errors: Error.
+    explicit WordPiece(std::vector<std::string> tokens, WordPieceOptions options = {});
+
+    /// Without special tokens, but for those that are in the text by their names, such as "[MASK]". A word that can't
+    /// be made of pieces, or has more than 100 characters, is [UNK]. Errors: Error with the offset of what is not
+    /// UTF-8.
+    std::vector<int32_t> encode(std::string_view text) const;
+
+    /// [CLS] first [SEP], and second [SEP] unless that is empty; of the longer text tokens are cut from the end until
+    /// both fit into `length`, as by transformers' `truncation=True`. Errors: also Error if `length` has no room for
+    /// the special tokens.
+    TokenizedText encode_pair(std::string_view first, std::string_view second = {},
+                              int64_t length = std::numeric_limits<int64_t>::max()) const;
+
+    /// Tokens with spaces between words. Errors: Error for an id that is not in the vocabulary.
+    std::string decode(std::span<const int32_t> ids) const;
+
+    int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+    int32_t pad() const { return special_[0]; }
+    int32_t unknown() const { return special_[1]; }
+    int32_t cls() const { return special_[2]; }
+    int32_t sep() const { return special_[3]; }
+    int32_t mask() const { return special_[4]; }
+
+  private:
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+    };
+    using Ids = std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>;
+
+    void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
+    void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+
+    WordPieceOptions options_;
+    std::vector<std::string> tokens_;
+    Ids beginnings_;     // by what they are
+    Ids continuations_;  // by what is behind the ##
+    int32_t special_[5];
+};
+
+}  // namespace headroom::data

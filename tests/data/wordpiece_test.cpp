@@ -1,0 +1,81 @@
+// Against transformers' BertTokenizer: scripts/reference/wordpiece.py.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <headroom/data/wordpiece.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom::data {
+namespace {
+
+using nlohmann::json;
+using testing::ScratchFolder;
+using testing::throws;
+using Ids = std::vector<int32_t>;
+
+const json& reference() {
+    static const json contents = json::parse(
+        std::ifstream(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "wordpiece.json"));
+    return contents;
+}
+
+class WordPieceReference : public ::testing::TestWithParam<const char*> {
+  protected:
+    const json& expected() const { return reference()[GetParam()]; }
+    WordPiece tokenizer() const {
+        return WordPiece(reference()["vocabulary"].get<std::vector<std::string>>(),
+                         {.lower_case = std::string(GetParam()) == "lower"});
+    }
+};
+
+TEST_P(WordPieceReference, HasTheIdsOfTransformers) {
+    const WordPiece tokens = tokenizer();
+    const json& texts = reference()["texts"];
+    for (std::size_t i = 0; i < texts.size(); ++i)
+        EXPECT_EQ(tokens.encode(texts[i].get<std::string>()), expected()["ids"][i].get<Ids>()) << texts[i];
+}
+
+TEST_P(WordPieceReference, CutsPairsAsTransformers) {
+    const WordPiece tokens = tokenizer();
+    for (const json& pair : expected()["pairs"]) {
+        const TokenizedText text = tokens.encode_pair(pair[0].get<std::string>(), pair[1].get<std::string>(), pair[2]);
+        EXPECT_EQ(text.ids, pair[3].get<Ids>()) << pair;
+        EXPECT_EQ(text.types, pair[4].get<Ids>()) << pair;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, WordPieceReference, ::testing::Values("lower", "cased"),
+                         [](const auto& info) { return std::string(info.param); });
+
+const std::vector<std::string> few = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "una", "##ffa", "##ble", "!"};
+
+TEST(WordPiece, ReadsAVocabularyWithAnyEndsOfLines) {
+    const ScratchFolder folder;
+    const WordPiece plain =
+        WordPiece::read(folder.write("a.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nuna\n##ffa\n##ble\n!"));
+    const WordPiece windows = WordPiece::read(
+        folder.write("b.txt", "[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nuna\r\n##ffa\r\n##ble\r\n!\r\n"));
+    for (const WordPiece* tokens : {&plain, &windows}) {
+        EXPECT_EQ(tokens->size(), 9);
+        EXPECT_EQ(tokens->encode("Unaffable! unaffables"), (Ids{5, 6, 7, 8, 1}));
+        EXPECT_EQ((Ids{tokens->pad(), tokens->unknown(), tokens->cls(), tokens->sep(), tokens->mask()}),
+                  (Ids{0, 1, 2, 3, 4}));
+    }
+    EXPECT_EQ(plain.decode(plain.encode_pair("unaffable!", "!").ids), "[CLS] unaffable ! [SEP] ! [SEP]");
+}
+
+TEST(WordPiece, RefusesWhatItCantRead) {
+    const ScratchFolder folder;
+    EXPECT_THAT([&] { WordPiece::read(folder.write("a.txt", "[PAD]\n[UNK]\nthe\n")); },
+                throws<FileError>("a.txt: has no token [CLS] among its 3; a vocab.txt of BERT has one per line"));
+    EXPECT_THAT([&] { WordPiece::read(folder.path() / "none.txt"); }, throws<FileError>("none.txt: no such file"));
+    EXPECT_THAT([] { WordPiece({}); }, throws<Error>("has no token [PAD] among its 0"));
+    const WordPiece tokens(few);
+    EXPECT_THAT([&] { tokens.encode("a\xff"); }, throws<Error>("invalid UTF-8 at byte 1"));
+    EXPECT_THAT([&] { tokens.encode_pair("a", "b", 2); }, throws<Error>("2 tokens have no room for 3 special ones"));
+    EXPECT_THAT([&] { tokens.decode(Ids{9}); }, throws<Error>("token 9 is outside of the vocabulary of 9"));
+}
+
+}  // namespace
+}  // namespace headroom::data
