@@ -277,6 +277,9 @@ function(headroom_benchmarks)
     endforeach()
 
     add_dependencies(benchmarks replay_traces)
+    if(TARGET data_images_bench)
+        target_link_libraries(data_images_bench PRIVATE JPEG::JPEG)  # writes what it reads
+    endif()
 
     # Not for timing: scripts/instructions counts what it executes.
     if(TARGET headroom_core)

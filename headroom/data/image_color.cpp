@@ -97,7 +97,8 @@ void adjust_hue(Image& image, double turns) {
         // A channel is largest for a third of the circle around its own colour and falls to both sides: with k sixths
         // from the far end, largest - chroma max(0, min(k, 4 - k, 1)).
         for (int c = 0; c < 3; ++c) {
-            const float k = std::fmod(hue + static_cast<float>(5 - 2 * c), 6.0f);
+            const float shifted = hue + static_cast<float>(5 - 2 * c);
+            const float k = shifted - 6 * std::floor(shifted / 6);
             const float lack = std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
             rgb[c] = static_cast<uint8_t>(static_cast<float>(largest) - chroma * lack + 0.5f);
         }

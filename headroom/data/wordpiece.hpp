@@ -9,6 +9,7 @@
 //     const std::string text = tokenizer.decode(pair.ids);
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>

@@ -32,14 +32,20 @@ def picture():
     return np.clip(pixels, 0, 255).astype(np.uint8)
 
 
-def write_png(path, pixels, bits, color_type):
-    """For what Pillow does not write. `pixels` are integers, [height, width, channels]."""
+WHOLE = [(0, 0, 1, 1)]
+ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+
+
+def write_png(path, pixels, bits, color_type, passes=WHOLE):
+    """For what Pillow does not write. `pixels` are integers, [height, width, channels]; a pass begins at x, y and takes
+    every dx-th pixel of every dy-th row."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     height, width = pixels.shape[:2]
-    rows = b"".join(b"\0" + row.astype(">u2" if bits == 16 else ">u1").tobytes() for row in pixels)
-    header = struct.pack(">IIBBBBB", width, height, bits, color_type, 0, 0, 0)
+    rows = b"".join(b"\0" + row.astype(">u2" if bits == 16 else ">u1").tobytes()
+                    for x, y, dx, dy in passes for row in pixels[y::dy, x::dx])
+    header = struct.pack(">IIBBBBB", width, height, bits, color_type, 0, 0, int(passes is ADAM7))
     path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) +
                      chunk(b"IEND", b""))
 
@@ -53,6 +59,7 @@ def kinds(image):
     image.convert("1").save(FOLDER / "bit.png")
     Image.merge("RGBA", (*image.split(), alpha)).save(FOLDER / "rgba.png")
     Image.merge("LA", (image.convert("L"), alpha)).save(FOLDER / "grey_alpha.png")
+    write_png(FOLDER / "interlaced.png", rgb, 8, 2, ADAM7)
     image.save(FOLDER / "baseline.jpg", quality=90)
     image.save(FOLDER / "progressive.jpg", quality=80, progressive=True)
     image.convert("L").save(FOLDER / "luma.jpg", quality=90)

@@ -32,8 +32,8 @@ TEST_P(ImageFiles, AreGreyWhereThatIsAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(OfAllKinds, ImageFiles,
                          ::testing::Values("rgb.png", "palette.png", "grey.png", "bit.png", "rgba.png",
-                                           "grey_alpha.png", "sixteen.png", "sixteen_grey.png", "baseline.jpg",
-                                           "progressive.jpg", "luma.jpg", "cmyk.jpg"),
+                                           "interlaced.png", "grey_alpha.png", "sixteen.png", "sixteen_grey.png",
+                                           "baseline.jpg", "progressive.jpg", "luma.jpg", "cmyk.jpg"),
                          [](const auto& info) {
                              std::string name = info.param;
                              std::replace(name.begin(), name.end(), '.', '_');
