@@ -1,0 +1,97 @@
+#include <headroom/data/image_drawing.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::data {
+namespace {
+
+void check_channels(const char* what, const Image& image, bool grey, bool rgb) {
+    if (image.empty() || !((grey && image.channels == 1) || (rgb && image.channels == 3)))
+        throw ShapeError(fmt::format("{}: an image of {} x {} pixels and {} channels is not {}", what, image.height,
+                                     image.width, image.channels,
+                                     grey && rgb ? "grey or RGB"
+                                     : grey      ? "of one channel"
+                                                 : "RGB"));
+}
+
+}  // namespace
+
+Image image_of(std::span<const float> values, int64_t height, int64_t width, const std::vector<PixelScale>& scale) {
+    Image image(height, width, static_cast<int64_t>(scale.size()));
+    if (values.size() != image.pixels.size())
+        throw ShapeError(fmt::format("image_of: {} values are no image of {} x {} pixels and {} channels",
+                                     values.size(), height, width, scale.size()));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const PixelScale& channel = scale[i % scale.size()];
+        const float byte = 255 * (values[i] * channel.deviation + channel.mean);
+        image.pixels[i] = static_cast<uint8_t>(std::isnan(byte) ? 0 : std::clamp(byte, 0.0f, 255.0f) + 0.5f);
+    }
+    return image;
+}
+
+Color class_color(int32_t label) {
+    if (label == ignored_class) return {255, 255, 255};
+    // Three bits of the label at a time, one for each channel, from the highest bit of the channel down.
+    Color color{};
+    for (int bit = 7; bit >= 0; --bit, label >>= 3)
+        for (std::size_t c = 0; c < 3; ++c) color[c] = static_cast<uint8_t>(color[c] | ((label >> c) & 1) << bit);
+    return color;
+}
+
+Image color_classes(const Image& mask) {
+    check_channels("color_classes", mask, true, false);
+    Image image(mask.height, mask.width, 3);
+    for (std::size_t i = 0; i < mask.pixels.size(); ++i)
+        std::copy_n(class_color(mask.pixels[i]).data(), 3, image.pixels.data() + 3 * i);
+    return image;
+}
+
+void tint(Image& image, const Image& mask, const Color& color, double share) {
+    check_channels("tint", image, false, true);
+    check_channels("tint", mask, true, false);
+    if (mask.height != image.height || mask.width != image.width || !(share >= 0 && share <= 1))
+        throw ShapeError(
+            fmt::format("tint: a mask of {} x {} pixels and a share of {} don't fit to an image of {} x {}",
+                        mask.height, mask.width, share, image.height, image.width));
+    for (std::size_t i = 0; i < image.pixels.size(); ++i)
+        if (mask.pixels[i / 3] != 0)
+            image.pixels[i] = static_cast<uint8_t>((1 - share) * image.pixels[i] + share * color[i % 3] + 0.5);
+}
+
+void draw_box(Image& image, const Box& box, const Color& color, int64_t thickness) {
+    check_channels("draw_box", image, false, true);
+    const Box inside = clip(box, image.height, image.width);
+    if (!inside.has_area()) return;
+    const auto left = static_cast<int64_t>(inside.x1), top = static_cast<int64_t>(inside.y1);
+    const auto right = static_cast<int64_t>(std::ceil(inside.x2)), bottom = static_cast<int64_t>(std::ceil(inside.y2));
+    for (int64_t y = top; y < bottom; ++y)
+        for (int64_t x = left; x < right; ++x)
+            if (std::min({x - left, right - 1 - x, y - top, bottom - 1 - y}) < thickness)
+                std::copy_n(color.data(), 3, image.at(y, x));
+}
+
+Image beside(const std::vector<Image>& images, int64_t gap) {
+    if (images.empty() || gap < 0)
+        throw ShapeError(fmt::format("beside: {} images, {} pixels apart", images.size(), gap));
+    int64_t height = 0, width = -gap;
+    for (const Image& image : images) {
+        check_channels("beside", image, true, true);
+        height = std::max(height, image.height);
+        width += image.width + gap;
+    }
+    Image out(height, width, 3, 255);
+    int64_t left = 0;
+    for (const Image& image : images) {
+        for (int64_t y = 0; y < image.height; ++y)
+            for (int64_t x = 0; x < image.width; ++x)
+                for (int64_t c = 0; c < 3; ++c) out.at(y, left + x)[c] = image.at(y, x)[image.channels == 3 ? c : 0];
+        left += image.width + gap;
+    }
+    return out;
+}
+
+}  // namespace headroom::data

@@ -1,0 +1,89 @@
+#include <cmath>
+#include <set>
+
+#include <headroom/data/image_dataset.hpp>
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/data/pictures.hpp>
+#include <headroom/tests/data/scratch.hpp>
+
+namespace headroom::data {
+namespace {
+
+using testing::numbered_image;
+using testing::throws;
+
+struct One : ImageSource {
+    int64_t size() const override { return 1; }
+    ImageSample load(int64_t) const override { return {.image = numbered_image(13, 9, 3)}; }
+};
+
+TEST(Drawing, HasTheBytesThatABatchWasMadeOf) {
+    ImageBatch batch;
+    ImageDataset(std::make_shared<One>(), {.scale = imagenet_scale()}).read(std::vector<int64_t>{0}, 0, batch);
+    EXPECT_EQ(image_of(batch.images, 13, 9, imagenet_scale()), numbered_image(13, 9, 3));
+    EXPECT_EQ(image_of(std::vector<float>{-1, 0.5f, 7, NAN}, 2, 2, {PixelScale{}}).pixels,
+              (std::vector<uint8_t>{0, 128, 255, 0}));
+}
+
+TEST(Drawing, HasTheColorsOfPascalVoc) {
+    EXPECT_EQ(class_color(0), (Color{0, 0, 0}));
+    EXPECT_EQ(class_color(1), (Color{128, 0, 0}));
+    EXPECT_EQ(class_color(2), (Color{0, 128, 0}));
+    EXPECT_EQ(class_color(15), (Color{192, 128, 128}));  // person
+    EXPECT_EQ(class_color(20), (Color{0, 64, 128}));     // screen
+    std::set<Color> all;
+    for (int32_t label = 0; label < 256; ++label) all.insert(class_color(label));
+    EXPECT_EQ(all.size(), 256);
+    const Image mask = numbered_image(3, 4, 1);
+    const Image colors = color_classes(mask);
+    const Color expected = class_color(*mask.at(2, 1));
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), colors.at(2, 1)));
+}
+
+TEST(Drawing, TintsWhereTheMaskIs) {
+    Image image(2, 2, 3, 100), mask(2, 2, 1);
+    *mask.at(1, 0) = 1;
+    tint(image, mask, {200, 0, 101}, 0.25);
+    EXPECT_EQ(image.pixels, (std::vector<uint8_t>{100, 100, 100, 100, 100, 100, 125, 75, 100, 100, 100, 100}));
+}
+
+TEST(Drawing, OutlinesThePartOfABoxThatIsInTheImage) {
+    Image image(6, 8, 3);
+    draw_box(image, {2, 1, 20, 5}, {9, 9, 9});
+    for (int64_t y = 0; y < 6; ++y)
+        for (int64_t x = 0; x < 8; ++x) {
+            const bool in = x >= 2 && y >= 1 && y < 5;
+            EXPECT_EQ(image.at(y, x)[1], in && (x == 2 || x == 7 || y == 1 || y == 4) ? 9 : 0) << y << ", " << x;
+        }
+    Image other(6, 8, 3);
+    draw_box(other, {20, 20, 30, 30}, {9, 9, 9});
+    EXPECT_EQ(other, Image(6, 8, 3));
+}
+
+TEST(Drawing, PutsImagesSideBySide) {
+    const Image out = beside({numbered_image(4, 3, 3), numbered_image(2, 5, 1)}, 1);
+    EXPECT_EQ(out.height, 4);
+    EXPECT_EQ(out.width, 9);
+    EXPECT_EQ(out.at(3, 2)[2], numbered_image(4, 3, 3).at(3, 2)[2]);
+    EXPECT_EQ(out.at(1, 4)[2], *numbered_image(2, 5, 1).at(1, 0));
+    EXPECT_EQ(out.at(0, 3)[0], 255);
+    EXPECT_EQ(out.at(2, 4)[0], 255);
+}
+
+TEST(Drawing, RefusesWhatDoesNotFit) {
+    Image image(2, 3, 3), grey(2, 3, 1);
+    EXPECT_THAT([&] { tint(grey, grey, {}); },
+                throws<ShapeError>("tint: an image of 2 x 3 pixels and 1 channels is not RGB"));
+    EXPECT_THAT([&] { tint(image, Image(3, 2, 1), {}); }, throws<ShapeError>("tint: a mask of 3 x 2 pixels"));
+    EXPECT_THAT([&] { tint(image, grey, {}, 2); }, throws<ShapeError>("a share of 2"));
+    EXPECT_THAT([&] { draw_box(grey, {}, {}); }, throws<ShapeError>("draw_box", "is not RGB"));
+    EXPECT_THAT([&] { color_classes(image); }, throws<ShapeError>("color_classes", "is not of one channel"));
+    EXPECT_THAT([] { beside({}); }, throws<ShapeError>("beside: 0 images"));
+    EXPECT_THAT([] { beside({Image(2, 2, 2)}); }, throws<ShapeError>("is not grey or RGB"));
+    EXPECT_THAT([] { image_of(std::vector<float>(5), 1, 2, {PixelScale{}}); },
+                throws<ShapeError>("5 values are no image of 1 x 2"));
+}
+
+}  // namespace
+}  // namespace headroom::data
