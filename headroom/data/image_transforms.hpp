@@ -16,26 +16,6 @@
 
 namespace headroom::data {
 
-/// The random numbers of one sample, one after another.
-class Draws {
-  public:
-    Draws(uint64_t seed, uint64_t draw) : words_(splitmix64_mix(seed ^ image_domain), draw) {}
-
-    /// In [low, high].
-    double uniform(double low, double high) {
-        return low + (high - low) * static_cast<double>(words_.word(next_++) >> 11) * 0x1p-53;
-    }
-    /// In [0, bound), bound >= 1.
-    int64_t below(int64_t bound) { return words_.below(next_++, bound); }
-    bool chance(double probability) { return uniform(0, 1) < probability; }
-
-  private:
-    static constexpr uint64_t image_domain = 0x696d616765730a0d;  // so that words are not those of a sampler's order
-
-    RandomWords words_;
-    uint64_t next_ = 0;
-};
-
 /// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. Objects of which nothing
 /// is left are gone. Errors: ShapeError or Error for sizes and numbers that can't be.
 using ImageTransform = std::function<void(ImageSample&, Draws&)>;
