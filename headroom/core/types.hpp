@@ -19,6 +19,7 @@ namespace headroom {
 
 using kernels::Dtype;
 using kernels::kMaxRank;
+using kernels::MemoryFormat;
 using kernels::Shape;
 using kernels::Strides;
 using kernels::View;

@@ -5,6 +5,7 @@
 //     shape.numel();                        // 65536
 //     shape.axis(-1);                       // 2
 //     contiguous_strides(shape);            // {8192, 128, 1}
+//     dense_strides(shape, {1, 8, 512});    // {1, 8, 512}: the first axis innermost, in whatever shape
 //     fmt::print("{}", shape.to_string());  // [8, 64, 128]
 #include <algorithm>
 #include <array>
@@ -96,6 +97,12 @@ class Strides : public Extents {
     using Extents::Extents;
 };
 
+/// The order of an array's axes in memory, from the outermost to the innermost.
+enum class MemoryFormat : std::uint8_t {
+    contiguous,     ///< that of the shape: row-major
+    channels_last,  ///< axis 1, the channels of images [N, C, H, W], comes last: N, H, W, C
+};
+
 /// Row-major strides.
 constexpr Strides contiguous_strides(const Shape& shape) {
     Strides strides;
@@ -108,6 +115,15 @@ constexpr Strides contiguous_strides(const Shape& shape) {
     return strides;
 }
 
+/// Strides of an array without gaps whose axes stand in memory in the order of the strides `like`, which are as many
+/// and not negative: the largest is that of the outermost axis; where two are equal, the earlier axis is the outer one.
+/// An axis of size 1 has no place in memory; its stride is the extent of the axes behind it, as if it stood around
+/// them. So arrays whose elements lie alike have equal strides here, and those of a shape without elements are
+/// row-major.
+Strides dense_strides(const Shape& shape, const Strides& like);
+/// The same for a format. Errors: ShapeError for channels_last with fewer than three axes.
+Strides dense_strides(const Shape& shape, MemoryFormat format);
+
 /// True if the elements stand in row-major order without gaps; axes of size 1 may have any stride.
 constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
     std::int64_t step = 1;
@@ -117,6 +133,15 @@ constexpr bool is_contiguous(const Shape& shape, const Strides& strides) {
     }
     return true;
 }
+
+/// The same for a format's order. One array may have several: an image of one channel has both.
+bool is_contiguous(const Shape& shape, const Strides& strides, MemoryFormat format);
+
+/// True if the elements fill their memory without gaps or overlap, whatever the order of the axes.
+bool is_dense(const Shape& shape, const Strides& strides);
+
+/// True if elements of equal positions lie at equal distances from the first one.
+bool same_strides(const Shape& shape, const Strides& a, const Strides& b);
 
 /// The shape that both broadcast to, by NumPy's rule (aligned at the last axis; a size of 1 stretches).
 /// Errors: ShapeError naming `op` and both shapes.
