@@ -20,11 +20,10 @@ namespace {
 /// views share the cast.
 Tensor half_of(Tape& tape, Tensor input, Dtype dtype) {
     Value& value = *input.value();
-    const bool whole = input.numel() == value.array.numel() && value.array.is_contiguous();
-    if (!whole || value.array.dtype != Dtype::f32) return cast(std::move(input), dtype);
+    if (!value.whole(input.geometry()) || value.array.dtype != Dtype::f32) return cast(std::move(input), dtype);
     const Geometry geometry = input.geometry();
     if (Value* known = tape.cast_of(value, dtype)) return {known, geometry};
-    const Tensor made = cast(Tensor(&value, Geometry::contiguous(value.array.shape())), dtype);
+    const Tensor made = cast(Tensor(&value, {value.array.shape(), value.array.strides()}), dtype);
     tape.remember_cast(value, made);
     return {made.value(), geometry};
 }

@@ -22,7 +22,15 @@ struct Geometry {
     friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// The bytes of a row-major array; none for a negative size, or if bytes or strides can't be counted in 63 bits.
+/// True if both find the same elements at the same places; of row-major ones, the shapes may differ.
+inline bool same_places(const Geometry& a, const Geometry& b) {
+    if (a.offset != b.offset) return false;
+    if (is_contiguous(a.shape, a.strides) && is_contiguous(b.shape, b.strides))
+        return a.shape.numel() == b.shape.numel();
+    return a.shape == b.shape && same_strides(a.shape, a.strides, b.strides);
+}
+
+/// The bytes of an array without gaps; none for a negative size, or if bytes or strides can't be counted in 63 bits.
 constexpr std::optional<std::int64_t> bytes_of(const Shape& shape, Dtype dtype) {
     auto bytes = static_cast<std::int64_t>(size_of(dtype));
     for (const std::int64_t size : shape) {  // strides count an axis of size 0 as 1

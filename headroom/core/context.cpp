@@ -160,9 +160,13 @@ Tensor Context::scalar(double value, Dtype dtype) {
 
 Tensor Context::from_array(Array array) {
     check_memory("from_array", exec(), array);
-    if (!array.is_contiguous()) throw ShapeError("from_array: the array must be in row-major order without gaps");
+    if (!is_dense(array.shape(), array.strides())) {
+        throw ShapeError(fmt::format("from_array: {} with strides {} has gaps; an array must fill its memory",
+                                     array.shape().to_string(), array.strides().to_string()));
+    }
+    array.geometry.strides = kernels::dense_strides(array.shape(), array.strides());
     if (device_ && on_host(array)) throw Error("from_array: the array lies in the host's memory; use from_host");
-    const Geometry geometry = Geometry::contiguous(array.shape());
+    const Geometry geometry{array.shape(), array.strides()};
     return Tensor(tape_.make_leaf(std::move(array)), geometry);
 }
 

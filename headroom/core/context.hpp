@@ -112,8 +112,8 @@ class Context {
     }
     /// A leaf [] with one value, rounded to the dtype.
     Tensor scalar(double value, Dtype dtype = Dtype::f32);
-    /// A leaf with the caller's array as its storage. Errors: ShapeError unless it is row-major without gaps; Error if
-    /// its memory is another context's.
+    /// A leaf with the caller's array as its storage, whose axes may stand in memory in any order. Errors: ShapeError
+    /// if it has gaps; Error if its memory is another context's.
     Tensor from_array(Array array);
 
     // Policies. A pattern added later goes before those added earlier.

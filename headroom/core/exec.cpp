@@ -9,13 +9,14 @@
 
 namespace headroom {
 
-Array Exec::allocate(const Shape& shape, Dtype dtype, memory::Tag tag) const {
+Array Exec::allocate(const Shape& shape, const Strides* like, Dtype dtype, memory::Tag tag) const {
     const std::optional<std::int64_t> bytes = bytes_of(shape, dtype);
     if (!bytes) {
         throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
                                      *op_ ? ": " : "", shape.to_string()));
     }
-    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, Geometry::contiguous(shape)};
+    const Strides strides = like ? kernels::dense_strides(shape, *like) : contiguous_strides(shape);
+    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, {shape, strides}};
 }
 
 Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {
@@ -28,7 +29,11 @@ Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {
 }
 
 Array Exec::empty(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(shape, dtype, tag(category));
+    return allocate(shape, nullptr, dtype, tag(category));
+}
+
+Array Exec::empty_like(const Shape& shape, const Strides& like, Dtype dtype, Category category) const {
+    return allocate(shape, &like, dtype, tag(category));
 }
 
 /// The op is named for a history only: its name must be looked up.
@@ -37,17 +42,36 @@ memory::Tag Exec::tag(Category category) const {
 }
 
 Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) const {
-    return allocate(shape, dtype, {.category = static_cast<memory::CategoryId>(category)});
+    return allocate(shape, nullptr, dtype, {.category = static_cast<memory::CategoryId>(category)});
+}
+
+/// The strides of the array whose geometry is handed on; null for a row-major one.
+const Strides* Exec::handed_on(const Shape& shape) const {
+    const Strides* with_gaps = nullptr;
+    for (const Array& array : arrays_) {
+        if (!array.defined() || array.shape() != shape) continue;
+        if (array.is_contiguous()) return nullptr;
+        if (is_dense(shape, array.strides())) return &array.strides();
+        if (!with_gaps) with_gaps = &array.strides();
+    }
+    return with_gaps;
+}
+
+Array Exec::fresh_output(const Shape& shape, Dtype dtype, Category category) const {
+    return allocate(shape, handed_on(shape), dtype, tag(category));
 }
 
 Array Exec::output(const Shape& shape, Dtype dtype) {
+    const Strides* const like = handed_on(shape);
     for (unsigned rest = offered_; rest; rest &= rest - 1) {
         const Array& input = arrays_[static_cast<std::size_t>(std::countr_zero(rest))];
         if (input.dtype != dtype || input.shape() != shape) continue;
+        if (like ? !same_strides(shape, input.strides(), *like) : !input.is_contiguous()) continue;
         offered_ = 0;  // a second output has storage of its own
-        return {input.buffer, dtype, Geometry::contiguous(shape)};
+        const Strides strides = like ? kernels::dense_strides(shape, *like) : contiguous_strides(shape);
+        return {input.buffer, dtype, {shape, strides, input.geometry.offset}};
     }
-    return empty(shape, dtype);
+    return allocate(shape, like, dtype, tag(Category::activations));
 }
 
 Scratch Exec::scratch(std::size_t bytes) const {

@@ -2,7 +2,7 @@
 // An op runs on an Exec: a stream and an allocator, nothing else. Scratch and outputs are allocated here, before the
 // launch, so that a dry run allocates the same bytes. Not for users; ops receive one.
 //
-//     Array y = exec.output(x.shape(), x.dtype);
+//     Array y = exec.output(x.shape(), x.dtype);         // with the geometry of x, perhaps in its storage
 //     exec.launch([&](auto& stream) { kernels::softmax(stream, x.view(), y.view()); });
 //     exec.run<kernels::MatmulPlan>(matmul);   // with scratch
 #include <cstddef>
@@ -33,11 +33,21 @@ class Exec {
     /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
     /// or strides can't be counted in 63 bits.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
+    /// The same with axes that stand in memory in the order of the strides `like` (see kernels::dense_strides).
+    Array empty_like(const Shape& shape, const Strides& like, Dtype dtype,
+                     Category category = Category::activations) const;
+    Array empty_like(const Array& like, Dtype dtype, Category category = Category::activations) const {
+        return empty_like(like.shape(), like.strides(), dtype, category);
+    }
     /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
-    /// As `empty`, for an output whose elements depend only on the same elements of the inputs named by
-    /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape
-    /// and dtype. Not for an op that is about to save that input.
+    /// An array with the geometry that the op's arrays hand on to those that are computed from them, element by
+    /// element: of the inputs of this shape (in backward, of the gradients dy), the first one without gaps decides; if
+    /// all have gaps, the first one; if none has this shape, it is row-major.
+    Array fresh_output(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
+    /// As `fresh_output`, for an output whose elements depend only on the same elements of the inputs named by
+    /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape,
+    /// dtype and geometry. Not for an op that is about to save that input.
     Array output(const Shape& shape, Dtype dtype);
     Scratch scratch(std::size_t bytes) const;
 
@@ -157,7 +167,9 @@ class Exec {
     };
     /// Throws the error again; the message begins with the op and its arrays' shapes, and ends with the path.
     [[noreturn]] void fail(const DeviceError& error) const;
-    Array allocate(const Shape& shape, Dtype dtype, memory::Tag tag) const;
+    /// Null for `like`: row-major.
+    Array allocate(const Shape& shape, const Strides* like, Dtype dtype, memory::Tag tag) const;
+    const Strides* handed_on(const Shape& shape) const;
     Buffer allocate(std::size_t bytes, memory::Tag tag) const;
     memory::Tag tag(Category category) const;
 

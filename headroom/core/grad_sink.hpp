@@ -16,7 +16,7 @@
 
 namespace headroom {
 
-/// Storage for the gradient of one input, with the input's shape (and, for a view, its strides).
+/// Storage for the gradient of one input, with the input's shape and strides.
 struct GradTarget {
     Array array;        ///< undefined if the gradient is not wanted
     float beta = 0.0f;  ///< 0: overwrite (contents are indeterminate), 1: add to the contents
@@ -40,8 +40,8 @@ class GradSink {
     /// it reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient
     /// has arrived yet.
     GradTarget destination(int i, Array& spent);
-    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. Ignored if not
-    /// wanted.
+    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. It is kept as it is
+    /// where it is the first, and lies as the input does; else it is added. Ignored if not wanted.
     void give(int i, Array gradient);
 
   private:

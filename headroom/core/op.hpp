@@ -15,11 +15,11 @@
 //
 // `forward` checks shapes and dtypes before it allocates (core/ops/checks.hpp), and throws with the op's name. Inputs
 // may also arrive as `std::span<const Array>` (cat). An input that the caller left out is an undefined array. Outputs:
-// `Array`, or `std::array<Array, N>`; row-major, fresh or from `Exec::output`. `Saved` is an aggregate of arrays:
-// inputs, outputs, or arrays of its own; `backward` may take it as `Saved&` to offer the sink storage that it no longer
-// needs. Ops without a gradient leave `backward` out. `forward` must be deterministic: a replay runs it again. If an
-// output costs more than the saved arrays, forward may ask `Exec::output_wanted`: a replay may need the saved arrays
-// alone.
+// `Array`, or `std::array<Array, N>`; fresh or from `Exec::output`. Their axes may stand in memory in any order,
+// without gaps, and dy comes with the same geometry. `Saved` is an aggregate of arrays: inputs, outputs, or arrays of
+// its own; `backward` may take it as `Saved&` to offer the sink storage that it no longer needs. Ops without a gradient
+// leave `backward` out. `forward` must be deterministic: a replay runs it again. If an output costs more than the saved
+// arrays, forward may ask `Exec::output_wanted`: a replay may need the saved arrays alone.
 #include <array>
 #include <concepts>
 #include <cstdint>

@@ -56,7 +56,8 @@ std::string Parameters::full_path(std::string_view path) const {
     return fmt::format("{}{}{}", name(), name().empty() || path.empty() ? "" : ".", path);
 }
 
-Parameter& Parameters::add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype) {
+Parameter& Parameters::add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype,
+                           MemoryFormat format) {
     path = full_path(path);
     if (values_.defined()) {
         throw Error(
@@ -68,6 +69,10 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
             fmt::format("parameters: the shape {} of \"{}\" has a negative size, or more elements than can be counted",
                         shape, path));
     }
+    if (format == MemoryFormat::channels_last && shape.rank() < 3) {
+        throw ShapeError(fmt::format(
+            "parameters: the shape {} of \"{}\" has too few axes for channels_last: [N, C, ...]", shape, path));
+    }
     if (const Parameter* present = find(path)) {
         const bool alone = present->tensor.value()->users == 1;
         throw Error(fmt::format("parameters: \"{}\" is there already; {}", path,
@@ -76,18 +81,19 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
                                       "Parameters"
                                     : "give each module its own path"));
     }
-    Value* value = context_.tape().make_leaf({{}, dtype, Geometry::contiguous(shape)});
+    const Geometry geometry{shape, kernels::dense_strides(shape, format)};
+    Value* value = context_.tape().make_leaf({{}, dtype, geometry});
     value->storage = this;
     places_.emplace(path, all_.size());
     Parameter& added = all_.emplace_back();
     added.path = std::move(path);
-    added.tensor = Tensor(value, Geometry::contiguous(shape));
+    added.tensor = Tensor(value, geometry);
     added.initializer = std::move(initializer);
     return added;
 }
 
-Tensor Parameters::create(std::string path, const Shape& shape, Initializer initializer) {
-    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype());
+Tensor Parameters::create(std::string path, const Shape& shape, Initializer initializer, MemoryFormat format) {
+    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype(), format);
     const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype()));
     added.room = (shape.numel() + unit - 1) / unit * unit;
     added.tensor.requires_grad_();
@@ -95,7 +101,7 @@ Tensor Parameters::create(std::string path, const Shape& shape, Initializer init
 }
 
 Tensor Parameters::create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype) {
-    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype);
+    Parameter& added = add(std::move(path), shape, std::move(initializer), dtype, MemoryFormat::contiguous);
     added.buffer = true;
     added.trained = false;
     return added.tensor;

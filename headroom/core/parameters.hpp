@@ -64,8 +64,10 @@ class Parameters : private ParameterStorage {
 
     /// Registers a parameter at a path below this model's name. It stays if the constructor of its module throws: build
     /// the model again with new `Parameters`. Errors: Error if the path is taken, or if one of the parameters was used
-    /// already; ShapeError for a negative size or too many elements.
-    Tensor create(std::string path, const Shape& shape, Initializer initializer);
+    /// already; ShapeError for a negative size or too many elements. `format` is how values, gradients and moments lie
+    /// in memory; files and `set` have them row-major.
+    Tensor create(std::string path, const Shape& shape, Initializer initializer,
+                  MemoryFormat format = MemoryFormat::contiguous);
     /// Registers an array that is saved with the parameters but not differentiated or optimised.
     Tensor create_buffer(std::string path, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32);
 
@@ -136,7 +138,7 @@ class Parameters : private ParameterStorage {
     std::string full_path(std::string_view path) const;
 
   private:
-    Parameter& add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype);
+    Parameter& add(std::string path, const Shape& shape, Initializer initializer, Dtype dtype, MemoryFormat format);
     void initialize(const Parameter& parameter);
     void lay_out();
     void make_segments();

@@ -58,6 +58,10 @@ class Tensor {
     bool is_contiguous() const {
         return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides);
     }
+    /// The same for another order of memory. One tensor may have both: an image of one channel does.
+    bool is_contiguous(MemoryFormat format) const {
+        return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides, format);
+    }
 
     // Views. They cost nothing and copy nothing unless said. Errors: ShapeError.
     /// Positions and ranges of the first axes: `x[3]`, `x[Slice(1, 5)]`, `x[{Slice(), 0}]`, `x[{Ellipsis, 0}]`.
@@ -84,9 +88,10 @@ class Tensor {
     Tensor squeeze(int axis) const;
     /// With a new axis of size 1 before `axis` (rank + 1 positions; negative ones count from the back).
     Tensor unsqueeze(int axis) const;
-    /// Row-major; a recorded copy if it isn't already.
-    Tensor contiguous() const;
-    /// A recorded copy, row-major.
+    /// In that order of memory; a recorded copy if it isn't already. The shape stays: channels_last is a matter of
+    /// strides. Errors: ShapeError for channels_last with fewer than three axes.
+    Tensor contiguous(MemoryFormat format = MemoryFormat::contiguous) const;
+    /// A recorded copy, whose axes stand in memory in the order in which they do in this one.
     Tensor clone() const;
     /// A leaf with the same storage: gradients do not pass.
     Tensor detach() const;

@@ -214,7 +214,7 @@ Tensor Tensor::unsqueeze(int axis) const {
     return Tensor(value_, result);
 }
 
-Tensor Tensor::contiguous() const { return checked("contiguous").is_contiguous() ? *this : clone(); }
+Tensor Tensor::contiguous(MemoryFormat format) const { return headroom::contiguous(checked("contiguous"), format); }
 
 Tensor Tensor::clone() const { return headroom::clone(checked("clone")); }
 

@@ -19,8 +19,8 @@ int Shape::axis(int axis) const {
 }
 
 Strides dense_strides(const Shape& shape, const Strides& like) {
-    if (shape.numel() == 0) return contiguous_strides(shape);
-    std::array<int, kMaxRank> axes{};  // from the outermost on
+    if (is_contiguous(shape, like)) return contiguous_strides(shape);  // also without elements
+    std::array<int, kMaxRank> axes{};                                  // from the outermost on
     for (int i = 0; i < shape.rank(); ++i) {
         auto place = axes.begin() + i;
         for (; place != axes.begin() && like[place[-1]] < like[i]; --place) *place = place[-1];
@@ -58,7 +58,7 @@ bool is_contiguous(const Shape& shape, const Strides& strides, MemoryFormat form
 }
 
 bool is_dense(const Shape& shape, const Strides& strides) {
-    return same_strides(shape, strides, dense_strides(shape, strides));
+    return is_contiguous(shape, strides) || same_strides(shape, strides, dense_strides(shape, strides));
 }
 
 bool same_strides(const Shape& shape, const Strides& a, const Strides& b) {

@@ -116,7 +116,8 @@ constexpr Strides contiguous_strides(const Shape& shape) {
 }
 
 /// Strides of an array without gaps whose axes stand in memory in the order of the strides `like`, which are as many
-/// and not negative: the largest is that of the outermost axis; where two are equal, the earlier axis is the outer one.
+/// and not negative: the largest is that of the outermost axis; where two are equal, the earlier axis is the outer
+/// one.
 /// An axis of size 1 has no place in memory; its stride is the extent of the axes behind it, as if it stood around
 /// them. So arrays whose elements lie alike have equal strides here, and those of a shape without elements are
 /// row-major.

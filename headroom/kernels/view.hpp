@@ -7,6 +7,7 @@
 //     kernels::softmax(stream, x, x);
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <headroom/kernels/dtype.hpp>
 #include <headroom/kernels/shape.hpp>
@@ -48,6 +49,20 @@ inline View broadcast_to(View x, const Shape& shape) {
         strides.push_back(i < missing || x.shape[i - missing] == 1 ? 0 : x.strides[i - missing]);
     }
     return {x.data, x.dtype, shape, strides};
+}
+
+/// `x` with its axes in the order in which the strides `like` have them in memory, the outermost first: for kernels
+/// that visit rows of several views, which are all to be arranged after one.
+inline View in_order_of(View x, const Strides& like) {
+    Strides order = like;
+    for (int i = 1; i < x.rank(); ++i) {
+        for (int j = i; j > 0 && order[j - 1] < order[j]; --j) {
+            std::swap(order[j - 1], order[j]);
+            std::swap(x.shape[j - 1], x.shape[j]);
+            std::swap(x.strides[j - 1], x.strides[j]);
+        }
+    }
+    return x;
 }
 
 }  // namespace headroom::kernels

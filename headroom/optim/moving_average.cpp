@@ -85,7 +85,7 @@ StateDict MovingAverage::state_dict() const {
     StateDict state;
     for (const Parameter& parameter : parameters_.all()) {
         if (parameter.buffer) continue;
-        Array array{values_.buffer, values_.dtype, Geometry::contiguous(parameter.tensor.shape())};
+        Array array{values_.buffer, values_.dtype, parameter.tensor.geometry()};
         array.geometry.offset = parameter.offset;
         state.arrays.push_back({"average." + parameter.path, std::move(array)});
     }

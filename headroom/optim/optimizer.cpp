@@ -209,7 +209,7 @@ StateDict Optimizer::state_dict() const {
                 part((*places_[i].chunk)[spec], places_[i].offset / block, blocks(parameter.tensor.numel(), block));
             if (block == 1) {
                 const std::int64_t offset = array.geometry.offset;
-                array.geometry = Geometry::contiguous(parameter.tensor.shape());
+                array.geometry = parameter.tensor.geometry();
                 array.geometry.offset = offset;
             }
             state.arrays.push_back(

@@ -32,8 +32,8 @@ void StepGraphs::capture(Entry& entry, const std::function<void()>& work) {
 
 void StepGraphs::make_inputs(Entry& entry, std::span<const Tensor> inputs) const {
     for (const Tensor& input : inputs) {
-        entry.inputs.push_back(
-            context_.from_array(context_.exec().empty(input.shape(), input.dtype(), Category::inputs)));
+        entry.inputs.push_back(context_.from_array(
+            context_.exec().empty_like(input.shape(), input.strides(), input.dtype(), Category::inputs)));
     }
 }
 
@@ -44,9 +44,12 @@ void StepGraphs::copy_inputs(const Entry& entry, std::span<const Tensor> inputs)
     }
 }
 
-std::vector<std::pair<Shape, Dtype>> StepGraphs::forms(std::span<const Tensor> inputs) {
-    std::vector<std::pair<Shape, Dtype>> forms;
-    for (const Tensor& input : inputs) forms.emplace_back(input.shape(), input.dtype());
+std::vector<std::pair<Geometry, Dtype>> StepGraphs::forms(std::span<const Tensor> inputs) {
+    std::vector<std::pair<Geometry, Dtype>> forms;
+    for (const Tensor& input : inputs) {
+        const Geometry geometry{input.shape(), kernels::dense_strides(input.shape(), input.strides())};
+        forms.emplace_back(geometry, input.dtype());
+    }
     return forms;
 }
 

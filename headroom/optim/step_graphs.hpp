@@ -24,10 +24,10 @@ class StepGraphs {
     explicit StepGraphs(Context& context) : context_(context) {}
 
     struct Kind {
-        std::type_index work;                         ///< of the callable
-        std::vector<std::pair<Shape, Dtype>> inputs;  ///< of a micro-batch
-        bool first = false;                           ///< micro-batch of its step
-        bool training = false;                        ///< Parameters::training
+        std::type_index work;                            ///< of the callable
+        std::vector<std::pair<Geometry, Dtype>> inputs;  ///< of a micro-batch
+        bool first = false;                              ///< micro-batch of its step
+        bool training = false;                           ///< Parameters::training
         std::optional<Dtype> autocast = {};
         std::uint64_t settings = 0;  ///< Context::settings_version
         std::vector<bool> reached;   ///< the gradients that have arrived
@@ -53,7 +53,8 @@ class StepGraphs {
     void make_inputs(Entry& entry, std::span<const Tensor> inputs) const;
     /// Copies a micro-batch's inputs to where the graph reads them.
     void copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const;
-    static std::vector<std::pair<Shape, Dtype>> forms(std::span<const Tensor> inputs);
+    /// Shapes and orders in memory: others give other bits.
+    static std::vector<std::pair<Geometry, Dtype>> forms(std::span<const Tensor> inputs);
     /// Why a graph could not be made; empty if all could.
     const std::string& refusal() const { return refusal_; }
     void refuse(std::string reason) { refusal_ = std::move(reason); }

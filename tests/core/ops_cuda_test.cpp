@@ -28,7 +28,7 @@ TEST_P(OpsCuda, AgreeWithTheCpu) {
 
 TEST_P(OpsCuda, AgreeInEveryLayout) {
     Context context = Context::cuda(0, {.fill_uninitialized_memory = true});
-    for (const Layout layout : {Layout::transposed, Layout::strided}) {
+    for (const Layout layout : {Layout::permuted, Layout::transposed, Layout::strided}) {
         expect_agreement(context, reference, op(), Dtype::f32, layout, seed);
     }
 }
@@ -41,7 +41,9 @@ TEST_P(OpsCuda, RehearseToTheByte) {
         const auto inputs = draw(sample, seed);
         for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
             for (Context* each : {&context, &dry}) {
-                gradients(*each, op(), sample, place_all(*each, inputs, dtype, Layout::strided), seed);
+                for (const Layout layout : {Layout::permuted, Layout::strided}) {
+                    gradients(*each, op(), sample, place_all(*each, inputs, dtype, layout), seed);
+                }
             }
             EXPECT_EQ(context.memory().statistics().peak_allocated, dry.memory().statistics().peak_allocated);
             EXPECT_EQ(context.memory().statistics().peak_reserved, dry.memory().statistics().peak_reserved);

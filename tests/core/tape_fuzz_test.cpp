@@ -1,5 +1,6 @@
-// Random programs of toy ops: nested regions with random policies, dropped and moved handles, views, several outputs,
-// randomness, autocast, NoGradGuard, exceptions. Each runs without policies as the reference, with them, and dry.
+// Random programs of toy ops: nested regions with random policies, dropped and moved handles, views, values in other
+// orders of memory and conversions between them, several outputs, randomness, autocast, NoGradGuard, exceptions. Each
+// runs without policies as the reference, with them, and dry.
 #include <cstdlib>
 #include <optional>
 #include <random>
@@ -43,6 +44,7 @@ struct Instruction {
     int a = 0, b = 0, target = 0;
     bool move = false;     // the handle of `a` is given away
     bool strided = false;  // operands are seen as a transposed matrix
+    bool images = false;   // or are converted to channels-last
     int path = 0;
 };
 
@@ -66,6 +68,7 @@ Program random_program(std::mt19937_64& random, int actions) {
         next.move = pick(4) == 0;
         next.strided = pick(4) == 0;
         next.path = pick(static_cast<int>(kPaths.size()));
+        next.images = actions == kActions && next.path == 1;  // without another draw, which would change all programs
         if (next.action == Action::close && open == 0) next.action = Action::open;
         if (next.action == Action::no_grad && (no_grad || pick(3) > 0)) next.action = Action::add;
         if (next.action == Action::grad && !no_grad) next.action = Action::mul;
@@ -193,7 +196,8 @@ class Machine {
         x = seen(std::move(x), size, next);
         try {
             Tensor y = run(next, std::move(x), std::move(b));
-            if (y.rank() == 2) y = y.reshape({-1});
+            if (y.rank() > 1 && next.b % 2) y = y.transpose(-2, -1);  // often the order of memory
+            y = y.reshape({-1});
             if (next.action == Action::fork && next.strided) y = y.slice(0, 0, 6);
             target = std::move(y);
         } catch (const Error&) {
@@ -203,6 +207,7 @@ class Machine {
 
     static Tensor seen(Tensor x, std::int64_t size, const Instruction& next) {
         if (x.numel() > size) x = x.slice(0, next.target, next.target + size);
+        if (next.images) return x.reshape({2, 3, -1}).contiguous(MemoryFormat::channels_last);
         return next.strided ? x.reshape({3, -1}).transpose(0, 1) : x;
     }
 

@@ -15,6 +15,7 @@
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
+#include <headroom/nn/initializers.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/any_order.hpp>
@@ -22,6 +23,7 @@
 namespace headroom::optim {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kBlock = 4, kVocabulary = 11;
@@ -195,6 +197,31 @@ TEST_F(Graphs, AnotherModeOfTheSameWorkIsAnotherGraph) {
     }
     expect_same_bits(with, without);
     EXPECT_EQ(with.calls, 3 * 2);
+}
+
+/// Images that are channels-last are so within a graph, and have another graph than row-major ones.
+TEST_F(Graphs, InputsKeepTheirOrderOfMemory) {
+    Context context = gpu(true);
+    Parameters parameters(context);
+    const Tensor scale = parameters.create("scale", {1, 3, 1, 1}, nn::init::ones());
+    AdamW optimizer(parameters);
+    GradientAccumulator accumulator(parameters, optimizer);
+    std::vector<Strides> seen;
+    for (int i = 0; i < 6; ++i) {
+        Tensor x = context.from_host(std::vector<float>(120, 0.5f), {2, 3, 4, 5});
+        if (i % 2) {
+            const NoGradGuard no_grad(context);
+            x = x.contiguous(MemoryFormat::channels_last);
+        }
+        accumulator.accumulate(std::array{x}, [&](const Tensor& images) {
+            seen.push_back(images.strides());
+            return Loss(sum(square(images * scale)), 120.0);
+        });
+        accumulator.step(1e-3);
+    }
+    const Strides rows{60, 20, 5, 1}, images{60, 1, 15, 3};
+    EXPECT_THAT(seen, ElementsAre(rows, images, rows, images)) << "each once without and once for the graph";
+    EXPECT_EQ(accumulator.graph_refusal(), "");
 }
 
 TEST_F(Graphs, AnErrorOfTheCallableIsItsOwn) {

@@ -40,7 +40,7 @@ struct Mul {
         Array b;
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
-        Array y = exec.empty(a.shape(), a.dtype);
+        Array y = exec.fresh_output(a.shape(), a.dtype);
         exec.launch([&](auto& stream) { k::map(stream, k::Mul{}, a.view(), b.view(), y.view()); });
         return {{a, b}, std::move(y)};
     }
@@ -88,8 +88,8 @@ struct Noisy {
         Array noise;
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
-        Array noise = exec.empty(x.shape(), x.dtype);
-        Array y = exec.empty(x.shape(), x.dtype);
+        Array noise = exec.fresh_output(x.shape(), x.dtype);
+        Array y = exec.fresh_output(x.shape(), x.dtype);
         exec.launch([&](auto& stream) {
             k::normal(stream, attrs.key, 0.0f, 1.0f, noise.view());
             k::map(stream, k::Mul{}, x.view(), noise.view(), y.view());
@@ -142,8 +142,8 @@ struct Fork {
     struct Attrs {};
     struct Saved {};
     static Result<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs&, const Array& x) {
-        Array one = exec.empty(x.shape(), x.dtype);
-        Array two = exec.empty(x.shape(), x.dtype);
+        Array one = exec.fresh_output(x.shape(), x.dtype);
+        Array two = exec.fresh_output(x.shape(), x.dtype);
         exec.launch([&](auto& stream) {
             k::map(stream, k::Affine{1.0, 1.0}, x.view(), one.view());
             k::map(stream, k::Affine{2.0, 0.0}, x.view(), two.view());

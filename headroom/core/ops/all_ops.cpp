@@ -51,8 +51,8 @@ std::vector<OpEntry> make_list() {
     ops::add_comparisons(all);
     add<ops::Where>(all);
     // Shape and dtype, indices
-    add<ops::Cast, ops::Clone, ops::Expand, ops::Cat, ops::Flip, ops::Gather, ops::ScatterAdd, ops::IndexSelect,
-        ops::OneHot, ops::Tril, ops::Triu>(all);
+    add<ops::Cast, ops::Clone, ops::Contiguous, ops::Expand, ops::Cat, ops::Flip, ops::Gather, ops::ScatterAdd,
+        ops::IndexSelect, ops::OneHot, ops::Tril, ops::Triu>(all);
     // Reductions
     add<ops::Sum, ops::Mean, ops::Max, ops::Min, ops::Var, ops::Std, ops::Norm, ops::LogSumExp, ops::Prod, ops::Argmax,
         ops::Argmin, ops::Cumsum, ops::Argsort, ops::TopK>(all);

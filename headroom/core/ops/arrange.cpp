@@ -33,7 +33,7 @@ View reversed(View x, const Axes& axes) {
 Result<Flip::Saved, Array> Flip::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("flip", {{"x", x}});
     const View from = reversed(x.view(), attrs.axes);
-    Array y = exec.empty(x.shape(), x.dtype);
+    Array y = exec.fresh_output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, from, y.view()); });
     return {{}, std::move(y)};
 }

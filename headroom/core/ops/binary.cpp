@@ -23,7 +23,7 @@ Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const At
     }
     const bool keeps_both = F::saves == kernels::Saves::input && exec.saved_wanted();
     const Shape shape = broadcast_shapes(F::name, a.shape(), b.shape());
-    Array y = keeps_both ? exec.empty(shape, dtype) : exec.output(shape, dtype);
+    Array y = keeps_both ? exec.fresh_output(shape, dtype) : exec.output(shape, dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};
@@ -60,7 +60,7 @@ void write_gradient(Exec& exec, int i, const Array& dy, Array* spent, GradSink& 
         return;
     }
     const auto target = sink.destination(i);
-    const Array whole = exec.empty(dy.shape(), promoted(dy.dtype, target.array.dtype), Category::workspace);
+    const Array whole = exec.empty_like(dy, promoted(dy.dtype, target.array.dtype), Category::workspace);
     exec.launch([&](auto& stream) { write(stream, whole.view(), 0.0f); });
     exec.run<kernels::SumPlan>(whole.view(), 1.0, target.view(), target.beta);
 }

@@ -9,7 +9,7 @@ namespace ops {
 
 Result<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("cast", {{"x", x}});
-    Array y = exec.empty(x.shape(), attrs.dtype);
+    Array y = exec.fresh_output(x.shape(), attrs.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
 }

@@ -1,5 +1,7 @@
 #include <headroom/core/ops/cat.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
@@ -33,6 +35,21 @@ Shape joined(std::span<const Array> inputs, int wanted) {
     return shape;
 }
 
+/// The strides after which the result's axes are arranged: of the first input without gaps, rather one of those with
+/// more than one element along every axis, since others may have several orders.
+Strides deciding(std::span<const Array> inputs, const Shape& shape) {
+    const auto merit = [&](const Array& input) {
+        if (input.numel() == 0 || !is_dense(input.shape(), input.strides())) return 0;
+        for (int i = 0; i < shape.rank(); ++i) {
+            if (input.shape()[i] == 1 && shape[i] != 1) return 1;
+        }
+        return 2;
+    };
+    const Array& best = *std::max_element(inputs.begin(), inputs.end(),
+                                          [&](const Array& a, const Array& b) { return merit(a) < merit(b); });
+    return kernels::dense_strides(best.shape(), best.strides());
+}
+
 /// Elements [start, start + size) of an axis.
 View part(const Array& whole, int axis, std::int64_t start, std::int64_t size) {
     View view = whole.view();
@@ -46,7 +63,7 @@ View part(const Array& whole, int axis, std::int64_t start, std::int64_t size) {
 Result<Cat::Saved, Array> Cat::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
     const Shape shape = joined(inputs, attrs.axis);
     const int axis = shape.axis(attrs.axis);
-    Array y = exec.empty(shape, inputs[0].dtype);
+    Array y = exec.empty_like(shape, deciding(inputs, shape), inputs[0].dtype);
     exec.launch([&](auto& stream) {
         std::int64_t start = 0;
         for (const Array& input : inputs) {

@@ -12,7 +12,7 @@ template <class F>
 Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, const Attrs& f, const Array& a,
                                                                     const Array& b) {
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
-    Array y = exec.empty(broadcast_shapes(F::name, a.shape(), b.shape()), Dtype::boolean);
+    Array y = exec.fresh_output(broadcast_shapes(F::name, a.shape(), b.shape()), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
     return {{}, std::move(y)};
 }
@@ -20,7 +20,7 @@ Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, 
 template <class F>
 Result<typename Predicate<F>::Saved, Array> Predicate<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     check_defined(F::name, {{"x", x}});
-    Array y = exec.empty(x.shape(), Dtype::boolean);
+    Array y = exec.fresh_output(x.shape(), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
     return {{}, std::move(y)};
 }

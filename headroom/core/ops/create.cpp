@@ -52,8 +52,16 @@ std::vector<Sample<Linspace::Attrs>> Linspace::samples() {
             {"integers", {3.0, 1.0, 2, Dtype::i32}, {}, "dtype must be floating"}};
 }
 
+namespace {
+
+Array arranged(Exec& exec, const Shape& shape, const Strides& like, Dtype dtype) {
+    return like.rank() == shape.rank() ? exec.empty_like(shape, like, dtype) : exec.empty(shape, dtype);
+}
+
+}  // namespace
+
 Result<Full::Saved, Array> Full::forward(Exec& exec, const Attrs& attrs) {
-    Array y = exec.empty(attrs.shape, attrs.dtype);
+    Array y = arranged(exec, attrs.shape, attrs.like, attrs.dtype);
     exec.launch([&](auto& stream) { kernels::fill(stream, attrs.value, y.view()); });
     return {{}, std::move(y)};
 }
@@ -69,7 +77,7 @@ std::vector<Sample<Full::Attrs>> Full::samples() {
 template <bool kNormal>
 Result<typename Random<kNormal>::Saved, Array> Random<kNormal>::forward(Exec& exec, const Attrs& attrs) {
     check_floating(info.name, "dtype", attrs.dtype);
-    Array y = exec.empty(attrs.shape, attrs.dtype);
+    Array y = arranged(exec, attrs.shape, attrs.like, attrs.dtype);
     exec.launch([&](auto& stream) {
         if constexpr (kNormal) {
             kernels::normal(stream, attrs.key, attrs.first, attrs.second, y.view());
@@ -184,7 +192,9 @@ Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys) {
 
 Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype) {
     check_defined("full_like", {{"x", x}});
-    return as_op("full_like", [&] { return full(x.context(), x.shape(), value, dtype.value_or(x.dtype())); });
+    const Dtype result = dtype.value_or(x.dtype());
+    check_holds("full_like", value, result);
+    return as_op("full_like", [&] { return apply<ops::Full>(x.context(), {x.shape(), value, result, x.strides()}); });
 }
 
 Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype) {
@@ -195,14 +205,25 @@ Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype) {
     return as_op("ones_like", [&] { return full_like(x, 1.0, dtype); });
 }
 
-Tensor randn_like(const Tensor& x, std::optional<Dtype> dtype) {
-    check_defined("randn_like", {{"x", x}});
-    return as_op("randn_like", [&] { return randn(x.context(), x.shape(), dtype.value_or(x.dtype())); });
+namespace {
+
+template <class Op>
+Tensor random_like(const char* name, const Tensor& x, std::optional<Dtype> dtype) {
+    check_defined(name, {{"x", x}});
+    return as_op(name, [&] {
+        return apply<Op>(x.context(), {.shape = x.shape(),
+                                       .dtype = dtype.value_or(x.dtype()),
+                                       .key = x.context().next_random(),
+                                       .like = x.strides()});
+    });
 }
 
-Tensor rand_like(const Tensor& x, std::optional<Dtype> dtype) {
-    check_defined("rand_like", {{"x", x}});
-    return as_op("rand_like", [&] { return rand(x.context(), x.shape(), dtype.value_or(x.dtype())); });
+}  // namespace
+
+Tensor randn_like(const Tensor& x, std::optional<Dtype> dtype) {
+    return random_like<ops::Randn>("randn_like", x, dtype);
 }
+
+Tensor rand_like(const Tensor& x, std::optional<Dtype> dtype) { return random_like<ops::Rand>("rand_like", x, dtype); }
 
 }  // namespace headroom

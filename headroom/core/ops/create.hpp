@@ -47,6 +47,7 @@ struct Full {
         Shape shape;
         double value = 0.0;
         Dtype dtype = Dtype::f32;
+        Strides like{};  ///< whose order the axes have in memory; none: row-major
     };
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
@@ -63,6 +64,7 @@ struct Random {
         float first = 0.0f;   ///< mean, or lower bound
         float second = 1.0f;  ///< standard deviation, or upper bound
         kernels::RandomKey key;
+        Strides like{};  ///< whose order the axes have in memory; none: row-major
     };
     struct Saved {};
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
@@ -122,7 +124,8 @@ Tensor randint(Context& context, std::int64_t low, std::int64_t high, const Shap
 /// every key. bool [queries, keys]
 Tensor causal_mask(Context& context, std::int64_t queries, std::int64_t keys);
 
-/// The same for a tensor of x's shape, in x's context and, unless another is named, its dtype. x's values are not read.
+/// The same for a tensor of x's shape and order of axes in memory, in x's context and, unless another is named, its
+/// dtype. x's values are not read.
 Tensor full_like(const Tensor& x, double value, std::optional<Dtype> dtype = {});
 Tensor zeros_like(const Tensor& x, std::optional<Dtype> dtype = {});
 Tensor ones_like(const Tensor& x, std::optional<Dtype> dtype = {});

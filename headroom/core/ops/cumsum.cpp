@@ -10,7 +10,7 @@ namespace ops {
 Result<Cumsum::Saved, Array> Cumsum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("cumsum", {{"x", x}});
     const int axis = check_axis("cumsum", x.shape(), attrs.axis);
-    Array y = exec.empty(x.shape(), is_floating(x.dtype) ? x.dtype : Dtype::i64);
+    Array y = exec.fresh_output(x.shape(), is_floating(x.dtype) ? x.dtype : Dtype::i64);
     exec.run<kernels::CumsumPlan>(x.view(), axis, false, y.view(), 0.0f);
     return {{}, std::move(y)};
 }

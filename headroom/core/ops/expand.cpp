@@ -30,7 +30,9 @@ Result<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, con
         throw ShapeError(
             fmt::format("expand: {} does not stretch to {}", x.shape().to_string(), attrs.shape.to_string()));
     }
-    Array y = exec.empty(attrs.shape, x.dtype);
+    const bool same_rank = x.rank() == attrs.shape.rank();
+    const Strides like = same_rank ? kernels::dense_strides(x.shape(), x.strides()) : contiguous_strides(attrs.shape);
+    Array y = exec.empty_like(attrs.shape, like, x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     return {{}, std::move(y)};
 }

@@ -68,7 +68,7 @@ Result<ScatterAdd::Saved, Array> ScatterAdd::forward(Exec& exec, const Attrs& at
     check_floating("scatter_add", {{"x", x}, {"source", source}});
     check_along("scatter_add", x, axis, index);
     check_same_shape("scatter_add", {"source", source}, {"index", index});
-    Array y = exec.empty(x.shape(), x.dtype);
+    Array y = exec.fresh_output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
     exec.run<kernels::ScatterAddPlan>(axis, index.view(), source.view(), y.view(), 1.0f);
     return {{index}, std::move(y)};
@@ -103,7 +103,7 @@ Result<IndexSelect::Saved, Array> IndexSelect::forward(Exec& exec, const Attrs& 
     check_form("index_select", {"index", index}, index.rank() == 1, "[n]");
     Shape shape = x.shape();
     shape[axis] = index.shape()[0];
-    Array y = exec.empty(shape, x.dtype);
+    Array y = exec.empty_like(shape, kernels::dense_strides(x.shape(), x.strides()), x.dtype);
     exec.launch([&](auto& stream) { kernels::index_select(stream, x.view(), axis, index.view(), y.view()); });
     return {{index}, std::move(y)};
 }

@@ -20,7 +20,7 @@ Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attr
     Shape rows = x.shape();
     rows.erase(rows.rank() - 1);
     const Dtype compute = compute_dtype(x.dtype);
-    Array y = exec.empty(x.shape(), attrs.dtype.value_or(x.dtype));
+    Array y = exec.fresh_output(x.shape(), attrs.dtype.value_or(x.dtype));
     Array mean = exec.empty(rows, compute);
     Array rstd = exec.empty(rows, compute);
     const View gamma_view = gamma.view(), beta_view = beta.view();

@@ -13,9 +13,9 @@ namespace ops {
 Result<LogSumExp::Saved, Array> LogSumExp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("logsumexp", {{"x", x}});
     const Reduced to = reduced("logsumexp", x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, x.dtype);
+    Array y = to.like(exec, x, x.dtype);
     const WideResult result(exec, y, to.kept);
-    const Array largest = exec.empty(to.kept, compute_dtype(x.dtype), Category::workspace);
+    const Array largest = exec.empty_like(to.kept, x.strides(), compute_dtype(x.dtype), Category::workspace);
     exec.run<kernels::ExpSumPlan>(x.view(), largest.view(), result.view());
     exec.launch([&](auto& stream) {
         kernels::map(stream, kernels::LogSumExpResult{}, result.view(), largest.view(), result.view());

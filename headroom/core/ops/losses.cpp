@@ -22,7 +22,7 @@ Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec
     check_same_shape(F::name, {"target", target}, {"x", x});
     const Dtype compute = compute_dtype(promoted(x.dtype, target.dtype));
     Array loss = exec.empty({}, compute);
-    const Array terms = exec.empty(x.shape(), compute, Category::workspace);
+    const Array terms = exec.fresh_output(x.shape(), compute, Category::workspace);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), target.view(), terms.view()); });
     exec.run<kernels::SumPlan>(terms.view(), 1.0, loss.view(), 0.0f);
     return {{x, target}, std::move(loss)};

@@ -20,7 +20,7 @@ namespace ops {
 Result<Norm::Saved, Array> Norm::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("norm", {{"x", x}});
     const Reduced to = reduced("norm", x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, x.dtype);
+    Array y = to.like(exec, x, x.dtype);
     const WideResult result(exec, y, to.kept);
     exec.run<kernels::SquaresPlan>(x.view(), result.view());
     exec.launch([&](auto& stream) { kernels::map(stream, kernels::Sqrt{}, result.view(), result.view()); });
@@ -33,7 +33,7 @@ void Norm::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy
     if (!dx) return;
     const View y = stretched("norm", saved.y, saved.x.shape(), attrs);
     const View from = stretched("norm", dy, saved.x.shape(), attrs);
-    const Array scaled = exec.empty(from.shape, compute_dtype(dy.dtype), Category::workspace);
+    const Array scaled = exec.empty_like(from.shape, from.strides, compute_dtype(dy.dtype), Category::workspace);
     exec.launch([&](auto& stream) {
         const View x = saved.x.view();
         kernels::map(stream, kernels::QuotientOrZero{}, from, y, scaled.view());

@@ -13,7 +13,7 @@ namespace ops {
 Result<Prod::Saved, Array> Prod::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("prod", {{"x", x}});
     const Reduced to = reduced("prod", x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
+    Array y = to.like(exec, x, is_floating(x.dtype) ? x.dtype : Dtype::i64);
     exec.run<kernels::ProductPlan>(x.view(), false, seen_as(y, to.kept));
     return {{x, y}, y};
 }
@@ -26,9 +26,9 @@ void Prod::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy
     const View y = stretched("prod", saved.y, saved.x.shape(), attrs);
     const View from = stretched("prod", dy, saved.x.shape(), attrs);
     const Dtype wide = compute_dtype(dy.dtype);
-    const Array zeros = exec.empty(from.shape, wide, Category::workspace);
-    const Array others = exec.empty(from.shape, wide, Category::workspace);
-    const Array at_zero = exec.empty(from.shape, wide, Category::workspace);
+    const Array zeros = exec.empty_like(from.shape, from.strides, wide, Category::workspace);
+    const Array others = exec.empty_like(from.shape, from.strides, wide, Category::workspace);
+    const Array at_zero = exec.empty_like(from.shape, from.strides, wide, Category::workspace);
     exec.run<kernels::ZerosPlan>(x, zeros.view());
     exec.run<kernels::ProductPlan>(x, true, others.view());
     exec.launch([&](auto& stream) {

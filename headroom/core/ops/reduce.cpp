@@ -23,7 +23,7 @@ using In = SampleInput;
 Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("sum", {{"x", x}});
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, is_floating(x.dtype) ? x.dtype : Dtype::i64);
+    Array y = to.like(exec, x, is_floating(x.dtype) ? x.dtype : Dtype::i64);
     exec.run<kernels::SumPlan>(x.view(), 1.0, seen_as(y, to.kept), 0.0f);
     return {{}, std::move(y)};
 }
@@ -40,7 +40,7 @@ std::vector<Sample<ReduceAttrs>> Sum::samples() { return reduction_samples(&In::
 Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("mean", {{"x", x}});
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, x.dtype);
+    Array y = to.like(exec, x, x.dtype);
     const double scale = 1.0 / static_cast<double>(to.count);
     exec.run<kernels::SumPlan>(x.view(), scale, seen_as(y, to.kept), 0.0f);
     return {{}, std::move(y)};
@@ -66,7 +66,7 @@ Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Ex
                                                                               const Array& x) {
     check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axes, attrs.keepdim);
-    Array y = exec.empty(to.shape, x.dtype);
+    Array y = to.like(exec, x, x.dtype);
     const View kept = seen_as(y, to.kept);
     exec.run<std::conditional_t<kLargest, kernels::AmaxPlan, kernels::AminPlan>>(x.view(), kept);
     return {{x, y}, y};
@@ -100,8 +100,8 @@ Result<typename Spread<kRoot>::Saved, Array> Spread<kRoot>::forward(Exec& exec, 
     check_floating(info.name, {{"x", x}});
     const Reduced to = reduced(info.name, x.shape(), attrs.axes, attrs.keepdim);
     const Dtype wide = compute_dtype(x.dtype);
-    Array y = exec.empty(to.shape, x.dtype);
-    Array mean = exec.empty(to.kept, wide);
+    Array y = to.like(exec, x, x.dtype);
+    Array mean = exec.empty_like(to.kept, x.strides(), wide);
     const WideResult result(exec, y, to.kept);
     exec.run<kernels::MomentsPlan>(x.view(), attrs.correction, mean.view(), result.view());
     if (kRoot) exec.launch([&](auto& stream) { kernels::map(stream, kernels::Sqrt{}, result.view(), result.view()); });
@@ -120,7 +120,7 @@ void Spread<kRoot>::backward(Exec& exec, const Attrs& attrs, const Saved& saved,
     View from = stretched(info.name, dy, saved.x.shape(), attrs);
     Array scaled;
     if constexpr (kRoot) {  // of the variance: dy / (2 y)
-        scaled = exec.empty(from.shape, compute_dtype(dy.dtype), Category::workspace);
+        scaled = exec.empty_like(from.shape, from.strides, compute_dtype(dy.dtype), Category::workspace);
         const View root = stretched(info.name, saved.y, saved.x.shape(), attrs);
         exec.launch([&](auto& stream) {
             kernels::map(stream, kernels::QuotientOrZero{}, from, root, scaled.view());
@@ -150,7 +150,7 @@ Result<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Ex
                                                                               const Array& x) {
     check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axis, attrs.keepdim);
-    Array y = exec.empty(to.shape, Dtype::i64);
+    Array y = to.like(exec, x, Dtype::i64);
     const bool scalar = x.rank() == 0;
     const View from = scalar ? seen_as(x, {1}) : x.view();
     const View positions = seen_as(y, scalar ? Shape{1} : to.kept);

@@ -48,10 +48,23 @@ Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim) {
     return result;
 }
 
+Array Reduced::like(Exec& exec, const Array& x, Dtype dtype) const {
+    if (x.is_contiguous()) return exec.empty(shape, dtype);
+    const Array all = exec.empty_like(kept, x.strides(), dtype);
+    const View result = seen_as(all, shape);
+    return {all.buffer, dtype, {shape, kernels::dense_strides(shape, result.strides)}};
+}
+
 View seen_as(const Array& array, const Shape& shape) {
     View view = array.view();
     view.shape = shape;
     view.strides = contiguous_strides(shape);
+    int from = 0;
+    for (int i = 0; i < shape.rank(); ++i) {
+        if (shape[i] == 1) continue;
+        while (array.shape()[from] == 1) ++from;
+        view.strides[i] = array.strides()[from++];
+    }
     return view;
 }
 
@@ -60,7 +73,9 @@ View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttr
 }
 
 WideResult::WideResult(Exec& exec, const Array& y, const Shape& kept)
-    : y_(y), kept_(kept), wide_(is_half(y.dtype) ? exec.empty(kept, compute_dtype(y.dtype), Category::workspace) : y) {}
+    : y_(y),
+      kept_(kept),
+      wide_(is_half(y.dtype) ? exec.empty_like(y, compute_dtype(y.dtype), Category::workspace) : y) {}
 
 void WideResult::round(Exec& exec) const {
     if (!is_half(y_.dtype)) return;

@@ -17,7 +17,7 @@ Result<RmsNorm::Saved, Array> RmsNorm::forward(Exec& exec, const Attrs& attrs, c
     check_range("rms_norm", "epsilon", attrs.epsilon, 0, INFINITY);
     Shape rows = x.shape();
     rows.erase(rows.rank() - 1);
-    Array y = exec.empty(x.shape(), attrs.dtype.value_or(x.dtype));
+    Array y = exec.fresh_output(x.shape(), attrs.dtype.value_or(x.dtype));
     Array rstd = exec.empty(rows, compute_dtype(x.dtype));
     const View gamma_view = gamma.view();
     exec.launch([&](auto& stream) {

@@ -17,7 +17,7 @@ template <class F>
 Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     kernels::takes_integers<F>() ? check_number(F::name, {"x", x}) : check_floating(F::name, {{"x", x}});
     const bool keeps_x = F::saves == kernels::Saves::input && exec.saved_wanted();
-    Array y = keeps_x ? exec.empty(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);
+    Array y = keeps_x ? exec.fresh_output(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
     if constexpr (F::saves == kernels::Saves::nothing) {
         return {{}, std::move(y)};

@@ -34,7 +34,7 @@ void choose_gradient(Exec& exec, int i, const Array& condition, const Array& dy,
     if (!target) return;
     const bool whole = target.array.shape() == dy.shape();
     const Array spread =
-        whole ? Array{} : exec.empty(dy.shape(), promoted(dy.dtype, target.array.dtype), Category::workspace);
+        whole ? Array{} : exec.empty_like(dy, promoted(dy.dtype, target.array.dtype), Category::workspace);
     const View to = whole ? target.view() : spread.view();
     exec.launch([&](auto& stream) {
         kernels::where_backward(stream, condition.view(), i == 1, dy.view(), whole ? target.beta : 0.0f, to);

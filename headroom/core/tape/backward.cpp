@@ -166,7 +166,7 @@ void Tape::run_backward(Record& record) {
         if (!is_floating(output->array.dtype) || dy.size() >= record.op->info.differentiable_outputs) {
             dy.emplace_back();
         } else if (!output->grad.defined()) {
-            const Array zero = exec_.empty(output->array.shape(), output->array.dtype, Category::gradients);
+            const Array zero = exec_.empty_like(output->array, output->array.dtype, Category::gradients);
             exec_.launch([&](auto& stream) { kernels::fill(stream, 0.0, zero.view()); });
             dy.emplace_back(zero);
         } else if (output->retains_grad) {
@@ -186,8 +186,9 @@ Value* Tape::receiver(const Slot& slot) {
            !value->retains_grad) {
         const Slot& source = value->producer->inputs[0];
         const bool widens = is_half(value->array.dtype) && source.value->array.dtype == Dtype::f32;  // as kernels can
-        const bool same =
-            source.value->requires_grad && source.value->dense(source.geometry) && value->array.is_contiguous();
+        const Geometry written{value->array.shape(), value->array.strides()};
+        const bool same = source.value->requires_grad && source.value->whole(source.geometry) &&
+                          same_places(source.geometry, written);
         if (!widens || !same) break;
         value = source.value;
     }
@@ -196,21 +197,20 @@ Value* Tape::receiver(const Slot& slot) {
 
 GradTarget Tape::grad_target(Value& value, const Geometry& geometry, Array* spent) {
     Array& grad = value.grad;
-    const bool whole = geometry.shape.numel() == value.array.numel();
+    const bool whole = value.whole(geometry);
     const bool first = !grad.defined();
     if (first && value.storage) {
         grad = value.storage->gradient_of(value);
     } else if (first) {
-        const bool reuse = spent && spent->buffer.unique() && spent->dtype == value.array.dtype &&
-                           spent->is_contiguous() && spent->geometry.offset == 0 && value.dense(geometry) &&
-                           spent->numel() == value.array.numel();
+        const bool reuse = spent && whole && spent->buffer.unique() && spent->dtype == value.array.dtype &&
+                           same_places(spent->geometry, geometry);
         if (reuse) {
-            grad = {spent->buffer, spent->dtype, Geometry::contiguous(value.array.shape())};
+            grad = {spent->buffer, spent->dtype, {value.array.shape(), value.array.strides()}};
         } else {
-            grad = exec_.empty(value.array.shape(), value.array.dtype, Category::gradients);
+            grad = exec_.empty_like(value.array, value.array.dtype, Category::gradients);
         }
     } else if (!value.storage && !grad.buffer.unique()) {  // shared with another value's gradient: copy on write
-        Array own = exec_.empty(value.array.shape(), grad.dtype, Category::gradients);
+        Array own = exec_.empty_like(value.array, grad.dtype, Category::gradients);
         exec_.launch([&](auto& stream) { kernels::copy(stream, grad.view(), own.view()); });
         grad = own;
     }
@@ -252,9 +252,9 @@ void GradSink::give(int i, Array gradient) {
                                      i, gradient.shape().to_string(), slot.geometry.shape.to_string()));
     }
     const bool adopt = !value.grad.defined() && !value.storage && gradient.dtype == value.array.dtype &&
-                       value.dense(slot.geometry) && gradient.is_contiguous() && gradient.geometry.offset == 0;
+                       value.whole(slot.geometry) && same_places(gradient.geometry, slot.geometry);
     if (adopt) {
-        value.grad = {std::move(gradient.buffer), gradient.dtype, Geometry::contiguous(value.array.shape())};
+        value.grad = {std::move(gradient.buffer), gradient.dtype, {value.array.shape(), value.array.strides()}};
         return;
     }
     const GradTarget target = tape_->grad_target(value, slot.geometry, nullptr);

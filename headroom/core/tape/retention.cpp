@@ -100,7 +100,7 @@ bool Tape::stealable(const Tensor& input) const {
     const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
     const bool trained = !value->producer && value->requires_grad && !value->consumed;
     if (!sole || wanted || trained) return false;
-    return !needed(*value) && value->dense(input.geometry());
+    return !needed(*value) && value->whole(input.geometry());
 }
 
 /// Bit i: `info` declares that input i may be overwritten, and nobody else needs it.

@@ -102,7 +102,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (free) take_over(inputs, free, out[i]);
-        const Geometry geometry = Geometry::contiguous(out[i].shape());
+        const Geometry geometry{out[i].shape(), out[i].strides()};
         const bool has_gradient = is_floating(out[i].dtype) && i < op.info.differentiable_outputs;
         Value* value = new_value(std::move(out[i]));
         value->requires_grad = differentiable && has_gradient;

@@ -29,7 +29,7 @@ class ParameterStorage {
 ///     users || holds || (pins && (!home || (home is the backward cursor's region or encloses it, and it pays))).
 /// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
 struct Value {
-    Array array;  ///< geometry and dtype stay; the buffer is empty while evicted
+    Array array;  ///< without gaps; geometry and dtype stay; the buffer is empty while evicted
     Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
     Record* producer = nullptr;           ///< null for leaves
@@ -55,11 +55,9 @@ struct Value {
     Array seen(const Geometry& geometry) const {
         return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
     }
-    /// True if a handle or slot sees all elements in the order of memory, under whatever shape.
-    bool dense(const Geometry& geometry) const {
-        return geometry.offset == 0 && geometry.shape.numel() == array.numel() && array.is_contiguous() &&
-               is_contiguous(geometry.shape, geometry.strides);
-    }
+    /// True if a handle or slot sees all elements, in whatever order and shape: no view sees one twice, and a value has
+    /// no gaps.
+    bool whole(const Geometry& geometry) const { return geometry.shape.numel() == array.numel(); }
 };
 
 }  // namespace headroom

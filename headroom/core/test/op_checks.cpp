@@ -84,6 +84,27 @@ void check_one_tensor_twice(const OpEntry& op, const ErasedSample& sample, const
                  "gradient of one tensor as inputs 0 and 1,", {scale});
 }
 
+void check_geometry(const OpEntry& op, const ErasedSample& sample, Layout layout, const Seed& seed) {
+    Context context = strict_context();
+    const auto inputs = place_all(context, draw(sample, seed), Dtype::f64, layout);
+    const std::vector<Tensor> outputs = call(context, op, sample, inputs);
+    std::vector<Tensor> values = inputs;
+    for (const Tensor& y : outputs) {
+        require(is_dense(y.shape(), y.strides()), "an output has gaps: strides " + y.strides().to_string());
+        if (y.requires_grad()) y.retain_grad();
+        values.push_back(y);
+    }
+    Tensor loss = projected(context, outputs, seed);
+    if (loss.defined()) backward(loss);
+    for (const Tensor& tensor : values) {
+        if (!tensor.defined() || !tensor.value()->grad.defined()) continue;
+        const Array &value = tensor.value()->array, &gradient = tensor.value()->grad;
+        require(gradient.strides() == value.strides(),
+                fmt::format("a gradient has the strides {}, its value {}", gradient.strides().to_string(),
+                            value.strides().to_string()));
+    }
+}
+
 /// Inputs that only the call holds: forward and backward may write over them, and over what they saved.
 void check_taken_over(const OpEntry& op, const ErasedSample& sample, const Seed& seed) {
     Context context = strict_context();
@@ -110,11 +131,11 @@ struct Replayed {
 
 /// Gradients of the inputs and of a weight by which each output is multiplied: the latter are the outputs as backward
 /// sees them, so ops without a gradient are tested, too.
-Replayed replay(const OpEntry& op, const ErasedSample& sample, Dtype dtype, const Policy& policy, bool taken_over,
-                const Seed& seed) {
+Replayed replay(const OpEntry& op, const ErasedSample& sample, Dtype dtype, Layout layout, const Policy& policy,
+                bool taken_over, const Seed& seed) {
     Context context = strict_context();
     context.policy("region", policy);
-    const auto inputs = place_all(context, draw(sample, seed), dtype, Layout::contiguous);
+    const auto inputs = place_all(context, draw(sample, seed), dtype, layout);
     std::vector<Tensor> weights;
     Tensor loss;
     {
@@ -208,22 +229,33 @@ void check_layouts(const OpEntry& op, const OpChecks& checks) {
     for (const Dtype dtype : checks.dtypes) {
         for (const Layout layout : checks.layouts) expect_agreement(context, reference, op, dtype, layout, checks.seed);
     }
+    for (const ErasedSample& sample : accepted(op)) {
+        for (const Layout layout : checks.layouts) {
+            in_sample(op, sample, checks.seed, [&] { check_geometry(op, sample, layout, checks.seed); });
+        }
+    }
 }
 
 void check_replay(const OpEntry& op, const OpChecks& checks) {
     for (const ErasedSample& sample : accepted(op)) {
         for (const Dtype dtype : checks.dtypes) {
-            in_sample(op, sample, checks.seed, [&] {
-                const Replayed kept = replay(op, sample, dtype, keep_all(), false, checks.seed);
-                require(kept.records == 0, "something was computed again though all is kept");
-                for (const bool taken_over : {false, true}) {
-                    const Replayed again = replay(op, sample, dtype, recompute_all(), taken_over, checks.seed);
-                    require(again.records > 0, "nothing was computed again");
-                    require(again.gradients == kept.gradients, "computing it again gives other bits");
-                }
-                require(replay(op, sample, dtype, keep_all(), true, checks.seed).gradients == kept.gradients,
-                        "gradients have other bits where the op may write over its inputs");
-            });
+            for (const Layout layout : checks.layouts) {
+                if (layout != Layout::contiguous && layout != Layout::permuted) continue;  // others are views of these
+                in_sample(op, sample, checks.seed, [&] {
+                    const auto run = [&](const Policy& policy, bool taken_over) {
+                        return replay(op, sample, dtype, layout, policy, taken_over, checks.seed);
+                    };
+                    const Replayed kept = run(keep_all(), false);
+                    require(kept.records == 0, "something was computed again though all is kept");
+                    for (const bool taken_over : {false, true}) {
+                        const Replayed again = run(recompute_all(), taken_over);
+                        require(again.records > 0, "nothing was computed again");
+                        require(again.gradients == kept.gradients, "computing it again gives other bits");
+                    }
+                    require(run(keep_all(), true).gradients == kept.gradients,
+                            "gradients have other bits where the op may write over its inputs");
+                });
+            }
         }
     }
 }

@@ -15,14 +15,15 @@ namespace headroom::test {
 
 struct OpChecks {
     std::vector<Dtype> dtypes = {Dtype::f32, Dtype::f16, Dtype::bf16, Dtype::f64};
-    std::vector<Layout> layouts = {Layout::contiguous, Layout::transposed, Layout::strided};
+    std::vector<Layout> layouts = {Layout::contiguous, Layout::permuted, Layout::transposed, Layout::strided};
     Seed seed = {};
 };
 
 /// Gradients agree with finite differences (see gradcheck), add up over uses of an input and where one tensor is two
 /// inputs, and are the same where the op may write over its inputs.
 void check_gradients(const OpEntry& op, const Seed& seed = {});
-/// Values and gradients agree with those of contiguous f64, in every dtype and layout.
+/// Values and gradients agree with those of contiguous f64, in every dtype and layout. Outputs are without gaps, and
+/// gradients have the geometry of their values.
 void check_layouts(const OpEntry& op, const OpChecks& checks = {});
 /// In a region that is recomputed, gradients and outputs have the bits that they have when everything is kept.
 void check_replay(const OpEntry& op, const OpChecks& checks = {});

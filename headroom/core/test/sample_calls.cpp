@@ -12,6 +12,7 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/kernels/copy/copy.hpp>
 
 namespace headroom::test {
 
@@ -124,7 +125,15 @@ Tensor view_of(Context& context, const HostInput& input, Dtype dtype, Layout lay
         }
         return view;
     }
-    return marked(leaf(context, input.values, shape, dtype));
+    Tensor whole = leaf(context, input.values, shape, dtype);
+    if (layout == Layout::permuted && shape.rank() >= 2) {
+        Strides order = contiguous_strides(shape);
+        order[shape.rank() > 2 ? 1 : 0] = 0;
+        const Array array = context.exec().empty_like(shape, order, dtype, Category::inputs);
+        context.exec().launch([&](auto& s) { kernels::copy(s, whole.array().view(), array.view()); });
+        whole = context.from_array(array);
+    }
+    return marked(std::move(whole));
 }
 
 }  // namespace

@@ -33,9 +33,10 @@ struct HostInput {
     std::vector<double> values;
 };
 
-/// Where an input's elements lie. Between them, `strided` leaves elements that no kernel may read: NaN, or an index
-/// that is far outside.
-enum class Layout : std::uint8_t { contiguous, transposed, strided };
+/// Where an input's elements lie. `permuted` is a value without gaps whose axis 1 stands innermost, or 0 of two:
+/// channels-last. `transposed` is a view of a value whose first and last axis changed places. Between the elements of
+/// `strided` lie others that no kernel may read: NaN, or an index that is far outside.
+enum class Layout : std::uint8_t { contiguous, permuted, transposed, strided };
 
 std::vector<ErasedSample> accepted(const OpEntry& op);
 std::vector<ErasedSample> refused(const OpEntry& op);

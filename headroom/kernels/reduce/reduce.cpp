@@ -25,7 +25,7 @@ MomentsPlan::MomentsPlan(const Stream& stream, const View& x, double correction,
 
 void sum_backward(CpuStream& stream, const View& dy, double scale, const View& dx, float beta) {
     if (dx.numel() == 0) return;
-    const Rows in(broadcast_to(dy, dx.shape)), out(dx);
+    const Rows in(in_order_of(broadcast_to(dy, dx.shape), dx.strides)), out(in_order_of(dx, dx.strides));
     dispatch_compute(dx.dtype, [&]<class T>(TypeTag<T>) {
         const T factor = static_cast<T>(scale);
         for_each_run(stream, out, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
@@ -40,7 +40,9 @@ void variance_backward(CpuStream& stream, const View& x, const View& mean, const
                        const View& dx, float beta) {
     if (dx.numel() == 0) return;
     const double freedom = degrees_of_freedom(x, mean, correction);
-    const Rows values(x), means(broadcast_to(mean, x.shape)), gradients(broadcast_to(dvariance, x.shape)), out(dx);
+    const auto rows = [&](const View& view) { return Rows(in_order_of(view, dx.strides)); };
+    const Rows values = rows(x), means = rows(broadcast_to(mean, x.shape));
+    const Rows gradients = rows(broadcast_to(dvariance, x.shape)), out = rows(dx);
     dispatch_compute(x.dtype, [&]<class T>(TypeTag<T>) {
         const T factor = static_cast<T>(2 / freedom);
         for_each_run(stream, out, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
@@ -68,8 +70,10 @@ void ExtremumGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     if (dx_.numel() == 0) return;
     const View ties = count_ties(stream, scratch);
     dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
-        const Rows values(x_), extrema(broadcast_to(y_, x_.shape)), gradients(broadcast_to(dy_, x_.shape)),
-            counts(broadcast_to(ties, x_.shape)), out(dx_);
+        const auto rows = [&](const View& view) { return Rows(in_order_of(view, dx_.strides)); };
+        const auto stretched = [&](const View& view) { return rows(broadcast_to(view, x_.shape)); };
+        const Rows values = rows(x_), extrema = stretched(y_), gradients = stretched(dy_), counts = stretched(ties);
+        const Rows out = rows(dx_);
         for_each_run(stream, out, [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
             T x_buffer[kChunk], y_buffer[kChunk], gradient_buffer[kChunk], count_buffer[kChunk], out_buffer[kChunk];
             const T* v = values.read(row, begin, count, x_buffer);

@@ -2,7 +2,7 @@
 // The shapes of reductions, and what their ops have in common. Internal to core.
 //
 //     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
-//     Array y = exec.empty(to.shape, x.dtype);
+//     Array y = to.like(exec, x, x.dtype);
 //     exec.run<kernels::SumPlan>(x.view(), 1.0, seen_as(y, to.kept), 0.0f);
 #include <headroom/core/ops/reduce.hpp>
 
@@ -16,13 +16,16 @@ struct Reduced {
     Shape kept;
     Shape shape;
     std::int64_t count = 1;  ///< elements that become one
+
+    /// Room for a result as the caller wants it, whose axes stand in memory in the order in which they do in x.
+    Array like(Exec& exec, const Array& x, Dtype dtype) const;
 };
 
 Reduced reduced(const char* op, const Shape& x, const Axes& axes, bool keepdim);
 /// The same where there must be something to choose from.
 Reduced chosen(const char* op, const Shape& x, const Axes& axes, bool keepdim);
 
-/// A row-major array whose elements are seen under another shape.
+/// The array with axes of size 1 added or left out.
 View seen_as(const Array& array, const Shape& shape);
 /// dy with reduced axes of size 1, as it stretches to x.
 View stretched(const char* op, const Array& dy, const Shape& x, const ReduceAttrs& attrs);
