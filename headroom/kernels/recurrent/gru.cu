@@ -1,0 +1,92 @@
+#include <headroom/kernels/recurrent/gru.hpp>
+
+#include <headroom/kernels/dispatch.hpp>
+#include <headroom/kernels/recurrent/internal/formulas.hpp>
+#include <headroom/kernels/recurrent/internal/matrix.hpp>
+
+// A thread for each element of the state, which reads the gates of it.
+
+namespace headroom::kernels {
+
+namespace {
+
+using namespace device;
+
+template <class C>
+struct GruForward {
+    static constexpr unsigned kMaxThreads = kStepThreads;
+    Divisor width;
+    std::int64_t time;
+
+    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix hidden, Matrix h, Matrix y, Ends ends,
+                                    std::int64_t count) const {
+        const std::int64_t n = width.value();
+        for (std::int64_t i = block.global_thread(); i < count; i += block.global_threads()) {
+            const auto row = static_cast<std::int64_t>(width.divide(static_cast<std::uint64_t>(i)));
+            const std::int64_t j = i - row * n;
+            C state = 0;
+            if (!ends.ended(row, time)) {
+                const GruGates<C> from_h = read(hidden, row, j, n);
+                const GruGates<C> now = gru_gates(read(gates, row, j, n), from_h);
+                state = gru_state(now, h.load<C>(row, j));
+                gates.store(row, j, now.r), gates.store(row, n + j, now.z);
+                gates.store(row, 2 * n + j, now.n), gates.store(row, 3 * n + j, from_h.n);
+                h.store(row, j, state);
+            }
+            if (y.given()) y.store(row, j, state);
+        }
+    }
+
+    HEADROOM_DEVICE static GruGates<C> read(const Matrix& gates, std::int64_t row, std::int64_t j, std::int64_t n) {
+        return {gates.load<C>(row, j), gates.load<C>(row, n + j), gates.load<C>(row, 2 * n + j)};
+    }
+};
+
+template <class C>
+struct GruBackward {
+    static constexpr unsigned kMaxThreads = kStepThreads;
+    Divisor width;
+    std::int64_t time;
+
+    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix hidden, Matrix before, Matrix dy, Matrix dh,
+                                    Ends ends, std::int64_t count) const {
+        const std::int64_t n = width.value();
+        for (std::int64_t i = block.global_thread(); i < count; i += block.global_threads()) {
+            const auto row = static_cast<std::int64_t>(width.divide(static_cast<std::uint64_t>(i)));
+            const std::int64_t j = i - row * n;
+            GruGradients<C> now{};
+            if (!ends.ended(row, time)) {
+                now = gru_gradients(GruForward<C>::read(gates, row, j, n), gates.load<C>(row, 3 * n + j),
+                                    before.load<C>(row, j), dh.load<C>(row, j) + dy.load<C>(row, j));
+                dh.store(row, j, now.before);
+            }
+            gates.store(row, j, now.arguments.r), gates.store(row, n + j, now.arguments.z);
+            gates.store(row, 2 * n + j, now.arguments.n);
+            hidden.store(row, j, now.arguments.r), hidden.store(row, n + j, now.arguments.z);
+            hidden.store(row, 2 * n + j, now.hidden);
+        }
+    }
+};
+
+}  // namespace
+
+void gru_step(CudaStream& stream, const GruStep& step) {
+    const std::int64_t count = step.h.numel();
+    if (count == 0) return;
+    dispatch_compute(step.gates.dtype, [&]<class C>(TypeTag<C>) {
+        launch(stream, step_shape(stream, count), GruForward<C>{Divisor(step.h.size(1)), step.time}, Matrix(step.gates),
+               Matrix(step.hidden), Matrix(step.h), Matrix(step.y), Ends(step.last), count);
+    });
+}
+
+void gru_step_gradient(CudaStream& stream, const GruStepGradient& step) {
+    const std::int64_t count = step.dh.numel();
+    if (count == 0) return;
+    dispatch_compute(step.gates.dtype, [&]<class C>(TypeTag<C>) {
+        launch(stream, step_shape(stream, count), GruBackward<C>{Divisor(step.dh.size(1)), step.time},
+               Matrix(step.gates), Matrix(step.hidden), Matrix(step.before), Matrix(step.dy), Matrix(step.dh),
+               Ends(step.last), count);
+    });
+}
+
+}  // namespace headroom::kernels
