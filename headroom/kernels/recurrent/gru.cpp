@@ -19,33 +19,32 @@ void gru_step(CpuStream& stream, const GruStep& step) {
     const Ends ends(step.last);
     const bool wants_y = step.y.rank() != 0;
     dispatch_compute(step.gates.dtype, [&]<class T>(TypeTag<T>) {
-        for_runs(
-            stream, step.h.size(0), step.h.size(1), kStepCost,
-            [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
-                T gate_buffers[4][kRun], hidden_buffers[3][kRun], h_buffer[kRun];
-                if (ends.ended(row, step.time)) {
-                    std::fill_n(h_buffer, count, T(0));
-                    if (wants_y) out.write(h_buffer, row, begin, count);
-                    return;
-                }
-                T* a[4];
-                const T* b[3];
-                gates.open(row, begin, count, gate_buffers, a);
-                hidden.read(row, begin, count, hidden_buffers, b);
-                states.read(row, begin, count, h_buffer);
-                T* h = states.target(row, begin, count, h_buffer);
-                T *r = a[0], *z = a[1], *n = a[2], *kept = a[3];
-                const T *hr = b[0], *hz = b[1], *hn = b[2];
+        for_runs(stream, step.h.size(0), step.h.size(1), kStepCost,
+                 [&](std::int64_t row, std::int64_t begin, std::int64_t count) {
+                     T gate_buffers[4][kRun], hidden_buffers[3][kRun], h_buffer[kRun];
+                     if (ends.ended(row, step.time)) {
+                         std::fill_n(h_buffer, count, T(0));
+                         if (wants_y) out.write(h_buffer, row, begin, count);
+                         return;
+                     }
+                     T* a[4];
+                     const T* b[3];
+                     gates.open(row, begin, count, gate_buffers, a);
+                     hidden.read(row, begin, count, hidden_buffers, b);
+                     states.read(row, begin, count, h_buffer);
+                     T* h = states.target(row, begin, count, h_buffer);
+                     T *r = a[0], *z = a[1], *n = a[2], *kept = a[3];
+                     const T *hr = b[0], *hz = b[1], *hn = b[2];
 #pragma omp simd
-                for (std::int64_t j = 0; j < count; ++j) {
-                    const GruGates<T> now = gru_gates(GruGates<T>{r[j], z[j], n[j]}, GruGates<T>{hr[j], hz[j], hn[j]});
-                    r[j] = now.r, z[j] = now.z, n[j] = now.n, kept[j] = hn[j];
-                    h[j] = gru_state(now, h[j]);
-                }
-                gates.close(row, begin, count, a);
-                states.write(h, row, begin, count);
-                if (wants_y) out.write(h, row, begin, count);
-            });
+                     for (std::int64_t j = 0; j < count; ++j) {
+                         const GruGates<T> now = gru_gates(r[j], z[j], n[j], hr[j], hz[j], hn[j]);
+                         r[j] = now.r, z[j] = now.z, n[j] = now.n, kept[j] = hn[j];
+                         h[j] = gru_state(now, h[j]);
+                     }
+                     gates.close(row, begin, count, a);
+                     states.write(h, row, begin, count);
+                     if (wants_y) out.write(h, row, begin, count);
+                 });
     });
 }
 
@@ -73,7 +72,7 @@ void gru_step_gradient(CpuStream& stream, const GruStepGradient& step) {
 #pragma omp simd
                      for (std::int64_t j = 0; j < count; ++j) {
                          const GruGradients<T> now =
-                             gru_gradients(GruGates<T>{r[j], z[j], n[j]}, kept[j], old[j], state[j] + out[j]);
+                             gru_gradients(r[j], z[j], n[j], kept[j], old[j], state[j] + out[j]);
                          r[j] = hr[j] = now.arguments.r, z[j] = hz[j] = now.arguments.z, n[j] = now.arguments.n;
                          hn[j] = now.hidden, state[j] = now.before;
                      }

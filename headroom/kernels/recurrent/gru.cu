@@ -26,11 +26,11 @@ struct GruForward {
             const std::int64_t j = i - row * n;
             C state = 0;
             if (!ends.ended(row, time)) {
-                const GruGates<C> from_h = read(hidden, row, j, n);
-                const GruGates<C> now = gru_gates(read(gates, row, j, n), from_h);
+                const GruGates<C> of_x = read(gates, row, j, n), of_h = read(hidden, row, j, n);
+                const GruGates<C> now = gru_gates(of_x.r, of_x.z, of_x.n, of_h.r, of_h.z, of_h.n);
                 state = gru_state(now, h.load<C>(row, j));
                 gates.store(row, j, now.r), gates.store(row, n + j, now.z);
-                gates.store(row, 2 * n + j, now.n), gates.store(row, 3 * n + j, from_h.n);
+                gates.store(row, 2 * n + j, now.n), gates.store(row, 3 * n + j, of_h.n);
                 h.store(row, j, state);
             }
             if (y.given()) y.store(row, j, state);
@@ -56,8 +56,9 @@ struct GruBackward {
             const std::int64_t j = i - row * n;
             GruGradients<C> now{};
             if (!ends.ended(row, time)) {
-                now = gru_gradients(GruForward<C>::read(gates, row, j, n), gates.load<C>(row, 3 * n + j),
-                                    before.load<C>(row, j), dh.load<C>(row, j) + dy.load<C>(row, j));
+                const GruGates<C> then = GruForward<C>::read(gates, row, j, n);
+                now = gru_gradients(then.r, then.z, then.n, gates.load<C>(row, 3 * n + j), before.load<C>(row, j),
+                                    dh.load<C>(row, j) + dy.load<C>(row, j));
                 dh.store(row, j, now.before);
             }
             gates.store(row, j, now.arguments.r), gates.store(row, n + j, now.arguments.z);

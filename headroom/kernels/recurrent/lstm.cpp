@@ -74,8 +74,8 @@ void lstm_step_gradient(CpuStream& stream, const LstmStepGradient& step) {
                      T* cell = dc.target(row, begin, count, buffers[4]);
 #pragma omp simd
                      for (std::int64_t j = 0; j < count; ++j) {
-                         const LstmGradients<T> now = lstm_gradients(LstmGates<T>{i[j], f[j], g[j], o[j]}, old[j], c[j],
-                                                                     state[j] + out[j], cell[j]);
+                         const LstmGradients<T> now =
+                             lstm_gradients(i[j], f[j], g[j], o[j], old[j], c[j], state[j] + out[j], cell[j]);
                          i[j] = now.arguments.i, f[j] = now.arguments.f, g[j] = now.arguments.g, o[j] = now.arguments.o;
                          state[j] = T(0), cell[j] = now.before;
                      }

@@ -57,9 +57,8 @@ struct LstmBackward {
             const std::int64_t j = i - row * n;
             LstmGradients<C> now{};
             if (!ends.ended(row, time)) {
-                const LstmGates<C> then{gates.load<C>(row, j), gates.load<C>(row, n + j), gates.load<C>(row, 2 * n + j),
-                                        gates.load<C>(row, 3 * n + j)};
-                now = lstm_gradients(then, before.load<C>(row, j), c.load<C>(row, j),
+                now = lstm_gradients(gates.load<C>(row, j), gates.load<C>(row, n + j), gates.load<C>(row, 2 * n + j),
+                                     gates.load<C>(row, 3 * n + j), before.load<C>(row, j), c.load<C>(row, j),
                                      dh.load<C>(row, j) + dy.load<C>(row, j), dc.load<C>(row, j));
                 dh.store(row, j, C{0}), dc.store(row, j, now.before);
             }

@@ -1,5 +1,6 @@
 #pragma once
-// The cells' formulas and their derivatives, for the CPU and GPUs. Internal to kernels/recurrent.
+// The cells' formulas and their derivatives, for the CPU and GPUs. Arguments are numbers, not structs: loops around
+// them vectorise then. Internal to kernels/recurrent.
 //
 //     const LstmGates<float> gates = lstm_gates(i, f, g, o);
 //     const float c = lstm_cell(gates, before), h = gates.o * math::tanh(c);
@@ -27,8 +28,7 @@ struct LstmGradients {
     T before;  ///< of the cell before
 };
 template <class T>
-constexpr LstmGradients<T> lstm_gradients(const LstmGates<T>& gates, T before, T c, T dh, T dc) {
-    const auto [i, f, g, o] = gates;
+constexpr LstmGradients<T> lstm_gradients(T i, T f, T g, T o, T before, T c, T dh, T dc) {
     const T t = math::tanh(c), all = dc + dh * o * (T(1) - t * t);
     return {
         {all * g * i * (T(1) - i), all * before * f * (T(1) - f), all * i * (T(1) - g * g), dh * t * o * (T(1) - o)},
@@ -41,9 +41,9 @@ struct GruGates {
 };
 /// Of x's parts of the arguments and of the state's: n's is multiplied by r.
 template <class T>
-constexpr GruGates<T> gru_gates(const GruGates<T>& x, const GruGates<T>& hidden) {
-    const T r = math::sigmoid(x.r + hidden.r);
-    return {r, math::sigmoid(x.z + hidden.z), math::tanh(x.n + r * hidden.n)};
+constexpr GruGates<T> gru_gates(T r, T z, T n, T hidden_r, T hidden_z, T hidden_n) {
+    const T reset = math::sigmoid(r + hidden_r);
+    return {reset, math::sigmoid(z + hidden_z), math::tanh(n + reset * hidden_n)};
 }
 template <class T>
 constexpr T gru_state(const GruGates<T>& gates, T before) {
@@ -57,8 +57,7 @@ struct GruGradients {
     T before;               ///< of the state before, but for what comes through the gates
 };
 template <class T>
-constexpr GruGradients<T> gru_gradients(const GruGates<T>& gates, T hidden, T before, T dh) {
-    const auto [r, z, n] = gates;
+constexpr GruGradients<T> gru_gradients(T r, T z, T n, T hidden, T before, T dh) {
     const T dn = dh * (T(1) - z) * (T(1) - n * n);
     return {{dn * hidden * r * (T(1) - r), dh * (before - n) * z * (T(1) - z), dn}, dn * r, dh * z};
 }

@@ -4,6 +4,7 @@
 //
 //     const Matrix h(view);                            // host
 //     const float value = h.load<float>(row, column);  // kernel
+#include <algorithm>
 #include <cstdint>
 
 #include <headroom/kernels/device/launch.hpp>
@@ -56,9 +57,11 @@ struct Ends {
 
 inline constexpr unsigned kStepThreads = 256;
 
-/// For a thread for each element, which loops.
+/// For a thread for each element, which loops; of few elements, as many warps as they fill.
 inline LaunchShape step_shape(const CudaStream& stream, std::int64_t elements) {
-    return {.x = grid_for(stream, elements, kStepThreads), .loops = true, .threads = kStepThreads};
+    const std::int64_t warps = std::min<std::int64_t>((elements + kWarp - 1) / kWarp, kStepThreads / kWarp);
+    const auto threads = static_cast<unsigned>(warps * kWarp);
+    return {.x = grid_for(stream, elements, std::max(threads, 1u)), .loops = true, .threads = threads};
 }
 
 }  // namespace headroom::kernels::device
