@@ -27,12 +27,14 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/logsumexp.hpp>
 #include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/lstm.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
@@ -153,6 +155,10 @@ inline const Calls kFunctions{
     {"ge", [](Tensor x) { ge(x, 1.0); }},
     {"gelu", [](Tensor x) { gelu(x); }},
     {"glu", [](Tensor x) { glu(x); }},
+    {"gru",
+     [](Tensor x) {
+         gru(x, {{x, x, x, x}});
+     }},
     {"gt", [](Tensor x) { gt(x, x); }},
     {"gt", [](Tensor x) { gt(x, 1.0); }},
     {"index_select", [](Tensor x) { index_select(x, 0, x); }},
@@ -173,6 +179,10 @@ inline const Calls kFunctions{
     {"logical_not", [](Tensor x) { logical_not(x); }},
     {"logical_or", [](Tensor x) { logical_or(x, x); }},
     {"logsumexp", [](Tensor x) { logsumexp(x); }},
+    {"lstm",
+     [](Tensor x) {
+         lstm(x, {{x, x, x, x}}, {x, x}, {.lengths = x});
+     }},
     {"lt", [](Tensor x) { lt(x, x); }},
     {"lt", [](Tensor x) { lt(x, 1.0); }},
     {"masked_fill", [](Tensor x) { masked_fill(x, x, 0); }},

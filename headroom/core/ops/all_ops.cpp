@@ -14,12 +14,14 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/logsumexp.hpp>
 #include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/lstm.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
@@ -64,6 +66,8 @@ std::vector<OpEntry> make_list() {
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention,
         ops::RotaryPositions>(all);
+    // Recurrent networks
+    add<ops::Lstm, ops::Gru>(all);
     // Losses
     add<ops::CrossEntropy, ops::LinearCrossEntropy>(all);
     ops::add_element_losses(all);
