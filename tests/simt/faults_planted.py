@@ -380,4 +380,14 @@ FAULTS = [
     *of("layout", "headroom/optim/optimizer.cpp", "optim_memory_format_test", "*",
         ("layout: moments are saved as they lie", "array.geometry = parameter.tensor.geometry();",
          "array.geometry = Geometry::contiguous(parameter.tensor.shape());")),
+
+    # --- Which steps belong to a sequence, and what a step begins with.
+    *of("time", K + "recurrent/internal/matrix.hpp", table("recurrent"), "*/packed/*",
+        ("the last element has ended", "data != nullptr && time > last(row)", "data != nullptr && time >= last(row)")),
+    *of("time", K + "recurrent/recurrent.cu", table("recurrent"), "StatesBefore*",
+        ("reverse goes on behind the end", "&& !(reverse && ends.ended(b, before))", "")),
+    *of("time", K + "recurrent/gru.cu", table("recurrent"), "GruStepGradient*",
+        ("a state that ended is multiplied", "dh.store(row, j, now.before);\n            }", "}\n            dh.store(row, j, now.before);")),
+    *of("time", "headroom/core/ops/recurrent_gradient.cpp", "nn_recurrent_reference_test", "*",
+        ("a chunk begins with the first cells", "at(begins_, chunk)", "at(begins_, 0)")),
 ]
