@@ -1,0 +1,63 @@
+"""A training step of two recurrent layers in PyTorch, eager, as bench/nn/recurrent_bench.cpp has it: seconds, and the peak
+of what its allocator had live, by the profiler. Prints one JSON object. PyTorch is a peer to compare with, not a
+dependency: pip install torch==2.15.0.
+
+    python3 bench/peers/recurrent_torch.py --kind lstm --steps 5 --threads 2
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+TIME, BATCH, WIDTH, LAYERS = 128, 16, 512, 2
+
+
+def make(kind):
+    net = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[kind](WIDTH, WIDTH, LAYERS)
+    return net, torch.randn(TIME, BATCH, WIDTH)
+
+
+def step(net, x):
+    net.zero_grad(set_to_none=True)
+    net(x)[0].sum().backward()
+
+
+def peak_bytes(kind):
+    """The second step's: the first one leaves gradients that the second one begins without, as a loop has it."""
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        net, x = make(kind)
+        step(net, x)
+        step(net, x)
+    live = peak = 0
+    for event in recorded.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            live += event.nbytes()
+            peak = max(peak, live)
+    return peak
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kind", choices=["lstm", "gru"], required=True)
+    parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    flags = parser.parse_args()
+    torch.set_num_threads(flags.threads)
+    peak = peak_bytes(flags.kind)
+    net, x = make(flags.kind)
+    step(net, x)
+    seconds = []
+    for _ in range(flags.steps):
+        begin = time.perf_counter()
+        step(net, x)
+        seconds.append(time.perf_counter() - begin)
+    print(json.dumps({"torch": torch.__version__, "threads": flags.threads, "seconds": statistics.median(seconds),
+                      "peak_bytes": peak}))
+
+
+if __name__ == "__main__":
+    main()
