@@ -1,0 +1,109 @@
+#pragma once
+// Normalisation of images by statistics of their channels: over the batch (Ioffe and Szegedy 2015, arXiv:1502.03167) or
+// over groups of channels of each image (Wu and He 2018, arXiv:1803.08494; with a channel in each: Ulyanov et al. 2016,
+// arXiv:1607.08022), then weight and bias of each channel, a residual to add, and a ReLU; and the gradients. Not for
+// normalising over the last axis: layer_norm.
+//
+//     ChannelMomentsPlan(stream, x, mean, variance);                       // x [8, 64, 56, 56], mean, variance [64]
+//     channel_norm(stream, x, {.mean = mean, .variance = variance, .weight = &weight, .relu = true}, nullptr, y);
+//     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = &dweight, .weight_beta = 1});
+//
+// x is [N, C, ...]. The shape of mean and variance says what has statistics of its own: [C], a channel over the batch;
+// [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides: fast where channels are
+// neighbours in memory (channels-last), on the CPU also where the elements of an image are. f64 x is computed in f64,
+// the rest in f32. An element of x is read from memory once for its statistics: those of a block are computed in two
+// passes in the cache (on a GPU by Welford's recurrence), and blocks are joined in an order that shapes and strides
+// fix.
+#include <cstddef>
+
+#include <headroom/kernels/channel_norm/internal/columns.hpp>
+#include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
+
+namespace headroom::kernels {
+
+/// mean and variance (over n, not n - 1) of x; of the dtype in which x is computed, contiguous.
+class ChannelMomentsPlan {
+  public:
+    ChannelMomentsPlan(const Stream& stream, const View& x, const View& mean, const View& variance);
+
+    /// Bytes: count, mean and squares of each part of a column.
+    std::size_t scratch() const;
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    View x_, mean_, variance_;
+    ColumnParts parts_;
+};
+
+/// What forward and gradient have in common. Views behind pointers must be there until the call.
+struct ChannelNorm {
+    View mean, variance;  ///< [C] or [N, groups]; the latter contiguous
+    double epsilon = 1e-5;
+    const View* weight = nullptr;  ///< [C]; null: 1
+    const View* bias = nullptr;    ///< [C]; null: 0
+    bool relu = false;
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias + residual, and max(y, 0) with relu, NaN remaining NaN.
+/// `residual` may be null: 0. y may be x or the residual.
+void channel_norm(CpuStream& stream, const View& x, const ChannelNorm& norm, const View* residual, const View& y);
+void channel_norm(CudaStream& stream, const View& x, const ChannelNorm& norm, const View* residual, const View& y);
+
+struct ChannelNormInputs {
+    const View* x = nullptr;  ///< may be null if the statistics are constant and weight's gradient is not wanted
+    View dy;
+    /// With relu the result, whose sign is the mask; null if the mask shall be computed from x: without a residual.
+    const View* y = nullptr;
+    bool constant = false;  ///< mean and variance do not depend on x
+};
+
+/// Destinations of gradients, each with a beta of its own; null if not wanted. The residual's is dy behind the mask.
+struct ChannelNormGradients {
+    const View* x = nullptr;
+    float x_beta = 0;
+    const View* weight = nullptr;
+    float weight_beta = 0;
+    const View* bias = nullptr;
+    float bias_beta = 0;
+    const View* residual = nullptr;
+    float residual_beta = 0;
+};
+
+/// With g = dy behind the mask, h = (x - mean) * rstd: dweight = sum(g * h) and dbias = sum(g) of each channel, and
+/// dx = rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)), the means over what shares statistics; or
+/// rstd * g * weight for constant statistics. One of dx and dresidual may be dy's memory (beta 0).
+class ChannelNormGradientPlan {
+  public:
+    ChannelNormGradientPlan(const Stream& stream, const ChannelNormInputs& in, const ChannelNorm& norm,
+                            const ChannelNormGradients& to);
+
+    /// Bytes: sums of g and of g * h of each part of a column, and two numbers for each mean.
+    std::size_t scratch() const;
+    void run(CpuStream& stream, std::byte* scratch) const;
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    bool wants_sums() const { return !in_.constant || to_.weight != nullptr || to_.bias != nullptr; }
+
+    ChannelNormInputs in_;
+    ChannelNorm norm_;
+    ChannelNormGradients to_;
+    ColumnParts parts_;
+};
+
+/// Running statistics take in those of a batch: running = (1 - momentum) * running + momentum * batch, of the variance
+/// `correction` times that over n; `batches` (i64, one element) counts. A negative momentum stands for 1 / batches, the
+/// average over all. Nothing changes unless mean and variance are finite everywhere and so is `loss` (one floating
+/// element; null: not asked). All [C], the running ones contiguous.
+struct RunningStatistics {
+    View mean, variance, batches;
+    double momentum = 0.1;
+};
+void update_running(CpuStream& stream, const View& mean, const View& variance, double correction, const View* loss,
+                    const RunningStatistics& running);
+void update_running(CudaStream& stream, const View& mean, const View& variance, double correction, const View* loss,
+                    const RunningStatistics& running);
+
+}  // namespace headroom::kernels
