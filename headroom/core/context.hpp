@@ -123,6 +123,12 @@ class Context {
     /// Registers the path of a module, to which patterns refer.
     PathId module_path(std::string_view path);
 
+    /// For state that is no value of the tape, such as running statistics. While ops are recorded, `update` waits for
+    /// the backward pass that consumes what has been recorded so far, and is called once that has succeeded: once,
+    /// whatever is computed again, and never if an error forgets the records. Else it is called now. `loss`: the sum of
+    /// that backward's losses, one f64 on the device, which tells kernels whether the batch was finite; null now.
+    void after_backward(Tape::Update update) { tape_.after_backward(std::move(update)); }
+
     // Random state: (seed, counter). Every random op takes the next counter.
     std::uint64_t seed() const { return seed_; }
     /// The key for the next random op; takes the next counter.
@@ -216,8 +222,8 @@ class NoGradGuard {
     bool before_;
 };
 
-/// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`, and norms over the last
-/// axis write `dtype` for an f32 input, so that no cast follows. Without a dtype everything is as outside of a scope.
+/// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`, and norms write
+/// `dtype` for an f32 input, so that no cast follows. Without a dtype everything is as outside of a scope.
 class Autocast {
   public:
     /// Errors: DtypeError unless f16 or bf16.

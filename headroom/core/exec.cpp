@@ -61,9 +61,9 @@ Array Exec::fresh_output(const Shape& shape, Dtype dtype, Category category) con
     return allocate(shape, handed_on(shape), dtype, tag(category));
 }
 
-Array Exec::output(const Shape& shape, Dtype dtype) {
+Array Exec::output(const Shape& shape, Dtype dtype, unsigned kept) {
     const Strides* const like = handed_on(shape);
-    for (unsigned rest = offered_; rest; rest &= rest - 1) {
+    for (unsigned rest = offered_ & ~kept; rest; rest &= rest - 1) {
         const Array& input = arrays_[static_cast<std::size_t>(std::countr_zero(rest))];
         if (input.dtype != dtype || input.shape() != shape) continue;
         if (like ? !same_strides(shape, input.strides(), *like) : !input.is_contiguous()) continue;

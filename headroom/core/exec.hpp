@@ -47,8 +47,8 @@ class Exec {
     Array fresh_output(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// As `fresh_output`, for an output whose elements depend only on the same elements of the inputs named by
     /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape,
-    /// dtype and geometry. Not for an op that is about to save that input.
-    Array output(const Shape& shape, Dtype dtype);
+    /// dtype and geometry. Bit i of `kept`: not that of input i, which the op is about to save.
+    Array output(const Shape& shape, Dtype dtype, unsigned kept = 0);
     Scratch scratch(std::size_t bytes) const;
 
     /// False while backward runs an op again only for the arrays that it saved: the op may then leave its outputs

@@ -324,9 +324,31 @@ def weights_and_positions():
     case("rotary_neighbours", lambda x: turned(x, True, first=40, base=500.0), normal(2, 9, 3, 8))
 
 
+def images():
+    def relu_of(y, added=0):
+        return F.relu(y + added)
+
+    def trained(x, w, b):
+        return F.batch_norm(x, None, None, w, b, True)
+
+    def numbers():
+        return normal(3, 6, 5, 4), normal(6), normal(6)
+
+    case("batch_norm", trained, *numbers())
+    case("batch_norm_relu", lambda x, w, b: relu_of(trained(x, w, b)), *numbers())
+    case("batch_norm_residual_relu", lambda x, w, b, r: relu_of(trained(x, w, b), r), *numbers(), normal(3, 6, 5, 4))
+    mean, variance = normal(6), positive(6)
+    frozen = {"running_mean": mean, "running_var": variance}
+    TENSORS["frozen_batch_norm/in3"], TENSORS["frozen_batch_norm/in4"] = mean, variance
+    case("frozen_batch_norm", lambda x, w, b: relu_of(F.batch_norm(x, **frozen, weight=w, bias=b)), *numbers())
+    case("group_norm", lambda x, w, b: F.group_norm(x, 3, w, b), *numbers())
+    case("instance_norm", lambda x, w, b: F.instance_norm(x, weight=w, bias=b), *numbers())
+    case("instance_norm_plain", lambda x: F.instance_norm(x, eps=1e-3), normal(2, 3, 7))
+
+
 def main():
     for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further,
-                  weights_and_positions]:
+                  weights_and_positions, images]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

@@ -13,6 +13,7 @@
 #include <headroom/core/ops/all_ops.hpp>
 #include <headroom/core/ops/arrange.hpp>
 #include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>
@@ -27,6 +28,7 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/group_norm.hpp>
 #include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
@@ -113,6 +115,7 @@ inline const Calls kFunctions{
     {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
     {"backward", [](Tensor x) { backward(x); }},
     {"backward", [](Tensor x) { backward({x}, {1.0}); }},
+    {"batch_norm", [](Tensor x) { batch_norm(x); }},
     {"binary_cross_entropy_with_logits", [](Tensor x) { binary_cross_entropy_with_logits(x, x); }},
     {"cast", [](Tensor x) { cast(x, Dtype::f16); }},
     {"cat",
@@ -149,12 +152,14 @@ inline const Calls kFunctions{
     {"feed_forward", [](Tensor x) { feed_forward(x, x, x, x, x); }},
     {"flip", [](Tensor x) { flip(x, 0); }},
     {"floor", [](Tensor x) { floor(x); }},
+    {"frozen_batch_norm", [](Tensor x) { frozen_batch_norm(x, x, x); }},
     {"full_like", [](Tensor x) { full_like(x, 1); }},
     {"gather", [](Tensor x) { gather(x, 0, x); }},
     {"ge", [](Tensor x) { ge(x, x); }},
     {"ge", [](Tensor x) { ge(x, 1.0); }},
     {"gelu", [](Tensor x) { gelu(x); }},
     {"glu", [](Tensor x) { glu(x); }},
+    {"group_norm", [](Tensor x) { group_norm(x, 1); }},
     {"gru",
      [](Tensor x) {
          gru(x, {{x, x, x, x}});
@@ -162,6 +167,7 @@ inline const Calls kFunctions{
     {"gt", [](Tensor x) { gt(x, x); }},
     {"gt", [](Tensor x) { gt(x, 1.0); }},
     {"index_select", [](Tensor x) { index_select(x, 0, x); }},
+    {"instance_norm", [](Tensor x) { instance_norm(x); }},
     {"isfinite", [](Tensor x) { isfinite(x); }},
     {"isnan", [](Tensor x) { isnan(x); }},
     {"l1_loss", [](Tensor x) { l1_loss(x, x); }},

@@ -11,6 +11,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/arrange.hpp>
 #include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>
@@ -23,6 +24,7 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/group_norm.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
@@ -147,6 +149,13 @@ const Case kCases[] = {
     {"layer_norm_plain", 9, [](const In& x) { return layer_norm(x[0], {}, {}, 1e-3); }},
     {"rms_norm", 40, [](const In& x) { return rms_norm(x[0], x[1]); }},
     {"rms_norm_plain", 9, [](const In& x) { return rms_norm(x[0], {}, 1e-3); }},
+    {"batch_norm", 60, [](const In& x) { return batch_norm(x[0], x[1], x[2]).y; }},
+    {"batch_norm_relu", 60, [](const In& x) { return batch_norm(x[0], x[1], x[2], {.relu = true}).y; }},
+    {"batch_norm_residual_relu", 60, [](const In& x) { return batch_norm(x[0], x[1], x[2], {.relu = true, .residual = x[3]}).y; }},
+    {"frozen_batch_norm", 60, [](const In& x) { return frozen_batch_norm(x[0], x[3], x[4], x[1], x[2], {.relu = true}); }},
+    {"group_norm", 60, [](const In& x) { return group_norm(x[0], 3, x[1], x[2]); }},
+    {"instance_norm", 60, [](const In& x) { return instance_norm(x[0], x[1], x[2]); }},
+    {"instance_norm_plain", 7, [](const In& x) { return instance_norm(x[0], {}, {}, 1e-3); }},
     {"matmul", 33, [](const In& x) { return matmul(x[0], x[1]); }},
     {"matmul_batched", 12, [](const In& x) { return matmul(x[0], x[1]); }},
     {"matmul_one_matrix", 30, [](const In& x) { return matmul(x[0], x[1]); }},

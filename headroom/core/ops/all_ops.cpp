@@ -2,6 +2,7 @@
 
 #include <headroom/core/ops/arrange.hpp>
 #include <headroom/core/ops/attention.hpp>
+#include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>
@@ -14,6 +15,7 @@
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/feed_forward.hpp>
+#include <headroom/core/ops/group_norm.hpp>
 #include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
@@ -64,8 +66,8 @@ std::vector<OpEntry> make_list() {
     // Products
     add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
     // Normalisation and attention
-    add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::AttentionPacked, ops::Attention,
-        ops::RotaryPositions>(all);
+    add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::BatchMoments, ops::BatchNorm, ops::GroupNorm,
+        ops::AttentionPacked, ops::Attention, ops::RotaryPositions>(all);
     // Recurrent networks
     add<ops::Lstm, ops::Gru>(all);
     // Losses

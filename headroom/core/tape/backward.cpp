@@ -72,6 +72,7 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
     }
     context_->check_policies();
     BackwardScope scope(*this, in_backward_);
+    const std::vector<PendingUpdate> updates = std::exchange(updates_, {});  // of no use if this fails
     for (std::size_t i = 0; i < losses.size(); ++i) {
         seed(losses[i], seeds[i]);
         losses[i].value()->reached = true;
@@ -87,6 +88,22 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         cursor_ = record.region;
         run_backward(record);
         pop_record();
+    }
+    run_updates(updates, losses);
+}
+
+void Tape::run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses) {
+    if (updates.empty()) return;
+    exec_.set_path(0);
+    const Array sum = exec_.empty({}, Dtype::f64, Category::workspace);
+    for (const Tensor& loss : losses) {
+        const View one{loss.array().view().data, loss.dtype(), {}, {}};
+        const float beta = &loss == losses.data() ? 0.0f : 1.0f;
+        exec_.launch([&](auto& stream) { kernels::accumulate(stream, one, sum.view(), 1.0f, beta); });
+    }
+    for (const PendingUpdate& update : updates) {
+        exec_.set_path(update.path);
+        exec_.located([&] { update.run(exec_, &sum); });
     }
 }
 

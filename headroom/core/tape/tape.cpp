@@ -270,6 +270,7 @@ void Tape::pop_record() noexcept {
     records_.pop_back();
     arena_.rewind(record.arena_chunk, record.arena_offset);
     drop_empty_regions();
+    while (!updates_.empty() && updates_.back().records > records_.size()) updates_.pop_back();
 }
 
 void Tape::pop_dead_tail() noexcept {
@@ -293,6 +294,11 @@ void Tape::unused(Value* value) noexcept {
     if (value->refs == 0) return release_value(value);
     drop_if_unneeded(*value);
     if (!in_backward_ && value->producer && value->producer == records_.back()) pop_dead_tail();
+}
+
+void Tape::after_backward(Update update) {
+    if (!recording_) return update(exec_, nullptr);
+    updates_.push_back({records_.size(), path(), std::move(update)});
 }
 
 Region* Tape::open_region(PathId path, const Policy* policy) {

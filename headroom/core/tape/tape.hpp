@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -44,6 +45,9 @@ class Tape {
     /// The same for one loss, with a seed in the device's memory: one element of any floating dtype. The host does not
     /// read it.
     void backward(const Tensor& loss, const Array& seed);
+    /// See `Context::after_backward`.
+    using Update = std::function<void(Exec& exec, const Array* loss)>;
+    void after_backward(Update update);
     /// Forgets all records. Handles stay as leaves.
     void clear() noexcept;
     /// Forgets the records after the first `count`.
@@ -126,6 +130,12 @@ class Tape {
     static bool needs_last_of(const Record& record);
 
     // Backward (backward.cpp) and replay (replay.cpp)
+    struct PendingUpdate {
+        std::size_t records;  ///< on the tape when it was asked for: it goes when there are fewer
+        PathId path;
+        Update run;
+    };
+    void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
     template <class Seed>
     void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
     void seed(const Tensor& loss, double value);
@@ -152,6 +162,7 @@ class Tape {
     std::vector<Value*> free_values_;
     std::vector<Tensor> casts_;  ///< of parameters, made while nothing was recorded
     std::vector<Record*> plan_stack_;
+    std::vector<PendingUpdate> updates_;
     TapeStatistics statistics_;
 };
 

@@ -1,0 +1,75 @@
+#pragma once
+// Batch normalisation of images (Ioffe and Szegedy 2015, arXiv:1502.03167), with the residual add and the ReLU behind
+// it. Of x nothing but x is kept for backward: the mask is computed again, or is the sign of the result behind a
+// residual, which the next convolution keeps anyhow. The functions are pure: who keeps running statistics takes in the
+// batch's, which are returned (`nn::BatchNorm2d`). For statistics of single images see group_norm.hpp.
+//
+//     auto [y, mean, variance] = batch_norm(x, weight, bias);                       // x [8, 64, 56, 56], weight [64]
+//     Tensor z = batch_norm(x, weight, bias, {.relu = true, .residual = r}).y;      // relu(batch_norm(x) + r)
+//     Tensor e = frozen_batch_norm(x, running_mean, running_var, weight, bias);
+#include <array>
+#include <optional>
+
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+namespace ops {
+
+/// Mean and variance of each channel.
+struct BatchMoments {
+    static constexpr OpInfo info{.name = "batch_moments", .cost = Cost::expensive, .precision = Precision::full};
+    using Attrs = NoAttrs;
+    struct Saved {};
+    static Result<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+/// By statistics that are given; the gradient is that of x's own, unless they are constant. Two ops, so that a replay
+/// has the statistics already.
+struct BatchNorm {
+    static constexpr OpInfo info{.name = "batch_norm", .precision = Precision::full, .in_place = 1 | 1 << 5};
+    struct Attrs {
+        double epsilon = 1e-5;
+        bool relu = false;
+        bool constant = false;         ///< the statistics do not depend on x
+        std::optional<Dtype> dtype{};  ///< of the result, if not x's
+    };
+    struct Saved {
+        Array x;  ///< undefined where the gradient does not depend on it
+        Array mean, variance, weight, bias;
+        Array y;  ///< where it is the mask
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
+                                        const Array& variance, const Array& weight, const Array& bias,
+                                        const Array& residual);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+struct BatchNormOptions {
+    double epsilon = 1e-5;
+    bool relu = false;     ///< behind everything else
+    Tensor residual = {};  ///< of x's shape, added behind weight and bias
+};
+
+struct BatchNormResult {
+    Tensor y;
+    Tensor mean, variance;  ///< [C], the variance over n, as y is computed with; without a gradient
+};
+
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias, the statistics of each channel over the batch and all axes
+/// behind; x [N, C, ...], weight and bias [C] or undefined (1 and 0). Floating dtypes, also different ones; y has x's,
+/// under `Autocast` the half dtype for f32, computed in f32 (f64 for f64), which the statistics have. Errors:
+/// ShapeError, also if a channel has less than two values; DtypeError.
+BatchNormResult batch_norm(Tensor x, Tensor weight = {}, Tensor bias = {}, BatchNormOptions options = {});
+
+/// The same with statistics [C] that are constant: those of an evaluation, or of layers that are not trained. Then x is
+/// not kept for backward unless the weight's gradient is wanted. Errors: as above, but for the number of values; Error
+/// if a gradient of mean or variance would be wanted.
+Tensor frozen_batch_norm(Tensor x, Tensor mean, Tensor variance, Tensor weight = {}, Tensor bias = {},
+                         BatchNormOptions options = {});
+
+}  // namespace headroom
