@@ -20,8 +20,8 @@ Tensor Path::parameter(std::string_view name, const Shape& shape, Initializer in
     return parameters_->create((*this / name).path_, shape, std::move(initializer));
 }
 
-Tensor Path::buffer(std::string_view name, const Shape& shape, Initializer initializer) const {
-    return parameters_->create_buffer((*this / name).path_, shape, std::move(initializer));
+Tensor Path::buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype) const {
+    return parameters_->create_buffer((*this / name).path_, shape, std::move(initializer), dtype);
 }
 
 }  // namespace headroom::nn

@@ -26,7 +26,7 @@ class Path {
 
     Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer) const;
     /// A running statistic: saved, not optimised.
-    Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer) const;
+    Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32) const;
 
     Parameters& parameters() const { return *parameters_; }
     Context& context() const { return parameters_->context(); }
