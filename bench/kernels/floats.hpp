@@ -1,5 +1,6 @@
 #pragma once
-// Arrays of floats for benchmarks of kernels, and the number of threads: HEADROOM_THREADS, or 2.
+// Arrays of floats for benchmarks of kernels, memory for other dtypes, and the number of threads: HEADROOM_THREADS,
+// or 2.
 //
 //     Floats x({768, 128});
 //     CpuStream stream{.threads = thread_count(), .state = &state};
@@ -30,6 +31,16 @@ class Floats {
   private:
     std::vector<float> values_;
     kernels::Shape shape_;
+};
+
+/// Bytes, from a multiple of 64 on.
+struct Memory {
+    explicit Memory(std::int64_t bytes) : values(static_cast<std::size_t>(bytes) + 64) {
+        for (std::size_t i = 0; i < values.size(); ++i)
+            values[i] = static_cast<std::byte>(i % 61);  // small normal numbers
+    }
+    std::byte* data() { return values.data() + (64 - reinterpret_cast<std::uintptr_t>(values.data()) % 64) % 64; }
+    std::vector<std::byte> values;
 };
 
 }  // namespace headroom::bench

@@ -1,6 +1,5 @@
 // Matrix products as training asks for them: the three of a Linear, at the sizes of two GPTs; tiny ones; batches. Shows
 // GFLOP/s and bytes of scratch. `--threads` is not a flag here: HEADROOM_THREADS chooses (2 by default).
-#include <cstdlib>
 #include <numeric>
 #include <vector>
 
@@ -9,22 +8,12 @@
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 
+#include "floats.hpp"
+
 namespace headroom::kernels {
 namespace {
 
-int thread_count() {
-    const char* text = std::getenv("HEADROOM_THREADS");
-    return text != nullptr ? std::max(1, std::atoi(text)) : 2;
-}
-
-struct Memory {
-    explicit Memory(std::int64_t bytes) : values(static_cast<std::size_t>(bytes) + 64) {
-        for (std::size_t i = 0; i < values.size(); ++i)
-            values[i] = static_cast<std::byte>(i % 61);  // small normal numbers
-    }
-    std::byte* data() { return values.data() + (64 - reinterpret_cast<std::uintptr_t>(values.data()) % 64) % 64; }
-    std::vector<std::byte> values;
-};
+using bench::Memory, bench::thread_count;
 
 /// a is [m, k], or its transpose in memory; b likewise.
 void product(benchmark::State& state, kernels::Dtype dtype, kernels::Dtype c_dtype, std::int64_t batch, std::int64_t m,

@@ -1,16 +1,14 @@
 #include <headroom/kernels/matmul/internal/library.hpp>
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include <dnnl.hpp>
 #include <fmt/format.h>
 
+#include <headroom/kernels/internal/onednn.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -20,26 +18,6 @@ namespace {
 
 /// Multiply-adds below which a second thread does not pay.
 constexpr std::int64_t kSplitThreshold = 1 << 19;
-
-/// oneDNN asks OpenMP for the number of threads, when it compiles and when it runs.
-class OneThread {
-  public:
-    OneThread() : before_(omp_get_max_threads()) {
-        if (before_ != 1) omp_set_num_threads(1);
-    }
-    ~OneThread() {
-        if (before_ != 1) omp_set_num_threads(before_);
-    }
-    OneThread(const OneThread&) = delete;
-    OneThread& operator=(const OneThread&) = delete;
-
-  private:
-    int before_;
-};
-
-dnnl::memory::data_type data_type(Dtype dtype) {
-    return dtype == Dtype::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
-}
 
 /// Strides of a matrix that has one contiguous axis; what an axis of size 1 has does not count.
 struct Matrix {
@@ -52,7 +30,7 @@ struct Matrix {
         if (rows == 1) row = 1;
         return row == 1 && column >= rows;
     }
-    dnnl::memory::desc describe(Dtype dtype) const { return {{rows, columns}, data_type(dtype), {row, column}}; }
+    dnnl::memory::desc describe(Dtype dtype) const { return {{rows, columns}, library_type(dtype), {row, column}}; }
 };
 
 struct Geometry {
@@ -93,7 +71,7 @@ dnnl::matmul::primitive_desc describe(const dnnl::engine& engine, const Geometry
     attributes.set_post_ops(operations);
     const auto a = g.a.describe(p.operand), b = g.b.describe(p.operand), c = g.c.describe(p.result);
     if (!p.has_bias) return {dnnl::matmul::desc(a, b, c), attributes, engine};
-    const dnnl::memory::desc bias({1, g.c.columns}, data_type(p.bias_dtype), {g.c.columns, 1});
+    const dnnl::memory::desc bias({1, g.c.columns}, library_type(p.bias_dtype), {g.c.columns, 1});
     return {dnnl::matmul::desc(a, b, bias, c), attributes, engine};
 }
 

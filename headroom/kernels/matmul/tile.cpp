@@ -1,6 +1,7 @@
 #include <headroom/kernels/matmul/internal/tile.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace headroom::kernels {
 
@@ -19,13 +20,19 @@ struct Operands {
     bool accumulate;
 };
 
+/// The same over several runs of the depth; apart, since small products would notice the loop.
+template <class T>
+struct RunOperands : Operands<T> {
+    std::int64_t runs, a_run, b_run;
+};
+
 /// As many rows as leave the registers room for a row of b and one element of a.
 constexpr int rows_in_registers(int vectors) {
     return kTileVectors == 4 ? std::min(12, 24 / vectors) : std::min(6, 12 / vectors);
 }
 
-template <class T, int Rows, int Vectors>
-void block(const Operands<T>& operands) {
+template <class T, int Rows, int Vectors, class AnyOperands>
+void block(const AnyOperands& operands) {
     const std::int64_t a_row = operands.a_row;
     const std::int64_t c_row = operands.c_row;
     const T* a = operands.a;
@@ -45,18 +52,28 @@ void block(const Operands<T>& operands) {
             for (int j = 0; j < Vectors; ++j) sum[i][j] = Vector<T>{};
         }
     }
-    for (std::int64_t p = 0; p < operands.depth; ++p) {
-        Vector<T> row[Vectors];
+    const auto add = [&] {
+        for (std::int64_t p = 0; p < operands.depth; ++p) {
+            Vector<T> row[Vectors];
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) row[j] = load_vector(b + j * kLanes<T>);
+            for (int j = 0; j < Vectors; ++j) row[j] = load_vector(b + j * kLanes<T>);
 #pragma GCC unroll 12
-        for (int i = 0; i < Rows; ++i) {
-            const T element = a[i * a_row];
+            for (int i = 0; i < Rows; ++i) {
+                const T element = a[i * a_row];
 #pragma GCC unroll 4
-            for (int j = 0; j < Vectors; ++j) sum[i][j] += element * row[j];
+                for (int j = 0; j < Vectors; ++j) sum[i][j] += element * row[j];
+            }
+            a += operands.a_depth;
+            b += operands.b_row;
         }
-        a += operands.a_depth;
-        b += operands.b_row;
+    };
+    add();
+    if constexpr (std::is_same_v<AnyOperands, RunOperands<T>>) {
+        for (std::int64_t run = 1; run < operands.runs; ++run) {
+            a = operands.a + run * operands.a_run;
+            b = operands.b + run * operands.b_run;
+            add();
+        }
     }
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i) {
@@ -65,8 +82,8 @@ void block(const Operands<T>& operands) {
     }
 }
 
-template <class T, int Rows, int Vectors>
-void rows_of(Operands<T>& operands, std::int64_t& rows) {
+template <class T, int Rows, int Vectors, class AnyOperands>
+void rows_of(AnyOperands& operands, std::int64_t& rows) {
     for (; rows >= Rows; rows -= Rows) {
         block<T, Rows, Vectors>(operands);
         operands.a += Rows * operands.a_row;
@@ -74,20 +91,16 @@ void rows_of(Operands<T>& operands, std::int64_t& rows) {
     }
 }
 
-template <class T, int Vectors>
-void panel(Operands<T> operands, std::int64_t rows) {
+template <class T, int Vectors, class AnyOperands>
+void panel(AnyOperands operands, std::int64_t rows) {
     rows_of<T, rows_in_registers(Vectors), Vectors>(operands, rows);
     rows_of<T, 4, Vectors>(operands, rows);
     rows_of<T, 2, Vectors>(operands, rows);
     rows_of<T, 1, Vectors>(operands, rows);
 }
 
-}  // namespace
-
-template <class T>
-void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_depth, const T* b, std::int64_t b_row,
-                  T* c, std::int64_t c_row, bool accumulate) {
-    Operands<T> operands{a, a_row, a_depth, b, b_row, c, c_row, size.depth, accumulate};
+template <class T, class AnyOperands>
+void panels(AnyOperands operands, TileSize size) {
     std::int64_t vectors = size.columns / kLanes<T>;
     while (vectors > 0) {
         const auto width = static_cast<int>(std::min<std::int64_t>(vectors, kTileVectors));
@@ -101,6 +114,16 @@ void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_
         operands.c += width * kLanes<T>;
         vectors -= width;
     }
+}
+
+}  // namespace
+
+template <class T>
+void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_depth, const T* b, std::int64_t b_row,
+                  T* c, std::int64_t c_row, bool accumulate) {
+    const Operands<T> operands{a, a_row, a_depth, b, b_row, c, c_row, size.depth, accumulate};
+    if (size.runs == 1) return panels<T>(operands, size);
+    panels<T>(RunOperands<T>{operands, size.runs, size.a_run, size.b_run}, size);
 }
 
 template void tile_product(TileSize, const float*, std::int64_t, std::int64_t, const float*, std::int64_t, float*,

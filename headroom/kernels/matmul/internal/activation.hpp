@@ -1,7 +1,7 @@
 #pragma once
 // The activations that may follow a product, with their derivatives: one formula for vectors on the CPU and for
 // kernels. The functions are those of kernels/pointwise. NaN stays NaN (ReLU's derivative there is 0). Internal to
-// kernels/matmul.
+// kernels.
 //
 //     y = activated(Activation::gelu_tanh, x);   // float or double
 //     with_function(activation, [&](auto f) { map(stream, f, x, y); });
