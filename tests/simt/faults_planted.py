@@ -72,6 +72,11 @@ FAULTS = [
          "matrix[(row + i) * row_stride + static_cast<int>((begin + d) * depth_stride)]")),
     *of("64-bit", K + "matmul/tiled.cu", LARGE, "*AreMultiplied",
         ("matmul: grid y", "std::min(p.batches(), kMostBatches)", "p.batches()")),
+    *of("64-bit", K + "convolution/convolution.cu", table("convolution"), "*/far/*",
+        ("convolution: row of an image", "data[offset + y * operand.row + x * operand.column]",
+         "data[offset + static_cast<int>(y * operand.row) + x * operand.column]"),
+        ("convolution: row of the result", "place_of(p.rows, p.result_row, row).offset",
+         "static_cast<int>(place_of(p.rows, p.result_row, row).offset)")),
     *of("64-bit", K + "random/random.cu", LARGE, "*AreDrawn",
         ("random: counter of vectors", "philox(key, static_cast<std::uint64_t>(i * kEach + j) / 4)",
          "philox(key, static_cast<std::uint32_t>(i * kEach + j) / 4)"),
@@ -224,6 +229,11 @@ FAULTS = [
          "shared[(k * half + at.depth) * grid.across + at.side]);\n        }")),
     *of("barriers", K + "matmul/tiled.cu", MATMUL, "*AnyDtype*",
         ("matmul: tiles are read", "                block.sync();  // before the tiles are overwritten\n", "")),
+    *of("barriers", K + "convolution/convolution.cu", table("convolution"), "*tiles*",
+        ("convolution: places are written", "                block.sync();\n                load(block, sums.left",
+         "                load(block, sums.left"),
+        ("convolution: tiles are written", "                block.sync();\n                sums.add(block);",
+         "                sums.add(block);")),
 
     # --- A library or a GPU would not take it, or does what its stand-in does not.
     *of("stand-ins", K + "matmul/matmul.cu", MATMUL, "*SumsOfRows",

@@ -1,0 +1,89 @@
+"""Convolutions of kernels_convolution_bench and PyTorch's in turn, on one machine, in one go: for each layer and pass the
+median of the ratios of neighbours, of which each is the fastest of several runs. Both keep images and weights
+channels-last.
+
+    python3 bench/peers/compare_convolution.py --bench build/release/bench/kernels/kernels_convolution_bench
+"""
+
+import argparse
+import json
+import math
+import os
+import re
+import statistics
+import subprocess
+import time
+
+import torch
+
+
+def run_ours(flags, name):
+    command = [flags.bench, f"--benchmark_filter=^{name}$", "--benchmark_min_time=0.01", f"--benchmark_repetitions={flags.runs}"]
+    command += ["--benchmark_format=json"]
+    environment = dict(os.environ, HEADROOM_THREADS=str(flags.threads))
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment).stdout
+    runs = [run for run in json.loads(output)["benchmarks"] if run["run_type"] == "iteration"]
+    run = min(runs, key=lambda run: run["real_time"])
+    return run["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[run["time_unit"]], run["FLOP/s"]
+
+
+def torch_call(name):
+    """A function that computes what the benchmark's name says."""
+    kind, dtype = re.match(r"convolve/(\w+)_(\w+)/", name).groups()
+    size = {key: int(value) for key, value in re.findall(r"(\w+):(\d+)", name)}
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    draw = lambda *shape: torch.randn(*shape, dtype=dtype).to(memory_format=torch.channels_last)
+    x = draw(size["n"], size["in"], size["size"], size["size"])
+    weight = draw(size["out"], size["in"] // size["groups"], size["kernel"], size["kernel"])
+    stride, padding, groups = [size["stride"]] * 2, [size["padding"]] * 2, size["groups"]
+    forward = lambda: torch.nn.functional.conv2d(x, weight, None, stride, padding, 1, groups)
+    if kind == "forward":
+        return forward
+    dy = torch.randn_like(forward())
+    mask = [kind == "data", kind == "weight", False]
+    return lambda: torch.ops.aten.convolution_backward(
+        dy, x, weight, None, stride, padding, [1, 1], False, [0, 0], groups, mask)
+
+
+def run_torch(flags, call):
+    call()
+    times = []
+    for _ in range(flags.runs):
+        start, count = time.perf_counter(), 0
+        while count == 0 or time.perf_counter() - start < 0.01:
+            call()
+            count += 1
+        times.append((time.perf_counter() - start) / count)
+    return min(times)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bench", required=True)
+    parser.add_argument("--filter", default="f32")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--json", help="file for the figures")
+    flags = parser.parse_args()
+    torch.set_num_threads(flags.threads)
+    listed = subprocess.run([flags.bench, "--benchmark_list_tests"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    results = []
+    for name in [line for line in listed.split() if re.search(flags.filter, line)]:
+        call = torch_call(name)
+        ratios, speeds = [], []
+        with torch.no_grad():
+            for _ in range(flags.pairs):
+                seconds, speed = run_ours(flags, name)
+                ratios.append(run_torch(flags, call) / seconds)
+                speeds.append(speed)
+        results.append({"name": name, "ratio": statistics.median(ratios), "gflops": statistics.median(speeds) * 1e-9})
+        print(f"{name}: {results[-1]['gflops']:.0f} GFLOP/s, {results[-1]['ratio']:.2f} times PyTorch", flush=True)
+    print(f"geometric mean of {len(results)}: {math.exp(statistics.mean(math.log(r['ratio']) for r in results)):.2f}")
+    if flags.json:
+        with open(flags.json, "w", encoding="utf-8") as file:
+            json.dump({"torch": torch.__version__, "threads": flags.threads, "pairs": flags.pairs, "layers": results}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()

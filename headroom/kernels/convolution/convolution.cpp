@@ -1,0 +1,132 @@
+#include <headroom/kernels/convolution/convolution.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/convolution/internal/blocked.hpp>
+#include <headroom/kernels/convolution/internal/implicit.hpp>
+#include <headroom/kernels/convolution/internal/library.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+/// Multiply-adds below which oneDNN's call costs more than it gains.
+constexpr std::int64_t kLibraryThreshold = 1 << 16;
+
+void check_dtypes(const Convolution& c, const View& written) {
+    const View& read = &written == &c.x ? c.y : c.x;
+    const View& other = &written == &c.weight ? c.y : c.weight;
+    const Dtype dtype = read.dtype;
+    if (!is_floating(dtype) || other.dtype != dtype)
+        throw DtypeError(fmt::format("convolution: operands must share a floating dtype, got {} and {}", name(dtype),
+                                     name(other.dtype)));
+    if (written.dtype != dtype && !(is_half(dtype) && written.dtype == Dtype::f32))
+        throw DtypeError(fmt::format("convolution: {} operands give {} or, from halves, f32; not {}", name(dtype),
+                                     name(dtype), name(written.dtype)));
+    if (c.has_bias() && c.bias.dtype != dtype && c.bias.dtype != written.dtype)
+        throw DtypeError(fmt::format("convolution: the bias must be {} or {}, got {}", name(dtype), name(written.dtype),
+                                     name(c.bias.dtype)));
+}
+
+/// Of height (axis 0) or width.
+void check_axis(const Convolution& c, int axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    const std::int64_t input = c.x.size(2 + axis), kernel = c.weight.size(2 + axis), output = c.y.size(2 + axis);
+    const char* side = axis == 0 ? "height" : "width";
+    if (c.stride[i] < 1 || c.dilation[i] < 1 || c.padding[i] < 0)
+        throw ShapeError(
+            fmt::format("convolution: along the {}, stride and dilation must be at least 1 and padding at "
+                        "least 0, got {}, {} and {}",
+                        side, c.stride[i], c.dilation[i], c.padding[i]));
+    if (kernel < 1 || c.dilation[i] * (kernel - 1) + 1 > input + 2 * c.padding[i])
+        throw ShapeError(fmt::format("convolution: a kernel of {} {} with dilation {} does not fit {} {} padded by {}",
+                                     side, kernel, c.dilation[i], side, input, c.padding[i]));
+    const std::int64_t size = convolved_size(input, kernel, c.stride[i], c.padding[i], c.dilation[i]);
+    if (output != size)
+        throw ShapeError(fmt::format("convolution: {} {} gives {} at stride {} with a kernel of {}, but y {} has {}",
+                                     side, input, size, c.stride[i], kernel, c.y.shape.to_string(), output));
+}
+
+void check(const Convolution& c) {
+    const auto text = [&] {
+        return fmt::format("x {}, weight {} and y {}", c.x.shape.to_string(), c.weight.shape.to_string(),
+                           c.y.shape.to_string());
+    };
+    if (c.x.rank() != 4 || c.weight.rank() != 4 || c.y.rank() != 4)
+        throw ShapeError(fmt::format("convolution: x, weight and y have four axes, got {}", text()));
+    if (c.groups < 1 || c.x.size(1) % c.groups != 0 || c.y.size(1) % c.groups != 0)
+        throw ShapeError(fmt::format("convolution: {} groups do not divide the channels of {}", c.groups, text()));
+    if (c.x.size(0) != c.y.size(0) || c.weight.size(0) != c.y.size(1) || c.weight.size(1) * c.groups != c.x.size(1))
+        throw ShapeError(fmt::format("convolution: with {} groups, {} do not fit together", c.groups, text()));
+    check_axis(c, 0);
+    check_axis(c, 1);
+    const bool weight = c.pass == ConvolutionPass::weight;
+    if (weight && (c.has_bias() || c.activation != Activation::none))
+        throw ShapeError("convolution: a weight's gradient has neither bias nor activation");
+    if (c.activation != Activation::none && c.activation != Activation::relu)
+        throw ShapeError("convolution: the activation may be relu");
+    const View& written = weight ? c.weight : c.pass == ConvolutionPass::data ? c.x : c.y;
+    if (c.has_bias() && c.bias.size(0) != written.size(1))
+        throw ShapeError(
+            fmt::format("convolution: the bias must be [{}], got {}", written.size(1), c.bias.shape.to_string()));
+    check_dtypes(c, written);
+}
+
+ConvolutionArray array_of(const View& view) {
+    ConvolutionArray array{.data = view.as<std::byte>(), .dtype = view.dtype};
+    for (int axis = 0; axis < 4; ++axis)
+        array.stride[static_cast<std::size_t>(axis)] = view.size(axis) == 1 ? 0 : view.stride(axis);
+    return array;
+}
+
+}  // namespace
+
+ConvolutionProblem reduce(const Convolution& c) {
+    const auto axis = [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        return ConvolutionAxis{c.x.size(2 + i), c.y.size(2 + i), c.weight.size(2 + i),
+                               c.stride[at],    c.padding[at],   c.dilation[at]};
+    };
+    return {.images = c.x.size(0),
+            .groups = c.groups,
+            .inputs = c.weight.size(1),
+            .outputs = c.y.size(1) / c.groups,
+            .h = axis(0),
+            .w = axis(1),
+            .x = array_of(c.x),
+            .weight = array_of(c.weight),
+            .y = array_of(c.y),
+            .pass = c.pass,
+            .bias = c.bias.as<const std::byte>(),
+            .bias_step = c.has_bias() ? c.bias.stride(0) : 0,
+            .operand = (c.pass == ConvolutionPass::forward ? c.x : c.y).dtype,
+            .bias_dtype = c.bias.dtype,
+            .activation = c.activation,
+            .has_bias = c.has_bias(),
+            .beta = c.beta};
+}
+
+ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convolution) {
+    check(convolution);
+    problem_ = reduce(convolution);
+    if (problem_.empty()) return;
+    if (on_cuda(stream)) {
+        scratch_ = implicit_product(problem_).scratch();
+        return;
+    }
+    StreamState* const state = state_of(stream);
+    if (state != nullptr && problem_.work() >= kLibraryThreshold)
+        library_ = state->get<ConvolutionCache>().find(threads_of(stream), problem_);
+    scratch_ = library_ != nullptr ? library_->scratch() : blocked_scratch(threads_of(stream), problem_);
+}
+
+void ConvolutionPlan::run(CpuStream& stream, std::byte* scratch) const {
+    if (problem_.empty()) return;
+    if (library_ != nullptr) return library_->run(stream, problem_, scratch);
+    blocked_convolution(stream, problem_, scratch);
+}
+
+}  // namespace headroom::kernels

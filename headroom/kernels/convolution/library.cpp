@@ -1,0 +1,407 @@
+#include <headroom/kernels/convolution/internal/library.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/convolution/internal/blocked.hpp>
+#include <headroom/kernels/convolution/internal/reorder.hpp>
+#include <headroom/kernels/convolution/internal/slices.hpp>
+#include <headroom/kernels/matmul/vector.hpp>
+#include <headroom/kernels/parallel.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// True if `array`, with these sizes, has its channels side by side and no gaps.
+bool channels_last(const ConvolutionArray& array, const std::array<std::int64_t, 4>& sizes) {
+    std::int64_t step = 1;
+    for (const std::size_t axis : {1u, 3u, 2u, 0u}) {
+        if (sizes[axis] != 1 && array.stride[axis] != step) return false;
+        step *= sizes[axis];
+    }
+    return true;
+}
+
+Dims with_groups(std::int64_t groups, const Dims& dims) {
+    Dims result = dims;
+    if (groups > 1) result.insert(result.begin(), groups);
+    return result;
+}
+
+/// The weights as their array lies, or (exchanged) with inputs and outputs exchanged.
+dnnl::memory::desc describe_weight(const ConvolutionProblem& p, const std::array<std::int64_t, 4>& strides, Dtype dtype,
+                                   bool exchanged) {
+    Dims sizes{p.outputs, p.inputs, p.h.kernel, p.w.kernel}, steps(strides.begin(), strides.end());
+    for (std::size_t i = 0; i < 4; ++i) steps[i] = std::max<std::int64_t>(steps[i], 1);
+    const std::int64_t group = p.outputs * steps[0];
+    if (exchanged) std::swap(sizes[0], sizes[1]), std::swap(steps[0], steps[1]);
+    steps = with_groups(p.groups, steps);
+    if (p.groups > 1) steps[0] = group;
+    return {with_groups(p.groups, sizes), library_type(dtype), steps};
+}
+
+/// A primitive for slices of one size.
+struct Compiled {
+    dnnl::primitive_desc_base description;
+    dnnl::primitive primitive{};
+};
+
+/// The primitives of a pass: descriptions for slices, all with the weights in one order.
+class Primitives {
+  public:
+    Primitives(const dnnl::engine& engine, const ConvolutionProblem& p, const Mapping& m)
+        : engine_(engine), p_(p), m_(m) {}
+
+    /// Where the primitive for the slice is in `all()`. Errors: dnnl::error if oneDNN refuses or has no fast one.
+    std::size_t add(const Slice& slice) {
+        if (slice.from_rows <= 0) throw dnnl::error(dnnl_unimplemented, "nothing belongs to these rows");
+        const auto [entry, created] =
+            known_.try_emplace({slice.images, slice.from_rows, slice.to_rows, slice.h.padding}, all_.size());
+        if (created) all_.push_back({describe(slice)});
+        return entry->second;
+    }
+    std::vector<Compiled>& all() { return all_; }
+    dnnl::memory::desc from(const Slice& s) const {
+        return image(s.images, p_.groups * m_.inputs, s.from_rows, m_.from_width(), m_.from.dtype);
+    }
+    dnnl::memory::desc to(const Slice& s) const {
+        return image(s.images, p_.groups * m_.outputs, s.to_rows, m_.to_width(), m_.to.dtype);
+    }
+    /// As the primitives want them.
+    const dnnl::memory::desc& weight() const { return weight_; }
+
+  private:
+    /// Padding behind the last row or column; below 0 if those are not used.
+    static std::int64_t behind_of(const ConvolutionAxis& axis) { return axis.reached() - axis.input - axis.padding; }
+
+    static dnnl::memory::desc image(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w, Dtype dtype) {
+        return {{n, c, h, w}, library_type(dtype), dnnl::memory::format_tag::nhwc};
+    }
+
+    template <class Description>
+    dnnl::primitive_desc_base checked(const Description& description) {
+        const std::string_view name = description.impl_info_str();
+        if (!name.starts_with("br") && !name.starts_with("jit"))
+            throw dnnl::error(dnnl_unimplemented, "no fast kernel");
+        return description;
+    }
+
+    dnnl::primitive_desc_base describe(const Slice& slice) {
+        using dnnl::algorithm;
+        const Dims strides{m_.h.stride, m_.w.stride}, dilates{m_.h.dilation - 1, m_.w.dilation - 1};
+        const Dims before{slice.h.padding, m_.w.padding}, behind{behind_of(slice.h), behind_of(m_.w)};
+        const bool weights = p_.pass == ConvolutionPass::weight;
+        const auto kind = algorithm::convolution_direct;
+        const std::int64_t in = m_.gradient ? m_.outputs : m_.inputs, out = m_.gradient ? m_.inputs : m_.outputs;
+        const Dims sizes = with_groups(p_.groups, {out, in, m_.h.kernel, m_.w.kernel});
+        const auto any = dnnl::memory::format_tag::any;
+        const dnnl::memory::desc any_weight(sizes, library_type(p_.operand), any);
+        const auto x = m_.gradient ? to(slice) : from(slice), y = m_.gradient ? from(slice) : to(slice);
+        dnnl::primitive_attr attributes;
+        attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+        if (!m_.gradient && !weights) {
+            dnnl::post_ops operations;
+            if (p_.beta != 0) operations.append_sum(p_.beta);
+            if (p_.activation == Activation::relu) operations.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
+            attributes.set_post_ops(operations);
+            const auto weight = all_.empty() ? any_weight : weight_;
+            const auto training = dnnl::prop_kind::forward_training;
+            const dnnl::memory::desc bias({p_.groups * m_.outputs}, library_type(p_.bias_dtype),
+                                          dnnl::memory::format_tag::a);
+            const auto desc = p_.has_bias ? dnnl::convolution_forward::desc(training, kind, x, weight, bias, y, strides,
+                                                                            dilates, before, behind)
+                                          : dnnl::convolution_forward::desc(training, kind, x, weight, y, strides,
+                                                                            dilates, before, behind);
+            const dnnl::convolution_forward::primitive_desc description(desc, attributes, engine_);
+            weight_ = description.weights_desc();
+            return checked(description);
+        }
+        // oneDNN demands a forward description as a hint.
+        const dnnl::convolution_forward::primitive_desc hint(
+            {dnnl::prop_kind::forward_training, kind, x, any_weight, y, strides, dilates, before, behind}, engine_);
+        if (weights) {
+            const dnnl::memory::desc f32_weight(sizes, dnnl::memory::data_type::f32, any);
+            const dnnl::convolution_backward_weights::primitive_desc description(
+                {kind, x, all_.empty() ? f32_weight : weight_, y, strides, dilates, before, behind}, attributes,
+                engine_, hint);
+            weight_ = description.diff_weights_desc();
+            return checked(description);
+        }
+        const dnnl::convolution_backward_data::primitive_desc description(
+            {kind, x, all_.empty() ? any_weight : weight_, y, strides, dilates, before, behind}, attributes, engine_,
+            hint);
+        weight_ = description.weights_desc();
+        return checked(description);
+    }
+
+    const dnnl::engine& engine_;
+    const ConvolutionProblem& p_;
+    const Mapping& m_;
+    std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, std::size_t> known_;
+    std::vector<Compiled> all_;
+    dnnl::memory::desc weight_;
+};
+
+/// A slice with its arguments.
+class Call {
+  public:
+    Call(const dnnl::engine& engine, Primitives& primitives, const Slice& slice, std::int64_t bias_channels,
+         Dtype bias_dtype)
+        : slice_(slice), index_(primitives.add(slice)) {
+        from = dnnl::memory(primitives.from(slice), engine, DNNL_MEMORY_NONE);
+        to = dnnl::memory(primitives.to(slice), engine, DNNL_MEMORY_NONE);
+        const dnnl::memory::desc vector({bias_channels}, library_type(bias_dtype), dnnl::memory::format_tag::a);
+        bias = dnnl::memory(vector, engine, DNNL_MEMORY_NONE);
+        const auto pad = primitives.all()[index_].description.query_md(dnnl::query::scratchpad_md);
+        scratch = dnnl::memory(pad, engine, DNNL_MEMORY_NONE);
+        bytes_ = aligned(pad.get_size());
+    }
+    const Slice& slice() const { return slice_; }
+    std::size_t index() const { return index_; }
+    std::size_t bytes() const { return bytes_; }
+
+    dnnl::memory from, to, weight, bias, scratch;
+
+  private:
+    Slice slice_;
+    std::size_t index_;
+    std::size_t bytes_ = 0;
+};
+
+class Product final : public LibraryConvolution {
+  public:
+    /// Errors: dnnl::error if oneDNN refuses or has no fast kernel.
+    Product(const dnnl::engine& engine, const dnnl::stream& queue, const ConvolutionProblem& p, int threads)
+        : queue_(queue), mapping_(p) {
+        const bool weights = p.pass == ConvolutionPass::weight;
+        const Mapping& m = mapping_;
+        Primitives primitives(engine, p, m);
+        for (const Slice& slice : slices_of(m, p.images, threads))
+            calls_.emplace_back(engine, primitives, slice, p.groups * m.outputs, p.bias_dtype);
+        for (Call& call : calls_) call.weight = dnnl::memory(primitives.weight(), engine, DNNL_MEMORY_NONE);
+        turns_ = m.turned && p.h.kernel * p.w.kernel > 1;
+        const auto plain = turns_ ? describe_weight(p, turned_strides(p), p.operand, true)
+                                  : describe_weight(p, p.weight.stride, p.weight.dtype, m.turned);
+        if (weights) {
+            reorders_.emplace_back(engine, primitives.weight(), plain, p.beta, threads);
+        } else {
+            reorders_.emplace_back(engine, plain, primitives.weight(), 0.0f, threads);
+        }
+        compiled_ = std::move(primitives.all());
+
+        // Scratch: the kernel turned; the weights as oneDNN wants them, or one gradient of them for each slice;
+        // a result that is to be added; one pad after another.
+        weight_bytes_ = aligned(primitives.weight().get_size());
+        weight_ = turns_ ? aligned(size_of(p.operand) *
+                                   static_cast<std::size_t>(p.groups * p.outputs * p.inputs * p.h.kernel * p.w.kernel))
+                         : 0;
+        result_ = weight_ + weight_bytes_ * (weights ? calls_.size() : 1);
+        scratch_ = result_;
+        if (m.adds())
+            scratch_ += aligned(size_of(m.to.dtype) *
+                                static_cast<std::size_t>(p.images * p.groups * m.outputs * m.to_rows() * m.to_width()));
+        for (const Call& call : calls_) {
+            pads_.push_back(scratch_);
+            scratch_ += call.bytes() + (call.bytes() == 0 ? 0 : kScratchGap);
+        }
+    }
+
+    std::size_t scratch() const override { return scratch_; }
+
+    void run(CpuStream& stream, const ConvolutionProblem& p, std::byte* scratch) override {
+        for (Compiled& compiled : compiled_) {
+            const OneThread scope;
+            if (!compiled.primitive) compiled.primitive = dnnl::primitive(compiled.description.get());
+        }
+        if (p.pass == ConvolutionPass::weight) return run_weight(stream, p, scratch);
+        if (turns_) turn(stream, p, scratch);
+        reorders_[0].run(stream, queue_, turns_ ? scratch : p.weight.data, scratch + weight_);
+        std::byte* const to = mapping_.adds() ? scratch + result_ : p.written().data;
+        const std::byte* const from = (p.pass == ConvolutionPass::forward ? p.x : p.y).data;
+        execute(stream, p, from, to, scratch, 0);
+        if (mapping_.gradient && (p.beta != 0 || p.has_bias || p.activation != Activation::none)) finish(stream, p, to);
+    }
+
+  private:
+    static std::array<std::int64_t, 4> turned_strides(const ConvolutionProblem& p) {
+        const std::int64_t taps = p.h.kernel * p.w.kernel;
+        return {taps * p.inputs, 1, p.w.kernel * p.inputs, p.inputs};
+    }
+
+    /// [o, kh, kw, i] with kh and kw backwards.
+    void turn(const CpuStream& stream, const ConvolutionProblem& p, std::byte* out) const {
+        const std::int64_t taps = p.h.kernel * p.w.kernel, size = static_cast<std::int64_t>(size_of(p.operand));
+        const std::int64_t rows = p.groups * p.outputs;
+        parallel_for(stream, rows, rows * taps * p.inputs, [&](std::int64_t o) {
+            for (std::int64_t tap = 0; tap < taps; ++tap) {
+                const std::byte* from = p.weight.at(p.weight.offset(o, 0, tap / p.w.kernel, tap % p.w.kernel));
+                std::byte* to = out + (o * taps + taps - 1 - tap) * p.inputs * size;
+                if (p.weight.stride[1] == 1) {
+                    std::memcpy(to, from, static_cast<std::size_t>(p.inputs * size));
+                } else if (size == 4) {
+                    copy_strided<std::uint32_t>(from, p.weight.stride[1], p.inputs, to);
+                } else {
+                    copy_strided<std::uint16_t>(from, p.weight.stride[1], p.inputs, to);
+                }
+            }
+        });
+    }
+    template <class Bits>
+    static void copy_strided(const std::byte* from, std::int64_t step, std::int64_t count, std::byte* to) {
+        for (std::int64_t i = 0; i < count; ++i)
+            reinterpret_cast<Bits*>(to)[i] = reinterpret_cast<const Bits*>(from)[i * step];
+    }
+
+    /// `from` and `to`: where the arrays begin. `weight_step`: from one slice's weights to the next one's.
+    void execute(const CpuStream& stream, const ConvolutionProblem& p, const std::byte* from, std::byte* to,
+                 std::byte* scratch, std::size_t weight_step) {
+        const Mapping& m = mapping_;
+        const auto at = [&](const ConvolutionArray& array, std::int64_t channels, std::int64_t rows, std::int64_t width,
+                            std::int64_t image, std::int64_t row) {
+            return (image * rows + row) * width * channels * p.groups * static_cast<std::int64_t>(size_of(array.dtype));
+        };
+        const bool weights = p.pass == ConvolutionPass::weight;
+        std::atomic<dnnl_status_t> failure{dnnl_success};
+        parallel_for(stream, static_cast<std::int64_t>(calls_.size()), kParallelThreshold, [&](std::int64_t i) {
+            const OneThread scope;
+            const auto index = static_cast<std::size_t>(i);
+            Call& call = calls_[index];
+            const Slice& s = call.slice();
+            const auto set = [](dnnl::memory& memory, const std::byte* data) {
+                dnnl_memory_set_data_handle(memory.get(), const_cast<std::byte*>(data));
+            };
+            set(call.from, from + at(m.from, m.inputs, m.from_rows(), m.from_width(), s.image, s.from));
+            set(call.to, to + at(m.to, m.outputs, m.to_rows(), m.to_width(), s.image, s.to));
+            set(call.weight, scratch + weight_ + index * weight_step);
+            set(call.bias, p.bias);
+            set(call.scratch, scratch + pads_[index]);
+            int count = 4;
+            std::array<dnnl_exec_arg_t, 5> arguments{{{DNNL_ARG_SRC, call.from.get()},
+                                                      {DNNL_ARG_DST, call.to.get()},
+                                                      {DNNL_ARG_WEIGHTS, call.weight.get()},
+                                                      {DNNL_ARG_SCRATCHPAD, call.scratch.get()}}};
+            if (m.gradient) arguments[0].arg = DNNL_ARG_DIFF_DST, arguments[1].arg = DNNL_ARG_DIFF_SRC;
+            if (weights) arguments[1].arg = DNNL_ARG_DIFF_DST, arguments[2].arg = DNNL_ARG_DIFF_WEIGHTS;
+            if (p.has_bias && !m.gradient) arguments[4] = {DNNL_ARG_BIAS, call.bias.get()}, count = 5;
+            const auto status =
+                dnnl_primitive_execute(compiled_[call.index()].primitive.get(), queue_.get(), count, arguments.data());
+            if (status != dnnl_success) failure = status;
+        });
+        check_library(failure);
+    }
+
+    /// What oneDNN's gradient lacks: bias, activation, and adding to what is there.
+    void finish(const CpuStream& stream, const ConvolutionProblem& p, const std::byte* result) const {
+        const std::int64_t channels = p.groups * p.inputs, pixels = p.images * p.h.input * p.w.input;
+        parallel_for(stream, pixels, pixels * channels, [&](std::int64_t i) {
+            float values[kLanes<float> * 4];
+            constexpr auto most = static_cast<std::int64_t>(std::size(values));
+            const Dtype dtype = mapping_.to.dtype;
+            for (std::int64_t first = 0; first < channels; first += most) {
+                const std::int64_t count = std::min(most, channels - first), at = i * channels + first;
+                load(result + at * static_cast<std::int64_t>(size_of(dtype)), dtype, 1, count, values);
+                finish_pixel(p, first, count, values, p.x.at(at));
+            }
+        });
+    }
+
+    /// Each slice's gradient, their sum, and that in the order of the weights.
+    void run_weight(const CpuStream& stream, const ConvolutionProblem& p, std::byte* scratch) {
+        execute(stream, p, p.x.data, p.y.data, scratch, weight_bytes_);
+        float* const sum = reinterpret_cast<float*>(scratch + weight_);
+        const auto count = static_cast<std::int64_t>(weight_bytes_ / sizeof(float));
+        const std::int64_t chunks = quotient_up(count, kChunk);
+        parallel_for(stream, calls_.size() == 1 ? 0 : chunks, count, [&](std::int64_t chunk) {
+            for (std::size_t i = 1; i < calls_.size(); ++i) {
+                const float* more = sum + static_cast<std::int64_t>(i) * count;
+                for (std::int64_t j = chunk * kChunk; j < std::min(count, (chunk + 1) * kChunk); ++j) sum[j] += more[j];
+            }
+        });
+        reorders_[0].run(stream, queue_, scratch + weight_, p.weight.data);
+    }
+
+    dnnl::stream queue_;
+    Mapping mapping_;
+    bool turns_ = false;
+    std::vector<Call> calls_;
+    std::vector<Compiled> compiled_;
+    std::vector<Reorder> reorders_;  // one
+    std::size_t weight_bytes_ = 0, weight_ = 0, result_ = 0, scratch_ = 0;
+    std::vector<std::size_t> pads_;
+};
+
+/// False if oneDNN need not be asked.
+bool may_take(const ConvolutionProblem& p) {
+    if (p.operand != Dtype::f32 && p.operand != Dtype::bf16) return false;
+    if (p.images == 0 || p.work() == 0 || (p.has_bias && p.bias_step != 1)) return false;
+    // Our own gradient is faster, and needs no second set of weights.
+    if (p.pass == ConvolutionPass::weight && p.operand == Dtype::f32 && p.groups == 1 && p.inputs % kLanes<float> == 0)
+        return false;
+    return channels_last(p.x, {p.images, p.groups * p.inputs, p.h.input, p.w.input}) &&
+           channels_last(p.y, {p.images, p.groups * p.outputs, p.h.output, p.w.output});
+}
+
+}  // namespace
+
+struct ConvolutionCache::Engine {
+    dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+    dnnl::stream stream{engine};
+};
+
+ConvolutionCache::ConvolutionCache() : engine_(std::make_unique<Engine>()) {}
+ConvolutionCache::~ConvolutionCache() = default;
+
+ConvolutionCache::Key ConvolutionCache::key_of(int threads, const ConvolutionProblem& p) {
+    const auto bits = [](auto value, int shift) { return static_cast<std::int64_t>(value) << shift; };
+    const std::int64_t flags = bits(p.pass, 0) | bits(p.operand, 8) | bits(p.written().dtype, 16) |
+                               bits(p.bias_dtype, 24) | bits(p.activation, 32) | bits(p.has_bias, 40);
+    return {threads,
+            p.images,
+            p.groups,
+            p.inputs,
+            p.outputs,
+            flags,
+            p.h.input,
+            p.h.output,
+            p.h.kernel,
+            p.h.stride,
+            p.h.padding,
+            p.h.dilation,
+            p.w.input,
+            p.w.output,
+            p.w.kernel,
+            p.w.stride,
+            p.w.padding,
+            p.w.dilation,
+            p.weight.stride[0],
+            p.weight.stride[1],
+            p.weight.stride[2],
+            p.weight.stride[3],
+            std::bit_cast<std::int32_t>(p.beta)};
+}
+
+LibraryConvolution* ConvolutionCache::find(int threads, const ConvolutionProblem& problem) {
+    if (!may_take(problem)) return nullptr;
+    const auto [entry, created] = convolutions_.try_emplace(key_of(threads, problem));
+    if (!created) return entry->second.get();
+    const OneThread scope;
+    try {
+        entry->second = std::make_unique<Product>(engine_->engine, engine_->stream, problem, threads);
+    } catch (const dnnl::error&) {
+        // Not implemented on this processor, or slowly: our own kernel takes it.
+    }
+    return entry->second.get();
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,66 @@
+#include <headroom/kernels/convolution/internal/reorder.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/parallel.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+using Dims = dnnl::memory::dims;
+
+constexpr std::int64_t kUnit = 64;  // channels
+
+constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void check_library(dnnl_status_t status) {
+    if (status != dnnl_success)
+        throw DeviceError(fmt::format("convolution: oneDNN failed with status {}", int{status}));
+}
+
+Reorder::Reorder(const dnnl::engine& engine, const dnnl::memory::desc& from, const dnnl::memory::desc& to, float beta,
+                 int threads) {
+    Dims sizes = from.dims(), offsets(sizes.size(), 0);
+    const std::int64_t all = sizes[0];
+    const std::int64_t step = sizes.size() == 4 ? quotient_up(quotient_up(all, threads), kUnit) * kUnit : all;
+    for (; offsets[0] < all; offsets[0] += step) {
+        sizes[0] = std::min(step, all - offsets[0]);
+        dnnl::primitive_attr attributes;
+        attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+        dnnl::post_ops operations;
+        if (beta != 0) operations.append_sum(beta);
+        attributes.set_post_ops(operations);
+        const auto source = from.submemory_desc(sizes, offsets), target = to.submemory_desc(sizes, offsets);
+        const dnnl::reorder::primitive_desc description(engine, source, engine, target, attributes);
+        if (description.scratchpad_desc().get_size() != 0)
+            throw dnnl::error(dnnl_unimplemented, "the reorder would need scratch");
+        parts_.push_back({description, {}, {source, engine, DNNL_MEMORY_NONE}, {target, engine, DNNL_MEMORY_NONE}});
+    }
+    cost_ = static_cast<std::int64_t>(from.get_size());
+}
+
+void Reorder::run(const CpuStream& stream, const dnnl::stream& queue, const std::byte* from, std::byte* to) {
+    std::atomic<dnnl_status_t> failure{dnnl_success};
+    for (Part& part : parts_) {
+        if (!part.primitive) part.primitive = dnnl::reorder(part.description);
+    }
+    parallel_for(stream, static_cast<std::int64_t>(parts_.size()), cost_, [&](std::int64_t i) {
+        const OneThread scope;
+        Part& part = parts_[static_cast<std::size_t>(i)];
+        dnnl_memory_set_data_handle(part.from.get(), const_cast<std::byte*>(from));
+        dnnl_memory_set_data_handle(part.to.get(), to);
+        const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, part.from.get()}, {DNNL_ARG_TO, part.to.get()}};
+        const auto status = dnnl_primitive_execute(part.primitive.get(), queue.get(), 2, arguments);
+        if (status != dnnl_success) failure = status;
+    });
+    check_library(failure);
+}
+
+}  // namespace headroom::kernels
