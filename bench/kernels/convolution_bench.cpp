@@ -30,9 +30,7 @@ void convolve(benchmark::State& state, ConvolutionPass pass, Dtype dtype) {
     Convolution c{.x = channels_last(of_x, dtype, x),
                   .weight = channels_last(of_weight, pass == ConvolutionPass::weight ? Dtype::f32 : dtype, weight),
                   .y = channels_last(of_y, dtype, y),
-                  .stride = {stride, stride},
-                  .padding = {padding, padding},
-                  .groups = groups,
+                  .steps = {.stride = {stride, stride}, .padding = {padding, padding}, .groups = groups},
                   .pass = pass};
     StreamState kept;
     CpuStream stream{thread_count(), &kept};

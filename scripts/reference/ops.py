@@ -346,9 +346,23 @@ def images():
     case("instance_norm_plain", lambda x: F.instance_norm(x, eps=1e-3), normal(2, 3, 7))
 
 
+def convolutions():
+    case("conv2d", lambda x, w, b: F.conv2d(x, w, b, padding=1), normal(2, 5, 6, 7), normal(4, 5, 3, 3), normal(4))
+    case("conv2d_strided", lambda x, w: F.conv2d(x, w, None, (2, 1), (1, 0), (1, 2)), normal(2, 3, 7, 8),
+         normal(4, 3, 3, 2))
+    case("conv2d_groups", lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=(0, 1), groups=3), normal(2, 6, 5, 4),
+         normal(9, 2, 2, 3), normal(9))
+    case("conv1d", lambda x, w, b: F.conv1d(x, w, b, 2, 3, 2), normal(2, 3, 9), normal(4, 3, 4), normal(4))
+    case("conv_transpose2d", lambda x, w, b: F.conv_transpose2d(x, w, b, 2), normal(2, 3, 4, 5), normal(3, 4, 2, 2),
+         normal(4))
+    case("conv_transpose2d_padded",
+         lambda x, w: F.conv_transpose2d(x, w, None, (2, 3), (1, 0), (1, 2), 2, (2, 1)), normal(1, 4, 3, 3),
+         normal(4, 3, 3, 2))
+
+
 def main():
     for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further,
-                  weights_and_positions, images]:
+                  weights_and_positions, images, convolutions]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

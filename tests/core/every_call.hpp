@@ -19,6 +19,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/convolution.hpp>
 #include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
@@ -127,6 +128,9 @@ inline const Calls kFunctions{
     {"clone", [](Tensor x) { clone(x); }},
     {"contiguous", [](Tensor x) { contiguous(x); }},
     {"contiguous", [](Tensor x) { contiguous(x, MemoryFormat::channels_last); }},
+    {"conv1d", [](Tensor x) { conv1d(x, x); }},
+    {"conv2d", [](Tensor x) { conv2d(x, x); }},
+    {"conv_transpose2d", [](Tensor x) { conv_transpose2d(x, x); }},
     {"cos", [](Tensor x) { cos(x); }},
     {"cosine_embedding_loss", [](Tensor x) { cosine_embedding_loss(x, x, x); }},
     {"cosine_similarity", [](Tensor x) { cosine_similarity(x, x); }},

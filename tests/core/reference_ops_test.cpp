@@ -17,6 +17,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/convolution.hpp>
 #include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cumsum.hpp>
@@ -165,6 +166,18 @@ const Case kCases[] = {
     {"linear", 33, [](const In& x) { return linear(x[0], x[1], x[2]); }},
     {"linear_plain", 5, [](const In& x) { return linear(x[0], x[1]); }},
     {"linear_vector", 4, [](const In& x) { return linear(x[0], x[1], x[2]); }},
+    {"conv2d", 84, [](const In& x) { return conv2d(x[0], x[1], x[2], {.padding = {1, 1}}); }},
+    {"conv2d_strided", 56,
+     [](const In& x) { return conv2d(x[0], x[1], {}, {.stride = {2, 1}, .padding = {1, 0}, .dilation = {1, 2}}); }},
+    {"conv2d_groups", 24,
+     [](const In& x) { return conv2d(x[0], x[1], x[2], {.stride = {2, 2}, .padding = {0, 1}, .groups = 3}); }},
+    {"conv1d", 16, [](const In& x) { return conv1d(x[0], x[1], x[2], {.stride = 2, .padding = 3, .dilation = 2}); }},
+    {"conv_transpose2d", 160, [](const In& x) { return conv_transpose2d(x[0], x[1], x[2], {.stride = {2, 2}}); }},
+    {"conv_transpose2d_padded", 54,
+     [](const In& x) {
+         return conv_transpose2d(x[0], x[1], {}, {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2},
+                                                  .dilation = {2, 1}, .groups = 2});
+     }},
     {"feed_forward", 260, [](const In& x) { return feed_forward(x[0], x[1], x[2], x[3], x[4]); }},
     {"feed_forward_erf", 260,
      [](const In& x) { return feed_forward(x[0], x[1], x[2], x[3], x[4], Activation::gelu_erf); }},

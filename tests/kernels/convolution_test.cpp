@@ -86,7 +86,7 @@ Convolution of_images(Dtype dtype, ConvolutionPass pass) {
     return {.x = channels_last(dtype, {2, 64, 14, 14}),
             .weight = channels_last(dtype, {64, 64, 3, 3}),
             .y = channels_last(dtype, {2, 64, 14, 14}),
-            .padding = {1, 1},
+            .steps = {.padding = {1, 1}},
             .pass = pass};
 }
 
@@ -104,7 +104,7 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
     rows.x = contiguous_view(nullptr, Dtype::f32, rows.x.shape);
     EXPECT_FALSE(takes(rows));
     Convolution depthwise = of_images(Dtype::f32, ConvolutionPass::weight);
-    depthwise.groups = 64, depthwise.weight = channels_last(Dtype::f32, {64, 1, 3, 3});
+    depthwise.steps.groups = 64, depthwise.weight = channels_last(Dtype::f32, {64, 1, 3, 3});
     EXPECT_TRUE(takes(depthwise));
 }
 
@@ -121,7 +121,7 @@ TEST(Convolution, OfRowMajorWeightsIsTheSame) {
             device.run<ConvolutionPlan>(Convolution{.x = from_memory(of_x, true),
                                                     .weight = from_memory(of_w, true),
                                                     .y = from_memory(of_y, true),
-                                                    .padding = {1, 1},
+                                                    .steps = {.padding = {1, 1}},
                                                     .pass = pass});
             TestArray& result = results.emplace_back(pass == ConvolutionPass::forward ? y
                                                      : pass == ConvolutionPass::data  ? x
@@ -144,18 +144,20 @@ TEST(Convolution, RejectsWhatDoesNotFitTogether) {
     const ShapeError shape("");
     const DtypeError dtype("");
     const auto view = [](const Shape& s, Dtype d = Dtype::bf16) { return contiguous_view(nullptr, d, s); };
-    refusal([&](Convolution& c) { c.x = view({2, 64, 14}); }, "have four axes, got x [2, 64, 14]", shape);
-    refusal([&](Convolution& c) { c.groups = 3; }, "3 groups do not divide the channels of x [2, 64, 14, 14]", shape);
-    refusal([&](Convolution& c) { c.groups = 0; }, "0 groups do not divide", shape);
-    refusal([&](Convolution& c) { c.groups = 2; }, "with 2 groups, x [2, 64, 14, 14], weight [64, 64, 3, 3]", shape);
-    refusal([&](Convolution& c) { c.y = view({3, 64, 14, 14}); }, "do not fit together", shape);
-    refusal([&](Convolution& c) { c.stride[0] = 0; }, "along the height, stride and dilation must be at least 1",
+    refusal([&](Convolution& c) { c.x = view({2, 64, 14}); }, "have four axes, got x [2, 64, 14] and", shape);
+    refusal([&](Convolution& c) { c.steps.groups = 3; }, "3 groups do not divide the channels of x [2, 64, 14, 14]",
             shape);
-    refusal([&](Convolution& c) { c.dilation[1] = 0; }, "along the width", shape);
-    refusal([&](Convolution& c) { c.padding[1] = -1; }, "padding at least 0, got 1, 1 and -1", shape);
-    refusal([&](Convolution& c) { c.dilation[0] = 8; },
+    refusal([&](Convolution& c) { c.steps.groups = 0; }, "0 groups do not divide", shape);
+    refusal([&](Convolution& c) { c.steps.groups = 2; },
+            "with 2 groups, x [2, 64, 14, 14] and weight [64, 64, 3, 3] do not fit", shape);
+    refusal([&](Convolution& c) { c.y = view({3, 64, 14, 14}); }, "give y [2, 64, 14, 14], not [3, 64, 14, 14]", shape);
+    refusal([&](Convolution& c) { c.steps.stride[0] = 0; }, "along the height, stride and dilation must be at least 1",
+            shape);
+    refusal([&](Convolution& c) { c.steps.dilation[1] = 0; }, "along the width", shape);
+    refusal([&](Convolution& c) { c.steps.padding[1] = -1; }, "padding at least 0, got 1, 1 and -1", shape);
+    refusal([&](Convolution& c) { c.steps.dilation[0] = 8; },
             "a kernel of height 3 with dilation 8 does not fit height 14 padded by 1", shape);
-    refusal([&](Convolution& c) { c.stride[1] = 2; }, "width 14 gives 7 at stride 2 with a kernel of 3, but y", shape);
+    refusal([&](Convolution& c) { c.steps.stride[1] = 2; }, "give y [2, 64, 14, 7], not [2, 64, 14, 14]", shape);
     refusal([&](Convolution& c) { c.bias = view({63}); }, "the bias must be [64], got [63]", shape);
     refusal([&](Convolution& c) { c.activation = Activation::gelu_tanh; }, "the activation may be relu", shape);
     refusal([&](Convolution& c) { c.pass = ConvolutionPass::weight, c.bias = view({64}); }, "neither bias nor", shape);

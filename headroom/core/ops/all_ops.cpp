@@ -8,6 +8,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/convolution.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/cumsum.hpp>
@@ -64,7 +65,7 @@ std::vector<OpEntry> make_list() {
     add<ops::Arange, ops::Linspace, ops::Full, ops::Randn, ops::Rand, ops::RandInt, ops::Randperm, ops::Multinomial,
         ops::CausalMask, ops::Dropout, ops::DropoutAdd>(all);
     // Products
-    add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Embedding>(all);
+    add<ops::Matmul, ops::Linear, ops::FeedForward, ops::Conv2d, ops::ConvTranspose2d, ops::Embedding>(all);
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::BatchMoments, ops::BatchNorm, ops::GroupNorm,
         ops::AttentionPacked, ops::Attention, ops::RotaryPositions>(all);

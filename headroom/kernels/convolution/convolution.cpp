@@ -31,38 +31,28 @@ void check_dtypes(const Convolution& c, const View& written) {
                                      name(c.bias.dtype)));
 }
 
-/// Of height (axis 0) or width.
-void check_axis(const Convolution& c, int axis) {
+/// The size of height (axis 0) or width behind a convolution.
+std::int64_t size_behind(const Shape& x, const Shape& weight, const ConvolutionSteps& steps, int axis) {
     const auto i = static_cast<std::size_t>(axis);
-    const std::int64_t input = c.x.size(2 + axis), kernel = c.weight.size(2 + axis), output = c.y.size(2 + axis);
+    const std::int64_t size = x[2 + axis], kernel = weight[2 + axis];
+    const std::int64_t stride = steps.stride[i], padding = steps.padding[i], dilation = steps.dilation[i];
     const char* side = axis == 0 ? "height" : "width";
-    if (c.stride[i] < 1 || c.dilation[i] < 1 || c.padding[i] < 0)
+    if (stride < 1 || dilation < 1 || padding < 0)
         throw ShapeError(
             fmt::format("convolution: along the {}, stride and dilation must be at least 1 and padding at "
                         "least 0, got {}, {} and {}",
-                        side, c.stride[i], c.dilation[i], c.padding[i]));
-    if (kernel < 1 || c.dilation[i] * (kernel - 1) + 1 > input + 2 * c.padding[i])
+                        side, stride, dilation, padding));
+    if (kernel < 1 || dilation * (kernel - 1) + 1 > size + 2 * padding)
         throw ShapeError(fmt::format("convolution: a kernel of {} {} with dilation {} does not fit {} {} padded by {}",
-                                     side, kernel, c.dilation[i], side, input, c.padding[i]));
-    const std::int64_t size = convolved_size(input, kernel, c.stride[i], c.padding[i], c.dilation[i]);
-    if (output != size)
-        throw ShapeError(fmt::format("convolution: {} {} gives {} at stride {} with a kernel of {}, but y {} has {}",
-                                     side, input, size, c.stride[i], kernel, c.y.shape.to_string(), output));
+                                     side, kernel, dilation, side, size, padding));
+    return convolved_size(size, kernel, stride, padding, dilation);
 }
 
 void check(const Convolution& c) {
-    const auto text = [&] {
-        return fmt::format("x {}, weight {} and y {}", c.x.shape.to_string(), c.weight.shape.to_string(),
-                           c.y.shape.to_string());
-    };
-    if (c.x.rank() != 4 || c.weight.rank() != 4 || c.y.rank() != 4)
-        throw ShapeError(fmt::format("convolution: x, weight and y have four axes, got {}", text()));
-    if (c.groups < 1 || c.x.size(1) % c.groups != 0 || c.y.size(1) % c.groups != 0)
-        throw ShapeError(fmt::format("convolution: {} groups do not divide the channels of {}", c.groups, text()));
-    if (c.x.size(0) != c.y.size(0) || c.weight.size(0) != c.y.size(1) || c.weight.size(1) * c.groups != c.x.size(1))
-        throw ShapeError(fmt::format("convolution: with {} groups, {} do not fit together", c.groups, text()));
-    check_axis(c, 0);
-    check_axis(c, 1);
+    const Shape y = convolved_shape(c.x.shape, c.weight.shape, c.steps);
+    if (c.y.shape != y)
+        throw ShapeError(fmt::format("convolution: x {} and weight {} give y {}, not {}", c.x.shape.to_string(),
+                                     c.weight.shape.to_string(), y.to_string(), c.y.shape.to_string()));
     const bool weight = c.pass == ConvolutionPass::weight;
     if (weight && (c.has_bias() || c.activation != Activation::none))
         throw ShapeError("convolution: a weight's gradient has neither bias nor activation");
@@ -84,16 +74,28 @@ ConvolutionArray array_of(const View& view) {
 
 }  // namespace
 
+Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionSteps& steps) {
+    const auto text = [&] { return fmt::format("x {} and weight {}", x.to_string(), weight.to_string()); };
+    if (x.rank() != 4 || weight.rank() != 4)
+        throw ShapeError(fmt::format("convolution: x and weight have four axes, got {}", text()));
+    const std::int64_t groups = steps.groups;
+    if (groups < 1 || x[1] % groups != 0 || weight[0] % groups != 0)
+        throw ShapeError(fmt::format("convolution: {} groups do not divide the channels of {}", groups, text()));
+    if (weight[1] * groups != x[1])
+        throw ShapeError(fmt::format("convolution: with {} groups, {} do not fit together", groups, text()));
+    return {x[0], weight[0], size_behind(x, weight, steps, 0), size_behind(x, weight, steps, 1)};
+}
+
 ConvolutionProblem reduce(const Convolution& c) {
     const auto axis = [&](int i) {
         const auto at = static_cast<std::size_t>(i);
-        return ConvolutionAxis{c.x.size(2 + i), c.y.size(2 + i), c.weight.size(2 + i),
-                               c.stride[at],    c.padding[at],   c.dilation[at]};
+        return ConvolutionAxis{c.x.size(2 + i),    c.y.size(2 + i),     c.weight.size(2 + i),
+                               c.steps.stride[at], c.steps.padding[at], c.steps.dilation[at]};
     };
     return {.images = c.x.size(0),
-            .groups = c.groups,
+            .groups = c.steps.groups,
             .inputs = c.weight.size(1),
-            .outputs = c.y.size(1) / c.groups,
+            .outputs = c.y.size(1) / c.steps.groups,
             .h = axis(0),
             .w = axis(1),
             .x = array_of(c.x),

@@ -3,11 +3,11 @@
 // Not for one axis: give it a height of 1. A transposed convolution is the `data` pass with the roles of x and y
 // exchanged, and its gradients are the other two passes.
 //
-//     Convolution c{.x = x, .weight = w, .y = y, .padding = {1, 1}, .bias = b};    // y = x * w + b
+//     Convolution c{.x = x, .weight = w, .y = y, .steps = {.padding = {1, 1}}, .bias = b};  // y = x * w + b
 //     const ConvolutionPlan plan(stream, c);
 //     std::byte* scratch = allocate(plan.scratch());                               // before the launch
 //     launch(stream, [&](auto& s) { plan.run(s, scratch); });
-//     ConvolutionPlan(stream, {.x = x, .weight = dw, .y = dy, .padding = {1, 1}, .pass = ConvolutionPass::weight});
+//     ConvolutionPlan(stream, {.x = x, .weight = dw, .y = dy, .steps = c.steps, .pass = ConvolutionPass::weight});
 //     SumPlan(stream, dy, 1.0, db, 0);                                             // db [1, o, 1, 1]: the bias's
 //
 // Any strides are right; fast are images whose channels are neighbours in memory ("channels-last": [n, h, w, c] as
@@ -33,6 +33,18 @@ constexpr std::int64_t convolved_size(std::int64_t size, std::int64_t kernel, st
     return room < 0 ? 0 : room / stride + 1;
 }
 
+/// How a kernel steps over images. The two numbers are of height and width.
+struct ConvolutionSteps {
+    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    std::int64_t groups = 1;
+
+    bool operator==(const ConvolutionSteps&) const = default;
+};
+
+/// The shape of y. Errors: ShapeError for x and weight that have not four axes or do not fit together, a kernel larger
+/// than the padded x, groups that do not divide the channels, strides or dilations below 1, padding below 0.
+Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionSteps& steps);
+
 /// x [n, groups i, h, w], weight [groups o, i, kh, kw], y [n, groups o, oh, ow] with oh = convolved_size(h, kh, ...):
 ///
 ///     y[n, o, r, c] = sum over i, a, b of x[n, i, r stride + a dilation - padding, ...] weight[o, i, a, b]
@@ -48,8 +60,7 @@ struct Convolution {
     View x;
     View weight;
     View y;
-    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};  ///< of height and width
-    std::int64_t groups = 1;
+    ConvolutionSteps steps{};
     ConvolutionPass pass = ConvolutionPass::forward;
     float beta = 0;
     View bias{};                               ///< rank 0: none
@@ -61,9 +72,8 @@ struct Convolution {
 /// One call of a convolution. The constructor checks it and decides which kernels compute it.
 class ConvolutionPlan {
   public:
-    /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above; ShapeError for
-    /// shapes that do not fit together, a kernel larger than its padded input, groups that do not divide the channels,
-    /// strides or dilations below 1, padding below 0.
+    /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above; ShapeError as
+    /// `convolved_shape`, and for another y.
     ConvolutionPlan(const Stream& stream, const Convolution& convolution);
 
     /// Bytes that `run` needs: a function of shapes, strides, dtypes, beta and threads, the same in a dry run. On the

@@ -64,7 +64,7 @@ struct ImplicitProduct {
     std::int64_t parts = 1, part = 0;
     bool tiled = true;  ///< else each thread sums an element: tiles of one or a few channels would be empty
 
-    std::int64_t elements() const { return rows.size() * columns.size() * groups; }
+    constexpr std::int64_t elements() const { return rows.size() * columns.size() * groups; }
     /// One number for each element and part, f32 or f64; none for one part.
     std::size_t scratch() const {
         const std::size_t size = operand == Dtype::f64 ? sizeof(double) : sizeof(float);

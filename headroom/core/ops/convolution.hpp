@@ -1,0 +1,72 @@
+#pragma once
+// Convolutions of images and of sequences. A kernel of 1 x 1 is a `linear` over the channels of each pixel; strides,
+// dilations and groups (down to one channel each) are those of PyTorch.
+//
+//     Tensor y = conv2d(x, weight, bias, {.padding = {1, 1}});         // x [8, 64, 56, 56], weight [128, 64, 3, 3]
+//     Tensor z = conv2d(x, weight, {}, {.stride = {2, 2}, .groups = 64});  // weight [64, 1, 3, 3]: depthwise
+//     Tensor up = conv_transpose2d(y, kernel, {}, {.stride = {2, 2}});     // kernel [128, 64, 2, 2]: twice the size
+#include <array>
+
+#include <headroom/core/apply.hpp>
+#include <headroom/kernels/convolution/convolution.hpp>
+
+namespace headroom {
+
+/// stride, padding, dilation (each of height and width) and groups.
+using Conv2dOptions = kernels::ConvolutionSteps;
+
+struct Conv1dOptions {
+    std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+
+struct ConvTranspose2dOptions {
+    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, output_padding{0, 0}, dilation{1, 1};
+    std::int64_t groups = 1;
+};
+
+namespace ops {
+
+struct Conv2d {
+    static constexpr OpInfo info{.name = "conv2d", .cost = Cost::expensive, .precision = Precision::half};
+    using Attrs = Conv2dOptions;
+    struct Saved {
+        Array x;
+        Array weight;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                        const Array& bias);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct ConvTranspose2d {
+    static constexpr OpInfo info{.name = "conv_transpose2d", .cost = Cost::expensive, .precision = Precision::half};
+    using Attrs = ConvTranspose2dOptions;
+    struct Saved {
+        Array x;
+        Array weight;
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                        const Array& bias);
+    static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with
+/// oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; different ones are cast to
+/// the widest, under `Autocast` to the half dtype. Errors: ShapeError, also for a kernel larger than the padded x and
+/// for groups that do not divide the channels; DtypeError.
+Tensor conv2d(Tensor x, Tensor weight, Tensor bias = {}, const Conv2dOptions& options = {});
+
+/// The same along one axis: x [n, in, l], weight [out, in / groups, k] -> [n, out, ol].
+Tensor conv1d(Tensor x, Tensor weight, Tensor bias = {}, const Conv1dOptions& options = {});
+
+/// The gradient of conv2d by its x as a function of its own: x [n, in, h, w], weight [in, out / groups, kh, kw], bias
+/// [out] or undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding
+/// + 1. output_padding, below the stride, chooses among the sizes that conv2d would map to h. dtypes and errors as
+/// conv2d.
+Tensor conv_transpose2d(Tensor x, Tensor weight, Tensor bias = {}, const ConvTranspose2dOptions& options = {});
+
+}  // namespace headroom
