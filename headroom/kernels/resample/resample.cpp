@@ -1,0 +1,62 @@
+#include <headroom/kernels/resample/resample.hpp>
+
+#include <algorithm>
+
+#include <headroom/kernels/dispatch.hpp>
+#include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/pixels.hpp>
+#include <headroom/kernels/rows.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+template <class T>
+void resample_as(CpuStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta,
+                 const View& y) {
+    const Rows in(pixels_of(x)), out(pixels_of(y));
+    const std::int64_t height = y.size(2), width = y.size(3);
+    parallel_for(stream, y.size(0) * height, std::max(x.numel(), y.numel()), [&](std::int64_t line) {
+        const std::int64_t i = line % height, first_row = line / height * x.size(2);
+        const AxisMap::Span over_rows = rows.span<T>(i);
+        for (std::int64_t j = 0; j < width; ++j) {
+            const AxisMap::Span over_columns = columns.span<T>(j);
+            for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
+                T target[kChunk], buffer[kChunk];
+                T* const sums = out.target(line * width + j, begin, count, target, beta);
+                bool empty = true;
+                for (std::int64_t r = over_rows.begin; r < over_rows.end; ++r) {
+                    const T row_weight = rows.weight<T>(i, r);
+                    if (row_weight == 0) continue;
+                    for (std::int64_t s = over_columns.begin; s < over_columns.end; ++s) {
+                        const T weight = row_weight * columns.weight<T>(j, s);
+                        if (weight == 0) continue;
+                        const T* values = in.read((first_row + r) * x.size(3) + s, begin, count, buffer);
+                        if (empty) {
+#pragma omp simd
+                            for (std::int64_t c = 0; c < count; ++c) sums[c] = weight * values[c];
+                        } else {
+#pragma omp simd
+                            for (std::int64_t c = 0; c < count; ++c) sums[c] += weight * values[c];
+                        }
+                        empty = false;
+                    }
+                }
+                if (empty) std::fill_n(sums, count, T{0});
+                out.write(sums, line * width + j, begin, count, beta);
+            });
+        }
+    });
+}
+
+}  // namespace
+
+void resample(CpuStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta,
+              const View& y) {
+    if (y.numel() == 0) return;
+    const bool wide = x.dtype == Dtype::f64 || y.dtype == Dtype::f64;
+    dispatch_compute(wide ? Dtype::f64 : Dtype::f32,
+                     [&]<class T>(TypeTag<T>) { resample_as<T>(stream, x, rows, columns, beta, y); });
+}
+
+}  // namespace headroom::kernels
