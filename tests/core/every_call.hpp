@@ -32,6 +32,7 @@
 #include <headroom/core/ops/group_norm.hpp>
 #include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
+#include <headroom/core/ops/interpolate.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
@@ -41,6 +42,8 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
+#include <headroom/core/ops/pad.hpp>
+#include <headroom/core/ops/pool.hpp>
 #include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
@@ -106,6 +109,10 @@ inline const Calls kMembers{
 inline const Calls kFunctions{
     {"abs", [](Tensor x) { abs(x); }},
     {"add", [](Tensor x) { add(x, x); }},
+    {"adaptive_avg_pool2d",
+     [](Tensor x) {
+         adaptive_avg_pool2d(x, {1, 1});
+     }},
     {"affine", [](Tensor x) { affine(x, 2, 1.0); }},
     {"all", [](Tensor x) { all(x); }},
     {"any", [](Tensor x) { any(x); }},
@@ -114,6 +121,10 @@ inline const Calls kFunctions{
     {"argsort", [](Tensor x) { argsort(x); }},
     {"attention", [](Tensor x) { attention(x, x, x, true); }},
     {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
+    {"avg_pool2d",
+     [](Tensor x) {
+         avg_pool2d(x, {.kernel = {1, 1}});
+     }},
     {"backward", [](Tensor x) { backward(x); }},
     {"backward", [](Tensor x) { backward({x}, {1.0}); }},
     {"batch_norm", [](Tensor x) { batch_norm(x); }},
@@ -163,6 +174,7 @@ inline const Calls kFunctions{
     {"ge", [](Tensor x) { ge(x, 1.0); }},
     {"gelu", [](Tensor x) { gelu(x); }},
     {"glu", [](Tensor x) { glu(x); }},
+    {"global_avg_pool2d", [](Tensor x) { global_avg_pool2d(x); }},
     {"group_norm", [](Tensor x) { group_norm(x, 1); }},
     {"gru",
      [](Tensor x) {
@@ -172,6 +184,7 @@ inline const Calls kFunctions{
     {"gt", [](Tensor x) { gt(x, 1.0); }},
     {"index_select", [](Tensor x) { index_select(x, 0, x); }},
     {"instance_norm", [](Tensor x) { instance_norm(x); }},
+    {"interpolate", [](Tensor x) { interpolate(x, {.scale = 2.0}); }},
     {"isfinite", [](Tensor x) { isfinite(x); }},
     {"isnan", [](Tensor x) { isnan(x); }},
     {"l1_loss", [](Tensor x) { l1_loss(x, x); }},
@@ -198,6 +211,10 @@ inline const Calls kFunctions{
     {"masked_fill", [](Tensor x) { masked_fill(x, x, 0); }},
     {"matmul", [](Tensor x) { matmul(x, x); }},
     {"max", [](Tensor x) { max(x); }},
+    {"max_pool2d",
+     [](Tensor x) {
+         max_pool2d(x, {.kernel = {1, 1}});
+     }},
     {"maximum", [](Tensor x) { maximum(x, x); }},
     {"mean", [](Tensor x) { mean(x); }},
     {"min", [](Tensor x) { min(x); }},
@@ -241,6 +258,10 @@ inline const Calls kFunctions{
     {"operator>=", [](Tensor x) { static_cast<void>(x >= x); }},
     {"operator>=", [](Tensor x) { static_cast<void>(x >= 1); }},
     {"operator>=", [](Tensor x) { static_cast<void>(1 >= x); }},
+    {"pad",
+     [](Tensor x) {
+         pad(x, {1, 1});
+     }},
     {"pow", [](Tensor x) { pow(x, x); }},
     {"pow", [](Tensor x) { pow(x, 1.0); }},
     {"pow", [](Tensor x) { pow(x, 3); }},

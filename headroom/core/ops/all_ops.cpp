@@ -19,6 +19,7 @@
 #include <headroom/core/ops/group_norm.hpp>
 #include <headroom/core/ops/gru.hpp>
 #include <headroom/core/ops/index.hpp>
+#include <headroom/core/ops/interpolate.hpp>
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
@@ -28,6 +29,8 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
+#include <headroom/core/ops/pad.hpp>
+#include <headroom/core/ops/pool.hpp>
 #include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
@@ -69,6 +72,8 @@ std::vector<OpEntry> make_list() {
     // Normalisation and attention
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::BatchMoments, ops::BatchNorm, ops::GroupNorm,
         ops::AttentionPacked, ops::Attention, ops::RotaryPositions>(all);
+    // Images
+    add<ops::MaxPool2d, ops::AvgPool2d, ops::AdaptiveAvgPool2d, ops::Interpolate, ops::Pad>(all);
     // Recurrent networks
     add<ops::Lstm, ops::Gru>(all);
     // Losses

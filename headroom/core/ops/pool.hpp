@@ -1,0 +1,86 @@
+#pragma once
+// The largest element, or the average, over windows of images. For the average over whole axes of any array see
+// `mean`.
+//
+//     Tensor y = max_pool2d(x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});   // x [8, 64, 112, 112]
+//     Tensor z = avg_pool2d(x, {.kernel = {2, 2}});
+//     Tensor features = global_avg_pool2d(x).flatten(1);                                   // [8, 64]
+//
+// x [N, C, H, W] of any floating dtype; results have it, and are fast where channels are neighbours in memory. Pairs
+// are of rows and columns. Window o of an axis begins at o stride - padding, and there are as many as in PyTorch: those
+// that fit, with `ceil_mode` also one that reaches beyond the end, unless it would begin behind the input.
+#include <array>
+#include <cstdint>
+
+#include <headroom/core/apply.hpp>
+
+namespace headroom {
+
+struct MaxPool2dOptions {
+    std::array<std::int64_t, 2> kernel{};
+    std::array<std::int64_t, 2> stride{};   ///< 0: the kernel's size
+    std::array<std::int64_t, 2> padding{};  ///< positions on both sides that no element is taken from
+    std::array<std::int64_t, 2> dilation{1, 1};
+    bool ceil_mode = false;
+};
+
+struct AvgPool2dOptions {
+    std::array<std::int64_t, 2> kernel{};
+    std::array<std::int64_t, 2> stride{};   ///< 0: the kernel's size
+    std::array<std::int64_t, 2> padding{};  ///< zeros on both sides
+    bool ceil_mode = false;
+    bool count_include_pad = true;      ///< sums are divided by the number of positions, these zeros counted or not
+    std::int64_t divisor_override = 0;  ///< sums are divided by this, unless it is 0
+};
+
+namespace ops {
+
+struct MaxPool2d {
+    static constexpr OpInfo info{.name = "max_pool2d"};
+    using Attrs = MaxPool2dOptions;
+    struct Saved {
+        Array place;  ///< of each maximum in its window: one byte, or four for windows of more than 256 elements
+    };
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct AvgPool2d {
+    static constexpr OpInfo info{.name = "avg_pool2d"};
+    using Attrs = AvgPool2dOptions;
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+struct AdaptiveAvgPool2d {
+    static constexpr OpInfo info{.name = "adaptive_avg_pool2d"};
+    struct Attrs {
+        std::array<std::int64_t, 2> size;
+    };
+    struct Saved {};
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static std::vector<Sample<Attrs>> samples();
+};
+
+}  // namespace ops
+
+/// The largest element of each window, NaN if one is NaN. Of equal ones the first gets the gradient, of several NaN the
+/// last. Errors: ShapeError if no window fits; DtypeError; Error for options out of range, for a padding of more than
+/// half of the kernel, and for windows of more than 2^24 elements.
+Tensor max_pool2d(Tensor x, const MaxPool2dOptions& options);
+
+/// The sum over each window, divided as the options say. Computed in f32 (f64 for f64). Errors: as for max_pool2d.
+Tensor avg_pool2d(Tensor x, const AvgPool2dOptions& options);
+
+/// [N, C, size[0], size[1]]: averages over positions [floor(o H / size), ceil((o + 1) H / size)) of each axis, in f32
+/// (f64 for f64). Errors: ShapeError, also for images or a result without elements; DtypeError.
+Tensor adaptive_avg_pool2d(Tensor x, std::array<std::int64_t, 2> size);
+
+/// The average of each channel of each image, [N, C, 1, 1].
+Tensor global_avg_pool2d(Tensor x);
+
+}  // namespace headroom
