@@ -1,9 +1,19 @@
 #pragma once
-// Images [N, C, H, W] as lists of pixels, each a run of channels: for kernels that treat all channels alike, and go
-// through them in vectors where they are neighbours in memory.
+// Images [N, C, H, W] as lists of pixels, each a run of channels: for kernels that treat all channels alike, and
+// combine several pixels, its taps, to one. Fast where channels are neighbours in memory.
 //
-//     const Rows in(pixels_of(x));                                // rows.hpp
-//     in.read((n * height + h) * width + w, 0, channels, buffer); // one pixel
+//     const Rows in(pixels_of(x));                                   // rows.hpp
+//     Taps<float> taps;
+//     taps.add(in, (n * height + h) * width + w, begin, count, 0.5f);   // one pixel
+//     for_each_lanes<float>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {
+//         V sum{};
+//         for (int i = 0; i < taps.count; ++i) sum += taps.number[i] * load_run<V>(taps.at[i] + c);
+//         store_run(sum, target + c);
+//     });
+#include <cstring>
+
+#include <headroom/kernels/rows.hpp>
+#include <headroom/kernels/runs.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
@@ -14,6 +24,39 @@ inline View pixels_of(const View& x) {
             x.dtype,
             {x.size(0), x.size(2), x.size(3), x.size(1)},
             {x.stride(0), x.stride(2), x.stride(3), x.stride(1)}};
+}
+
+inline constexpr std::int64_t kTaps = 16;  ///< that are combined at a time
+
+/// At most kChunk channels of some pixels as T, each pixel with a number.
+template <class T>
+struct Taps {
+    void add(const Rows& pixels, std::int64_t pixel, std::int64_t begin, std::int64_t channels, T with) {
+        at[count] = pixels.read(pixel, begin, channels, buffers[count]);
+        number[count++] = with;
+    }
+    int count = 0;
+    const T* at[kTaps];
+    T number[kTaps];
+    T buffers[kTaps][kChunk];
+};
+
+/// Calls `work(TypeTag<V>{}, c)` for all of [0, count): with as many as a vector V holds from c on, and with one, T.
+template <class T, class Work>
+void for_each_lanes(std::int64_t count, Work&& work) {
+    std::int64_t c = 0;
+    for (; c + kLanes<T> <= count; c += kLanes<T>) work(TypeTag<Lanes<T>>{}, c);
+    for (; c < count; ++c) work(TypeTag<T>{}, c);
+}
+template <class V, class T>
+V load_run(const T* source) {
+    V values;
+    std::memcpy(&values, source, sizeof(V));
+    return values;
+}
+template <class V, class T>
+void store_run(const V& values, T* target) {
+    std::memcpy(target, &values, sizeof(V));
 }
 
 }  // namespace headroom::kernels

@@ -1,15 +1,25 @@
 #include <headroom/kernels/resample/resample.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/pixels.hpp>
-#include <headroom/kernels/rows.hpp>
 
 namespace headroom::kernels {
 
 namespace {
+
+/// sums += the weighted taps; = those if `first`.
+template <class T>
+void add_taps(const Taps<T>& taps, bool first, std::int64_t count, T* sums) {
+    for_each_lanes<T>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {
+        V sum = first ? V{} : load_run<V>(sums + c);
+        for (int i = 0; i < taps.count; ++i) sum += taps.number[i] * load_run<V>(taps.at[i] + c);
+        store_run(sum, sums + c);
+    });
+}
 
 template <class T>
 void resample_as(CpuStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta,
@@ -19,30 +29,28 @@ void resample_as(CpuStream& stream, const View& x, const AxisMap& rows, const Ax
     parallel_for(stream, y.size(0) * height, std::max(x.numel(), y.numel()), [&](std::int64_t line) {
         const std::int64_t i = line % height, first_row = line / height * x.size(2);
         const AxisMap::Span over_rows = rows.span<T>(i);
+        Taps<T> taps;
+        T target[kChunk];
         for (std::int64_t j = 0; j < width; ++j) {
             const AxisMap::Span over_columns = columns.span<T>(j);
             for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
-                T target[kChunk], buffer[kChunk];
                 T* const sums = out.target(line * width + j, begin, count, target, beta);
-                bool empty = true;
+                bool first = true;
                 for (std::int64_t r = over_rows.begin; r < over_rows.end; ++r) {
                     const T row_weight = rows.weight<T>(i, r);
                     if (row_weight == 0) continue;
                     for (std::int64_t s = over_columns.begin; s < over_columns.end; ++s) {
                         const T weight = row_weight * columns.weight<T>(j, s);
                         if (weight == 0) continue;
-                        const T* values = in.read((first_row + r) * x.size(3) + s, begin, count, buffer);
-                        if (empty) {
-#pragma omp simd
-                            for (std::int64_t c = 0; c < count; ++c) sums[c] = weight * values[c];
-                        } else {
-#pragma omp simd
-                            for (std::int64_t c = 0; c < count; ++c) sums[c] += weight * values[c];
+                        if (taps.count == kTaps) {
+                            add_taps(taps, std::exchange(first, false), count, sums);
+                            taps.count = 0;
                         }
-                        empty = false;
+                        taps.add(in, (first_row + r) * x.size(3) + s, begin, count, weight);
                     }
                 }
-                if (empty) std::fill_n(sums, count, T{0});
+                add_taps(taps, first, count, sums);
+                taps.count = 0;
                 out.write(sums, line * width + j, begin, count, beta);
             });
         }
