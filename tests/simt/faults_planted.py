@@ -132,6 +132,10 @@ FAULTS = [
         ("optimizer: vector", "work(head + i * Width)", "work(head + static_cast<int>(i * Width))"),
         ("optimizer: single", "work(i < head ? i : i + vectors * Width)", "work(static_cast<int>(i < head ? i : i + vectors * Width))")),
 
+    *of("64-bit", K + "device/images.hpp", table("resample"), "*/far/*",
+        ("images: eight channels", "load_eight(block, data_[k], dtype_[k], offset)",
+         "load_eight(block, data_[k], dtype_[k], static_cast<int>(offset))"),
+        ("images: one element", "load_as<C>(data_[k], dtype_[k], offset)", "load_as<C>(data_[k], dtype_[k], static_cast<int>(offset))")),
     # --- A condition for accesses of 16 bytes is missing.
     *of("vectors", K + "device/eights.hpp", table("dropout"), "*/moved/*",
         ("eights: length of a row", "(walk.axes() == 1 || walk.row_size() % 8 == 0) && rows_aligned", "rows_aligned"),
@@ -189,6 +193,11 @@ FAULTS = [
     *of("vectors", K + "optimizer/internal/ranges.cuh", table("optimizer"), "*",
         ("optimizer: misaligned alike", "alike = alike && misaligned(start) == first;", "alike = alike && start != nullptr;")),
 
+    *of("vectors", K + "device/images.hpp", table("resample"), "*/moved/*",
+        ("images: address of a pixel", "% static_cast<std::uintptr_t>(bytes) == 0;", "% 1 == 0;"),
+        ("images: strides of pixels", "(x.size(axis) == 1 || x.stride(axis) * size % bytes == 0);", "true;")),
+    *of("vectors", K + "device/images.hpp", table("resample"), "ResampledShapes*",
+        ("images: channels that eights leave over", "x.stride(1) == 1 && x.size(1) % 8 == 0;", "x.stride(1) == 1;")),
     # --- Each block does what is left over, and beta counts several times.
     *of("tail", K + "pointwise/pointwise_kernels.cuh", table("pointwise"), "*gradient/4133*",
         ("pointwise: the rest", "whole * kTogether + block.global_thread()", "whole * kTogether + block.thread()")),
@@ -421,4 +430,12 @@ FAULTS = [
         ("a state that ended is multiplied", "dh.store(row, j, now.before);\n            }", "}\n            dh.store(row, j, now.before);")),
     *of("time", "headroom/core/ops/recurrent_gradient.cpp", "nn_recurrent_reference_test", "*",
         ("a chunk begins with the first cells", "at(begins_, chunk)", "at(begins_, 0)")),
+    # --- Windows and borders of images.
+    *of("windows", K + "pool/max_pool.cu", table("max_pool"), "*/gpu",
+        ("max_pool: the last of equal ones", "values[k] > largest[k] || values[k] != values[k]", "values[k] >= largest[k] || values[k] != values[k]"),
+        ("max_pool: NaN is passed over", "values[k] > largest[k] || values[k] != values[k]", "values[k] > largest[k]"),
+        ("max_pool: no element outside is left out", "if (column < 0) continue;", "")),
+    *of("windows", K + "resample/axis_map.hpp", table("resample"), "*",
+        ("resample: a mirrored end is read twice", "const std::int64_t low = before - i,", "const std::int64_t low = before - i - 1,"),
+        ("resample: one side of a pixel's readers", "first_output<C>(kind == Kind::linear ? i - 1 : i)", "first_output<C>(i)")),
 ]
