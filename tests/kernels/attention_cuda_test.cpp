@@ -4,10 +4,12 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <headroom/kernels/attention/internal/geometry.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/tests/kernels/attention_on_device.hpp>
 #include <headroom/tests/kernels/elsewhere.hpp>
@@ -81,6 +83,43 @@ TEST_F(AttentionCuda, MatchesF64ForAnyDtypeAndShape) {
             expect_matches(trial, 0, weights_of(c, dtype));
             if (HasFailure()) return;
         }
+    }
+}
+
+/// Of both sizes of tiles; rests against blocks; grouped heads, a key-value cache, more queries than keys.
+TEST_F(AttentionCuda, MasksAndDropoutMatchF64) {
+    std::mt19937_64 random(11);
+    for (const Case& c :
+         {Case{2, 65, 70, 4, 2, 20, false}, Case{2, 18, 67, 2, 1, 72, true}, Case{2, 35, 9, 2, 2, 5, true}}) {
+        if (c.queries * c.keys * c.heads * c.width > kMostWork) continue;
+        for (const test::MaskCase& mask : test::kMaskCases) {
+            for (const Dtype dtype : kDtypes) {
+                SCOPED_TRACE(text(c, dtype) + " " + mask.name);
+                Trial trial(c, dtype, Layout::contiguous, random, dtype);
+                trial.hide(mask, random);
+                run(*gpu, trial);
+                expect_matches(trial, 0, weights_of(c, dtype));
+                if (HasFailure()) return;
+            }
+        }
+    }
+}
+
+TEST_F(AttentionCuda, NotesALengthBeyondTheKeys) {
+    std::mt19937_64 random(12);
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f32}) {
+        Trial trial({2, 3, 5, 1, 1, 8, false}, dtype, Layout::contiguous, random, dtype);
+        trial.hide(test::kMaskCases[4], random);
+        trial.lengths->set(1, 6);
+        const OnDevice device(*gpu, trial, 0);
+        gpu->run<AttentionPlan>(device.forward);
+        gpu->device->synchronize();
+        const auto error = gpu->device->take_index_error();
+        ASSERT_TRUE(error);
+        EXPECT_EQ(std::string(error->what), kLengthError);
+        EXPECT_EQ(error->value, 6);
+        EXPECT_EQ(error->position, 1);
+        EXPECT_EQ(error->bound, 6);
     }
 }
 

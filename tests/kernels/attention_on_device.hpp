@@ -23,6 +23,11 @@ struct OnDevice {
         gradient.dq = gpu.put(t.dq);
         gradient.dk = gpu.put(t.dk);
         gradient.dv = gpu.put(t.dv);
+        if (t.mask) {
+            const Shape scores{t.shape.batch, t.shape.heads, t.shape.queries, t.shape.keys};
+            forward.mask.values = gradient.mask.values = broadcast_to(gpu.put(*t.mask), scores);
+        }
+        if (t.lengths) forward.mask.lengths = gradient.mask.lengths = gpu.put(*t.lengths);
     }
     void run(Gpu& gpu) const {
         gpu.run<AttentionPlan>(forward);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/attention_trial.hpp>
 #include <headroom/tests/kernels/planned.hpp>
 
@@ -64,6 +65,41 @@ TEST(Attention, AccumulatesGradientsAlsoInF32ForHalves) {
         SCOPED_TRACE(text(c, dtype));
         trial.run(2, 1);
         expect_matches(trial, 0.5);
+    }
+}
+
+/// Rests against blocks and vectors; grouped heads, a key-value cache; more queries than keys.
+const Case kMaskedCases[] = {{2, 65, 70, 4, 2, 20, false}, {3, 33, 130, 2, 1, 8, true}, {2, 70, 9, 2, 2, 5, true}};
+
+/// Queries to which all keys are hidden are among them: they give 0, and minus infinity as lse, without an error.
+TEST(Attention, MasksAndDropoutMatchF64) {
+    std::mt19937_64 random(11);
+    for (const Case& c : kMaskedCases) {
+        for (const test::MaskCase& mask : test::kMaskCases) {
+            for (const Dtype dtype : kFloating) {
+                SCOPED_TRACE(text(c, dtype) + " " + mask.name);
+                Trial trial(c, dtype, Layout::contiguous, random, dtype);
+                trial.hide(mask, random);
+                trial.run(2);
+                expect_matches(trial);
+                if (HasFatalFailure() || HasNonfatalFailure()) return;
+            }
+        }
+    }
+}
+
+TEST(Attention, RefusesALengthBeyondTheKeys) {
+    std::mt19937_64 random(12);
+    Trial trial({2, 3, 5, 1, 1, 4, false}, Dtype::f32, Layout::contiguous, random, Dtype::f32);
+    trial.hide(test::kMaskCases[4], random);
+    for (const double length : {6.0, -1.0}) {
+        trial.lengths->set(1, length);
+        try {
+            trial.run(1);
+            FAIL() << "took a length of " << length;
+        } catch (const ShapeError& error) {
+            EXPECT_NE(std::string(error.what()).find("at position 1 is outside of [0, 6)"), std::string::npos);
+        }
     }
 }
 

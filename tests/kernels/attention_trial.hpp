@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,11 +32,33 @@ inline std::string text(const AttentionCase& c, Dtype dtype) {
            std::to_string(c.width) + (c.causal ? " causal" : " full");
 }
 
+/// Masks and dropout of an attention.
+struct MaskCase {
+    const char* name;
+    std::optional<Dtype> mask;           ///< none without
+    bool batches, heads, queries, keys;  ///< the axes along which the mask is not broadcast
+    bool lengths;
+    float dropout;
+};
+
+inline const MaskCase kMaskCases[] = {
+    {"padding mask", Dtype::boolean, true, false, false, true, false, 0},
+    {"booleans", Dtype::boolean, true, true, true, true, false, 0},
+    {"bias of heads", Dtype::f32, false, true, true, true, false, 0},
+    {"bias of queries", Dtype::f16, true, false, true, false, false, 0},
+    {"lengths", {}, false, false, false, false, true, 0},
+    {"dropout", {}, false, false, false, false, false, 0.3f},
+    {"all dropped", {}, false, false, false, false, false, 1},
+    {"all of them", Dtype::bf16, true, true, true, true, true, 0.2f},
+};
+
 /// Everything that one attention reads and writes.
 struct AttentionTrial {
     AttentionCase shape;
     TestArray q, k, v, o, lse, dy, dq, dk, dv;
     double scale;
+    std::optional<TestArray> mask, lengths;
+    AttentionDropout dropout;
 
     AttentionTrial(const AttentionCase& c, Dtype dtype, Layout layout, std::mt19937_64& random, Dtype gradients)
         : shape(c),
@@ -52,9 +75,65 @@ struct AttentionTrial {
         for (TestArray* x : {&q, &k, &v, &dy}) x->fill(random);
     }
 
-    kernels::Attention forward() const { return {q, k, v, o, lse, shape.causal, scale}; }
+    /// Hides a fifth of what the mask says something of, and the first query's keys from it; of two batches the last
+    /// has no keys.
+    void hide(const MaskCase& c, std::mt19937_64& random) {
+        if (c.mask) {
+            const auto axis = [](bool whole, std::int64_t size) { return whole ? size : 1; };
+            mask.emplace(*c.mask, Shape{axis(c.batches, shape.batch), axis(c.heads, shape.heads),
+                                        axis(c.queries, shape.queries), axis(c.keys, shape.keys)});
+            std::normal_distribution<double> normal;
+            std::bernoulli_distribution hidden(0.2);
+            const double nothing[] = {-std::numeric_limits<double>::infinity(), -1e9};
+            const bool of_halves = *c.mask == Dtype::f16;
+            for (std::int64_t i = 0; i < mask->numel(); ++i) {
+                const bool hides = hidden(random) || (c.queries && i < mask->view().size(3));
+                const double value = normal(random);
+                if (*c.mask == Dtype::boolean) {
+                    mask->set(i, hides ? 0 : 1);
+                } else {
+                    mask->set(i, hides ? nothing[of_halves ? 0 : i % 2] : value);
+                }
+            }
+        }
+        if (c.lengths) {
+            lengths.emplace(shape.batch % 2 == 0 ? Dtype::i64 : Dtype::i32, Shape{shape.batch});
+            for (std::int64_t b = 0; b < shape.batch; ++b)
+                lengths->set(b, static_cast<double>(b == 0 ? (2 * shape.keys + 2) / 3 : 0));
+        }
+        dropout = {c.dropout, op_key(17, 4)};
+    }
+
+    /// What is added to the scaled score; minus infinity where the key is hidden.
+    double added(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+        constexpr double hidden = -std::numeric_limits<double>::infinity();
+        if (shape.causal && j > i + shape.keys - shape.queries) return hidden;
+        if (lengths && static_cast<double>(j) >= lengths->get(b)) return hidden;
+        if (!mask) return 0;
+        const Shape& s = mask->view().shape;
+        const double value = mask->get(((b % s[0] * s[1] + h % s[1]) * s[2] + i % s[2]) * s[3] + j % s[3]);
+        if (mask->view().dtype == Dtype::boolean) return value != 0 ? 0 : hidden;
+        return value < -1e6 ? hidden : value;
+    }
+    /// What dropout multiplies the probability by.
+    double factor(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) const {
+        if (dropout.p == 0) return 1;
+        if (dropout.p == 1) return 0;
+        const std::int64_t row = (b * shape.heads + h) * shape.queries + i;
+        const std::uint32_t word =
+            philox(dropout.key, static_cast<std::uint64_t>(row * ((shape.keys + 3) / 4) + j / 4))[j % 4];
+        return word >= dropout.p * 0x1p32 ? 1 / (1 - static_cast<double>(dropout.p)) : 0;
+    }
+
+    AttentionMask masks() const {
+        AttentionMask result;
+        if (mask) result.values = broadcast_to(*mask, {shape.batch, shape.heads, shape.queries, shape.keys});
+        if (lengths) result.lengths = *lengths;
+        return result;
+    }
+    kernels::Attention forward() const { return {q, k, v, o, lse, shape.causal, scale, masks(), dropout}; }
     kernels::AttentionGradient gradient(float beta = 0) const {
-        return {q, k, v, o, lse, dy, dq, dk, dv, beta, beta, beta, shape.causal, scale};
+        return {q, k, v, o, lse, dy, dq, dk, dv, beta, beta, beta, shape.causal, scale, masks(), dropout};
     }
 };
 
@@ -74,8 +153,6 @@ inline AttentionReference reference(const AttentionTrial& t) {
     const std::int64_t d = c.width;
     for (std::int64_t row = 0; row < c.batch * c.queries * c.heads; ++row) {
         const std::int64_t head = row % c.heads, query = row / c.heads % c.queries, batch = row / c.heads / c.queries;
-        const std::int64_t seen =
-            c.causal ? std::clamp<std::int64_t>(query + 1 + c.keys - c.queries, 0, c.keys) : c.keys;
         const auto key_at = [&](std::int64_t j) {
             return ((batch * c.keys + j) * c.key_heads + head / (c.heads / c.key_heads)) * d;
         };
@@ -85,20 +162,22 @@ inline AttentionReference reference(const AttentionTrial& t) {
             for (std::int64_t l = 0; l < d; ++l) sum += x[i + l] * y[j + l];
             return sum;
         };
-        if (seen == 0) continue;
-        std::vector<double> p(seen);
+        std::vector<double> p(c.keys), factor(c.keys);
         double sum = 0;
-        for (std::int64_t j = 0; j < seen; ++j) {
-            p[j] = std::exp(t.scale * dot(q, row * d, k, key_at(j)));  // small numbers: no maximum needed
+        for (std::int64_t j = 0; j < c.keys; ++j) {
+            const double score = t.scale * dot(q, row * d, k, key_at(j)) + t.added(batch, head, query, j);
+            p[j] = std::exp(score);  // small numbers: no maximum needed
+            factor[j] = t.factor(batch, head, query, j);
             sum += p[j];
-            r.largest_score = std::max(r.largest_score, std::abs(std::log(p[j])));
+            if (p[j] > 0) r.largest_score = std::max(r.largest_score, std::abs(score));
         }
+        if (sum == 0) continue;
         r.lse[(batch * c.heads + head) * c.queries + query] = std::log(sum);
-        for (std::int64_t j = 0; j < seen; ++j) {
+        for (std::int64_t j = 0; j < c.keys; ++j) {
             p[j] /= sum;
             for (std::int64_t l = 0; l < d; ++l) {
-                r.o[row * d + l] += p[j] * v[key_at(j) + l];
-                r.o_size[row * d + l] += p[j] * std::abs(v[key_at(j) + l]);
+                r.o[row * d + l] += factor[j] * p[j] * v[key_at(j) + l];
+                r.o_size[row * d + l] += factor[j] * p[j] * std::abs(v[key_at(j) + l]);
             }
         }
         double delta = 0, delta_size = 0;
@@ -106,14 +185,14 @@ inline AttentionReference reference(const AttentionTrial& t) {
             delta += dy[row * d + l] * r.o[row * d + l];
             delta_size += std::abs(dy[row * d + l]) * r.o_size[row * d + l];
         }
-        for (std::int64_t j = 0; j < seen; ++j) {
+        for (std::int64_t j = 0; j < c.keys; ++j) {
             double size = delta_size;
-            for (std::int64_t l = 0; l < d; ++l) size += std::abs(dy[row * d + l] * v[key_at(j) + l]);
-            const double ds = t.scale * p[j] * (dot(dy, row * d, v, key_at(j)) - delta);
+            for (std::int64_t l = 0; l < d; ++l) size += factor[j] * std::abs(dy[row * d + l] * v[key_at(j) + l]);
+            const double ds = t.scale * p[j] * (factor[j] * dot(dy, row * d, v, key_at(j)) - delta);
             for (std::int64_t l = 0; l < d; ++l) {
                 const std::int64_t at = key_at(j) + l;
-                r.dv[at] += p[j] * dy[row * d + l];
-                r.dv_size[at] += p[j] * std::abs(dy[row * d + l]);
+                r.dv[at] += factor[j] * p[j] * dy[row * d + l];
+                r.dv_size[at] += factor[j] * p[j] * std::abs(dy[row * d + l]);
                 r.dq[row * d + l] += ds * k[at];
                 r.dq_size[row * d + l] += t.scale * p[j] * size * std::abs(k[at]);
                 r.dk[at] += ds * q[row * d + l];

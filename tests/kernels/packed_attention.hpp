@@ -19,14 +19,17 @@ struct PackedAttention {
     std::int64_t gap = 0;  ///< between rows, in elements
     bool causal = true;
     double scale = 0.125;
+    AttentionMask mask{};
+    AttentionDropout dropout{};
 
     kernels::Attention forward() const {
         const std::int64_t s = keys == 0 ? queries : keys;
-        return {part(queries, heads), part(s, key_heads), part(s, key_heads), dense(), lse(), causal, scale};
+        return {
+            part(queries, heads), part(s, key_heads), part(s, key_heads), dense(), lse(), causal, scale, mask, dropout};
     }
     kernels::AttentionGradient gradient() const {
         const kernels::Attention f = forward();
-        return {f.q, f.k, f.v, f.o, f.lse, dense(), f.q, f.k, f.v, 0, 0, 0, causal, scale};
+        return {f.q, f.k, f.v, f.o, f.lse, dense(), f.q, f.k, f.v, 0, 0, 0, causal, scale, mask, dropout};
     }
 
   private:

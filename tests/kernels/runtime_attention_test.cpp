@@ -114,6 +114,13 @@ TEST_F(RuntimeAttention, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
     EXPECT_NE(attention_library(stream).find("bytes of scratch, more than"), std::string::npos);
 }
 
+TEST_F(RuntimeAttention, SaysThatMasksAndDropoutAreComputedByOwnKernels) {
+    EXPECT_EQ(attention_library(stream).find("own kernels"), std::string::npos);
+    attention_not_asked(stream);
+    EXPECT_NE(attention_library(stream).find("own kernels at least once: it is not asked for masks"),
+              std::string::npos);
+}
+
 /// In parts of two sizes, of which each has a choice of its own.
 TEST_F(RuntimeAttention, TuningKeepsTheFastestPlanThatKeepsToTheScratch) {
     auto& executed = headroom_cudnn_frontend::executed();

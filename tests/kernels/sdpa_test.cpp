@@ -50,6 +50,12 @@ TEST(Sdpa, LeavesTheRestToOwnKernels) {
         {"rows that are no multiple of 16 bytes apart", [](auto& x) { x.gap = 4; }},
         {"negative scale", [](auto& x) { x.scale = -1; }},
         {"no scale", [](auto& x) { x.scale = 0; }},
+        {"a mask",
+         [](auto& x) {
+             x.mask.values = contiguous_view(nullptr, Dtype::boolean, {1, 1, 1, 1});
+         }},
+        {"lengths", [](auto& x) { x.mask.lengths = contiguous_view(nullptr, Dtype::i64, {x.batch}); }},
+        {"dropout", [](auto& x) { x.dropout.p = 0.1f; }},
     };
     for (const auto& [name, change] : changes) {
         PackedAttention x = kGpt2;

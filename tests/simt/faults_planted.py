@@ -255,6 +255,19 @@ FAULTS = [
         ("launch: more shared memory than 8.6 has", "return Base::shared_bytes(2) + 2 * shared_size<float>(kRows);",
          "return Base::shared_bytes(2) + 2 * shared_size<float>(kRows) + 60 * 1024;")),
 
+    # --- Masks and dropout of attention.
+    *of("masks", K + "attention/internal/masked.cuh", ATTENTION, "*MasksAndDropout*",
+        ("dropout: blocks of words of 64 queries", "at.head) * queries_ + at.query;", "at.head) * queries_ + at.query % 64;"),
+        ("dropout: the next word", "i < 2 ? low : high", "i < 2 ? high : low"),
+        ("masks: a bias in other units", "score + mask * T(kLog2E)", "score + mask"),
+        ("masks: a query that sees nothing", "return lse == T(-INFINITY) ? T(0) : lse;", "return lse;"),
+        ("lengths: of the first batch", "batch * length_), batch);", "0), batch);")),
+    *of("masks", K + "attention/tensor_cores_gradient.cu", ATTENTION, "*MasksAndDropout*",
+        ("dropout: not of the gradient of probabilities", "factors.times(gradient[j], j) - mean[j]", "gradient[j] - mean[j]")),
+    *of("masks", K + "attention/internal/masking.hpp", "kernels_attention_test", "*MasksAndDropout*",
+        ("masks: of the first block of keys", "+ block.first_key * values_.stride(3);", ";"),
+        ("dropout: draws of the block's first query", "(first_row_ + block.first_query + i) * row_words_", "(first_row_ + block.first_query) * row_words_")),
+
     # --- The order of a sum, and what the host reads.
     *of("order", K + "norm/norm.cu", table("norm"), "*",
         ("norm: parts by multiprocessors", "const std::int64_t count = x_.numel(), parts = cuda_parts_;",

@@ -24,8 +24,9 @@ ALLOWED = (
     (r"DropAnywhere<float>", 8, "dropout of any strides"),
     (r"CrossEntropy<Wide<float>>", 16, "logits of f32, kept in registers by blocks of 1024 threads"),
     (r"CrossEntropyGradient<General<float>>", 8, "logits of any strides"),
-    (r"KeyGradients<\w+, (32|128)>|QueryGradient<f16, (32|64)>", 16, "attention without cuDNN: tiles fill the registers"),
-    (r"<double>|, double>", 32, "f64, for checks of gradients"),
+    (r"KeyGradients<\w+, (32|128), Unmasked>|QueryGradient<f16, (32|64), Unmasked>", 16, "attention without cuDNN: tiles fill the registers"),
+    (r"Forward<bf16, 64, Masked|KeyGradients<\w+, 128, Masked", 24, "the same with masks or dropout"),
+    (r"<double>|, double>|Plain\w+<double, ", 32, "f64, for checks of gradients"),
 )
 
 # The kernels that move most bytes, or compute most, in a step of GPT-2 with autocast to bf16. (source, kernel, whether
@@ -42,9 +43,9 @@ HOT = (
     ("reduce/engine", r"ReduceColumns<SumOnDevice, AlignedEights<bf16>>", False),
     ("norm/norm", r"SquaresOfPart<AlignedEights<float>>", False),
     # Where cuDNN is missing or refuses.
-    ("attention/tensor_cores", r"Forward<bf16, 64>", True),
-    ("attention/tensor_cores_gradient", r"QueryGradient<bf16, 64>", True),
-    ("attention/tensor_cores_gradient", r"KeyGradients<bf16, 64>", True),
+    ("attention/tensor_cores", r"Forward<bf16, 64, Unmasked>", True),
+    ("attention/tensor_cores_gradient", r"QueryGradient<bf16, 64, Unmasked>", True),
+    ("attention/tensor_cores_gradient", r"KeyGradients<bf16, 64, Unmasked>", True),
 )
 
 
@@ -57,7 +58,7 @@ def cuobjdump(option, file):
 def short(names):
     """The functors and their types, of the kernels with these mangled names."""
     text = subprocess.run(["c++filt"], input="\n".join(names), check=True, capture_output=True, text=True).stdout
-    text = re.sub(r"headroom::kernels::(detail::|device::)?|\(anonymous namespace\)::", "", text)
+    text = re.sub(r"headroom::kernels::(detail::|device::|attention_device::)?|\(anonymous namespace\)::", "", text)
     text = text.replace("> >", ">>").replace("> >", ">>")
     return [re.sub(r"^void (device::)?entry<", "", line).split("(")[0] for line in text.splitlines()]
 

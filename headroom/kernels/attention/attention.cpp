@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <headroom/kernels/attention/internal/block.hpp>
+#include <headroom/kernels/attention/internal/masking.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/matmul/transpose.hpp>
@@ -125,6 +126,7 @@ struct HeadForward {
     std::int64_t batch;
     std::int64_t head;
     Workspace<T> w;
+    Masking<T> masking{attention, batch, head};
 
     void queries(std::int64_t first, std::int64_t count) const {
         const std::int64_t row = padded<T>(g.width);
@@ -142,8 +144,11 @@ struct HeadForward {
 
     void block(const Block& block, Running<T>& running) const {
         const std::int64_t row = padded<T>(g.width);
+        const auto scale = static_cast<T>(attention.scale);
         block.scores(w.queries, row, w.keys + block.first_key * g.width, w.scores);
-        softmax_block(block, static_cast<T>(attention.scale), w.scores, running);
+        if (masking.adds()) masking.add(block, scale, w.scores);
+        softmax_block(block, masking.adds() ? T{1} : scale, w.scores, running);
+        if (masking.drops()) masking.drop(block, w.scores);
         for (std::int64_t i = 0; i < block.queries && block.first_key != 0; ++i) {
             const T correction = running.correction[i];
             if (correction == 1) continue;
@@ -176,9 +181,10 @@ struct HeadForward {
 
 /// One (batch, key head): queries [first, last) of all its query heads.
 template <class T>
-void compute_group(const Attention& attention, const Geometry& g, std::int64_t task, std::int64_t first,
+void compute_group(const Attention& attention, const Geometry& whole, std::int64_t task, std::int64_t first,
                    std::int64_t last, Workspace<T> w) {
-    const std::int64_t batch = task / g.key_heads, key_head = task % g.key_heads;
+    const std::int64_t batch = task / whole.key_heads, key_head = task % whole.key_heads;
+    const Geometry g = limited(whole, attention.mask, batch);
     pack_transposed_blocks(attention.k, batch, key_head, w.keys);
     pack_rows(attention.v, batch, 0, g.keys, key_head, w.values, padded<T>(g.width));
     for (std::int64_t head = key_head * g.group(); head < (key_head + 1) * g.group(); ++head) {
@@ -192,6 +198,7 @@ void compute_group(const Attention& attention, const Geometry& g, std::int64_t t
 template <class T>
 void compute(CpuStream& stream, const Attention& attention, std::size_t bytes, std::byte* scratch) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
+    check_lengths(attention.mask, g);
     const std::int64_t groups = g.batch * g.key_heads;
     if (groups * g.queries == 0) return;
     // Few heads: each one's queries are shared out as well, in whole blocks, so that no bit changes.

@@ -1,6 +1,6 @@
 #pragma once
 // Scaled dot-product attention in blocks, after FlashAttention: softmax(scale * q k^T) v without ever storing the
-// matrix of scores. Memory is linear in the sequence. Not for additive masks or dropout on the probabilities.
+// matrix of scores. Memory is linear in the sequence, with masks and with dropout on the probabilities, too.
 //
 //     const Attention attention{.q = q, .k = k, .v = v, .o = o, .lse = lse, .causal = true, .scale = 0.125};
 //     const AttentionPlan plan(stream, attention);
@@ -11,12 +11,39 @@
 #include <string>
 
 #include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/random/philox.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
 namespace headroom::kernels {
 
-/// o = softmax(scale * q k^T, over visible keys) v, per batch and head.
+/// What hides keys beside `causal`. A view of rank 0: none. A query to which all keys are hidden gives 0, its lse is
+/// minus infinity, and it has no part in any gradient.
+struct AttentionMask {
+    /// [B, H, T, S], broadcast by strides of 0. bool: true where the query sees the key. Floating, of any dtype: added
+    /// to the scaled scores; values below -1e6 hide their key as minus infinity does, since lse, from which the
+    /// gradient computes the probabilities again, could not tell such scores apart.
+    View values{};
+    /// [B], i32 or i64: the queries of batch b see no key from position lengths[b] on. Blocks of such keys are left
+    /// out. One outside of [0, S]: ShapeError with its value and position, on a GPU when the host next waits.
+    View lengths{};
+};
+
+/// Dropout of probabilities after the softmax, as Vaswani et al. (2017) have it: each is 0 with probability p, else
+/// divided by 1 - p. The word that decides over query i and key j of head h in batch b is number 4 r ceil(S / 4) + j of
+/// the key's sequence, r = (b H + h) T + i, on all devices; an element is kept if it is at least p 2^32.
+struct AttentionDropout {
+    float p = 0;
+    RandomKey key{};
+};
+
+/// True for an Attention or an AttentionGradient with a mask, with lengths or with dropout.
+template <class A>
+bool has_extras(const A& attention) {
+    return attention.mask.values.rank() != 0 || attention.mask.lengths.rank() != 0 || attention.dropout.p != 0;
+}
+
+/// o = softmax(scale * q k^T + mask, over visible keys) v, per batch and head.
 ///
 /// q [B, T, H, D]; k and v [B, S, G, D] with H a multiple of G: query head h reads key head h / (H / G). o [B, T, H,
 /// D]. All may be strided, such as slices of a packed [B, T, (H + 2 G) * D]. lse [B, H, T] receives the logarithm of
@@ -32,6 +59,8 @@ struct Attention {
     View lse{};
     bool causal = false;
     double scale = 1;
+    AttentionMask mask{};
+    AttentionDropout dropout{};
 };
 
 /// One call of attention. The constructor decides which kernels compute it.
@@ -48,10 +77,10 @@ class AttentionPlan {
     void run(CpuStream& stream, std::byte* scratch) const;
     /// f16 and bf16 with D <= 128: on tensor cores, probabilities rounded to the operands' dtype, sums in f32; by
     /// cuDNN, where it was found (see `attention_library`), if D is a multiple of 8, T and S are 64 or more, not causal
-    /// with S < T, and rows and strides are multiples of 16 bytes. Either way, lse has the same meaning. cuDNN makes a
-    /// plan for each new shape, in about a second, and loads its kernels into memory that is not counted. The project's
-    /// own kernels compute new shapes after 64 plans, and all where cuDNN is missing or refuses: with as much scratch
-    /// and without a message; `attention_library` gives the reason.
+    /// with S < T, has neither masks nor dropout, and rows and strides are multiples of 16 bytes. Either way, lse has
+    /// the same meaning. cuDNN makes a plan for each new shape, in about a second, and loads its kernels into memory
+    /// that is not counted. The project's own kernels compute new shapes after 64 plans, and all where cuDNN is missing
+    /// or refuses: with as much scratch and without a message; `attention_library` gives the reason.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -80,6 +109,8 @@ struct AttentionGradient {
     float beta_v = 0;
     bool causal = false;
     double scale = 1;
+    AttentionMask mask{};
+    AttentionDropout dropout{};
 };
 
 /// One call of the gradient. The constructor decides which kernels compute it.

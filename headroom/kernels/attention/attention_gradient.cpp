@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/internal/block.hpp>
 #include <headroom/kernels/attention/internal/destination.hpp>
+#include <headroom/kernels/attention/internal/masking.hpp>
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/math.hpp>
 #include <headroom/kernels/parallel.hpp>
@@ -63,18 +65,19 @@ T dot(const T* a, const T* b, std::int64_t width) {
     return sum<T>(sums);
 }
 
-/// One row of `columns` scores, of which `seen` are visible: they become probabilities, and the gradient of the
-/// probabilities that of the scores before scaling; zero where hidden, and on to `width`.
-template <class T>
-void differentiate_row(T* scores, T* dscores, std::int64_t seen, std::int64_t columns, std::int64_t width, T scale,
-                       T lse, T delta) {
+/// One row of `columns` scores, of which `seen` are visible, before `exponent` multiplies them: they become
+/// probabilities, and the gradient of the probabilities that of the scores before scaling; zero where hidden, and on to
+/// `width`. `factor(j)`: what dropout multiplied the probability of key j by.
+template <class T, class Factor>
+void differentiate_row(T* scores, T* dscores, std::int64_t seen, std::int64_t columns, std::int64_t width, T exponent,
+                       T scale, T lse, T delta, Factor&& factor) {
     for (std::int64_t j = 0; j < columns; j += kLanes<T>) {
         const T limit = static_cast<T>(seen - j);
         for (std::int64_t l = 0; l < kLanes<T>; ++l) {
             const bool visible = kLaneNumbers<T>.values[l] < limit;
-            const T probability = math::exp(scale * scores[j + l] - lse);
-            const T dscore = scale * probability * (dscores[j + l] - delta);
-            scores[j + l] = visible ? probability : T{0};
+            const T probability = math::exp(exponent * scores[j + l] - lse);
+            const T dscore = scale * probability * (factor(j + l) * dscores[j + l] - delta);
+            scores[j + l] = visible ? factor(j + l) * probability : T{0};
             dscores[j + l] = visible ? dscore : T{0};
         }
     }
@@ -93,6 +96,7 @@ struct HeadGradient {
     Workspace<T> w;
     const Destination<T>& dk;
     const Destination<T>& dv;
+    Masking<T> masking{gradient, batch, head};
 
     /// `known`: keys to whose gradients something was summed already.
     void queries(std::int64_t first, std::int64_t count, std::int64_t& known) const {
@@ -104,8 +108,9 @@ struct HeadGradient {
         const View& lse = gradient.lse;
         for (std::int64_t i = 0; i < count; ++i) {
             rows.delta[i] = dot(w.dqueries + i * row, w.dy + i * row, row);
-            rows.lse[i] = load_one<T>(
+            const T found = load_one<T>(
                 lse.at(batch * lse.stride(0) + head * lse.stride(1) + (first + i) * lse.stride(2)), lse.dtype);
+            rows.lse[i] = found == -std::numeric_limits<T>::infinity() ? T{0} : found;  // saw no key
         }
         const Destination<T> dq(gradient.dq, batch, head, first, count, gradient.beta_q, w.dqueries);
         const std::int64_t seen = g.visible(first + count - 1);
@@ -120,11 +125,7 @@ struct HeadGradient {
         const std::int64_t row = padded<T>(g.width), key = block.first_key, end = key + block.keys;
         block.scores(w.queries, row, w.keys_transposed + key * g.width, w.probabilities);
         block.scores(w.dy, row, w.values_transposed + key * g.width, w.dscores);
-        for (std::int64_t i = 0; i < block.queries; ++i) {
-            differentiate_row(w.probabilities + i * kKeyBlock, w.dscores + i * kKeyBlock, block.seen(i),
-                              block.columns<T>(i), padded<T>(block.keys), static_cast<T>(gradient.scale), rows.lse[i],
-                              rows.delta[i]);
-        }
+        differentiate(block, rows);
         if (known > key && known < end) {  // only a part of the block was seen before
             dk.clear(known, end);
             dv.clear(known, end);
@@ -140,12 +141,34 @@ struct HeadGradient {
         }
         known = std::max(known, end);
     }
+
+    /// Scores and the gradient of what dropout made of their probabilities become these, and the gradient of scores.
+    void differentiate(const Block& block, const Rows<T>& rows) const {
+        const auto scale = static_cast<T>(gradient.scale);
+        if (masking.adds()) masking.add(block, scale, w.probabilities);
+        const T exponent = masking.adds() ? T{1} : scale;
+        for (std::int64_t i = 0; i < block.queries; ++i) {
+            const auto row = [&](auto&& factor) {
+                differentiate_row(w.probabilities + i * kKeyBlock, w.dscores + i * kKeyBlock, block.seen(i),
+                                  block.columns<T>(i), padded<T>(block.keys), exponent, scale, rows.lse[i],
+                                  rows.delta[i], factor);
+            };
+            if (masking.drops()) {
+                RandomWords generator;
+                const std::uint32_t* words = masking.words(block, i, generator);
+                row([&](std::int64_t j) { return masking.factor(words[j]); });
+            } else {
+                row([](std::int64_t) { return T{1}; });
+            }
+        }
+    }
 };
 
 /// One (batch, key head) with all its query heads, in their order.
 template <class T>
-void compute_group(const AttentionGradient& gradient, const Geometry& g, std::int64_t task, Workspace<T> w) {
-    const std::int64_t batch = task / g.key_heads, key_head = task % g.key_heads;
+void compute_group(const AttentionGradient& gradient, const Geometry& whole, std::int64_t task, Workspace<T> w) {
+    const std::int64_t batch = task / whole.key_heads, key_head = task % whole.key_heads;
+    const Geometry g = limited(whole, gradient.mask, batch);
     const std::int64_t row = padded<T>(g.width);
     pack_transposed_blocks(gradient.k, batch, key_head, w.keys_transposed);
     pack_transposed_blocks(gradient.v, batch, key_head, w.values_transposed);
@@ -168,6 +191,7 @@ void compute_group(const AttentionGradient& gradient, const Geometry& g, std::in
 template <class T>
 void compute(CpuStream& stream, const AttentionGradient& gradient, std::size_t bytes, std::byte* scratch) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
+    check_lengths(gradient.mask, g);
     const std::int64_t tasks = g.batch * g.key_heads;
     if (tasks == 0) return;
     const std::int64_t threads = std::min<std::int64_t>(stream.threads, tasks);

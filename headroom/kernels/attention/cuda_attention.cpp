@@ -94,6 +94,10 @@ bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const 
     return true;
 }
 
+void attention_not_asked(CudaStream& stream) {
+    stream.state->get<CudnnState>().refusal = "it is not asked for masks, lengths and dropout of attention";
+}
+
 std::string attention_library(CudaStream& stream) {
     if (!wanted(stream)) return "own kernels, as ComputeOptions say";
     stream.device->make_current();

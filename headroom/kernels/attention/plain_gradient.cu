@@ -1,3 +1,4 @@
+#include <headroom/kernels/attention/internal/masked.cuh>
 #include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/internal/plain.cuh>
 
@@ -7,44 +8,51 @@ namespace {
 
 using namespace attention_device;
 
-template <class T>
+template <class T, class Extras>
 struct PlainCommon {
     using Tile = Plain<T>;
     using Products = typename Tile::Products;
     static constexpr unsigned kMaxThreads = Tile::kThreads;
     static constexpr int kEach = Tile::kEach, kRows = Tile::kRows;
 
-    Geometry g;
+    Geometry sizes;
     HeadView q, k, v, dy;
     SumView<T> lse, delta;
     T scale;
+    Extras from_host;
 
     HEADROOM_DEVICE HeadRows rows(const HeadView& x, std::int64_t batch, std::int64_t head, std::int64_t first,
                                   std::int64_t count) const {
         return {x, x.row(batch, 0, head), first, count};
     }
-    /// Scores become probabilities, and the gradient of these that of scores before scaling: zero where not visible.
-    HEADROOM_DEVICE void differentiate(bool visible, T sum, T mean, T& score, T& gradient) const {
-        const T p = visible ? std::exp2(scale * T(kLog2E) * score - sum * T(kLog2E)) : T(0);
-        gradient = visible ? p * (gradient - mean) : T(0);
-        score = p;
+    /// A score becomes its probability as dropout leaves it, and the gradient of that the score's before scaling: zero
+    /// where not visible.
+    HEADROOM_DEVICE void differentiate(const Extras& extras, const ScorePlace& at, bool visible, T sum, T mean,
+                                       T& score, T& gradient) const {
+        const T p = visible ? std::exp2(extras.added(scale * T(kLog2E) * score, at) - sum * T(kLog2E)) : T(0);
+        const auto factor = extras.of(at);
+        gradient = visible ? p * (factor.times(gradient, 0) - mean) : T(0);
+        score = factor.times(p, 0);
     }
 };
 
 // Keys and values, by the queries of all heads of the group: nobody else writes these rows. All matrices are
 // transposed.
-template <class T>
-struct PlainKeyGradients : PlainCommon<T> {
-    using Base = PlainCommon<T>;
+template <class T, class Extras>
+struct PlainKeyGradients : PlainCommon<T, Extras> {
+    using Base = PlainCommon<T, Extras>;
     using Tile = typename Base::Tile;
-    using Base::kEach, Base::kRows, Base::g, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale;
+    using Base::kEach, Base::kRows, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta,
+        Base::scale, Base::from_host;
 
     HeadView dk, dv;
     float beta_k, beta_v;
 
     HEADROOM_DEVICE void operator()(Block& block) const {
         const typename Tile::Space space(block);
-        const HeadBlock at = block_of_head(block, g.keys, kRows, g.key_heads);
+        const HeadBlock at = block_of_head(block, sizes.keys, kRows, sizes.key_heads);
+        Extras extras = from_host;
+        const Geometry g = extras.begin(block, sizes, at.batch);
         const int width = static_cast<int>(g.width), slice = static_cast<int>(block.y()) * kRows;
         const HeadRows keys = this->rows(k, at.batch, at.head, at.first, g.keys);
         const HeadRows values = this->rows(v, at.batch, at.head, at.first, g.keys);
@@ -62,12 +70,14 @@ struct PlainKeyGradients : PlainCommon<T> {
                 for (int j = 0; j < kEach; ++j) {
                     const std::int64_t i = query + Tile::other_row(block, j);
                     const bool exists = i < g.queries;
-                    const T sum = exists ? lse.at(at.batch, head, i) : T(0);
+                    const T sum = exists ? extras.shift(lse.at(at.batch, head, i)) : T(0);
                     const T mean = exists ? delta.at(at.batch, head, i) : T(0);
 #pragma unroll
-                    for (int l = 0; l < kEach; ++l)
-                        this->differentiate(exists && g.first_seeing(at.first + Tile::own_row(block, l)) <= i, sum,
+                    for (int l = 0; l < kEach; ++l) {
+                        const std::int64_t key = at.first + Tile::own_row(block, l);
+                        this->differentiate(extras, {at.batch, head, i, key}, exists && g.first_seeing(key) <= i, sum,
                                             mean, scores[l][j], gradients[l][j]);
+                    }
                 }
                 Tile::put_weights(block, space, scores);
                 Tile::add(block, space, dys, slice, width, value_sums);
@@ -85,18 +95,21 @@ struct PlainKeyGradients : PlainCommon<T> {
 };
 
 // Queries, by the keys that they see.
-template <class T>
-struct PlainQueryGradient : PlainCommon<T> {
-    using Base = PlainCommon<T>;
+template <class T, class Extras>
+struct PlainQueryGradient : PlainCommon<T, Extras> {
+    using Base = PlainCommon<T, Extras>;
     using Tile = typename Base::Tile;
-    using Base::kEach, Base::kRows, Base::g, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale;
+    using Base::kEach, Base::kRows, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta,
+        Base::scale, Base::from_host;
 
     HeadView dq;
     float beta;
 
     HEADROOM_DEVICE void operator()(Block& block) const {
         const typename Tile::Space space(block);
-        const HeadBlock at = block_from_the_end(block, g.queries, kRows, g.heads);
+        const HeadBlock at = block_from_the_end(block, sizes.queries, kRows, sizes.heads);
+        Extras extras = from_host;
+        const Geometry g = extras.begin(block, sizes, at.batch);
         const int width = static_cast<int>(g.width), slice = static_cast<int>(block.y()) * kRows;
         const std::int64_t key_head = at.head / g.group();
         const HeadRows queries = this->rows(q, at.batch, at.head, at.first, g.queries);
@@ -109,7 +122,7 @@ struct PlainQueryGradient : PlainCommon<T> {
         for (int i = 0; i < kEach; ++i) {
             const std::int64_t row = at.first + Tile::own_row(block, i);
             const bool exists = row < g.queries;
-            sum[i] = exists ? lse.at(at.batch, at.head, row) : T(0);
+            sum[i] = exists ? extras.shift(lse.at(at.batch, at.head, row)) : T(0);
             mean[i] = exists ? delta.at(at.batch, at.head, row) : T(0);
             visible[i] = exists ? g.visible(row) : 0;
         }
@@ -122,9 +135,12 @@ struct PlainQueryGradient : PlainCommon<T> {
 #pragma unroll
             for (int i = 0; i < kEach; ++i)
 #pragma unroll
-                for (int j = 0; j < kEach; ++j)
-                    this->differentiate(key + Tile::other_row(block, j) < visible[i], sum[i], mean[i], scores[i][j],
+                for (int j = 0; j < kEach; ++j) {
+                    const ScorePlace place{at.batch, at.head, at.first + Tile::own_row(block, i),
+                                           key + Tile::other_row(block, j)};
+                    this->differentiate(extras, place, place.key < visible[i], sum[i], mean[i], scores[i][j],
                                         gradients[i][j]);
+                }
             Tile::put_weights(block, space, gradients);
             Tile::add(block, space, keys, slice, width, sums);
         }
@@ -139,29 +155,33 @@ void attention_gradient_plain(CudaStream& stream, const AttentionGradient& gradi
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
     dispatch_plain(gradient.q.dtype, [&]<class T>() {
         using Tile = Plain<T>;
-        const PlainCommon<T> common{g,
-                                    HeadView(gradient.q),
-                                    HeadView(gradient.k),
-                                    HeadView(gradient.v),
-                                    HeadView(gradient.dy),
-                                    SumView<T>(gradient.lse),
-                                    SumView<T>(reinterpret_cast<T*>(delta), g.heads * g.queries, g.queries, 1),
-                                    static_cast<T>(gradient.scale)};
-        const auto start = [&](std::int64_t rows, std::int64_t heads, const auto& kernel) {
-            launch(stream,
-                   {.x = head_blocks(rows, Tile::kRows, heads),
-                    .y = slices<T>(g.width),
-                    .threads = Tile::kThreads,
-                    .shared_bytes = Tile::Space::bytes()},
-                   kernel);
-        };
-        if (gradient.dk.data != nullptr || gradient.dv.data != nullptr)
-            start(g.keys, g.batch * g.key_heads,
-                  PlainKeyGradients<T>{
-                      {common}, HeadView(gradient.dk), HeadView(gradient.dv), gradient.beta_k, gradient.beta_v});
-        if (gradient.dq.data != nullptr)
-            start(g.queries, g.batch * g.heads,
-                  PlainQueryGradient<T>{{common}, HeadView(gradient.dq), gradient.beta_q});
+        with_extras<T>(stream, gradient, [&]<class Extras>(const Extras& extras) {
+            const PlainCommon<T, Extras> common{
+                g,
+                HeadView(gradient.q),
+                HeadView(gradient.k),
+                HeadView(gradient.v),
+                HeadView(gradient.dy),
+                SumView<T>(gradient.lse),
+                SumView<T>(reinterpret_cast<T*>(delta), g.heads * g.queries, g.queries, 1),
+                static_cast<T>(gradient.scale),
+                extras};
+            const auto start = [&](std::int64_t rows, std::int64_t heads, const auto& kernel) {
+                launch(stream,
+                       {.x = head_blocks(rows, Tile::kRows, heads),
+                        .y = slices<T>(g.width),
+                        .threads = Tile::kThreads,
+                        .shared_bytes = Tile::Space::bytes()},
+                       kernel);
+            };
+            if (gradient.dk.data != nullptr || gradient.dv.data != nullptr)
+                start(g.keys, g.batch * g.key_heads,
+                      PlainKeyGradients<T, Extras>{
+                          {common}, HeadView(gradient.dk), HeadView(gradient.dv), gradient.beta_k, gradient.beta_v});
+            if (gradient.dq.data != nullptr)
+                start(g.queries, g.batch * g.heads,
+                      PlainQueryGradient<T, Extras>{{common}, HeadView(gradient.dq), gradient.beta_q});
+        });
     });
 }
 

@@ -54,7 +54,7 @@ bool aligned(std::initializer_list<const View*> views) {
 /// What forward and gradient share; both structs name it alike.
 template <class A>
 std::optional<Sdpa> plan(const A& a) {
-    if (!is_half(a.q.dtype) || a.q.rank() != 4) return std::nullopt;
+    if (!is_half(a.q.dtype) || a.q.rank() != 4 || has_extras(a)) return std::nullopt;
     for (const View* x : {&a.q, &a.k, &a.v, &a.o}) {
         if (!fits(*x, a.q.dtype)) return std::nullopt;
     }

@@ -43,11 +43,11 @@ struct Sdpa {
     friend auto operator<=>(const Sdpa&, const Sdpa&) = default;
 };
 
-/// Empty if cuDNN is not used: for f32 and f64; heads whose width is no multiple of 8 or above 128; fewer than 64
-/// queries or keys (cuDNN makes a plan for each shape, which takes about a second: too long for the steps of a
-/// generation); causal with fewer keys than queries; a last axis with another stride than 1, other strides that are no
-/// multiples of 16 bytes; an lse that is not contiguous; a scale that is not positive. Depends on shapes, strides,
-/// dtypes and options, not on addresses, except for whether lse has one.
+/// Empty if cuDNN is not used: for f32 and f64; masks, lengths and dropout (its draws are not ours); heads whose width
+/// is no multiple of 8 or above 128; fewer than 64 queries or keys (cuDNN makes a plan for each shape, which takes
+/// about a second: too long for the steps of a generation); causal with fewer keys than queries; a last axis with
+/// another stride than 1, other strides that are no multiples of 16 bytes; an lse that is not contiguous; a scale that
+/// is not positive. Depends on shapes, strides, dtypes and options, not on addresses, except for whether lse has one.
 std::optional<Sdpa> plan_sdpa(const Attention& attention);
 /// Also empty: for gradients of another dtype than their operand's, or not all three; one key head of one batch that
 /// takes more scratch than the budget; a number of queries that is no multiple of 4, if more than one part is needed.

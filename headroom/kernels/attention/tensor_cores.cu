@@ -1,3 +1,4 @@
+#include <headroom/kernels/attention/internal/masked.cuh>
 #include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/internal/tensor_cores.cuh>
 
@@ -9,15 +10,16 @@ using namespace attention_device;
 
 // Each warp: scores of its 16 queries to the stage; there, two lanes for each row turn them into probabilities, rounded
 // to T, and find by what earlier sums must shrink; that factor comes back as a fragment of its own, equal along rows.
-template <class T, int kWidth>
+template <class T, int kWidth, class Extras>
 struct Forward {
     static constexpr unsigned kMaxThreads = kTensorThreads;
     static constexpr int kTiles = kWidth / kTile;
 
-    Geometry g;
+    Geometry sizes;
     HeadView q, k, v, o;
     SumView<float> lse;
     float scale;  // times log2(e)
+    Extras from_host;
 
     static std::size_t shared_bytes() {
         return 3 * shared_size<T>(kTileSize<kWidth>) + shared_size<float>(kTensorWarps * kStageSize) +
@@ -35,7 +37,9 @@ struct Forward {
         const int warp = static_cast<int>(block.warp());
         const Shared<float> stage = block.shared<float>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
         const Shared<T> probabilities = block.shared<T>(kTensorWarps * kStageSize).part(warp * kStageSize, kStageSize);
-        const HeadBlock at = block_from_the_end(block, g.queries, kRows, g.heads);
+        const HeadBlock at = block_from_the_end(block, sizes.queries, kRows, sizes.heads);
+        Extras extras = from_host;
+        const Geometry g = extras.begin(block, sizes, at.batch);
         const std::int64_t key_head = at.head / g.group(), first = at.first + warp * kTile;
         const std::int64_t row = first + block.lane() / 2;
         const int width = static_cast<int>(g.width);
@@ -57,8 +61,9 @@ struct Forward {
 #pragma unroll
             for (int i = 0; i < kRows / kTile; ++i) block.store_tile(stage, i * kTile, scores[i], kStageStride);
             block.warp_sync();
+            const int seen = row < g.queries ? within_block(g.visible(row) - key) : 0;
             const float correction =
-                softmax(block, stage, probabilities, row < g.queries ? within_block(g.visible(row) - key) : 0, running);
+                softmax(block, stage, probabilities, extras, {at.batch, at.head, row, key}, seen, running);
             block.warp_sync();
             shrink(block, stage, correction, sums);
             Tile<Operand::a, T> weights;
@@ -78,12 +83,14 @@ struct Forward {
 
   private:
     /// The last query before `end`.
-    HEADROOM_DEVICE std::int64_t last(std::int64_t end) const { return (end < g.queries ? end : g.queries) - 1; }
+    HEADROOM_DEVICE std::int64_t last(std::int64_t end) const {
+        return (end < sizes.queries ? end : sizes.queries) - 1;
+    }
 
-    /// The lane's half of a row of 64 scores, of which `seen` are visible: probabilities before division by their sum.
-    /// Gives the factor for what was summed before.
-    HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, int seen,
-                                  Running& running) const {
+    /// The lane's half of a row of 64 scores, of which `seen` are visible: probabilities before division by their sum,
+    /// as dropout leaves them. Gives the factor for what was summed before.
+    HEADROOM_DEVICE float softmax(Block& block, Shared<float> stage, Shared<T> probabilities, const Extras& extras,
+                                  const ScorePlace& at, int seen, Running& running) const {
         constexpr int kSteps = kRows / 8;  // a lane takes each second group of four
         const int row = static_cast<int>(block.lane()) / 2, begin = block.lane() % 2 * 4;
         float scores[kRows / 2];
@@ -93,7 +100,8 @@ struct Forward {
             const Vector<float, 4> found = block.load<4>(stage, row * kStageStride + i * 8 + begin);
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-                const float score = i * 8 + begin + j < seen ? scale * found[j] : -INFINITY;
+                const int column = i * 8 + begin + j;
+                const float score = column < seen ? extras.added(scale * found[j], at.right(column)) : -INFINITY;
                 scores[i * 4 + j] = score;
                 maximum = Max()(maximum, score);
             }
@@ -104,12 +112,13 @@ struct Forward {
         float sum = 0.0f;
 #pragma unroll
         for (int i = 0; i < kSteps; ++i) {
+            const auto factors = extras.along_keys(at.right(i * 8 + begin));
             Vector<T, 4> rounded_ones;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
                 const float probability = std::exp2(scores[i * 4 + j] - shift);
                 sum += probability;
-                rounded_ones[j] = rounded<T>(probability);
+                rounded_ones[j] = rounded<T>(factors.times(probability, j));
             }
             block.store(probabilities, row * kStageStride + i * 8 + begin, rounded_ones);
         }
@@ -137,20 +146,23 @@ struct Forward {
 
 void attention_on_tensor_cores(CudaStream& stream, const Attention& attention) {
     const Geometry g = geometry_of(attention.q, attention.k, attention.causal);
-    dispatch_tensor_cores(attention.q.dtype, g.width, [&]<class T, int kWidth>() {
-        using Kernel = Forward<T, kWidth>;
-        const Kernel kernel{g,
-                            HeadView(attention.q),
-                            HeadView(attention.k),
-                            HeadView(attention.v),
-                            HeadView(attention.o),
-                            SumView<float>(attention.lse),
-                            static_cast<float>(attention.scale * kLog2E)};
-        launch(stream,
-               {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
-                .threads = kTensorThreads,
-                .shared_bytes = Kernel::shared_bytes()},
-               kernel);
+    with_extras<float>(stream, attention, [&]<class Extras>(const Extras& extras) {
+        dispatch_tensor_cores<Extras>(attention.q.dtype, g.width, [&]<class T, int kWidth>() {
+            using Kernel = Forward<T, kWidth, Extras>;
+            const Kernel kernel{g,
+                                HeadView(attention.q),
+                                HeadView(attention.k),
+                                HeadView(attention.v),
+                                HeadView(attention.o),
+                                SumView<float>(attention.lse),
+                                static_cast<float>(attention.scale * kLog2E),
+                                extras};
+            launch(stream,
+                   {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
+                    .threads = kTensorThreads,
+                    .shared_bytes = Kernel::shared_bytes()},
+                   kernel);
+        });
     });
 }
 

@@ -1,3 +1,4 @@
+#include <headroom/kernels/attention/internal/masked.cuh>
 #include <headroom/kernels/attention/internal/paths.hpp>
 #include <headroom/kernels/attention/internal/tensor_cores.cuh>
 
@@ -13,14 +14,15 @@ constexpr int kChunkSize = kTile * kChunkStride;
 static_assert(2 * kChunkSize >= kStageSize, "write_rows uses the stages of both products");
 
 /// What the kernels of both sides have in common.
-template <class T, int kWidth>
+template <class T, int kWidth, class Extras>
 struct Common {
     static constexpr int kTiles = kWidth / kTile;
 
-    Geometry g;
+    Geometry sizes;
     HeadView q, k, v, dy;
     SumView<float> lse, delta;
     float scale;
+    Extras from_host;
 
     /// Four tiles of rows, a stage for scores and for their gradient, and `halves` stages of T for weights.
     static constexpr std::size_t shared_bytes(int halves) {
@@ -46,10 +48,11 @@ struct Common {
 
 // Keys and values: a block owns 64 keys and walks over the queries that see one of them, of all heads of the group in
 // turn: nobody else writes these rows, and the order of sums is always the same. All matrices are transposed.
-template <class T, int kWidth>
-struct KeyGradients : Common<T, kWidth> {
-    using Base = Common<T, kWidth>;
-    using Base::kTiles, Base::g, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale;
+template <class T, int kWidth, class Extras>
+struct KeyGradients : Common<T, kWidth, Extras> {
+    using Base = Common<T, kWidth, Extras>;
+    using Base::kTiles, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale,
+        Base::from_host;
     static constexpr unsigned kMaxThreads = kTensorThreads;
 
     HeadView dk, dv;
@@ -66,7 +69,9 @@ struct KeyGradients : Common<T, kWidth> {
         const Shared<T> probabilities = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
         const Shared<T> dscores = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
         const Shared<float> lses = block.shared<float>(kRows), deltas = block.shared<float>(kRows);
-        const HeadBlock at = block_of_head(block, g.keys, kRows, g.key_heads);
+        const HeadBlock at = block_of_head(block, sizes.keys, kRows, sizes.key_heads);
+        Extras extras = from_host;
+        const Geometry g = extras.begin(block, sizes, at.batch);
         const std::int64_t first = at.first + warp * kTile;
         const std::int64_t seen_from = g.first_seeing(first), row_seen_from = g.first_seeing(first + block.lane() / 2);
         const int width = static_cast<int>(g.width);
@@ -88,7 +93,8 @@ struct KeyGradients : Common<T, kWidth> {
                 if (block.thread() < kRows) {
                     const std::int64_t i = query + block.thread();
                     const bool exists = i < g.queries;
-                    lses[block.thread()] = exists ? lse.at(at.batch, head, i) * static_cast<float>(kLog2E) : 0.0f;
+                    lses[block.thread()] =
+                        exists ? extras.shift(lse.at(at.batch, head, i)) * static_cast<float>(kLog2E) : 0.0f;
                     deltas[block.thread()] = exists ? delta.at(at.batch, head, i) : 0.0f;
                 }
                 block.sync();
@@ -97,8 +103,9 @@ struct KeyGradients : Common<T, kWidth> {
                     const std::int64_t i = query + chunk;
                     if (i >= g.queries || i + kChunk <= seen_from) continue;
                     Base::scores_to_stage(block, keys, values, warp * kTile, queries, gradients, chunk, stage);
-                    differentiate(block, stage, lses.part(chunk, kChunk), deltas.part(chunk, kChunk),
-                                  within_block(row_seen_from - i), within_block(g.queries - i), probabilities, dscores);
+                    differentiate(block, stage, extras, {at.batch, head, i, first + block.lane() / 2},
+                                  lses.part(chunk, kChunk), deltas.part(chunk, kChunk), within_block(row_seen_from - i),
+                                  within_block(g.queries - i), probabilities, dscores);
                     block.warp_sync();
                     Tile<Operand::a, T> weights;
 #pragma unroll
@@ -121,8 +128,9 @@ struct KeyGradients : Common<T, kWidth> {
 
   private:
     /// The lane's half of one key's row: queries [from, end) of the chunk see it.
-    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, Shared<float> lses, Shared<float> deltas,
-                                       int from, int end, Shared<T> probabilities, Shared<T> dscores) const {
+    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, const Extras& extras, const ScorePlace& at,
+                                       Shared<float> lses, Shared<float> deltas, int from, int end,
+                                       Shared<T> probabilities, Shared<T> dscores) const {
         const float exponent = scale * static_cast<float>(kLog2E);
         const int row = static_cast<int>(block.lane()) / 2 * kChunkStride;
 #pragma unroll
@@ -130,13 +138,14 @@ struct KeyGradients : Common<T, kWidth> {
             const Vector<float, 4> score = block.load<4>(stage, row + i);
             const Vector<float, 4> gradient = block.load<4>(stage, kChunkSize + row + i);
             const Vector<float, 4> sum = block.load<4>(lses, i), mean = block.load<4>(deltas, i);
+            const auto factors = extras.along_queries(at.down(i));
             Vector<T, 4> probability, dscore;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
                 const bool visible = i + j >= from && i + j < end;
-                const float p = visible ? std::exp2(exponent * score[j] - sum[j]) : 0.0f;
-                probability[j] = rounded<T>(p);
-                dscore[j] = rounded<T>(visible ? p * (gradient[j] - mean[j]) : 0.0f);
+                const float p = visible ? std::exp2(extras.added(exponent * score[j], at.down(i + j)) - sum[j]) : 0.0f;
+                probability[j] = rounded<T>(factors.times(p, j));
+                dscore[j] = rounded<T>(visible ? p * (factors.times(gradient[j], j) - mean[j]) : 0.0f);
             }
             block.store(probabilities, row + i, probability);
             block.store(dscores, row + i, dscore);
@@ -145,10 +154,11 @@ struct KeyGradients : Common<T, kWidth> {
 };
 
 // Queries: a block owns 64 of them and walks over the keys that they see.
-template <class T, int kWidth>
-struct QueryGradient : Common<T, kWidth> {
-    using Base = Common<T, kWidth>;
-    using Base::kTiles, Base::g, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale;
+template <class T, int kWidth, class Extras>
+struct QueryGradient : Common<T, kWidth, Extras> {
+    using Base = Common<T, kWidth, Extras>;
+    using Base::kTiles, Base::sizes, Base::q, Base::k, Base::v, Base::dy, Base::lse, Base::delta, Base::scale,
+        Base::from_host;
     static constexpr unsigned kMaxThreads = kTensorThreads;
 
     HeadView dq;
@@ -163,7 +173,9 @@ struct QueryGradient : Common<T, kWidth> {
         const Shared<float> stage =
             block.shared<float>(kTensorWarps * 2 * kChunkSize).part(warp * 2 * kChunkSize, 2 * kChunkSize);
         const Shared<T> dscores = block.shared<T>(kTensorWarps * kChunkSize).part(warp * kChunkSize, kChunkSize);
-        const HeadBlock at = block_from_the_end(block, g.queries, kRows, g.heads);
+        const HeadBlock at = block_from_the_end(block, sizes.queries, kRows, sizes.heads);
+        Extras extras = from_host;
+        const Geometry g = extras.begin(block, sizes, at.batch);
         const std::int64_t key_head = at.head / g.group(), first = at.first + warp * kTile;
         const std::int64_t row = first + block.lane() / 2;
         const int width = static_cast<int>(g.width);
@@ -172,7 +184,7 @@ struct QueryGradient : Common<T, kWidth> {
         float sum = 0.0f, mean = 0.0f;
         std::int64_t seen = 0;
         if (row < g.queries) {
-            sum = lse.at(at.batch, at.head, row) * static_cast<float>(kLog2E);
+            sum = extras.shift(lse.at(at.batch, at.head, row)) * static_cast<float>(kLog2E);
             mean = delta.at(at.batch, at.head, row);
             seen = g.visible(row);
         }
@@ -190,7 +202,8 @@ struct QueryGradient : Common<T, kWidth> {
             for (int chunk = 0; chunk < kRows; chunk += kChunk) {
                 if (key + chunk >= warp_end) continue;
                 Base::scores_to_stage(block, queries, gradients, warp * kTile, keys, values, chunk, stage);
-                differentiate(block, stage, sum, mean, within_block(seen - key - chunk), dscores);
+                differentiate(block, stage, extras, {at.batch, at.head, row, key + chunk}, sum, mean,
+                              within_block(seen - key - chunk), dscores);
                 block.warp_sync();
                 Tile<Operand::a, T> weights;
 #pragma unroll
@@ -206,22 +219,28 @@ struct QueryGradient : Common<T, kWidth> {
 
   private:
     /// The last query before `end`.
-    HEADROOM_DEVICE std::int64_t last(std::int64_t end) const { return (end < g.queries ? end : g.queries) - 1; }
+    HEADROOM_DEVICE std::int64_t last(std::int64_t end) const {
+        return (end < sizes.queries ? end : sizes.queries) - 1;
+    }
 
     /// The lane's half of one query's row, which sees the first `seen` keys of the chunk.
-    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, float sum, float mean, int seen,
-                                       Shared<T> dscores) const {
+    HEADROOM_DEVICE void differentiate(Block& block, Shared<float> stage, const Extras& extras, const ScorePlace& at,
+                                       float sum, float mean, int seen, Shared<T> dscores) const {
         const float exponent = scale * static_cast<float>(kLog2E);
         const int row = static_cast<int>(block.lane()) / 2 * kChunkStride;
 #pragma unroll
         for (int i = block.lane() % 2 * 4; i < kChunk; i += 8) {
             const Vector<float, 4> score = block.load<4>(stage, row + i);
             const Vector<float, 4> gradient = block.load<4>(stage, kChunkSize + row + i);
+            const auto factors = extras.along_keys(at.right(i));
             Vector<T, 4> dscore;
 #pragma unroll
             for (int j = 0; j < 4; ++j) {
-                const float p = std::exp2(exponent * score[j] - sum);
-                dscore[j] = rounded<T>(i + j < seen ? p * (gradient[j] - mean) : 0.0f);
+                const bool visible = i + j < seen;
+                const float p = Extras::kAny && !visible
+                                    ? 0.0f
+                                    : std::exp2(extras.added(exponent * score[j], at.right(i + j)) - sum);
+                dscore[j] = rounded<T>(visible ? p * (factors.times(gradient[j], j) - mean) : 0.0f);
             }
             block.store(dscores, row + i, dscore);
         }
@@ -232,34 +251,32 @@ struct QueryGradient : Common<T, kWidth> {
 
 void attention_gradient_on_tensor_cores(CudaStream& stream, const AttentionGradient& gradient, float* delta) {
     const Geometry g = geometry_of(gradient.q, gradient.k, gradient.causal);
-    dispatch_tensor_cores(gradient.q.dtype, g.width, [&]<class T, int kWidth>() {
-        const Common<T, kWidth> common{g,
-                                       HeadView(gradient.q),
-                                       HeadView(gradient.k),
-                                       HeadView(gradient.v),
-                                       HeadView(gradient.dy),
-                                       SumView<float>(gradient.lse),
-                                       SumView<float>(delta, g.heads * g.queries, g.queries, 1),
-                                       static_cast<float>(gradient.scale)};
-        if (gradient.dk.data != nullptr || gradient.dv.data != nullptr) {
-            using Kernel = KeyGradients<T, kWidth>;
-            const Kernel kernel{
-                {common}, HeadView(gradient.dk), HeadView(gradient.dv), gradient.beta_k, gradient.beta_v};
-            launch(stream,
-                   {.x = head_blocks(g.keys, kRows, g.batch * g.key_heads),
-                    .threads = kTensorThreads,
-                    .shared_bytes = Kernel::shared_bytes()},
-                   kernel);
-        }
-        if (gradient.dq.data != nullptr) {
-            using Kernel = QueryGradient<T, kWidth>;
-            const Kernel kernel{{common}, HeadView(gradient.dq), gradient.beta_q};
-            launch(stream,
-                   {.x = head_blocks(g.queries, kRows, g.batch * g.heads),
-                    .threads = kTensorThreads,
-                    .shared_bytes = Kernel::shared_bytes()},
-                   kernel);
-        }
+    with_extras<float>(stream, gradient, [&]<class Extras>(const Extras& extras) {
+        dispatch_tensor_cores<Extras>(gradient.q.dtype, g.width, [&]<class T, int kWidth>() {
+            const Common<T, kWidth, Extras> common{g,
+                                                   HeadView(gradient.q),
+                                                   HeadView(gradient.k),
+                                                   HeadView(gradient.v),
+                                                   HeadView(gradient.dy),
+                                                   SumView<float>(gradient.lse),
+                                                   SumView<float>(delta, g.heads * g.queries, g.queries, 1),
+                                                   static_cast<float>(gradient.scale),
+                                                   extras};
+            const auto start = [&](std::int64_t rows, std::int64_t heads, const auto& kernel) {
+                launch(stream,
+                       {.x = head_blocks(rows, kRows, heads),
+                        .threads = kTensorThreads,
+                        .shared_bytes = kernel.shared_bytes()},
+                       kernel);
+            };
+            if (gradient.dk.data != nullptr || gradient.dv.data != nullptr)
+                start(g.keys, g.batch * g.key_heads,
+                      KeyGradients<T, kWidth, Extras>{
+                          {common}, HeadView(gradient.dk), HeadView(gradient.dv), gradient.beta_k, gradient.beta_v});
+            if (gradient.dq.data != nullptr)
+                start(g.queries, g.batch * g.heads,
+                      QueryGradient<T, kWidth, Extras>{{common}, HeadView(gradient.dq), gradient.beta_q});
+        });
     });
 }
 

@@ -13,18 +13,26 @@ namespace headroom::kernels {
 /// Keys per block on the CPU.
 inline constexpr std::int64_t kKeyBlock = 64;
 
+/// Values of a floating mask that hide a key: in f32, lse has no digits left beside them.
+inline constexpr double kHiddenBelow = -1e6;
+inline constexpr const char* kLengthError = "attention: length";
+
+/// Blocks of random words that belong to a query of so many keys: each query begins with one of its own.
+constexpr std::int64_t word_blocks(std::int64_t keys) { return (keys + 3) / 4; }
+
 struct Geometry {
     std::int64_t batch, queries, keys, heads, key_heads, width;
     bool causal;
+    std::int64_t limit = keys;  ///< nobody sees a key from here on: fewer than `keys` in a batch that is shorter
 
     constexpr std::int64_t group() const { return heads / key_heads; }
     /// Keys that query i sees: those before this number.
     constexpr std::int64_t visible(std::int64_t i) const {
-        return causal ? within(i + 1 + keys - queries, keys) : keys;
+        return causal ? within(i + 1 + keys - queries, limit) : limit;
     }
-    /// The first query that sees key j.
+    /// The first query that sees key j; their number if none does.
     constexpr std::int64_t first_seeing(std::int64_t j) const {
-        return causal ? within(j - (keys - queries), queries) : 0;
+        return j >= limit ? queries : causal ? within(j - (keys - queries), queries) : 0;
     }
     /// Keys, rounded up to whole blocks.
     constexpr std::int64_t padded_keys() const { return (keys + kKeyBlock - 1) / kKeyBlock * kKeyBlock; }

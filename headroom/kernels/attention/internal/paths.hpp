@@ -18,6 +18,9 @@ bool attention_by_library(CudaStream& stream, const Sdpa& whole, const Attention
 bool attention_gradient_by_library(CudaStream& stream, const Sdpa& whole, const AttentionGradient& gradient,
                                    std::byte* scratch);
 
+/// For `attention_library`: own kernels compute what cuDNN would take without its masks or dropout.
+void attention_not_asked(CudaStream& stream);
+
 void attention_on_tensor_cores(CudaStream& stream, const Attention& attention);
 /// Any dtype and width.
 void attention_plain(CudaStream& stream, const Attention& attention);

@@ -126,16 +126,17 @@ HEADROOM_DEVICE void write_rows(Block& block, const Accumulator (&sums)[kWidth /
     }
 }
 
-/// Calls `work` with the element type and the width of tiles that fit.
-template <class Work>
+/// Calls `work` with the element type and a width of tiles that fits: with masks or dropout one of two, so that there
+/// are fewer kernels.
+template <class Extras, class Work>
 void dispatch_tensor_cores(Dtype dtype, std::int64_t width, Work&& work) {
     const auto with_width = [&]<class T>(TypeTag<T>) {
-        if (width <= 32) {
-            work.template operator()<T, 32>();
+        if (width <= 32 && !Extras::kAny) {
+            if constexpr (!Extras::kAny) work.template operator()<T, 32>();
         } else if (width <= 64) {
             work.template operator()<T, 64>();
-        } else if (width <= 96) {
-            work.template operator()<T, 96>();
+        } else if (width <= 96 && !Extras::kAny) {
+            if constexpr (!Extras::kAny) work.template operator()<T, 96>();
         } else {
             work.template operator()<T, 128>();
         }

@@ -1,5 +1,5 @@
 #pragma once
-// The threshold and the factor that follow from dropout's p, the same for every device. Internal to kernels/dropout.
+// The threshold and the factor that follow from dropout's p, the same for every device. Internal to kernels.
 //
 //     const std::uint32_t threshold = drop_threshold(p);
 //     y[i] = word[i] >= threshold ? x[i] * kept_scale<float>(p) : 0.0f;
