@@ -120,7 +120,9 @@ inline const Calls kFunctions{
     {"argmin", [](Tensor x) { argmin(x); }},
     {"argsort", [](Tensor x) { argsort(x); }},
     {"attention", [](Tensor x) { attention(x, x, x, true); }},
+    {"attention", [](Tensor x) { attention(x, x, x, {.mask = {.scores = x, .lengths = x}, .dropout = 0.1}); }},
     {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
+    {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, {.mask = {.keys = x}}); }},
     {"avg_pool2d",
      [](Tensor x) {
          avg_pool2d(x, {.kernel = {1, 1}});

@@ -1,63 +1,99 @@
 #pragma once
-// Scaled dot-product attention that never stores the matrix of scores: memory is linear in the sequence. After Dao,
-// "FlashAttention-2" (2023). Not for additive masks or dropout on the probabilities: compose those of matmul and
-// softmax.
+// Scaled dot-product attention that never stores the matrix of scores: memory is linear in the sequence, with masks and
+// dropout, too. After Dao, "FlashAttention-2" (2023). Not for a learned bias: masks have no gradient.
 //
 //     Tensor y = attention_packed(qkv, 4, 4, true);       // qkv [12, 64, 3 * 128], 4 heads -> y [12, 64, 128]
 //     Tensor z = attention(q, keys, values, true);        // q [1, 1, 4, 32], keys and values [1, 63, 4, 32]
+//     Tensor p = attention_packed(qkv, 4, 4, {.mask = {.lengths = lengths}, .dropout = 0.1});  // padded sequences
+//     Tensor b = attention(q, keys, values, {.mask = {.scores = bias}});                // bias [4, 1, 63]
 #include <headroom/core/apply.hpp>
+#include <headroom/kernels/attention/attention.hpp>
 
 namespace headroom {
 
 namespace ops {
 
 struct AttentionPacked {
-    static constexpr OpInfo info{.name = "attention_packed", .cost = Cost::expensive, .precision = Precision::half};
+    static constexpr OpInfo info{
+        .name = "attention_packed", .cost = Cost::expensive, .precision = Precision::half, .as_is = 0b110};
     struct Attrs {
         std::int64_t heads = 1;
         std::int64_t kv_heads = 1;
         bool causal = false;
         double scale = 0;  ///< 0: 1 / sqrt(D)
+        kernels::AttentionDropout dropout{};
     };
     struct Saved {
         Array qkv;
+        Array mask;
+        Array lengths;
         Array o;
         Array lse;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& qkv);
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& qkv, const Array& mask,
+                                        const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 
 struct Attention {
-    static constexpr OpInfo info{.name = "attention", .cost = Cost::expensive, .precision = Precision::half};
+    static constexpr OpInfo info{
+        .name = "attention", .cost = Cost::expensive, .precision = Precision::half, .as_is = 0b11000};
     struct Attrs {
         bool causal = false;
         double scale = 0;  ///< 0: 1 / sqrt(D)
+        kernels::AttentionDropout dropout{};
     };
     struct Saved {
         Array q;
         Array k;
         Array v;
+        Array mask;
+        Array lengths;
         Array o;
         Array lse;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k, const Array& v);
+    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k, const Array& v,
+                                        const Array& mask, const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
 
 }  // namespace ops
 
-/// softmax(scale q k^T, over visible keys) v per batch and head, of packed inputs: qkv [B, T, (H + 2 G) * D] holds H
-/// heads of queries, then G of keys, then G of values, H a multiple of G; query head h reads key head h / (H / G). The
-/// result is [B, T, H * D]. causal: position i sees positions up to i. scale: 0 for 1 / sqrt(D). Floating dtypes; f32
-/// is cast to the half dtype under `Autocast`. The gradient is written straight into the packed layout. Errors:
-/// ShapeError, DtypeError.
+/// Which keys a query sees, beside `causal`. What is left undefined hides nothing; of several, each may hide a key. A
+/// query that sees none gives 0 and has no part in any gradient, as with PyTorch.
+struct AttentionMask {
+    /// Broadcast to [B, H, T, S], as attn_mask of torch.nn.functional.scaled_dot_product_attention. bool: true where
+    /// the query sees the key. Floating, of any dtype: added to the scaled scores; values below -1e6 hide the key, as
+    /// minus infinity does. It has no gradient.
+    Tensor scores = {};
+    /// bool [B, S], in place of `scores`: true for the keys that are seen, as attention_mask of Hugging Face.
+    /// key_padding_mask of torch.nn.MultiheadAttention is the opposite, true for padding.
+    Tensor keys = {};
+    /// i32 or i64 [B]: in batch b the first lengths[b] keys are seen, 0 to S of them. The kernels leave out the others.
+    Tensor lengths = {};
+};
+
+struct AttentionOptions {
+    bool causal = false;  ///< query i sees keys up to i + (S - T), as with a key-value cache
+    double scale = 0;     ///< 0: 1 / sqrt(D)
+    AttentionMask mask = {};
+    double dropout = 0;  ///< probabilities are 0 with this probability, else divided by 1 - dropout
+};
+
+/// softmax(scale q k^T + mask, over visible keys) v per batch and head, of packed inputs: qkv [B, T, (H + 2 G) * D]
+/// holds H heads of queries, then G of keys, then G of values, H a multiple of G; query head h reads key head
+/// h / (H / G). The result is [B, T, H * D]. Floating dtypes; f32 is cast to the half dtype under `Autocast`, masks are
+/// not. The gradient is written straight into the packed layout. Dropout takes the next random counter, from which
+/// follows, for each batch, head, query and key, what is dropped. Errors: ShapeError, for a length outside of [0, S],
+/// too; DtypeError; Error for a mask that requires a gradient, a mask of both scores and keys, or a dropout outside of
+/// [0, 1].
+Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, AttentionOptions options);
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, bool causal, double scale = 0);
 
-/// The same of q [B, T, H, D], k and v [B, S, G, D] -> [B, T, H, D]; all may be views. causal: query i sees keys up to
-/// i + (S - T), as with a key-value cache; a query that sees none gives 0.
+/// The same of q [B, T, H, D], k and v [B, S, G, D] -> [B, T, H, D]; all may be views.
+Tensor attention(Tensor q, Tensor k, Tensor v, AttentionOptions options);
 Tensor attention(Tensor q, Tensor k, Tensor v, bool causal, double scale = 0);
 
 }  // namespace headroom
