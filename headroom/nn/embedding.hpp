@@ -3,7 +3,9 @@
 //
 //     nn::Embedding tokens(root / "tokens", 50257, 768);
 //     Tensor x = tokens(ids);   // i32 or i64 [batch, time] -> [batch, time, 768]
+//     nn::Embedding words(root / "words", 30522, 768, nullptr, 0);     // id 0 is padding
 #include <cstdint>
+#include <optional>
 
 #include <headroom/nn/module.hpp>
 
@@ -11,12 +13,15 @@ namespace headroom::nn {
 
 class Embedding : public Module<Embedding> {
   public:
-    /// Errors at the call: ShapeError for an index outside of [0, count).
-    Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer = nullptr);
+    /// Row `padding_index` gets no gradient; it begins as the others do, where PyTorch's is 0. Errors at the call:
+    /// ShapeError for an index outside of [0, count), and a padding_index outside of [-count, count).
+    Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer = nullptr,
+              std::optional<std::int64_t> padding_index = {});
     /// ids [...] -> [..., width].
     Tensor forward(Tensor ids) const;
 
     Tensor weight;  ///< [count, width]; standard normal unless said otherwise
+    std::optional<std::int64_t> padding_index;
 };
 
 }  // namespace headroom::nn

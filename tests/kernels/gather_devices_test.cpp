@@ -264,6 +264,30 @@ TEST_P(Gather, SumsKeepTheSignOfZeroOnAGpuAndLetNanThrough) {
     }
 }
 
+/// Of vectors and of single elements; 900 positions are joined from tiles. NaN at the padding is no harm.
+TEST_P(Gather, AddsNothingToTheRowOfThePadding) {
+    for (const std::int64_t width : {8, 3}) {
+        TestArray index(Dtype::i64, {900}), dy(Dtype::f32, {900, width});
+        index.fill_indices(random, 4), dy.fill(random);
+        for (std::int64_t i = 0; i < 900 * width; ++i) {
+            if (index.get_integer(i / width) == 2) dy.set(i, std::numeric_limits<double>::quiet_NaN());
+        }
+        for (const float beta : {0.0f, 1.0f}) {
+            const auto gradient = [&](std::int64_t padding) {
+                TestArray table(Dtype::f32, {5, width});
+                all(1)(table);
+                const View to = device().put(table);
+                device().run<EmbeddingGradientPlan>(device().put(index), device().put(dy), to, beta, padding);
+                device().get(to, table);
+                return table;
+            };
+            const TestArray with = gradient(2), without = gradient(-1);
+            for (std::int64_t i = 0; i < 5 * width; ++i)
+                EXPECT_EQ(with.get(i), i / width == 2 ? beta : without.get(i)) << width << ' ' << beta << ' ' << i;
+        }
+    }
+}
+
 TEST_P(Gather, RefusesIndicesOutside) {
     for (const double wrong : {3.0, -1.0}) {
         for (const Problem& problem :

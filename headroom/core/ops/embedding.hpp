@@ -3,6 +3,10 @@
 //
 //     Tensor table = context.from_host(values, {65, 128}).requires_grad_();
 //     Tensor x = embedding(table, ids);                  // ids [12, 64] -> x [12, 64, 128]
+//     Tensor y = embedding(table, ids, 0);               // row 0 stands for padding: it gets no gradient
+#include <cstdint>
+#include <optional>
+
 #include <headroom/core/apply.hpp>
 
 namespace headroom {
@@ -11,7 +15,9 @@ namespace ops {
 
 struct Embedding {
     static constexpr OpInfo info{.name = "embedding", .precision = Precision::full};
-    struct Attrs {};
+    struct Attrs {
+        std::optional<std::int64_t> padding_index{};
+    };
     struct Saved {
         Array ids;
     };
@@ -22,8 +28,9 @@ struct Embedding {
 
 }  // namespace ops
 
-/// table [V, D], ids [...] (i32 or i64) -> [..., D] in the table's dtype. Errors: ShapeError, for an index outside of
-/// [0, V) too, with its value and position; DtypeError.
-Tensor embedding(Tensor table, Tensor ids);
+/// table [V, D], ids [...] (i32 or i64) -> [..., D] in the table's dtype. Row `padding_index` of the table gets no
+/// gradient; negative: counted from the end. Errors: ShapeError, for an index outside of [0, V) too, with its value and
+/// position, and for a padding_index outside of [-V, V); DtypeError.
+Tensor embedding(Tensor table, Tensor ids, std::optional<std::int64_t> padding_index = {});
 
 }  // namespace headroom

@@ -44,10 +44,11 @@ std::int64_t first_row(const Sorted& sorted, std::int64_t rows, std::int64_t tas
     return low;
 }
 
-/// One row of the gradient: the sum of the rows of dy at its positions.
+/// One row of the gradient: the sum of the rows of dy at its positions, of which the padding has none.
 template <class T>
-void row_gradient(const Sorted& sorted, std::int64_t v, const Rows& gradient, const Rows& out, float beta) {
-    const std::int32_t first = sorted.starts[v], last = sorted.starts[v + 1];
+void row_gradient(const Sorted& sorted, std::int64_t v, std::int64_t padding, const Rows& gradient, const Rows& out,
+                  float beta) {
+    const std::int32_t first = sorted.starts[v], last = v == padding ? first : sorted.starts[v + 1];
     if (first == last && beta == 1) return;
     T buffer[kChunk], sums[kChunk];
     for_each_chunk(out.length(), [&](std::int64_t begin, std::int64_t count) {
@@ -87,11 +88,12 @@ void embedding(CpuStream& stream, const View& table, const View& ids, const View
 }
 
 EmbeddingGradientPlan::EmbeddingGradientPlan(const Stream& stream, const View& ids, const View& dy, const View& dtable,
-                                             float beta)
+                                             float beta, std::int64_t padding)
     : ids_(ids),
       dy_(dy),
       dtable_(dtable),
       beta_(beta),
+      padding_(padding),
       plan_(0, ids, dtable),
       scratch_(on_cuda(stream) ? plan_.bytes()
                                : static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t)) {}
@@ -106,7 +108,7 @@ void EmbeddingGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
         parallel_for(stream, kTasks, dy_.numel() + dtable_.numel(), [&](std::int64_t task) {
             const std::int64_t end = first_row(sorted, out.count(), task + 1);
             for (std::int64_t v = first_row(sorted, out.count(), task); v < end; ++v) {
-                row_gradient<T>(sorted, v, gradient, out, beta_);
+                row_gradient<T>(sorted, v, padding_, gradient, out, beta_);
             }
         });
     });

@@ -48,7 +48,8 @@ void embedding(CudaStream& stream, const View& table, const View& ids, const Vie
 void EmbeddingGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
     const device::IndexCheck check = device::index_check(stream, "embedding: index", dtable_.shape[0]);
     if (dtable_.numel() == 0) return check_indices(stream, ids_, check);
-    const SegmentRows rows(without_columns(dy_), row_of(dy_), without_columns(dtable_), row_of(dtable_));
+    SegmentRows rows(without_columns(dy_), row_of(dy_), without_columns(dtable_), row_of(dtable_));
+    rows.skipped = padding_;
     const Sorted sorted = sort_indices(stream, ids_, check, plan_.sort, scratch);
     if (beta_ == 0) {
         scale(stream, dtable_, 0);

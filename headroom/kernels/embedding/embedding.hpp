@@ -8,6 +8,7 @@
 // Indices are i32 or i64 with any strides; one outside of [0, V) throws ShapeError with its value and position, before
 // anything is written; on a GPU the host throws when it next waits.
 #include <cstddef>
+#include <cstdint>
 
 #include <headroom/kernels/gather/sort_plan.hpp>
 #include <headroom/kernels/stream.hpp>
@@ -21,10 +22,11 @@ void embedding(CudaStream& stream, const View& table, const View& ids, const Vie
 
 /// dtable[v, :] = beta * dtable[v, :] + sum of dy[p, :] over the positions p with ids[p] = v, in the order of the
 /// positions, on a GPU in parts that follow from the shapes and the ids; summed in f32 (f64 for f64) and rounded once.
-/// Positions and V must be less than 2^31.
+/// Nothing is added to row `padding`; -1: to each row. Positions and V must be less than 2^31.
 class EmbeddingGradientPlan {
   public:
-    EmbeddingGradientPlan(const Stream& stream, const View& ids, const View& dy, const View& dtable, float beta);
+    EmbeddingGradientPlan(const Stream& stream, const View& ids, const View& dy, const View& dtable, float beta,
+                          std::int64_t padding = -1);
 
     /// Bytes: the positions, sorted by index; on a GPU also the sums of rows that have many of them.
     std::size_t scratch() const { return scratch_; }
@@ -34,6 +36,7 @@ class EmbeddingGradientPlan {
   private:
     View ids_, dy_, dtable_;
     float beta_;
+    std::int64_t padding_;
     SelectPlan plan_;  ///< of a GPU
     std::size_t scratch_;
 };

@@ -33,7 +33,7 @@ struct AnyRows {
     HEADROOM_DEVICE void write(Block&, std::int64_t row, std::int64_t column, float beta,
                                const Numbers<T, 1>& sum) const {
         const std::int64_t offset = rows.rows.offsets(rows.first_row + row)[0] + rows.columns_at.offsets(column)[0];
-        accumulate_as<T>(rows.target, rows.target_dtype, offset, beta, sum.at[0]);
+        accumulate_as<T>(rows.target, rows.target_dtype, offset, beta, row == rows.skipped ? T(0) : sum.at[0]);
     }
 };
 
@@ -48,6 +48,7 @@ struct VectorRows {
     void* target;
     Dtype dtype;
     std::int64_t target_row;
+    std::int64_t skipped;
 
     HEADROOM_DEVICE Numbers<T, kWidth> read(Block& block, std::int64_t position, std::int64_t column) const {
         const Floats<kWidth> x = block.load_floats<kWidth>(source + position * source_row + column * kWidth);
@@ -57,7 +58,8 @@ struct VectorRows {
         return result;
     }
     HEADROOM_DEVICE void write(Block& block, std::int64_t row, std::int64_t column, float beta,
-                               const Numbers<T, kWidth>& sum) const {
+                               Numbers<T, kWidth> sum) const {
+        if (row == skipped) sum = {};
         const std::int64_t offset = row * target_row + column * kWidth;
         if (dtype == Dtype::f32) {
             write_as(block, static_cast<float*>(target) + offset, beta, sum);
@@ -287,8 +289,12 @@ bool in_vectors(const SegmentRows& rows) {
 template <class Element>
 void sum_vectors(CudaStream& stream, const Sorted& sorted, const SegmentRows& rows, const SegmentPlan& plan, float beta,
                  std::byte* scratch) {
-    const VectorRows<Element> vectors{static_cast<const Element*>(rows.source), rows.positions.stride(0), rows.target,
-                                      rows.target_dtype, rows.rows.stride(0)};
+    const VectorRows<Element> vectors{static_cast<const Element*>(rows.source),
+                                      rows.positions.stride(0),
+                                      rows.target,
+                                      rows.target_dtype,
+                                      rows.rows.stride(0),
+                                      rows.skipped};
     sum_tiles<VectorRows<Element>>(stream, {vectors, sorted, partial_sums<float>(plan, scratch), beta}, {rows});
 }
 

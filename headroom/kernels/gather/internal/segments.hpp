@@ -52,6 +52,7 @@ struct SegmentRows {
     void* target;
     Dtype source_dtype, target_dtype;
     std::int64_t first_position = 0, first_row = 0;  ///< of those that the sorted ones count from
+    std::int64_t skipped = -1;                       ///< a row to which nothing is added
 
     /// `positions` and `rows` are walked in row-major order; `source_row` and `target_row` are their first rows.
     SegmentRows(const View& positions, const View& source_row, const View& rows, const View& target_row);
