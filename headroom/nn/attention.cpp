@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -27,31 +26,45 @@ Heads heads_of(const Options& options) {
 }  // namespace
 
 Attention::Attention(const Path& path, std::int64_t heads_, std::int64_t kv_heads_, bool causal_,
-                     std::optional<RotaryOptions> rotary_)
-    : Module(path), heads(heads_), kv_heads(kv_heads_), causal(causal_), rotary(rotary_) {}
+                     std::optional<RotaryOptions> rotary_, double dropout_)
+    : Module(path), heads(heads_), kv_heads(kv_heads_), causal(causal_), rotary(rotary_), dropout(dropout_) {
+    if (!(dropout >= 0.0 && dropout < 1.0))
+        throw Error(fmt::format("attention: dropout must be in [0, 1), got {}", dropout));
+}
 
-Tensor Attention::forward(Tensor packed) const { return forward(std::move(packed), nullptr); }
+AttentionOptions Attention::options(const AttentionMask& mask) const {
+    return {.causal = causal, .mask = mask, .dropout = training() ? dropout : 0.0};
+}
+
+Tensor Attention::forward(Tensor packed, const AttentionMask& mask) const {
+    if (rotary) {
+        const Shape shape = packed.shape();
+        Tensor split = packed.reshape({shape[0], shape[1], heads + 2 * kv_heads, -1});
+        packed.reset();
+        packed = headroom::rotary(std::move(split), 0, *rotary, heads + kv_heads).reshape(shape);
+    }
+    return attention_packed(std::move(packed), heads, kv_heads, options(mask));
+}
 
 Tensor Attention::forward(Tensor packed, KeyValue* cache) const {
-    if (!cache && !rotary) return attention_packed(std::move(packed), heads, kv_heads, causal);
+    if (!cache) return forward(std::move(packed));
     const std::int64_t batch = packed.size(0);
     const std::int64_t time = packed.size(1);
     Tensor split = packed.reshape({batch, time, heads + 2 * kv_heads, -1});
     packed.reset();
     if (rotary) {
-        const std::int64_t first = cache && cache->keys.defined() ? cache->keys.size(1) : 0;
+        const std::int64_t first = cache->keys.defined() ? cache->keys.size(1) : 0;
         split = headroom::rotary(std::move(split), first, *rotary, heads + kv_heads);
     }
-    if (!cache) return attention_packed(split.reshape({batch, time, -1}), heads, kv_heads, causal);
     const std::vector<Tensor> parts = split.split({heads, kv_heads, kv_heads}, 2);
     cache->keys = cache->keys.defined() ? cat({cache->keys, parts[1]}, 1) : parts[1].contiguous();
     cache->values = cache->values.defined() ? cat({cache->values, parts[2]}, 1) : parts[2].contiguous();
-    return attention(parts[0], cache->keys, cache->values, causal).reshape({batch, time, -1});
+    return attention(parts[0], cache->keys, cache->values, options({})).reshape({batch, time, -1});
 }
 
-Tensor Attention::forward(const Tensor& queries, const KeyValue& memory) const {
+Tensor Attention::forward(const Tensor& queries, const KeyValue& memory, const AttentionMask& mask) const {
     const std::int64_t batch = queries.size(0), time = queries.size(1);
-    return attention(queries.reshape({batch, time, heads, -1}), memory.keys, memory.values, causal)
+    return attention(queries.reshape({batch, time, heads, -1}), memory.keys, memory.values, options(mask))
         .reshape({batch, time, -1});
 }
 
@@ -59,11 +72,16 @@ SelfAttention::SelfAttention(const Path& path, const SelfAttentionOptions& optio
     : Module(path),
       qkv(path / "qkv", options.width, (options.heads + 2 * heads_of(options).key_heads) * heads_of(options).width,
           options.qkv),
-      attention(path / "attention", options.heads, heads_of(options).key_heads, options.causal, options.rotary),
+      attention(path / "attention", options.heads, heads_of(options).key_heads, options.causal, options.rotary,
+                options.dropout),
       projection(path / "projection", options.width, options.width, options.projection) {}
 
 Tensor SelfAttention::forward(Tensor x, KeyValue* cache) const {
     return projection(attention(qkv(std::move(x)), cache));
+}
+
+Tensor SelfAttention::forward(Tensor x, const AttentionMask& mask) const {
+    return projection(attention(qkv(std::move(x)), mask));
 }
 
 CrossAttention::CrossAttention(const Path& path, const CrossAttentionOptions& options)
@@ -71,7 +89,8 @@ CrossAttention::CrossAttention(const Path& path, const CrossAttentionOptions& op
       query(path / "query", options.width, options.width, options.query),
       key_value(path / "key_value", options.memory_width ? options.memory_width : options.width,
                 2 * heads_of(options).key_heads * heads_of(options).width, options.key_value),
-      attention(path / "attention", options.heads, heads_of(options).key_heads, /*causal=*/false),
+      attention(path / "attention", options.heads, heads_of(options).key_heads, /*causal=*/false, std::nullopt,
+                options.dropout),
       projection(path / "projection", options.width, options.width, options.projection) {}
 
 KeyValue CrossAttention::keys_and_values(Tensor memory) const {
@@ -81,12 +100,12 @@ KeyValue CrossAttention::keys_and_values(Tensor memory) const {
     return {parts[0], parts[1]};
 }
 
-Tensor CrossAttention::forward(Tensor x, Tensor memory) const {
-    return forward(std::move(x), keys_and_values(std::move(memory)));
+Tensor CrossAttention::forward(Tensor x, Tensor memory, const AttentionMask& mask) const {
+    return forward(std::move(x), keys_and_values(std::move(memory)), mask);
 }
 
-Tensor CrossAttention::forward(Tensor x, const KeyValue& memory) const {
-    return projection(attention(query(std::move(x)), memory));
+Tensor CrossAttention::forward(Tensor x, const KeyValue& memory, const AttentionMask& mask) const {
+    return projection(attention(query(std::move(x)), memory, mask));
 }
 
 }  // namespace headroom::nn

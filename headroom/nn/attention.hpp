@@ -8,6 +8,8 @@
 //     nn::KeyValue cache;                      // sampling: keys and values of the positions so far
 //     Tensor next = attention(last, &cache);
 //     nn::SelfAttention turned(root / "attn", {.width = 128, .heads = 4, .rotary = RotaryOptions{}});
+//     nn::SelfAttention both(root / "attn", {.width = 128, .heads = 4, .causal = false, .dropout = 0.1});
+//     Tensor p = both(x, AttentionMask{.lengths = lengths});         // padded sequences: see core/ops/attention.hpp
 //
 //     nn::CrossAttention cross(root / "cross", {.width = 128, .heads = 4, .memory_width = 96});
 //     Tensor z = cross(x, memory);                       // [batch, time, 128], [batch, positions, 96] -> as x
@@ -16,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 
+#include <headroom/core/ops/attention.hpp>
 #include <headroom/core/ops/rotary.hpp>
 #include <headroom/nn/linear.hpp>
 
@@ -33,6 +36,7 @@ struct SelfAttentionOptions {
     /// 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245.
     std::int64_t kv_heads = 0;
     bool causal = true;
+    double dropout = 0.0;  ///< of probabilities, while training
     LinearOptions qkv = {};
     LinearOptions projection = {};
     /// Queries and keys are turned by their positions (see rotary.hpp), which count on with a cache.
@@ -42,20 +46,25 @@ struct SelfAttentionOptions {
 /// softmax(q k^T / sqrt(D)) v on packed or separate operands. Vaswani et al. 2017, arXiv:1706.03762.
 class Attention : public Module<Attention> {
   public:
+    /// Errors: Error unless dropout is in [0, 1).
     Attention(const Path& path, std::int64_t heads, std::int64_t kv_heads, bool causal,
-              std::optional<RotaryOptions> rotary = std::nullopt);
+              std::optional<RotaryOptions> rotary = std::nullopt, double dropout = 0.0);
     /// [batch, time, (heads + 2 kv_heads) * D], order q|k|v -> [batch, time, heads * D].
-    Tensor forward(Tensor packed) const;
+    Tensor forward(Tensor packed, const AttentionMask& mask = {}) const;
     /// The same for positions that follow those in `cache`, to which it appends their keys and values. For sampling,
     /// under a NoGradGuard.
     Tensor forward(Tensor packed, KeyValue* cache) const;
     /// queries [batch, time, heads * D], keys and values [batch, positions, kv_heads, D] -> [batch, time, heads * D].
-    Tensor forward(const Tensor& queries, const KeyValue& memory) const;
+    Tensor forward(const Tensor& queries, const KeyValue& memory, const AttentionMask& mask = {}) const;
 
     std::int64_t heads;
     std::int64_t kv_heads;
     bool causal;
     std::optional<RotaryOptions> rotary;  ///< for packed operands
+    double dropout;
+
+  private:
+    AttentionOptions options(const AttentionMask& mask) const;
 };
 
 struct CrossAttentionOptions {
@@ -63,6 +72,7 @@ struct CrossAttentionOptions {
     std::int64_t heads = 1;
     std::int64_t kv_heads = 0;      ///< 0: as many as heads
     std::int64_t memory_width = 0;  ///< 0: width
+    double dropout = 0.0;           ///< of probabilities, while training
     LinearOptions query = {};
     LinearOptions key_value = {};
     LinearOptions projection = {};
@@ -74,6 +84,7 @@ class SelfAttention : public Module<SelfAttention> {
     SelfAttention(const Path& path, const SelfAttentionOptions& options);
     /// [batch, time, width] -> the same. With a cache: only the new positions go in and come out.
     Tensor forward(Tensor x, KeyValue* cache = nullptr) const;
+    Tensor forward(Tensor x, const AttentionMask& mask) const;
 
     Linear qkv;
     Attention attention;
@@ -86,10 +97,11 @@ class CrossAttention : public Module<CrossAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
     CrossAttention(const Path& path, const CrossAttentionOptions& options);
-    /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width].
-    Tensor forward(Tensor x, Tensor memory) const;
+    /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width]. `mask`: of positions of
+    /// the memory.
+    Tensor forward(Tensor x, Tensor memory, const AttentionMask& mask = {}) const;
     /// The same with keys and values that are known already.
-    Tensor forward(Tensor x, const KeyValue& memory) const;
+    Tensor forward(Tensor x, const KeyValue& memory, const AttentionMask& mask = {}) const;
     /// Of a memory that many calls attend to.
     KeyValue keys_and_values(Tensor memory) const;
 

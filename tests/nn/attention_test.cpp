@@ -79,11 +79,34 @@ TEST_F(AttentionModules, CrossAttentionTakesKeysAndValuesThatAreKnown) {
         expect_near(cross(x[{0, Slice(t, t + 1)}].unsqueeze(0), known), whole[{0, Slice(t, t + 1)}].unsqueeze(0), 8);
 }
 
-TEST_F(AttentionModules, RefuseWidthsThatHeadsDoNotDivide) {
+TEST_F(AttentionModules, MasksLeaveOutPositions) {
+    const CrossAttention cross(root / "cross", {.width = 8, .heads = 2});
+    const SelfAttention self(root / "self", {.width = 8, .heads = 2, .causal = false, .rotary = RotaryOptions{}});
+    const Tensor x = normal({2, 4, 8}), memory = normal({2, 5, 8});
+    const NoGradGuard no_grad(context);
+    const AttentionMask mask{.lengths = context.from_host(std::vector<std::int64_t>{3, 1}, {2})};
+    const Tensor crossed = cross(x, memory, mask), itself = self(x, mask);
+    for (std::int64_t b = 0; b < 2; ++b) {
+        const Slice one(b, b + 1), seen(0, b == 0 ? 3 : 1);
+        expect_near(crossed[{one}], cross(x[{one}], memory[{one, seen}]), 16);
+        expect_near(itself[{one, seen}], self(x[{one, seen}]), 16);
+    }
+}
+
+TEST_F(AttentionModules, DropProbabilitiesWhileTraining) {
+    const SelfAttention self(root / "self", {.width = 8, .heads = 2, .dropout = 0.5});
+    const Tensor x = normal({2, 4, 8});
+    EXPECT_NE(self(x).to_vector<double>(), self(x).to_vector<double>());
+    parameters.train(false);
+    EXPECT_EQ(self(x).to_vector<double>(), self(x).to_vector<double>());
+}
+
+TEST_F(AttentionModules, RefuseWidthsThatHeadsDoNotDivideAndDroppingAll) {
     EXPECT_THROW(CrossAttention(root / "a", {.width = 8, .heads = 3}), ShapeError);
     EXPECT_THROW(CrossAttention(root / "b", {.width = 8, .heads = 0}), ShapeError);
     EXPECT_THROW(CrossAttention(root / "c", {.width = 8, .heads = 4, .kv_heads = 3}), ShapeError);
     EXPECT_THROW(SelfAttention(root / "d", {.width = 8, .heads = 0}), ShapeError);
+    EXPECT_THROW(SelfAttention(root / "e", {.width = 8, .heads = 2, .dropout = 1.0}), Error);
 }
 
 TEST_F(AttentionModules, RotaryProductsDependOnDistances) {
