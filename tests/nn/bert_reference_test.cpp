@@ -1,0 +1,127 @@
+// Three training steps of a small BERT against Hugging Face's BertForMaskedLM in f64: losses, first gradients, weights.
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/bert_names.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/sgd.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/reference.hpp>
+
+namespace headroom::nn {
+namespace {
+
+constexpr BertOptions kSizes{.vocabulary = 13,
+                             .block = 9,
+                             .layers = 2,
+                             .heads = 2,
+                             .width = 8,
+                             .hidden = 12,
+                             .dropout = 0,
+                             .attention_dropout = 0};
+
+const std::string kInitial = HEADROOM_SOURCE_DIR "/tests/reference/bert_initial.safetensors";
+
+class BertReference : public ::testing::Test {
+  protected:
+    Tensor of(const std::string& name, std::size_t step) {
+        const test::ReferenceTensor& all = reference.at(name);
+        Shape shape = all.shape;
+        shape.erase(0);
+        const auto begin = all.values.begin() + static_cast<std::ptrdiff_t>(step) * shape.numel();
+        return context.from_host(std::vector<std::int64_t>(begin, begin + shape.numel()), shape);
+    }
+    Loss loss(std::size_t step) {
+        return model.loss(of("ids", step), of("targets", step), {.lengths = of("lengths", step)}, of("types", step));
+    }
+    /// Of packed queries, keys and values, one after the other, as here.
+    std::vector<double> values_of(const std::string& group, const std::string& name) {
+        std::vector<double> all;
+        const std::size_t query = name.find("query");
+        for (const char* const part : {"query", "key", "value"}) {
+            std::string path = group + "/" + name;
+            if (query != std::string::npos) path.replace(group.size() + 1 + query, 5, part);
+            const std::vector<double>& values = reference.at(path).values;
+            all.insert(all.end(), values.begin(), values.end());
+            if (query == std::string::npos) break;
+        }
+        return all;
+    }
+
+    test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"};
+    Context context = Context::cpu({.threads = 2});
+    Parameters parameters{context, {.dtype = Dtype::f64}};
+    BertForMaskedLm model{parameters, kSizes};
+};
+
+/// Three steps of SGD with momentum; gradients pass some 40 ops with sums of up to 39 terms.
+TEST_F(BertReference, LossesGradientsAndWeightsAgree) {
+    EXPECT_EQ(load_bert(kInitial, parameters).missing.size(), 0u);
+    optim::Sgd optimizer(parameters, {.momentum = 0.9});
+    optim::GradientAccumulator accumulator(parameters, optimizer, {.keep_gradients = true});
+    for (std::size_t step = 0; step < 3; ++step) {
+        accumulator.accumulate([&] { return loss(step); });
+        accumulator.step(0.1);
+        const optim::StepResult result = accumulator.result();
+        EXPECT_NEAR(result.loss, reference.at("losses").values[step], 1e-10);
+        for (const Parameter& parameter : parameters.all()) {
+            if (step != 0) break;
+            std::vector<double> got = parameter.tensor.grad().to_vector<double>();
+            for (double& value : got) value *= result.multiplier;
+            const std::string name = bert_name(parameter.path);
+            EXPECT_LE(test::error_in_epsilons(got, values_of("gradient", name), 0x1p-52), 512) << name;
+        }
+    }
+    for (const Parameter& parameter : parameters.all()) {
+        const std::string name = bert_name(parameter.path);
+        const std::vector<double> got = parameter.tensor.to_vector<double>(), want = values_of("trained", name);
+        ASSERT_EQ(got.size(), want.size()) << name;
+        for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-10) << name << " " << i;
+    }
+}
+
+TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
+    load_bert(kInitial, parameters);
+    const testing::ScratchFolder folder;
+    save_bert(folder.path() / "mine.safetensors", parameters);
+    const SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
+    ASSERT_EQ(mine.entries().size(), theirs.entries().size());
+    for (std::size_t i = 0; i < mine.entries().size(); ++i) {
+        EXPECT_EQ(mine.entries()[i].name, theirs.entries()[i].name);
+        EXPECT_EQ(mine.entries()[i].shape, theirs.entries()[i].shape);
+    }
+    Parameters own(context, {.name = "again", .dtype = Dtype::f64});
+    const BertForMaskedLm again(own, kSizes);
+    load_bert(mine.path(), own);
+    for (std::size_t i = 0; i < own.all().size(); ++i)
+        EXPECT_EQ(own.all()[i].tensor.to_vector<double>(), parameters.all()[i].tensor.to_vector<double>());
+}
+
+/// A model for classes from one for words: its own head stays as it was, and is named.
+TEST_F(BertReference, ClassificationBeginsWithAModelOfWords) {
+    Parameters own(context, {.name = "judge", .dtype = Dtype::f64});
+    const BertForClassification judge(own, 3, kSizes);
+    EXPECT_THROW(load_bert(kInitial, own), Error);
+    const LoadReport report = load_bert(kInitial, own, /*partial=*/true);
+    EXPECT_EQ(report.missing, (std::vector<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias",
+                                                        "classifier.weight", "classifier.bias"}));
+    load_bert(kInitial, parameters);
+    const Tensor ids = of("ids", 0), lengths = of("lengths", 0);
+    const AttentionMask mask{.lengths = lengths};
+    EXPECT_EQ(judge.bert(ids, mask).to_vector<double>(), model.bert(ids, mask).to_vector<double>());
+    EXPECT_EQ(judge(ids).shape(), (Shape{3, 3}));
+}
+
+TEST_F(BertReference, RefusesWhatItCannotTake) {
+    EXPECT_THROW(model(of("lengths", 0)), ShapeError);
+    EXPECT_THROW(model(context.from_host(std::vector<std::int64_t>(20, 1), {2, 10})), ShapeError);
+    EXPECT_THROW(bert_name("bert.encoder.layers.0.mlp.middle.weight"), Error);
+}
+
+}  // namespace
+}  // namespace headroom::nn
