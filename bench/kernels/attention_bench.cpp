@@ -1,5 +1,6 @@
 // Attention on packed q, k, v at the sizes of two GPTs and at a long sequence, forward and gradient. GFLOP/s counts
-// what the mask lets through: 4 T S D per head forward, 10 for the gradient, half of it if causal. HEADROOM_THREADS: 2.
+// what the causal mask lets through: 4 T S D per head forward, 10 for the gradient, half of it if causal. `besides`: 1
+// a mask of keys, 2 lengths of three quarters, 3 dropout. HEADROOM_THREADS: 2.
 #include <cmath>
 #include <cstdlib>
 #include <vector>
@@ -23,12 +24,15 @@ struct Problem {
           heads(state.range(2)),
           width(state.range(3)),
           causal(state.range(4) != 0),
+          besides(state.range(5)),
           row(heads * width),
           packed(numbers(3)),
           dpacked(numbers(3)),
           output(numbers(1)),
           doutput(numbers(1)),
-          sums(static_cast<std::size_t>(batch * length * heads)) {}
+          sums(static_cast<std::size_t>(batch * length * heads)),
+          seen(static_cast<std::size_t>(batch * length), 1),
+          lengths(static_cast<std::size_t>(batch), length * 3 / 4) {}
 
     std::vector<float> numbers(std::int64_t parts) const {
         std::vector<float> result(static_cast<std::size_t>(parts * batch * length * row));
@@ -41,6 +45,17 @@ struct Problem {
                 {batch, length, heads, width},
                 {length * 3 * row, 3 * row, width, 1}};
     }
+    AttentionMask mask() {
+        AttentionMask result;
+        if (besides == 1) {
+            result.values = broadcast_to(contiguous_view(seen.data(), kernels::Dtype::boolean, {batch, 1, 1, length}),
+                                         {batch, heads, length, length});
+        } else if (besides == 2) {
+            result.lengths = contiguous_view(lengths.data(), kernels::Dtype::i64, {batch});
+        }
+        return result;
+    }
+    AttentionDropout dropout() const { return {besides == 3 ? 0.1f : 0.0f, op_key(1, 2)}; }
     Attention forward() {
         return {slice(packed, 0),
                 slice(packed, 1),
@@ -48,7 +63,9 @@ struct Problem {
                 contiguous_view(output.data(), kernels::Dtype::f32, {batch, length, heads, width}),
                 contiguous_view(sums.data(), kernels::Dtype::f32, {batch, heads, length}),
                 causal,
-                1 / std::sqrt(static_cast<double>(width))};
+                1 / std::sqrt(static_cast<double>(width)),
+                mask(),
+                dropout()};
     }
     AttentionGradient gradient() {
         const Attention f = forward();
@@ -65,7 +82,9 @@ struct Problem {
                 0,
                 0,
                 causal,
-                f.scale};
+                f.scale,
+                f.mask,
+                f.dropout};
     }
     /// `products`: matrix products of T x S x D.
     void count(benchmark::State& state, double products) const {
@@ -76,8 +95,11 @@ struct Problem {
 
     std::int64_t batch, length, heads, width;
     bool causal;
+    std::int64_t besides;
     std::int64_t row;
     std::vector<float> packed, dpacked, output, doutput, sums;
+    std::vector<std::uint8_t> seen;
+    std::vector<std::int64_t> lengths;
 };
 
 std::byte* align(std::vector<std::byte>& memory) {
@@ -108,9 +130,10 @@ void gradient(benchmark::State& state) {
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {
-    benchmark->UseRealTime()->ArgNames({"batch", "length", "heads", "width", "causal"});
-    benchmark->Args({12, 64, 4, 32, 1})->Args({12, 64, 4, 32, 0})->Args({4, 256, 12, 64, 1})->Args({1, 2048, 8, 64, 1});
-    benchmark->Args({1, 1024, 8, 128, 1});
+    benchmark->UseRealTime()->ArgNames({"batch", "length", "heads", "width", "causal", "besides"});
+    benchmark->Args({12, 64, 4, 32, 1, 0})->Args({12, 64, 4, 32, 0, 0})->Args({4, 256, 12, 64, 1, 0});
+    benchmark->Args({1, 2048, 8, 64, 1, 0})->Args({1, 1024, 8, 128, 1, 0});
+    for (const std::int64_t besides : {0, 1, 2, 3}) benchmark->Args({4, 128, 12, 64, 0, besides});
 }
 BENCHMARK(forward)->Apply(sizes);
 BENCHMARK(gradient)->Apply(sizes);
