@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 
@@ -21,6 +22,11 @@ void bias_gradient(Exec& exec, const View& dy, const JointTarget& dbias) {
     View channels = dbias.view;
     for (int axis = 0; axis < 2; ++axis) channels.shape.push_back(1), channels.strides.push_back(1);
     exec.run<kernels::SumPlan>(dy, 1.0, channels, dbias.beta);
+}
+
+/// Of neighbouring channels, as kernels are fast with.
+Array images(Exec& exec, const Shape& shape, Dtype dtype) {
+    return exec.empty_like(shape, kernels::dense_strides(shape, MemoryFormat::channels_last), dtype);
 }
 
 /// The same convolution, with what another pass writes.
@@ -73,7 +79,7 @@ Result<Conv2d::Saved, Array> Conv2d::forward(Exec& exec, const Attrs& attrs, con
     check_inputs("conv2d", x, weight, bias, "[out, in / groups, kh, kw]");
     check_shape("conv2d", {"bias", bias}, {weight.size(0)}, {"weight", weight});
     const Shape shape = as_op("conv2d", [&] { return kernels::convolved_shape(x.shape(), weight.shape(), attrs); });
-    Array y = exec.empty(shape, x.dtype);
+    Array y = images(exec, shape, x.dtype);
     exec.run<kernels::ConvolutionPlan>(Convolution{.x = x.view(),
                                                    .weight = weight.view(),
                                                    .y = y.view(),
@@ -106,7 +112,7 @@ Result<ConvTranspose2d::Saved, Array> ConvTranspose2d::forward(Exec& exec, const
     check_inputs("conv_transpose2d", x, weight, bias, "[in, out / groups, kh, kw]");
     const Shape shape = transposed_shape(attrs, x.shape(), weight.shape());
     check_shape("conv_transpose2d", {"bias", bias}, {shape[1]}, {"weight", weight});
-    Array y = exec.empty(shape, x.dtype);
+    Array y = images(exec, shape, x.dtype);
     exec.run<kernels::ConvolutionPlan>(Convolution{.x = y.view(),
                                                    .weight = weight.view(),
                                                    .y = x.view(),
@@ -211,8 +217,17 @@ std::vector<Sample<ConvTranspose2d::Attrs>> ConvTranspose2d::samples() {
 
 }  // namespace ops
 
+namespace {
+
+/// x with neighbouring channels; what is no image is for the op to refuse.
+Tensor as_images(Tensor x) {
+    return x.defined() && x.rank() == 4 ? contiguous(std::move(x), MemoryFormat::channels_last) : std::move(x);
+}
+
+}  // namespace
+
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias, const Conv2dOptions& options) {
-    return apply<ops::Conv2d>(options, std::move(x), std::move(weight), std::move(bias));
+    return apply<ops::Conv2d>(options, as_images(std::move(x)), std::move(weight), std::move(bias));
 }
 
 Tensor conv1d(Tensor x, Tensor weight, Tensor bias, const Conv1dOptions& options) {
@@ -227,7 +242,7 @@ Tensor conv1d(Tensor x, Tensor weight, Tensor bias, const Conv1dOptions& options
 }
 
 Tensor conv_transpose2d(Tensor x, Tensor weight, Tensor bias, const ConvTranspose2dOptions& options) {
-    return apply<ops::ConvTranspose2d>(options, std::move(x), std::move(weight), std::move(bias));
+    return apply<ops::ConvTranspose2d>(options, as_images(std::move(x)), std::move(weight), std::move(bias));
 }
 
 }  // namespace headroom

@@ -56,8 +56,9 @@ struct ConvTranspose2d {
 
 /// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with
 /// oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; different ones are cast to
-/// the widest, under `Autocast` to the half dtype. Errors: ShapeError, also for a kernel larger than the padded x and
-/// for groups that do not divide the channels; DtypeError.
+/// the widest, under `Autocast` to the half dtype. The result is channels-last, and so is x, or a recorded copy of it
+/// that is. Errors: ShapeError, also for a kernel larger than the padded x and for groups that do not divide the
+/// channels; DtypeError.
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias = {}, const Conv2dOptions& options = {});
 
 /// The same along one axis: x [n, in, l], weight [out, in / groups, k] -> [n, out, ol].

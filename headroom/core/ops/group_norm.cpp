@@ -26,7 +26,7 @@ Result<GroupNorm::Saved, Array> GroupNorm::forward(Exec& exec, const Attrs& attr
     check_shape("group_norm", {"bias", bias}, {channels}, {"x", x});
     check_range("group_norm", "epsilon", attrs.epsilon, 0, INFINITY);
     const Shape sets{x.size(0), attrs.groups};
-    Array y = exec.empty(x.shape(), attrs.dtype.value_or(x.dtype));
+    Array y = exec.fresh_output(x.shape(), attrs.dtype.value_or(x.dtype));
     const Array mean = exec.empty(sets, compute_dtype(x.dtype));
     const Array variance = exec.empty(sets, compute_dtype(x.dtype));
     exec.run<kernels::ChannelMomentsPlan>(x.view(), mean.view(), variance.view());

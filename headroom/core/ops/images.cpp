@@ -12,7 +12,7 @@ void check_images(const char* op, const Array& x) {
 }
 
 Array resampled(Exec& exec, const Array& x, const ImageMaps& maps) {
-    Array y = exec.empty({x.size(0), x.size(1), maps.rows.out, maps.columns.out}, x.dtype);
+    Array y = exec.empty_like({x.size(0), x.size(1), maps.rows.out, maps.columns.out}, x.strides(), x.dtype);
     exec.launch([&](auto& stream) { kernels::resample(stream, x.view(), maps.rows, maps.columns, 0.0f, y.view()); });
     return y;
 }

@@ -95,7 +95,7 @@ Result<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const Arr
     if (attrs.mode == PadMode::constant) {
         check_holds("pad", attrs.value, x.dtype);
         const Shape& from = x.shape();
-        Array y = exec.empty(padded(attrs, from), x.dtype);
+        Array y = exec.empty_like(padded(attrs, from), x.strides(), x.dtype);
         exec.launch([&](auto& stream) {
             fill_around(stream, attrs.value, y.view(), attrs, from, 1);
             const View part = common_part(y.view(), attrs, from, 1);

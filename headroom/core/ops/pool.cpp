@@ -56,8 +56,8 @@ Result<MaxPool2d::Saved, Array> MaxPool2d::forward(Exec& exec, const Attrs& attr
     check_range("max_pool2d", "the number of a window's elements", static_cast<double>(elements), 1, 1 << 24);
     const Shape shape{x.size(0), x.size(1), windows("max_pool2d", x, 2, pool.rows, attrs.ceil_mode),
                       windows("max_pool2d", x, 3, pool.columns, attrs.ceil_mode)};
-    Array y = exec.empty(shape, x.dtype);
-    Array place = exec.empty(shape, elements <= 256 ? Dtype::u8 : Dtype::i32);
+    Array y = exec.empty_like(shape, x.strides(), x.dtype);
+    Array place = exec.empty_like(y, elements <= 256 ? Dtype::u8 : Dtype::i32);
     exec.launch([&](auto& stream) { kernels::max_pool(stream, x.view(), pool, y.view(), place.view()); });
     return {{std::move(place)}, std::move(y)};
 }
