@@ -1,0 +1,100 @@
+#include <headroom/nn/resnet.hpp>
+
+#include <algorithm>
+
+#include <headroom/core/ops/pool.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/initializers.hpp>
+
+namespace headroom::nn {
+
+namespace {
+
+const ResNetOptions& checked(const ResNetOptions& options) {
+    const bool empty = std::any_of(options.blocks.begin(), options.blocks.end(), [](auto count) { return count < 1; });
+    if (empty || options.classes < 1 || options.channels < 1 || options.width < 1) {
+        throw ShapeError("resnet: blocks, classes, channels and width must be at least 1");
+    }
+    return options;
+}
+
+Conv2dOptions convolution(std::int64_t kernel, std::int64_t stride = 1) {
+    return {.kernel = kernel,
+            .stride = stride,
+            .padding = kernel / 2,
+            .bias = false,
+            .weight = init::kaiming_normal_fan_out()};
+}
+
+std::int64_t expansion(const ResNetOptions& options) { return options.bottleneck ? 4 : 1; }
+
+}  // namespace
+
+ResNetBlock::ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, std::int64_t stride,
+                         const ResNetOptions& options)
+    : Module(path),
+      conv1(path / "conv1", in, width, options.bottleneck ? convolution(1) : convolution(3, stride)),
+      bn1(path / "bn1", width, {.relu = true, .frozen = options.frozen_norms}),
+      conv2(path / "conv2", width, width, convolution(3, options.bottleneck ? stride : 1)),
+      bn2(path / "bn2", width, {.relu = true, .frozen = options.frozen_norms}) {
+    const std::int64_t out = width * expansion(options);
+    if (options.bottleneck) {
+        conv3.emplace(path / "conv3", width, out, convolution(1));
+        bn3.emplace(path / "bn3", out, BatchNorm2dOptions{.relu = true, .frozen = options.frozen_norms});
+    }
+    if (stride == 1 && in == out) return;
+    shortcut.emplace(path / "downsample" / 0, in, out, convolution(1, stride));
+    shortcut_norm.emplace(path / "downsample" / 1, out, BatchNorm2dOptions{.frozen = options.frozen_norms});
+}
+
+Tensor ResNetBlock::forward(Tensor x) const {
+    Tensor branch = conv1(x);
+    Tensor same = shortcut ? (*shortcut_norm)((*shortcut)(std::move(x))) : std::move(x);
+    branch = conv2(bn1(std::move(branch)));
+    if (!conv3) return bn2(std::move(branch), std::move(same));
+    branch = (*conv3)(bn2(std::move(branch)));
+    return (*bn3)(std::move(branch), std::move(same));
+}
+
+ResNet::ResNet(const Path& path, const ResNetOptions& options_)
+    : Module(path),
+      options(checked(options_)),
+      conv1(path / "conv1", options.channels, options.width, options.small_images ? convolution(3) : convolution(7, 2)),
+      bn1(path / "bn1", options.width, {.relu = true, .frozen = options.frozen_norms}),
+      fc(path / "fc", 8 * options.width * expansion(options), options.classes) {
+    std::int64_t in = options.width;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        const std::int64_t width = options.width << i;
+        const Path below = path / ("layer" + std::to_string(i + 1));
+        for (std::int64_t j = 0; j < options.blocks[i]; ++j) {
+            layers[i].emplace_back(below / j, in, width, i > 0 && j == 0 ? 2 : 1, options);
+            in = width * expansion(options);
+        }
+    }
+}
+
+Tensor ResNet::stem(Tensor images) const {
+    Tensor x = bn1(conv1(std::move(images)));
+    return options.small_images ? x : max_pool2d(std::move(x), {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+}
+
+Tensor ResNet::stage(std::size_t index, Tensor x) const {
+    for (const ResNetBlock& block : layers[index]) x = block(std::move(x));
+    return x;
+}
+
+std::array<Tensor, 4> ResNet::features(Tensor images) const {
+    RegionScope scope(context(), path());
+    std::array<Tensor, 4> results;
+    Tensor x = stem(std::move(images));
+    for (std::size_t i = 0; i < layers.size(); ++i) results[i] = x = stage(i, std::move(x));
+    return results;
+}
+
+Tensor ResNet::forward(Tensor images) const {
+    Tensor x = stem(std::move(images));
+    for (std::size_t i = 0; i < layers.size(); ++i) x = stage(i, std::move(x));
+    return fc(global_avg_pool2d(std::move(x)).flatten(1));
+}
+
+}  // namespace headroom::nn

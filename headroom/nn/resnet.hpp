@@ -1,0 +1,79 @@
+#pragma once
+// Residual networks for images. He et al. 2015, "Deep Residual Learning for Image Recognition", arXiv:1512.03385; the
+// stride of a bottleneck is in its 3 x 3 convolution, as torchvision has it. Parameters have torchvision's names
+// ("layer3.5.conv2.weight"), so that its weights are read as they are.
+//
+//     nn::ResNet model(parameters, nn::ResNetOptions::resnet50());
+//     Tensor logits = model(images);                                  // [8, 3, 224, 224] -> [8, 1000]
+//     nn::ResNet small(parameters, {.blocks = {1, 1, 1, 1}, .bottleneck = false, .classes = 10, .small_images = true});
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <headroom/nn/batch_norm.hpp>
+#include <headroom/nn/convolution.hpp>
+#include <headroom/nn/linear.hpp>
+
+namespace headroom::nn {
+
+struct ResNetOptions {
+    std::array<std::int64_t, 4> blocks{3, 4, 6, 3};  ///< in each of the four stages
+    bool bottleneck = true;                          ///< three convolutions a block; false: two
+    std::int64_t classes = 1000;
+    std::int64_t channels = 3;  ///< of the images
+    std::int64_t width = 64;    ///< channels behind the first convolution
+    /// The first convolution is 3 x 3 with stride 1, and nothing is pooled: for images of some 32 pixels (section 4.2).
+    bool small_images = false;
+    /// Norms go by their running statistics, which never change: of a backbone whose weights are given.
+    bool frozen_norms = false;
+
+    static ResNetOptions resnet18() { return {.blocks = {2, 2, 2, 2}, .bottleneck = false}; }
+    static ResNetOptions resnet34() { return {.blocks = {3, 4, 6, 3}, .bottleneck = false}; }
+    static ResNetOptions resnet50() { return {}; }
+    static ResNetOptions resnet101() { return {.blocks = {3, 4, 23, 3}}; }
+    static ResNetOptions resnet152() { return {.blocks = {3, 8, 36, 3}}; }
+};
+
+/// relu(x + branch(x)), the branch being two 3 x 3 convolutions, or 1 x 1, 3 x 3 and 1 x 1 to four times as many
+/// channels; x goes through a 1 x 1 convolution where its shape differs.
+class ResNetBlock : public Module<ResNetBlock> {
+  public:
+    ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, std::int64_t stride,
+                const ResNetOptions& options);
+    /// x [N, in, H, W] -> [N, width or 4 width, H / stride, W / stride].
+    Tensor forward(Tensor x) const;
+
+    Conv2d conv1;
+    BatchNorm2d bn1;
+    Conv2d conv2;
+    BatchNorm2d bn2;
+    std::optional<Conv2d> conv3;
+    std::optional<BatchNorm2d> bn3;
+    std::optional<Conv2d> shortcut;
+    std::optional<BatchNorm2d> shortcut_norm;
+};
+
+class ResNet : public Module<ResNet> {
+  public:
+    /// Convolutions are Kaiming normal by their fan_out, norms 1 and 0, as torchvision has them. Errors: ShapeError for
+    /// sizes below 1.
+    ResNet(const Path& path, const ResNetOptions& options);
+
+    /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small.
+    Tensor forward(Tensor images) const;
+    /// What the four stages make of the images, of H / 4 to H / 32 rows.
+    std::array<Tensor, 4> features(Tensor images) const;
+
+    ResNetOptions options;
+    Conv2d conv1;
+    BatchNorm2d bn1;
+    std::array<std::vector<ResNetBlock>, 4> layers;
+    Linear fc;
+
+  private:
+    Tensor stem(Tensor images) const;
+    Tensor stage(std::size_t index, Tensor x) const;
+};
+
+}  // namespace headroom::nn

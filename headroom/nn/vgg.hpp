@@ -1,0 +1,49 @@
+#pragma once
+// VGG, plain stacks of 3 x 3 convolutions. Simonyan and Zisserman 2014, "Very Deep Convolutional Networks for
+// Large-Scale Image Recognition", arXiv:1409.1556. Parameters have torchvision's names ("features.28.weight",
+// "classifier.6.bias").
+//
+//     nn::Vgg model(parameters, nn::VggOptions::vgg16());
+//     Tensor logits = model(images);                              // [4, 3, 224, 224] -> [4, 1000]
+//     nn::Vgg normed(parameters, {.convolutions = {1, 1, 2, 2, 2}, .batch_norm = true});   // VGG-11 with batch norm
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <headroom/nn/batch_norm.hpp>
+#include <headroom/nn/convolution.hpp>
+#include <headroom/nn/dropout.hpp>
+#include <headroom/nn/linear.hpp>
+
+namespace headroom::nn {
+
+struct VggOptions {
+    std::array<std::int64_t, 5> convolutions{2, 2, 3, 3, 3};  ///< in each of the five stages
+    bool batch_norm = false;
+    std::int64_t classes = 1000;
+    std::int64_t channels = 3;  ///< of the images
+    double dropout = 0.5;       ///< behind the first two linear layers
+
+    static VggOptions vgg11() { return {.convolutions = {1, 1, 2, 2, 2}}; }
+    static VggOptions vgg13() { return {.convolutions = {2, 2, 2, 2, 2}}; }
+    static VggOptions vgg16() { return {.convolutions = {2, 2, 3, 3, 3}}; }
+    static VggOptions vgg19() { return {.convolutions = {2, 2, 4, 4, 4}}; }
+};
+
+class Vgg : public Module<Vgg> {
+  public:
+    /// Convolutions are Kaiming normal by their fan_out, linear layers normal with deviation 0.01, biases 0, as
+    /// torchvision has them. Errors: ShapeError for sizes below 1.
+    Vgg(const Path& path, const VggOptions& options);
+    /// Images [N, channels, H, W] -> logits [N, classes]; what the last stage makes of them is averaged to 7 x 7
+    /// pixels. Errors: ShapeError below 32 x 32 pixels.
+    Tensor forward(Tensor images) const;
+
+    VggOptions options;
+    std::vector<Conv2d> convolutions;
+    std::vector<BatchNorm2d> norms;  ///< one behind each convolution, or none
+    Linear fc1, fc2, fc3;
+    Dropout drop1, drop2;
+};
+
+}  // namespace headroom::nn
