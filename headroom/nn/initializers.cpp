@@ -84,9 +84,11 @@ Initializer kaiming_uniform(double slope) {
     };
 }
 
-Initializer kaiming_normal(double slope) {
-    return [slope](Exec& exec, const Array& array, const kernels::RandomKey& key) {
-        fill_normal(exec, array, key, 0.0, std::sqrt(2.0 / ((1.0 + slope * slope) * fans(array.shape()).in)));
+Initializer kaiming_normal(double slope, Fan fan) {
+    return [slope, fan](Exec& exec, const Array& array, const kernels::RandomKey& key) {
+        const auto both = fans(array.shape());
+        const double connections = fan == Fan::in ? both.in : both.out;
+        fill_normal(exec, array, key, 0.0, std::sqrt(2.0 / ((1.0 + slope * slope) * connections)));
     };
 }
 

@@ -5,6 +5,8 @@
 //
 //     Tensor weight = path.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
 //     Tensor gamma = path.parameter("weight", {128}, init::ones());
+#include <cstdint>
+
 #include <headroom/core/parameters.hpp>
 
 namespace headroom::nn::init {
@@ -27,7 +29,10 @@ Initializer xavier_normal(double gain = 1.0);
 /// He et al. 2015, "Delving Deep into Rectifiers", for a leaky ReLU of slope `slope`: uniform within
 /// sqrt(6 / ((1 + slope^2) * fan_in)).
 Initializer kaiming_uniform(double slope = 0.0);
-/// The same with a normal distribution of deviation sqrt(2 / ((1 + slope^2) * fan_in)).
-Initializer kaiming_normal(double slope = 0.0);
+/// Which number of connections a Kaiming initialiser keeps the variance over: those into an element of the output, for
+/// the values on their way forward, or those out of one of the input, for the gradients.
+enum class Fan : std::uint8_t { in, out };
+/// The same with a normal distribution of deviation sqrt(2 / ((1 + slope^2) * fan)).
+Initializer kaiming_normal(double slope = 0.0, Fan fan = Fan::in);
 
 }  // namespace headroom::nn::init

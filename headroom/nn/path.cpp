@@ -16,8 +16,8 @@ Path Path::operator/(std::string_view name) const {
     return below;
 }
 
-Tensor Path::parameter(std::string_view name, const Shape& shape, Initializer initializer) const {
-    return parameters_->create((*this / name).path_, shape, std::move(initializer));
+Tensor Path::parameter(std::string_view name, const Shape& shape, Initializer initializer, MemoryFormat format) const {
+    return parameters_->create((*this / name).path_, shape, std::move(initializer), format);
 }
 
 Tensor Path::buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype) const {

@@ -24,7 +24,8 @@ class Path {
     Path operator/(std::string_view name) const;
     Path operator/(std::int64_t index) const { return *this / std::to_string(index); }
 
-    Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer) const;
+    Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer,
+                     MemoryFormat format = MemoryFormat::contiguous) const;
     /// A running statistic: saved, not optimised.
     Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32) const;
 

@@ -18,12 +18,14 @@ const ResNetOptions& checked(const ResNetOptions& options) {
     return options;
 }
 
-Conv2dOptions convolution(std::int64_t kernel, std::int64_t stride = 1) {
-    return {.kernel = kernel,
-            .stride = stride,
-            .padding = kernel / 2,
-            .bias = false,
-            .weight = init::kaiming_normal_fan_out()};
+/// Without bias, padded so that the size stays at stride 1.
+Conv2d convolution(const Path& path, std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
+    return {path,
+            in,
+            out,
+            {kernel, kernel},
+            {.stride = {stride, stride}, .padding = {kernel / 2, kernel / 2}},
+            {.bias = false, .weight = init::kaiming_normal(0.0, init::Fan::out)}};
 }
 
 std::int64_t expansion(const ResNetOptions& options) { return options.bottleneck ? 4 : 1; }
@@ -33,17 +35,17 @@ std::int64_t expansion(const ResNetOptions& options) { return options.bottleneck
 ResNetBlock::ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, std::int64_t stride,
                          const ResNetOptions& options)
     : Module(path),
-      conv1(path / "conv1", in, width, options.bottleneck ? convolution(1) : convolution(3, stride)),
+      conv1(convolution(path / "conv1", in, width, options.bottleneck ? 1 : 3, options.bottleneck ? 1 : stride)),
       bn1(path / "bn1", width, {.relu = true, .frozen = options.frozen_norms}),
-      conv2(path / "conv2", width, width, convolution(3, options.bottleneck ? stride : 1)),
+      conv2(convolution(path / "conv2", width, width, 3, options.bottleneck ? stride : 1)),
       bn2(path / "bn2", width, {.relu = true, .frozen = options.frozen_norms}) {
     const std::int64_t out = width * expansion(options);
     if (options.bottleneck) {
-        conv3.emplace(path / "conv3", width, out, convolution(1));
+        conv3 = convolution(path / "conv3", width, out, 1);
         bn3.emplace(path / "bn3", out, BatchNorm2dOptions{.relu = true, .frozen = options.frozen_norms});
     }
     if (stride == 1 && in == out) return;
-    shortcut.emplace(path / "downsample" / 0, in, out, convolution(1, stride));
+    shortcut = convolution(path / "downsample" / 0, in, out, 1, stride);
     shortcut_norm.emplace(path / "downsample" / 1, out, BatchNorm2dOptions{.frozen = options.frozen_norms});
 }
 
@@ -59,7 +61,8 @@ Tensor ResNetBlock::forward(Tensor x) const {
 ResNet::ResNet(const Path& path, const ResNetOptions& options_)
     : Module(path),
       options(checked(options_)),
-      conv1(path / "conv1", options.channels, options.width, options.small_images ? convolution(3) : convolution(7, 2)),
+      conv1(convolution(path / "conv1", options.channels, options.width, options.small_images ? 3 : 7,
+                        options.small_images ? 1 : 2)),
       bn1(path / "bn1", options.width, {.relu = true, .frozen = options.frozen_norms}),
       fc(path / "fc", 8 * options.width * expansion(options), options.classes) {
     std::int64_t in = options.width;
@@ -94,7 +97,8 @@ std::array<Tensor, 4> ResNet::features(Tensor images) const {
 Tensor ResNet::forward(Tensor images) const {
     Tensor x = stem(std::move(images));
     for (std::size_t i = 0; i < layers.size(); ++i) x = stage(i, std::move(x));
-    return fc(global_avg_pool2d(std::move(x)).flatten(1));
+    x = global_avg_pool2d(std::move(x));
+    return fc(x.reshape({x.size(0), x.size(1)}));
 }
 
 }  // namespace headroom::nn

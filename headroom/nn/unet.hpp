@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <headroom/nn/batch_norm.hpp>
-#include <headroom/nn/convolution.hpp>
+#include <headroom/nn/conv.hpp>
 
 namespace headroom::nn {
 

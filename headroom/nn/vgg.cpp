@@ -40,11 +40,10 @@ Vgg::Vgg(const Path& path, const VggOptions& options_)
     std::int64_t in = options.channels, position = 0;  // among torchvision's layers
     for (std::size_t stage = 0; stage < kWidths.size(); ++stage) {
         for (std::int64_t i = 0; i < options.convolutions[stage]; ++i) {
-            convolutions.emplace_back(path / "features" / position++, in, kWidths[stage],
-                                      Conv2dOptions{.padding = 1,
-                                                    .relu = !options.batch_norm,
-                                                    .weight = init::kaiming_normal_fan_out(),
-                                                    .bias_values = init::zeros()});
+            convolutions.emplace_back(
+                path / "features" / position++, in, kWidths[stage], std::array<std::int64_t, 2>{3, 3},
+                Conv2dOptions{.padding = {1, 1}},
+                LinearOptions{.weight = init::kaiming_normal(0.0, init::Fan::out), .bias_values = init::zeros()});
             if (options.batch_norm) {
                 norms.emplace_back(path / "features" / position++, kWidths[stage], BatchNorm2dOptions{.relu = true});
             }
@@ -64,11 +63,12 @@ Tensor Vgg::forward(Tensor x) const {
     for (const std::int64_t count : options.convolutions) {
         for (std::int64_t i = 0; i < count; ++i, ++next) {
             x = convolutions[next](std::move(x));
-            if (options.batch_norm) x = norms[next](std::move(x));
+            x = options.batch_norm ? norms[next](std::move(x)) : relu(std::move(x));
         }
         x = max_pool2d(std::move(x), {.kernel = {2, 2}});
     }
-    x = adaptive_avg_pool2d(std::move(x), {kPooled, kPooled}).contiguous().flatten(1);
+    x = adaptive_avg_pool2d(std::move(x), {kPooled, kPooled});
+    x = x.reshape({x.size(0), x.size(1) * kPooled * kPooled});
     x = drop1(relu(fc1(std::move(x))));
     x = drop2(relu(fc2(std::move(x))));
     return fc3(std::move(x));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <headroom/nn/batch_norm.hpp>
-#include <headroom/nn/convolution.hpp>
+#include <headroom/nn/conv.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
 
