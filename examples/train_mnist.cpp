@@ -94,13 +94,14 @@ class Digits final : public program::Task {
                                         {.epochs = 1});
         double loss = 0, right = 0;
         while (const Images::Batch* batch = loader.next()) {
-            const auto [images, labels] = upload(batch->features, *batch);
-            const Tensor logits = model_(images);
+            const Batch given = upload(batch->features, *batch);
+            const Tensor logits = model_(given[0]);
+            const Tensor& labels = given[1];
             loss += cross_entropy(logits, labels).sum().item();
             right += sum(cast(eq(argmax(logits, -1), cast(labels, Dtype::i64)), Dtype::f32)).item();
         }
         const auto total = static_cast<double>(images_.validation.size());
-        return {.loss = loss / total, .accuracy = right / total};
+        return {.loss = loss / total, .metric = program::Metric{"accuracy", "val_accuracy", right / total}};
     }
 
     nn::CheckpointPart order() override { return loader_; }
@@ -112,7 +113,9 @@ class Digits final : public program::Task {
 
   private:
     Batch upload(const std::vector<float>& pixels, const Images::Batch& batch) {
-        return feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});
+        const auto [images, labels] =
+            feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});
+        return {images, labels};
     }
 
     const Flags& flags_;

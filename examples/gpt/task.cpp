@@ -43,7 +43,7 @@ class TextTask final : public program::Task {
             total += loss.sum().item();
             terms += loss.terms();
         }
-        return {.loss = total / terms, .accuracy = std::nullopt};
+        return {.loss = total / terms, .metric = std::nullopt};
     }
 
     nn::CheckpointPart order() override { return loader_; }
@@ -76,7 +76,8 @@ class TextTask final : public program::Task {
   private:
     Batch upload(const data::TokenBatch& batch) {
         const Shape shape{batch.rows, batch.length};
-        return feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
+        const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
+        return {inputs, targets};
     }
 
     const GptFlags& flags_;

@@ -70,7 +70,11 @@ void add_step(CLI::App& app, Flags& flags) {
         ->check(not_negative);
     app.add_option("--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
     app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
+    app.add_option("--optimizer", flags.optimizer, "adamw or sgd")
+        ->check(CLI::IsMember({"adamw", "sgd"}))
+        ->capture_default_str();
     app.add_option("--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
+    app.add_option("--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
     app.add_option("--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
     app.add_option("--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
         ->check(none_or_more);
@@ -109,6 +113,8 @@ void add_files(CLI::App& app, Flags& flags) {
     app.add_option("--json", flags.json, "file for the figures of the run");
     app.add_option("--log", flags.log, "file for the figures of every step, a JSON object in each line");
     app.add_option("--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
+    app.add_option("--pictures", flags.pictures,
+                   "folder for pictures: the losses as SVG, and what the program draws, as PNG");
 }
 
 }  // namespace

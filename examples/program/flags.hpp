@@ -47,7 +47,9 @@ struct Flags {
     double min_lr = -1;  ///< below 0: a tenth of lr
     std::int64_t warmup = 100;
     double weight_decay = 0.1;
-    double beta2 = 0.99;
+    std::string optimizer = "adamw";
+    double beta2 = 0.99;    ///< of AdamW
+    double momentum = 0.9;  ///< of SGD
     double clip = 1.0;
     std::vector<Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
     std::string recompute = "none";
@@ -61,6 +63,7 @@ struct Flags {
     std::string json;
     std::string log;
     std::string tensorboard;
+    std::string pictures;
     std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
 
     /// The checkpoint to continue from; empty if there is none.

@@ -34,6 +34,7 @@ void run_through(Session& session, const Flags& flags) {
     take_steps(session, flags);
     session.evaluate();
     session.sample();
+    session.pictures();
 }
 
 /// Writes the history to `history`, if that is not empty.

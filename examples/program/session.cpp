@@ -1,6 +1,7 @@
 #include <headroom/examples/program/session.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -8,16 +9,31 @@
 #include <fmt/format.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/sgd.hpp>
 
 namespace headroom::program {
+
+namespace {
+
+std::unique_ptr<optim::Optimizer> make_optimizer(Parameters& parameters, const Flags& flags) {
+    if (flags.optimizer == "sgd") {
+        const optim::SgdOptions options{.momentum = flags.momentum, .weight_decay = flags.weight_decay};
+        return std::make_unique<optim::Sgd>(parameters, options);
+    }
+    const optim::AdamWOptions options{.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay};
+    return std::make_unique<optim::AdamW>(parameters, options);
+}
+
+}  // namespace
 
 Session::Session(Context& context, const Flags& flags, const Program& program)
     : context_(context),
       flags_(flags),
       parameters_(context),
       task_(program.task(parameters_, flags.batch)),
-      optimizer_(parameters_, {.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay}),
-      accumulator_(std::in_place, parameters_, optimizer_,
+      optimizer_(make_optimizer(parameters_, flags)),
+      accumulator_(std::in_place, parameters_, *optimizer_,
                    optim::GradientAccumulatorOptions{
                        .clip = flags.clip,
                        .scale = flags.dtype == "f16" ? optim::LossScale::dynamic() : optim::LossScale(),
@@ -49,9 +65,10 @@ void Session::step() {
     const std::int64_t kinds = flags_.compute.graphs ? 3 : 2;
     const std::int64_t count = context_.dry() ? std::min(flags_.accumulate, kinds) : flags_.accumulate;
     for (std::int64_t i = 0; i < count; ++i) {
-        accumulator_->accumulate(task_->batch(), [this](const Tensor& inputs, const Tensor& targets) {
-            return loss({inputs, targets});
-        });
+        const auto begin = std::chrono::steady_clock::now();
+        Task::Batch batch = task_->batch();
+        loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        accumulator_->accumulate(std::move(batch), [this](const Task::Batch& given) { return loss(given); });
     }
     accumulator_->step(learning_rate(steps_done_ + 1));
     ++steps_done_;
@@ -102,6 +119,16 @@ bool Session::is_best(const Validation& validation) {
 std::string Session::sample() {
     Autocast autocast(context_, flags_.autocast());
     return task_->sample();
+}
+
+std::vector<Picture> Session::pictures() {
+    if (flags_.pictures.empty()) return {};
+    NoGradGuard no_grad(context_);
+    Autocast autocast(context_, flags_.autocast());
+    parameters_.train(false);
+    std::vector<Picture> pictures = task_->pictures();
+    parameters_.train(true);
+    return pictures;
 }
 
 std::size_t Session::resident_bytes() const {

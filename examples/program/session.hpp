@@ -15,8 +15,8 @@
 
 #include <headroom/examples/program/flags.hpp>
 #include <headroom/examples/program/task.hpp>
-#include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/schedule.hpp>
 
 namespace headroom::program {
@@ -49,6 +49,10 @@ class Session {
     bool is_best(const Validation& validation);
     /// The task's.
     std::string sample();
+    /// The task's, if pictures were asked for.
+    std::vector<Picture> pictures();
+    /// How long steps have waited for their batches so far.
+    double loading_seconds() const { return loading_seconds_; }
 
     void save(const std::string& path);
     /// SHA-256 over parameters, optimizer state and random position.
@@ -78,10 +82,11 @@ class Session {
     Flags flags_;
     Parameters parameters_;
     std::unique_ptr<Task> task_;
-    optim::AdamW optimizer_;
+    std::unique_ptr<optim::Optimizer> optimizer_;
     std::optional<optim::GradientAccumulator> accumulator_;
     optim::Schedule schedule_;
     std::int64_t steps_done_ = 0;
+    double loading_seconds_ = 0;
     std::optional<double> best_;  ///< the least validation loss
     std::deque<Start> unread_;    ///< of the steps whose results are unread
 };

@@ -71,7 +71,7 @@ class Session::Description {
 };
 
 nn::CheckpointParts Session::parts(Description& description) {
-    return {description, parameters_, optimizer_, *accumulator_, task_->order()};
+    return {description, parameters_, *optimizer_, *accumulator_, task_->order()};
 }
 
 void Session::save(const std::string& path) {
@@ -88,6 +88,6 @@ void Session::resume(const std::string& path) {
     }
 }
 
-std::string Session::state_sha256() { return nn::state_sha256(context_, {parameters_, optimizer_}); }
+std::string Session::state_sha256() { return nn::state_sha256(context_, {parameters_, *optimizer_}); }
 
 }  // namespace headroom::program

@@ -24,9 +24,11 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     };
     json["val_loss"] = nullptr;
     if (summary.validation) json["val_loss"] = summary.validation->loss;
-    if (summary.validation && summary.validation->accuracy) json["val_accuracy"] = *summary.validation->accuracy;
+    if (summary.validation && summary.validation->metric)
+        json[summary.validation->metric->key] = summary.validation->metric->value;
     put("train_loss", summary.train_loss);
     put(summary.rate_name, summary.rate);
+    put("loading_share", summary.loading_share);
     json["seconds"] = summary.seconds;
     put("peak_bytes_allocated", summary.peak_bytes_allocated);
     put("peak_bytes_reserved", summary.peak_bytes_reserved);

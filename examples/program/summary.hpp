@@ -22,6 +22,7 @@ struct Summary {
     std::optional<double> train_loss;
     std::string rate_name = "tokens_per_second";
     std::optional<double> rate;
+    std::optional<double> loading_share;  ///< of the time of the steps: how long they waited for their batches
     double seconds = 0;
     std::optional<std::size_t> peak_bytes_allocated;
     std::optional<std::size_t> peak_bytes_reserved;
@@ -35,9 +36,9 @@ struct Summary {
 /// Takes the peaks of what a context has allocated so far.
 void take_peaks(Summary& summary, Context& context);
 
-/// Absent figures are null (an interrupted training has no val_loss). Left out are a val_accuracy that does not exist,
-/// a graph_refusal that there was not, and options of computing that are as usual. Errors: FileError if it can't be
-/// written.
+/// Absent figures are null (an interrupted training has no val_loss). Left out are a metric that the program does not
+/// have, a graph_refusal that there was not, and options of computing that are as usual. Errors: FileError if it can't
+/// be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 /// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together

@@ -13,25 +13,38 @@
 //         const auto images = std::make_shared<Images>(read(flags.data));
 //         return program::Program{.data = "60000 images", .unit = "samples", .units = 1, .task = ...};
 //     });
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/parameters.hpp>
+#include <headroom/data/image.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/nn/checkpoint.hpp>
 
 namespace headroom::program {
 
+/// What says more than the loss how good a model is; the more, the better.
+struct Metric {
+    std::string name;  ///< in logs and on the terminal: "accuracy"
+    std::string key;   ///< in --json: "val_accuracy"
+    double value = 0;  ///< 0 to 1
+};
+
 struct Validation {
     double loss = 0;
-    std::optional<double> accuracy;
+    std::optional<Metric> metric;
+};
+
+struct Picture {
+    std::string name;  ///< of its file, without the ending
+    data::Image image;
 };
 
 /// Made once for the rehearsal and once for the training, each time in another context. The session sets modes,
@@ -41,8 +54,8 @@ class Task {
     virtual ~Task() = default;
     /// Before a training that is not resumed: what the model begins with, if not as it is initialised.
     virtual void begin() {}
-    /// What the model reads, and what it is to say of that.
-    using Batch = std::array<Tensor, 2>;
+    /// What the model reads, then what it is to say of that.
+    using Batch = std::vector<Tensor>;
     /// The next micro-batch.
     virtual Batch batch() = 0;
     /// Depends on the batch alone: with --graphs it is called for the first ones only.
@@ -56,6 +69,9 @@ class Task {
     virtual nlohmann::json describe() const = 0;
     /// What to print after the last step, such as generated text; nothing if empty.
     virtual std::string sample() { return ""; }
+    /// What to draw after the last step with --pictures, such as masks that the model sees beside the true ones; in
+    /// evaluation mode. In a rehearsal nobody looks at them.
+    virtual std::vector<Picture> pictures() { return {}; }
 };
 
 struct Program {

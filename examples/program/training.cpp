@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/interrupt.hpp>
+#include <headroom/examples/program/loss_curve.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/progress.hpp>
 #include <headroom/examples/program/recent.hpp>
@@ -51,8 +53,11 @@ class Reporter {
         if (results.empty()) return;
         throughput_.look(static_cast<std::int64_t>(results.size()), units_, Clock::now());
         for (const optim::StepResult& result : results) {
-            if (result.finite) loss_.add(result.loss);
             ++looked_at_;
+            if (result.finite) {
+                loss_.add(result.loss);
+                curve_.training.push_back({looked_at_, result.loss});
+            }
             log_.step(looked_at_, result, session_.learning_rate(looked_at_));
         }
         log_.flush();
@@ -67,7 +72,8 @@ class Reporter {
         validation_ = session_.evaluate();
         progress_.end();
         fmt::print("step {}: validation loss {:.4f}", validated_, validation_.loss);
-        if (const auto accuracy = validation_.accuracy) fmt::print(", accuracy {:.2f}%", 100 * *accuracy);
+        curve_.validation.push_back({validated_, validation_.loss});
+        if (const auto& metric = validation_.metric) fmt::print(", {} {:.2f}%", metric->name, 100 * metric->value);
         const bool best = session_.is_best(validation_);
         if (best && !flags_.best.empty()) session_.save(flags_.best);
         fmt::print("{}\n", !best || flags_.best.empty() ? "" : ", the best so far: saved to " + flags_.best);
@@ -86,6 +92,7 @@ class Reporter {
     void end() { progress_.end(); }
 
     std::optional<double> loss() const { return loss_.mean(); }
+    const LossCurve& curve() const { return curve_; }
     double rate() const { return throughput_.rate(); }
 
   private:
@@ -94,12 +101,22 @@ class Reporter {
     Progress progress_;
     Throughput throughput_;
     RecentMean loss_{100};
+    LossCurve curve_;
     StepLog log_;
     double units_;  ///< in a step
     std::int64_t looked_at_;
     std::int64_t validated_ = -1;  ///< the step of `validation_`
     Validation validation_;
 };
+
+void write_pictures(const std::string& folder, const LossCurve& curve, const std::vector<Picture>& pictures) {
+    if (folder.empty()) return;
+    std::filesystem::create_directories(folder);
+    const std::filesystem::path path(folder);
+    write_loss_curve(path / "loss.svg", curve);
+    for (const Picture& picture : pictures) data::write_png(path / (picture.name + ".png"), picture.image);
+    fmt::print("drew {} picture{} and the losses in {}\n", pictures.size(), pictures.size() == 1 ? "" : "s", folder);
+}
 
 /// Until the last step, Ctrl-C or --stop-after; false if it ended early.
 bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Reporter& reporter) {
@@ -136,7 +153,10 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     Reporter reporter(session, flags, program);
     if (!flags.resume().empty() && session.steps_done() >= flags.steps)
         fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), flags.steps);
+    const Clock::time_point begin = Clock::now();
     const bool complete = run_steps(session, flags, interrupt, reporter);
+    const double seconds = seconds_since(begin);
+    if (session.loading_seconds() > 0) summary.loading_share = session.loading_seconds() / seconds;
     summary.train_loss = reporter.loss();
     summary.rate = reporter.rate();
     summary.steps = session.steps_done();
@@ -151,6 +171,7 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
         summary.validation = reporter.validate();
         if (const std::string sample = session.sample(); !sample.empty()) fmt::print("\n{}\n\n", sample);
     }
+    write_pictures(flags.pictures, reporter.curve(), complete ? session.pictures() : std::vector<Picture>());
     summary.state_sha256 = session.state_sha256();
 }
 
@@ -172,6 +193,7 @@ void run(const Flags& flags, const Program& program, Summary& summary) {
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
                size_text(summary.forecast.peak_allocated));
+    if (summary.loading_share) fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *summary.loading_share);
     if (flags.libraries) print_libraries(context);
 }
 
@@ -185,6 +207,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
     expect_no_file("--tensorboard", flags.tensorboard);
+    expect_no_file("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
         const std::vector<std::string>& anew = flags.stored->anew();

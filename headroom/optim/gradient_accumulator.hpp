@@ -103,6 +103,18 @@ class GradientAccumulator {
         };
         run_kind(inputs, typeid(Work), call);
     }
+    /// The same for any number of inputs: `work(const std::vector<Tensor>&)`.
+    template <class Work>
+    void accumulate(std::vector<Tensor> inputs, Work&& work) {
+        using Type = std::remove_cvref_t<Work>;
+        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, std::function<Loss()>>,
+                      "a graph is known by the type of its callable: give a lambda or a class of its own");
+        const auto call = [&work](std::span<Tensor> given) -> Loss {
+            return work(
+                std::vector<Tensor>(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())));
+        };
+        run_kind(inputs, typeid(Work), call);
+    }
     /// Why a micro-batch or a step could not be captured as a graph; empty if all could, or graphs are off.
     std::string graph_refusal() const;
 
