@@ -156,7 +156,10 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     const Clock::time_point begin = Clock::now();
     const bool complete = run_steps(session, flags, interrupt, reporter);
     const double seconds = seconds_since(begin);
-    if (session.loading_seconds() > 0) summary.loading_share = session.loading_seconds() / seconds;
+    if (session.loading_seconds() > 0) {
+        summary.loading_share = session.loading_seconds() / seconds;
+        fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *summary.loading_share);
+    }
     summary.train_loss = reporter.loss();
     summary.rate = reporter.rate();
     summary.steps = session.steps_done();
@@ -193,7 +196,6 @@ void run(const Flags& flags, const Program& program, Summary& summary) {
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
                size_text(summary.forecast.peak_allocated));
-    if (summary.loading_share) fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *summary.loading_share);
     if (flags.libraries) print_libraries(context);
 }
 

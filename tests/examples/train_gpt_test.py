@@ -12,7 +12,7 @@ import unittest
 
 from program import SOURCE, ProgramCase
 
-KEYS = {"val_loss", "train_loss", "tokens_per_second", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
+KEYS = {"val_loss", "train_loss", "tokens_per_second", "loading_share", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
         "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
         "state_sha256"}
 
@@ -35,6 +35,8 @@ class TrainGpt(ProgramCase):
         self.assertLess(figures["val_loss"], 2.5)  # log(17) = 2.8 at first
         self.assertLess(figures["train_loss"], 2.7)
         self.assertGreater(figures["tokens_per_second"], 0)
+        self.assertGreater(figures["loading_share"], 0)
+        self.assertLess(figures["loading_share"], 1)
         self.assertEqual(figures["parameters"], 17 * 32 + 16 * 32 + 2 * (12 * 32 * 32 + 13 * 32) + 2 * 32)
         self.assertGreaterEqual(figures["resident_bytes"], 3 * 4 * figures["parameters"])
         self.assertRegex(figures["state_sha256"], "^[0-9a-f]{64}$")

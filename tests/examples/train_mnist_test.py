@@ -85,6 +85,21 @@ class TrainMnist(ProgramCase):
         self.assertEqual(self.figures("--data", plain)["state_sha256"], first)
         self.assertNotEqual(self.figures("--data", self.data, "--seed", 2)["state_sha256"], first)
 
+    def test_sgd_learns_too_and_keeps_one_array_a_parameter(self):
+        flags = ("--data", self.data, "--optimizer", "sgd", "--lr", "0.05")
+        figures = self.figures(*flags)
+        self.assertGreater(figures["val_accuracy"], 0.8)  # 0.1 by chance
+        self.assertLess(figures["resident_bytes"], self.figures("--data", self.data)["resident_bytes"])
+        self.assertNotEqual(self.figures(*flags, "--momentum", 0)["state_sha256"], figures["state_sha256"])
+        self.expect_predicted(figures)
+
+    def test_the_losses_are_drawn(self):
+        folder = self.path("pictures/of/this")
+        self.assertIn(f"the losses in {folder}", self.succeeds("--data", self.data, "--pictures", folder))
+        with open(os.path.join(folder, "loss.svg"), encoding="utf-8") as drawing:
+            self.assertIn("training loss", drawing.read())
+        self.fails(1, ["--data", self.data, "--pictures", os.path.join(folder, "loss.svg")], "--pictures", "loss.svg")
+
     def test_a_dry_device_predicts(self):
         dry = self.figures("--data", self.data, "--device", "dry")
         self.assertEqual(dry["peak_bytes_predicted"], self.figures("--data", self.data)["peak_bytes_allocated"])
