@@ -5,7 +5,7 @@
 //
 //     nn::UNet model(parameters, {.channels = 3, .classes = 2});
 //     Tensor logits = model(images);                              // [1, 3, 959, 640] -> [1, 2, 959, 640]
-//     Loss loss = cross_entropy(logits, masks, {.axis = 1});
+//     Loss loss = cross_entropy(logits.permute({0, 2, 3, 1}), masks);   // masks [1, 959, 640]
 #include <array>
 #include <cstdint>
 #include <optional>

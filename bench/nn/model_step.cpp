@@ -1,0 +1,203 @@
+// Training steps of whole models on random data: seconds, and the peak beside what a rehearsal predicted. On the CPU or
+// a GPU; with --device dry only the prediction, on any machine. One JSON object on standard output. With PyTorch in
+// turn: bench/peers/compare_models.py.
+//   model_step --model resnet50 --batch 8 --height 224 --width 224 --recompute cheap
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/nn/bert.hpp>
+#include <headroom/nn/resnet.hpp>
+#include <headroom/nn/unet.hpp>
+#include <headroom/nn/vgg.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/sgd.hpp>
+
+namespace {
+
+using namespace headroom;
+using Clock = std::chrono::steady_clock;
+
+struct Flags {
+    std::string device = "cpu", model = "resnet50", dtype = "f32", recompute = "none";
+    std::int64_t batch = 8, height = 224, width = 224, classes = 1000, warmup = 2, steps = 5;
+    int threads = 0;
+    double memory = 141e9;  // of the GPU that is rehearsed
+    ComputeOptions compute;
+};
+
+std::optional<Dtype> autocast_dtype(const std::string& dtype) {
+    if (dtype == "bf16") return Dtype::bf16;
+    if (dtype == "f16") return Dtype::f16;
+    return std::nullopt;
+}
+
+/// The loss of a model over inputs that stay.
+using Step = std::function<Loss()>;
+
+template <class Model, class Options>
+Step image_step(Parameters& parameters, const Flags& flags, const Options& options, bool per_pixel) {
+    Context& context = parameters.context();
+    const auto model = std::make_shared<Model>(parameters, options);
+    const Tensor rows = randn(context, {flags.batch, flags.height, flags.width, 3});
+    const Tensor images = rows.permute({0, 3, 1, 2});  // channels-last
+    const Shape shape = per_pixel ? Shape{flags.batch, flags.height, flags.width} : Shape{flags.batch};
+    const Tensor targets = randint(context, 0, flags.classes, shape);
+    return [=] {
+        const Tensor logits = (*model)(images);
+        return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, targets);
+    };
+}
+
+/// Sequences are `height` tokens long, and all of them are asked for.
+Step bert_step(Parameters& parameters, const Flags& flags) {
+    Context& context = parameters.context();
+    const nn::BertOptions options;
+    const auto model = std::make_shared<nn::BertForMaskedLm>(parameters, options);
+    const Shape shape{flags.batch, flags.height};
+    const Tensor ids = randint(context, 1, options.vocabulary, shape);
+    return [=] { return model->loss(ids, ids); };
+}
+
+Step make_step(Parameters& parameters, const Flags& flags) {
+    const auto& name = flags.model;
+    if (name == "bert") return bert_step(parameters, flags);
+    if (name == "unet") return image_step<nn::UNet>(parameters, flags, nn::UNetOptions{.classes = flags.classes}, true);
+    if (name == "vgg16") {
+        nn::VggOptions options = nn::VggOptions::vgg16();
+        options.classes = flags.classes;
+        return image_step<nn::Vgg>(parameters, flags, options, false);
+    }
+    nn::ResNetOptions options = name == "resnet18"    ? nn::ResNetOptions::resnet18()
+                                : name == "resnet152" ? nn::ResNetOptions::resnet152()
+                                                      : nn::ResNetOptions::resnet50();
+    options.classes = flags.classes;
+    return image_step<nn::ResNet>(parameters, flags, options, false);
+}
+
+/// On a real context or in a rehearsal: forward, all gradients, SGD with momentum.
+class Training {
+  public:
+    Training(Context& context, const Flags& flags)
+        : context_(context),
+          dtype_(autocast_dtype(flags.dtype)),
+          parameters_(context),
+          step_(make_step(parameters_, flags)),
+          optimizer_(parameters_, {.momentum = 0.9}),
+          accumulator_(parameters_, optimizer_) {
+        if (flags.recompute == "cheap") context.policy("", recompute_cheap());
+        if (flags.recompute == "all") context.policy("", recompute_all());
+    }
+
+    void step() {
+        accumulator_.accumulate([&] {
+            Autocast autocast(context_, dtype_);
+            return step_();
+        });
+        accumulator_.step(1e-3);
+    }
+    /// Waits for the device.
+    double loss() const { return accumulator_.result().loss; }
+    std::int64_t parameters() const { return parameters_.count(); }
+
+  private:
+    Context& context_;
+    std::optional<Dtype> dtype_;
+    Parameters parameters_;
+    Step step_;
+    optim::Sgd optimizer_;
+    optim::GradientAccumulator accumulator_;
+};
+
+std::size_t rehearsed_peak(const Profile& profile, const Flags& flags) {
+    Context context = Context::dry(profile);
+    Training training(context, flags);
+    for (int i = 0; i < 2; ++i) training.step();
+    return context.memory().statistics().peak_allocated;
+}
+
+Context make_context(const Flags& flags) {
+    const ContextOptions options{.threads = flags.threads, .compute = flags.compute};
+    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+}
+
+std::string start_of_line(const Flags& flags) {
+    return fmt::format(
+        R"({{"framework": "headroom", "model": "{}", "batch": {}, "height": {}, "width": {}, "classes": {}, )"
+        R"("dtype": "{}", "recompute": "{}", )",
+        flags.model, flags.batch, flags.height, flags.width, flags.classes, flags.dtype, flags.recompute);
+}
+
+void run(const Flags& flags) {
+    if (flags.device == "dry") {
+        Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
+        profile.compute = flags.compute;
+        fmt::print("{}\"predicted_bytes\": {}}}\n", start_of_line(flags), rehearsed_peak(profile, flags));
+        return;
+    }
+    Context context = make_context(flags);
+    const std::size_t predicted = rehearsed_peak(context.profile(), flags);
+    Training training(context, flags);
+    for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
+    double loss = training.loss();
+    std::vector<double> seconds;
+    for (std::int64_t i = 0; i < flags.steps; ++i) {
+        const auto begin = Clock::now();
+        training.step();
+        loss = training.loss();
+        seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    }
+    std::ranges::nth_element(seconds, seconds.begin() + flags.steps / 2);
+    const double median = seconds[static_cast<std::size_t>(flags.steps / 2)];
+    fmt::print(
+        "{}\"parameters\": {}, \"seconds\": {:.6f}, \"samples_per_second\": {:.3f}, \"loss\": {:.4f}, "
+        "\"peak_bytes\": {}, \"predicted_bytes\": {}}}\n",
+        start_of_line(flags), training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
+        context.memory().statistics().peak_allocated, predicted);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Flags flags;
+    CLI::App app("Times training steps of a model on random data.", "model_step");
+    app.add_option("--device", flags.device)->check(CLI::IsMember({"cpu", "cuda", "dry"}))->capture_default_str();
+    app.add_option("--model", flags.model)
+        ->check(CLI::IsMember({"resnet18", "resnet50", "resnet152", "vgg16", "unet", "bert"}))
+        ->capture_default_str();
+    app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
+    app.add_option("--recompute", flags.recompute)
+        ->check(CLI::IsMember({"none", "cheap", "all"}))
+        ->capture_default_str();
+    app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
+    app.add_option("--threads", flags.threads, "0: one per processor")->capture_default_str();
+    app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
+    app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and convolution");
+    for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
+                                      {"--height", &flags.height},
+                                      {"--width", &flags.width},
+                                      {"--classes", &flags.classes},
+                                      {"--warmup", &flags.warmup},
+                                      {"--steps", &flags.steps}}) {
+        app.add_option(name, *value)->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24))->capture_default_str();
+    }
+    CLI11_PARSE(app, argc, argv);
+    try {
+        run(flags);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "model_step: {}\n", error.what());
+        return 1;
+    }
+    return 0;
+}
