@@ -73,7 +73,7 @@ int main(int argc, char** argv) {
     headroom::gpt::add_flags(app, flags);
     for (const char* other :
          {"--recompute", "--checkpoint", "--validate-every", "--sample", "--temperature", "--top-k", "--memory-history",
-          "--save-every", "--save", "--best", "--stop-after", "--json", "--log", "--tensorboard"}) {
+          "--save-every", "--save", "--best", "--stop-after", "--json", "--log", "--tensorboard", "--pictures"}) {
         app.remove_option(app.get_option(other));
     }
     std::vector<std::string> techniques{"none", "mlp", "blocks"};

@@ -77,7 +77,8 @@ Tensor UNet::forward(Tensor images) const {
                 ? interpolate(std::move(x), {.scale = 2.0, .mode = Interpolation::bilinear, .align_corners = true})
                 : up[i](std::move(x));
         x = pad_to(std::move(x), stages.back());
-        x = join[i](cat({std::move(stages.back()), std::move(x)}, 1));
+        x = cat({std::move(stages.back()), std::move(x)}, 1);  // whose list of tensors is gone before the next line
+        x = join[i](std::move(x));
     }
     return outc(std::move(x));
 }
