@@ -281,16 +281,6 @@ function(headroom_benchmarks)
         target_link_libraries(data_images_bench PRIVATE JPEG::JPEG)  # writes what it reads
     endif()
 
-    # Steps of whole models, for bench/peers and scripts/gpu.
-    find_package(CLI11 QUIET)
-    if(TARGET headroom_nn AND CLI11_FOUND)
-        add_executable(model_step ${PROJECT_SOURCE_DIR}/bench/nn/model_step.cpp)
-        headroom_compile_options(model_step)
-        target_link_libraries(model_step PRIVATE headroom CLI11::CLI11)
-        set_target_properties(model_step PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench/nn)
-        add_dependencies(benchmarks model_step)
-    endif()
-
     # Not for timing: scripts/instructions counts what it executes.
     if(TARGET headroom_core)
         add_executable(core_instructions ${PROJECT_SOURCE_DIR}/bench/core/instructions.cpp)
@@ -330,9 +320,9 @@ function(headroom_gpu_programs)
     find_package(CLI11 REQUIRED)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/gpu/*.cpp)
     if(NOT HEADROOM_CUDA_KERNELS)
-        list(FILTER sources INCLUDE REGEX "/(gpt2_step|uploads)\\.cpp$")
+        list(FILTER sources INCLUDE REGEX "/(gpt2_step|model_step|uploads)\\.cpp$")
     endif()
-    set(programs model_step)
+    set(programs)
     foreach(source IN LISTS sources)
         cmake_path(GET source STEM name)
         add_executable(${name} ${source})

@@ -50,6 +50,20 @@ def gpt2(rows):
         yield from (f"  ! {text}" for text in complaints(row))
 
 
+def models(rows):
+    for row in rows:
+        name = f"{row['model']:10}{row.get('dtype', ''):5}{row['framework']:24}"
+        if "error" in row:
+            yield f"! {name}  {row['error']}"
+            continue
+        yield (f"  {name} batch {row['batch']:3}{row['samples_per_second']:10,.1f} images/s{1e3 * row['seconds']:9.2f} ms a step; "
+               f"{gigabytes(row['peak_bytes'])} allocated")
+        if row["peak_bytes"] != row.get("predicted_bytes", row["peak_bytes"]):
+            yield f"  ! {gigabytes(row['predicted_bytes'])} were predicted"
+        if row.get("graphs", "off") not in ("on", "off"):
+            yield f"  ! graphs were refused: {row['graphs']}"
+
+
 def kernels(result):
     if "error" in result:
         yield f"! kernels: {result['error']}"
@@ -98,7 +112,7 @@ def table(results):
     card = results["gpu"]
     lines = [f"{card['name']}, driver {card['driver']}, {results['date']}{', --quick: no figures' if results['quick'] else ''}"]
     lines += [f"! build of {target}: {state}" for target, state in results["build"].items() if state != "done"]
-    for part in (gpt2, kernels, tests, uploads, allocator, sanitizer):
+    for part in (gpt2, models, kernels, tests, uploads, allocator, sanitizer):
         if part.__name__ in results:
             lines += part(results[part.__name__])
     return "\n".join(lines)

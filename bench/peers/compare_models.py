@@ -2,7 +2,7 @@
 one machine, in one go: pairs, and the median of their ratios. Machines are shared and their speed drifts, so only ratios of
 neighbours count. Peaks are compared as they are, and less what both have to hold: weights, moments and gradients.
 
-    python3 bench/peers/compare_models.py --model-step build/release/bench/nn/model_step --out bench/results
+    python3 bench/peers/compare_models.py --model-step build/release/bench/gpu/model_step --out bench/results
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Training steps of whole models in PyTorch, as bench/nn/model_step.cpp has them: the same sizes, random data,
+"""Training steps of whole models in PyTorch, as bench/gpu/model_step.cpp has them: the same sizes, random data,
 channels-last, SGD with momentum; eager or compiled, on the CPU or a GPU. Prints one JSON object: seconds of a step, and the
 peak of what was live, on the CPU by the profiler, on a GPU by the allocator. PyTorch is a peer to compare with, not a
 dependency: pip install torch==2.15.0 torchvision transformers.

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RUN = json.loads((HERE / "gpu_run.json").read_text(encoding="utf-8"))
 ALLOCATORS = "headroom, cudaMalloc, cudaMallocAsync"
-OUTPUTS = {"gpt2_step": RUN["gpt2"][0], "kernel_shares": RUN["kernels"], "uploads": RUN["uploads"],
+OUTPUTS = {"gpt2_step": RUN["gpt2"][0], "model_step": RUN["models"][0], "kernel_shares": RUN["kernels"], "uploads": RUN["uploads"],
            "allocators": RUN["allocator"][ALLOCATORS]}
 PROGRAMS = os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS")
 
@@ -79,7 +79,7 @@ class Run(unittest.TestCase):
         (self.fake / "programs" / "uploads").unlink()
         code, results, calls = self.run_script()
         self.assertEqual(code, 1)
-        self.assertEqual(calls, ["configure", "build gpu_benchmarks -k 0", *["gpt2_step"] * 6, "kernel_shares",
+        self.assertEqual(calls, ["configure", "build gpu_benchmarks -k 0", *["gpt2_step"] * 6, *["model_step"] * 4, "kernel_shares",
                                  "build gpu -k 0", *["gpt2_step"] * 4, "allocators"])
         self.assertEqual(results["build"], {"CMake's files": "done", "gpu_benchmarks": "done", "gpu": "failed"})
         self.assertEqual(results["kernels"], RUN["kernels"])
@@ -124,6 +124,7 @@ class Table(unittest.TestCase):
             "graphs were refused: cudaErrorStreamCaptureUnsupported",
             "attention not all by cuDNN: own kernels: cuDNN can't be loaded",
             "products not all by cuBLASLt: matmul: cuBLASLt is not there",
+            "19.00 GB were predicted", "graphs were refused: cudaErrorStreamCaptureUnsupported", "resnet50 torch compiled stopped",
             "products not all by cuBLASLt: cuBLASLt 13.1.0; own kernels for 1 of the products: [49152 x 3072 x 768] bf16 gelu_tanh "
             "inner (what stands beside it)",
             "failed: kernels/fill_devices_test", "not run: kernels/copy_devices_test",
@@ -131,7 +132,7 @@ class Table(unittest.TestCase):
             "racecheck kernels_fill_devices_test: stopped:"])
         self.assertRegex(text, "GPT-2 bf16 +headroom +batch +64")
         self.assertRegex(text, "GPT-2 bf16 +headroom, graphs +batch +64")
-        for part in ("100,000 tokens/s", "20.50 of the host", "4.0 s the first", "0.60 GB CUDA's", "25.0 % of memory",
+        for part in ("100,000 tokens/s", "2,560.0 images/s", "20.50 of the host", "4.0 s the first", "0.60 GB CUDA's", "25.0 % of memory",
                      "75.0 % of tensor cores", "copy by a feed", "1.0200 reserved", "150 ns a call", "1.2500 reserved"):
             self.assertIn(part, text)
 
@@ -156,8 +157,9 @@ class Programs(unittest.TestCase):
         for name, value in OUTPUTS.items():
             source = (ROOT / "bench" / "gpu" / f"{name}.cpp").read_text(encoding="utf-8")
             self.assertEqual({key for key in re.findall(r'\\"([^"\\]+)\\":', source) if "{" not in key}, keys(value), name)
-        source = (ROOT / "bench" / "peers" / "gpt2_torch.py").read_text(encoding="utf-8")
-        self.assertEqual(set(re.findall(r'"([a-z]\w+)":', source.split("print(json.dumps")[1])), keys(RUN["gpt2"][2]))
+        for name, row in (("gpt2", RUN["gpt2"][2]), ("models", RUN["models"][2])):
+            source = (ROOT / "bench" / "peers" / f"{name}_torch.py").read_text(encoding="utf-8")
+            self.assertEqual(set(re.findall(r'"([a-z]\w+)":', source.split("print(json.dumps")[1])), keys(row))
 
     @unittest.skipUnless(PROGRAMS and os.path.exists(f"{PROGRAMS}/gpt2_step"), "needs gpt2_step of an emulated build")
     def test_a_step_of_the_emulator_is_as_it_should_be_on_a_gpu(self):
@@ -173,6 +175,15 @@ class Programs(unittest.TestCase):
                              ["attention not all by cuDNN", "products not all by cuBLASLt"])
             self.assertGreaterEqual(row["milliseconds_per_step"], row["host_milliseconds_per_step"])
             self.assertEqual(len(list(table.gpt2([row]))), 3)
+
+
+    @unittest.skipUnless(PROGRAMS and os.path.exists(f"{PROGRAMS}/model_step"), "needs model_step of an emulated build")
+    def test_a_step_of_a_model_prints_its_row(self):
+        command = [f"{PROGRAMS}/model_step", "--model", "resnet18", "--height", "32", "--width", "32", "--classes", "4", "--steps", "1"]
+        row = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        self.assertEqual(keys(row), keys(RUN["models"][0]))
+        self.assertEqual(row["peak_bytes"], row["predicted_bytes"])
+        self.assertEqual(len(list(table.models([row]))), 1)
 
 
 if __name__ == "__main__":

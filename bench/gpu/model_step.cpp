@@ -17,6 +17,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/nn/bert.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
@@ -43,8 +44,11 @@ std::optional<Dtype> autocast_dtype(const std::string& dtype) {
     return std::nullopt;
 }
 
-/// The loss of a model over inputs that stay.
-using Step = std::function<Loss()>;
+/// A model's loss, and inputs that stay.
+struct Step {
+    std::vector<Tensor> inputs;
+    std::function<Loss(const std::vector<Tensor>&)> loss;
+};
 
 template <class Model, class Options>
 Step image_step(Parameters& parameters, const Flags& flags, const Options& options, bool per_pixel) {
@@ -54,10 +58,10 @@ Step image_step(Parameters& parameters, const Flags& flags, const Options& optio
     const Tensor images = rows.permute({0, 3, 1, 2});  // channels-last
     const Shape shape = per_pixel ? Shape{flags.batch, flags.height, flags.width} : Shape{flags.batch};
     const Tensor targets = randint(context, 0, flags.classes, shape);
-    return [=] {
-        const Tensor logits = (*model)(images);
-        return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, targets);
-    };
+    return {{images, targets}, [=](const std::vector<Tensor>& inputs) {
+                const Tensor logits = (*model)(inputs[0]);
+                return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
+            }};
 }
 
 /// Sequences are `height` tokens long, and all of them are asked for.
@@ -67,7 +71,7 @@ Step bert_step(Parameters& parameters, const Flags& flags) {
     const auto model = std::make_shared<nn::BertForMaskedLm>(parameters, options);
     const Shape shape{flags.batch, flags.height};
     const Tensor ids = randint(context, 1, options.vocabulary, shape);
-    return [=] { return model->loss(ids, ids); };
+    return {{ids}, [=](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
 }
 
 Step make_step(Parameters& parameters, const Flags& flags) {
@@ -97,19 +101,19 @@ class Training {
           optimizer_(parameters_, {.momentum = 0.9}),
           accumulator_(parameters_, optimizer_) {
         if (flags.recompute == "cheap") context.policy("", recompute_cheap());
-        if (flags.recompute == "all") context.policy("", recompute_all());
     }
 
     void step() {
-        accumulator_.accumulate([&] {
+        accumulator_.accumulate(step_.inputs, [this](const std::vector<Tensor>& inputs) {
             Autocast autocast(context_, dtype_);
-            return step_();
+            return step_.loss(inputs);
         });
         accumulator_.step(1e-3);
     }
     /// Waits for the device.
     double loss() const { return accumulator_.result().loss; }
     std::int64_t parameters() const { return parameters_.count(); }
+    std::string graph_refusal() const { return accumulator_.graph_refusal(); }
 
   private:
     Context& context_;
@@ -123,7 +127,7 @@ class Training {
 std::size_t rehearsed_peak(const Profile& profile, const Flags& flags) {
     Context context = Context::dry(profile);
     Training training(context, flags);
-    for (int i = 0; i < 2; ++i) training.step();
+    for (int i = 0; i < (flags.compute.graphs ? 3 : 2); ++i) training.step();
     return context.memory().statistics().peak_allocated;
 }
 
@@ -132,18 +136,19 @@ Context make_context(const Flags& flags) {
     return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
 }
 
-std::string start_of_line(const Flags& flags) {
-    return fmt::format(
-        R"({{"framework": "headroom", "model": "{}", "batch": {}, "height": {}, "width": {}, "classes": {}, )"
-        R"("dtype": "{}", "recompute": "{}", )",
-        flags.model, flags.batch, flags.height, flags.width, flags.classes, flags.dtype, flags.recompute);
+/// "on", "off", or why not.
+std::string graphs_of(const Flags& flags, const Training& training) {
+    if (!flags.compute.graphs) return "off";
+    const std::string refusal = training.graph_refusal();
+    return refusal.empty() ? "on" : kernels::one_line(refusal);
 }
 
 void run(const Flags& flags) {
     if (flags.device == "dry") {
         Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
         profile.compute = flags.compute;
-        fmt::print("{}\"predicted_bytes\": {}}}\n", start_of_line(flags), rehearsed_peak(profile, flags));
+        fmt::print("{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}}}\n", flags.model, flags.batch,
+                   rehearsed_peak(profile, flags));
         return;
     }
     Context context = make_context(flags);
@@ -161,9 +166,11 @@ void run(const Flags& flags) {
     std::ranges::nth_element(seconds, seconds.begin() + flags.steps / 2);
     const double median = seconds[static_cast<std::size_t>(flags.steps / 2)];
     fmt::print(
-        "{}\"parameters\": {}, \"seconds\": {:.6f}, \"samples_per_second\": {:.3f}, \"loss\": {:.4f}, "
-        "\"peak_bytes\": {}, \"predicted_bytes\": {}}}\n",
-        start_of_line(flags), training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
+        "{{\"framework\": \"headroom\", \"model\": \"{}\", \"dtype\": \"{}\", \"batch\": {}, \"height\": {}, "
+        "\"width\": {}, \"recompute\": \"{}\", \"graphs\": \"{}\", \"parameters\": {}, \"seconds\": {:.6f}, "
+        "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}}}\n",
+        flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
+        training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
         context.memory().statistics().peak_allocated, predicted);
 }
 
@@ -177,12 +184,11 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"resnet18", "resnet50", "resnet152", "vgg16", "unet", "bert"}))
         ->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
-    app.add_option("--recompute", flags.recompute)
-        ->check(CLI::IsMember({"none", "cheap", "all"}))
-        ->capture_default_str();
+    app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap"}))->capture_default_str();
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_option("--threads", flags.threads, "0: one per processor")->capture_default_str();
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
+    app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and convolution");
     for (const auto& [name, value] : {std::pair{"--batch", &flags.batch},
                                       {"--height", &flags.height},
