@@ -20,12 +20,22 @@ std::string some(const std::vector<std::string>& names) {
     return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + most, ", "), names.size() - most);
 }
 
-void check_match(const SafetensorsFile& file, const SafetensorsEntry& entry, const Array& target) {
-    if (entry.shape != target.shape()) {
-        throw ShapeError(
-            fmt::format("{}: {} has shape {} in the file, {} in the model; it belongs to a model of another size",
-                        file.path().string(), entry.name, entry.shape.to_string(), target.shape().to_string()));
+/// Those of `wanted` that the file has must have its shapes.
+void check_shapes(const SafetensorsFile& file, const std::vector<NamedArray>& wanted) {
+    std::vector<const NamedArray*> others;
+    for (const NamedArray& each : wanted) {
+        const SafetensorsEntry* const entry = file.find(each.name);
+        if (entry && entry->shape != each.array.shape()) others.push_back(&each);
     }
+    if (others.empty()) return;
+    const auto& [name, array] = *others.front();
+    const std::string more = others.size() > 1 ? fmt::format(", and {} more differ", others.size() - 1) : "";
+    throw ShapeError(
+        fmt::format("{}: {} has shape {} in the file, {} in the model{}; it belongs to a model of another size",
+                    file.path().string(), name, file.find(name)->shape.to_string(), array.shape().to_string(), more));
+}
+
+void check_dtype(const SafetensorsFile& file, const SafetensorsEntry& entry, const Array& target) {
     const bool converts = is_floating(entry.dtype) && is_floating(target.dtype);
     if (entry.dtype != target.dtype && !converts) {
         throw DtypeError(fmt::format("{}: {} is {} in the file, {} in the model", file.path().string(), entry.name,
@@ -35,12 +45,13 @@ void check_match(const SafetensorsFile& file, const SafetensorsEntry& entry, con
 
 /// Which of the wanted arrays the file has. Errors: as load_arrays.
 LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wanted, const LoadOptions& options) {
+    check_shapes(file, wanted);
     LoadReport report;
     std::set<std::string> names;
     for (const auto& [name, array] : wanted) {
         names.insert(name);
         const SafetensorsEntry* entry = file.find(name);
-        if (entry) check_match(file, *entry, array);
+        if (entry) check_dtype(file, *entry, array);
         (entry ? report.loaded : report.missing).push_back(name);
     }
     for (const SafetensorsEntry& entry : file.entries()) {
