@@ -1,0 +1,259 @@
+#include <headroom/examples/images/data.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/data/cifar.hpp>
+#include <headroom/data/idx.hpp>
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/data/image_files.hpp>
+#include <headroom/examples/images/classifier.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::images {
+
+namespace {
+
+using data::ImageSourcePointer;
+using data::ImageTransform;
+
+constexpr std::int64_t kPhotoSide = 224;
+
+class BlankImages final : public data::ImageSource {
+  public:
+    BlankImages(std::int64_t count, data::Image image) : count_(count), image_(std::move(image)) {}
+    std::int64_t size() const override { return count_; }
+    data::ImageSample load(std::int64_t) const override { return {.image = image_}; }
+
+  private:
+    std::int64_t count_;
+    data::Image image_;
+};
+
+/// What a folder holds, before anything is done to it.
+struct Found {
+    ImageSourcePointer training = {};
+    ImageSourcePointer validation = {};
+    std::int64_t height = 0;  ///< 0: of several sizes
+    std::int64_t width = 0;
+    std::int64_t channels = 0;
+    std::int64_t classes = 0;
+    std::vector<std::string> class_names = {};
+    std::string augment = {};
+    std::string what = {};
+};
+
+bool has(const std::filesystem::path& folder, const std::string& name) {
+    return std::filesystem::exists(folder / name) || std::filesystem::exists(folder / (name + ".gz"));
+}
+
+ImageSourcePointer part(const ImageSourcePointer& source, std::int64_t first, std::int64_t count) {
+    if (first == 0 && count == source->size()) return source;
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(count));
+    std::iota(indices.begin(), indices.end(), first);
+    return data::subset(source, std::move(indices));
+}
+
+/// All of both, or as many for validation as `--validation` says.
+void limit(Found& found, const ImageFlags& flags) {
+    if (flags.validation == 0) return;
+    if (flags.validation > found.validation->size())
+        throw Error(fmt::format("--validation {}: {} has {} images for that", flags.validation, flags.data,
+                                found.validation->size()));
+    found.validation = part(found.validation, 0, flags.validation);
+}
+
+Found read_idx(const ImageFlags& flags) {
+    Found found{.classes = flags.classes > 0 ? flags.classes : 10, .augment = "affine"};
+    const auto read = [&](const char* prefix) {
+        data::LabelledImages read = data::read_labelled_images(flags.data, prefix, found.classes);
+        if (found.height > 0 && (read.images.rows != found.height || read.images.columns != found.width))
+            throw FileError(fmt::format("{}: images of t10k-* have {} x {} pixels, those of train-* {} x {}",
+                                        flags.data, found.height, found.width, read.images.rows, read.images.columns));
+        found.height = read.images.rows;
+        found.width = read.images.columns;
+        found.channels = 1;
+        return std::make_shared<data::MemoryImages>(std::move(read.images.pixels), found.height, found.width, 1,
+                                                    std::move(read.labels));
+    };
+    const ImageSourcePointer held = read("t10k");
+    if (has(flags.data, "train-images-idx3-ubyte") || has(flags.data, "train-labels-idx1-ubyte")) {
+        found.training = read("train");
+        found.validation = held;
+        limit(found, flags);
+        found.what = fmt::format("{} images of train-* to train on, {} of t10k-* to validate", found.training->size(),
+                                 found.validation->size());
+        return found;
+    }
+    const std::int64_t count = flags.validation > 0 ? flags.validation : 1000;
+    const std::int64_t used = held->size() - count;
+    if (used < 1)
+        throw Error(fmt::format("--validation {}: t10k-* in {} has {} images, and none is left to train on", count,
+                                flags.data, held->size()));
+    found.training = part(held, 0, used);
+    found.validation = part(held, used, count);
+    found.what = fmt::format("{} images of t10k-* to train on, {} others of them to validate", used, count);
+    return found;
+}
+
+Found read_cifar(const ImageFlags& flags) {
+    Found found{
+        .training = data::read_cifar10(flags.data, data::CifarPart::train),
+        .validation = data::read_cifar10(flags.data, data::CifarPart::test),
+        .height = 32,
+        .width = 32,
+        .channels = 3,
+        .classes = 10,
+        .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
+        .augment = "crop"};
+    limit(found, flags);
+    found.what = fmt::format("{} images of data_batch_* to train on, {} of test_batch to validate",
+                             found.training->size(), found.validation->size());
+    return found;
+}
+
+Found read_folder(const ImageFlags& flags) {
+    const std::filesystem::path folder(flags.data);
+    const bool apart = std::filesystem::is_directory(folder / "train");
+    const auto all = std::make_shared<const data::ImageFolder>(apart ? folder / "train" : folder);
+    Found found{.channels = 3,
+                .classes = static_cast<std::int64_t>(all->classes().size()),
+                .class_names = all->classes(),
+                .augment = "photo"};
+    if (apart) {
+        found.training = all;
+        found.validation = std::make_shared<const data::ImageFolder>(
+            folder / "val", data::ImageFolderOptions{.classes = all->classes()});
+        limit(found, flags);
+    } else {
+        const std::int64_t count =
+            flags.validation > 0 ? flags.validation : std::max<std::int64_t>(1, all->size() / 10);
+        if (count >= all->size())
+            throw Error(fmt::format("--validation {}: {} has {} images, and none is left to train on", count,
+                                    flags.data, all->size()));
+        std::tie(found.training, found.validation) = data::random_split(all, count, flags.seed);
+    }
+    found.what = fmt::format("{} images of {} classes to train on, {} {} to validate", found.training->size(),
+                             found.classes, found.validation->size(), apart ? "of val" : "others of them");
+    return found;
+}
+
+Found nothing(const ImageFlags& flags) {
+    const std::int64_t some = 10 * flags.batch * flags.accumulate;
+    const auto blank = std::make_shared<const BlankImages>(some, data::Image(1, 1, 1));
+    const bool digits = flags.model == "small";
+    const std::int64_t usual = digits ? 28 : kPhotoSide;
+    const auto or_else = [](std::int64_t wanted, std::int64_t other) { return wanted > 0 ? wanted : other; };
+    Found found{.training = blank,
+                .validation = blank,
+                .height = or_else(flags.height, usual),
+                .width = or_else(flags.width, usual),
+                .channels = digits ? 1 : 3,
+                .classes = or_else(flags.classes, digits ? 10 : 1000),
+                .augment = "none"};
+    found.what = fmt::format("no data but blank images of {} x {} pixels and {} classes", found.height, found.width,
+                             found.classes);
+    return found;
+}
+
+Found find(const ImageFlags& flags) {
+    if (flags.data.empty()) return nothing(flags);
+    for (const char* prefix : {"t10k", "train"})
+        for (const char* name : {"-images-idx3-ubyte", "-labels-idx1-ubyte"})
+            if (has(flags.data, std::string(prefix) + name)) return read_idx(flags);
+    for (const char* name : {"data_batch_1.bin", "test_batch.bin"})
+        if (has(flags.data, name)) return read_cifar(flags);
+    return read_folder(flags);
+}
+
+/// For networks whose first layer wants colours.
+void repeat_grey(data::ImageSample& sample, data::Draws&) {
+    if (sample.image.channels == 1) sample.image = data::beside({sample.image});
+}
+
+/// A size of the flags, else of the data, but no less than the model takes.
+std::int64_t side(std::int64_t wanted, std::int64_t found, std::int64_t least) {
+    return std::max(wanted > 0 ? wanted : found > 0 ? found : kPhotoSide, least);
+}
+
+/// What every image goes through to have the wanted size; photos are of several sizes.
+std::vector<ImageTransform> resized(const Found& found, const Images& images) {
+    const bool photos = found.height == 0;
+    if (photos)
+        return {data::ResizeShortestSide{std::max(images.height, images.width) * 8 / 7},
+                data::CenterCrop{images.height, images.width}};
+    if (found.height == images.height && found.width == images.width) return {};
+    return {data::Resize{images.height, images.width}};
+}
+
+std::string resizing(const Found& found, const Images& images, const ImageFlags& flags, std::int64_t least) {
+    if (found.height == images.height && found.width == images.width) return "";
+    std::string what = fmt::format("; resized to {} x {} pixels", images.height, images.width);
+    const bool raised =
+        images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
+    if (raised) what += fmt::format(", since {} takes no less than {} x {}", flags.model, least, least);
+    return what;
+}
+
+/// What training images go through besides; that of photos resizes them, too.
+std::vector<ImageTransform> variations(const Images& images) {
+    const auto& [augment, height, width] = std::tie(images.augment, images.height, images.width);
+    if (augment == "affine")
+        return {
+            data::RandomAffine{.degrees = 12, .shift_x = 0.08, .shift_y = 0.08, .least_scale = 0.9, .most_scale = 1.1}};
+    if (augment == "crop")
+        return {data::RandomCrop{.height = height, .width = width, .padding = std::max(height, width) / 8},
+                data::RandomHorizontalFlip{}};
+    if (augment == "photo")
+        return {data::RandomResizedCrop{.height = height, .width = width}, data::RandomHorizontalFlip{}};
+    return {};
+}
+
+}  // namespace
+
+data::ImageDataset Images::training_set(std::uint64_t seed) const {
+    return {training, {.transforms = vary, .scale = scale, .seed = seed}};
+}
+
+data::ImageDataset Images::validation_set() const { return {validation, {.transforms = fit, .scale = scale}}; }
+
+data::ImageDataset Images::blank(std::int64_t count) const {
+    return {std::make_shared<const BlankImages>(count, data::Image(height, width, channels)), {.scale = scale}};
+}
+
+Images read_images(const ImageFlags& flags) {
+    Found found = find(flags);
+    if (flags.classes > 0 && flags.classes < found.classes)
+        throw Error(fmt::format("--classes {}: {} has {} classes", flags.classes, flags.data, found.classes));
+    const std::int64_t least = least_size(flags.model);
+    Images images{.training = found.training,
+                  .validation = found.validation,
+                  .height = side(flags.height, found.height, least),
+                  .width = side(flags.width, found.width, least),
+                  .channels = flags.model == "small" ? found.channels : 3,
+                  .classes = std::max(flags.classes, found.classes),
+                  .class_names = found.class_names,
+                  .augment = flags.augment == "auto" ? found.augment : flags.augment,
+                  .what = found.what};
+    if (images.training->size() < flags.batch)
+        throw Error(
+            fmt::format("--batch {}: {} has {} images to train on", flags.batch, flags.data, images.training->size()));
+    images.what += resizing(found, images, flags, least);
+    images.scale = images.channels == 1 ? std::vector{data::PixelScale{0.1307f, 0.3081f}} : data::imagenet_scale();
+    images.fit = resized(found, images);
+    if (images.augment != "photo") images.vary = images.fit;
+    std::ranges::copy(variations(images), std::back_inserter(images.vary));
+    if (images.channels != found.channels)
+        for (auto* transforms : {&images.vary, &images.fit}) transforms->push_back(repeat_grey);
+    return images;
+}
+
+}  // namespace headroom::images

@@ -1,0 +1,14 @@
+#pragma once
+// A classifier of images as a training program's task.
+//
+//     program::train(flags, [&] { return images::image_program(flags); });
+#include <headroom/examples/images/flags.hpp>
+#include <headroom/examples/program/task.hpp>
+
+namespace headroom::images {
+
+/// Reads the images that `flags` name, and sets the flags' number of steps; both outlive the program. Errors: as
+/// `read_images`, and FileError for a file of weights that can't be read.
+program::Program image_program(ImageFlags& flags);
+
+}  // namespace headroom::images
