@@ -7,12 +7,11 @@
 #include <headroom/core/ops/pad.hpp>
 #include <headroom/core/ops/pool.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/safetensors.hpp>
 
 namespace headroom::nn {
 
 namespace {
-
-constexpr std::int64_t kStages = 4, kLeastSize = 1 << kStages;
 
 const UNetOptions& checked(const UNetOptions& options) {
     if (options.channels < 1 || options.classes < 1 || options.width < 1) {
@@ -81,6 +80,20 @@ Tensor UNet::forward(Tensor images) const {
         x = join[i](std::move(x));
     }
     return outc(std::move(x));
+}
+
+UNetOptions unet_sizes(const std::filesystem::path& path) {
+    const SafetensorsFile file(path);
+    const SafetensorsEntry* first = file.find("inc.double_conv.0.weight");
+    const SafetensorsEntry* last = file.find("outc.conv.weight");
+    if (!first || !last || first->shape.rank() != 4 || last->shape.rank() != 4) {
+        throw FileError(fmt::format(
+            "{}: has no convolutions inc.double_conv.0.weight and outc.conv.weight; it is no U-Net", path.string()));
+    }
+    return {.channels = first->shape[1],
+            .classes = last->shape[0],
+            .width = first->shape[0],
+            .bilinear = !file.find("up1.up.weight")};
 }
 
 }  // namespace headroom::nn

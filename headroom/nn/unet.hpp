@@ -8,7 +8,7 @@
 //     Loss loss = cross_entropy(logits.permute({0, 2, 3, 1}), masks);   // masks [1, 959, 640]
 #include <array>
 #include <cstdint>
-#include <optional>
+#include <filesystem>
 #include <vector>
 
 #include <headroom/nn/batch_norm.hpp>
@@ -38,6 +38,9 @@ class DoubleConv : public Module<DoubleConv> {
 
 class UNet : public Module<UNet> {
   public:
+    static constexpr std::int64_t kStages = 4;  ///< of the encoder, each at half the size of the one before
+    static constexpr std::int64_t kLeastSize = 1 << kStages;  ///< of images, in pixels
+
     /// Errors: ShapeError for sizes below 1.
     UNet(const Path& path, const UNetOptions& options);
     /// Images [N, channels, H, W] -> logits [N, classes, H, W]. Where a size can't be halved evenly, what comes from
@@ -51,5 +54,8 @@ class UNet : public Module<UNet> {
     std::vector<DoubleConv> join;     ///< of what comes from the encoder and from below
     Conv2d outc;
 };
+
+/// The sizes of the U-Net in a file with such names. Errors: FileError if it is damaged, or no such file.
+UNetOptions unet_sizes(const std::filesystem::path& path);
 
 }  // namespace headroom::nn
