@@ -1,0 +1,181 @@
+#include <headroom/examples/segmentation/task.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/image_dataset.hpp>
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/segmentation/images.hpp>
+#include <headroom/examples/segmentation/mean_iou.hpp>
+#include <headroom/nn/checkpoint.hpp>
+
+namespace headroom::segmentation {
+
+namespace {
+
+using Loader = data::DataLoader<data::ImageDataset>;
+
+constexpr std::int64_t kPictures = 8;
+
+/// The last layer of the file to begin with is then of no use.
+bool other_classes(const SegmentationFlags& flags) {
+    return !flags.from.empty() && nn::unet_sizes(flags.from).classes != flags.classes;
+}
+
+/// A rehearsal meets a first batch, one after another, and a smaller one at the end.
+std::int64_t rehearsed(std::int64_t count, std::int64_t batch) {
+    return std::min<std::int64_t>(count / batch, 2) * batch + count % batch;
+}
+
+/// Resized, then cropped and mirrored where they are for training.
+data::ImageDataset dataset(const data::ImageSourcePointer& source, const SegmentationFlags& flags, bool varied) {
+    std::vector<data::ImageTransform> transforms;
+    if (flags.has_files()) transforms.push_back(data::Resize{flags.height, flags.width});
+    if (varied) {
+        const auto part = [&](std::int64_t side) {
+            const auto pixels = static_cast<std::int64_t>(std::llround(flags.crop * static_cast<double>(side)));
+            return std::max(pixels, std::min(side, nn::UNet::kLeastSize));
+        };
+        if (flags.crop < 1)
+            transforms.push_back(data::RandomCrop{.height = part(flags.height), .width = part(flags.width)});
+        if (flags.flips != "none") transforms.push_back(data::RandomHorizontalFlip{});
+        if (flags.flips == "both") transforms.push_back(data::RandomVerticalFlip{});
+    }
+    return {source, {.transforms = std::move(transforms), .seed = flags.seed}};
+}
+
+class Masks final : public program::Task {
+  public:
+    Masks(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
+        : flags_(flags),
+          parameters_(parameters),
+          model_(parameters, flags.unet()),
+          training_(dataset(images.training, flags, true)),
+          validation_(dataset(images.validation, flags, false)),
+          loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
+                  {.workers = flags.workers}),
+          feed_(parameters.context()) {}
+
+    void begin() override {
+        if (flags_.from.empty()) return;
+        const auto left_out = [other = other_classes(flags_)](std::string_view name) {
+            return other && name.starts_with("outc.");
+        };
+        std::vector<NamedArray> wanted = parameters_.state_dict().arrays;
+        std::erase_if(wanted, [&](const NamedArray& entry) { return left_out(entry.name); });
+        nn::load_arrays(nn::SafetensorsFile(flags_.from), parameters_.context(), wanted, {.ignore = left_out});
+        parameters_.mark_changed();
+    }
+
+    Batch batch() override { return upload(program::next_batch(loader_)); }
+
+    Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
+
+    program::Validation evaluate() override {
+        double total = 0, terms = 0;
+        MeanIou iou(flags_.classes);
+        const std::int64_t size = loader_.sampler().batch(), all = validation_.size();
+        const std::int64_t count = parameters_.context().dry() ? rehearsed(all, size) : all;
+        Loader loader(validation_, data::Sampler::sequential(count, size), {.workers = flags_.workers, .epochs = 1});
+        while (const data::ImageBatch* batch = loader.next()) {
+            const Batch given = upload(*batch);
+            const Tensor logits = model_(given[0]);
+            const Loss loss = loss_of(logits, given[1]);
+            total += loss.sum().item();
+            terms += loss.terms();
+            iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch->masks);
+        }
+        return {.loss = total / terms, .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()}};
+    }
+
+    nn::CheckpointPart order() override { return loader_; }
+
+    nlohmann::json describe() const override {
+        return {{"model",
+                 {{"name", flags_.model},
+                  {"base_width", flags_.base_width},
+                  {"bilinear", flags_.bilinear},
+                  {"classes", flags_.classes}}},
+                {"data",
+                 {{"height", flags_.height},
+                  {"width", flags_.width},
+                  {"flips", flags_.flips},
+                  {"crop", flags_.crop},
+                  {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+    }
+
+    /// Image, predicted mask and true mask side by side.
+    std::vector<program::Picture> pictures() override {
+        std::vector<program::Picture> pictures;
+        const std::int64_t count = std::min(validation_.size(), kPictures);
+        Loader loader(validation_, data::Sampler::sequential(count, 1), {.epochs = 1});
+        while (const data::ImageBatch* batch = loader.next()) {
+            const auto classes = argmax(model_(upload(*batch)[0]), 1).to_vector<std::int64_t>();
+            const std::vector<data::PixelScale> scale(static_cast<std::size_t>(batch->channels));
+            const data::Image image = data::image_of(batch->images, batch->height, batch->width, scale);
+            pictures.push_back({fmt::format("mask{}", pictures.size()),
+                                data::beside({image, colors(classes, *batch), colors(batch->masks, *batch)})});
+        }
+        return pictures;
+    }
+
+  private:
+    static Loss loss_of(const Tensor& logits, const Tensor& masks) {
+        return cross_entropy(logits.permute({0, 2, 3, 1}), masks);  // channels-last, so it is no copy
+    }
+
+    /// Classes of one image; below 0 is none.
+    template <class Id>
+    static data::Image colors(const std::vector<Id>& classes, const data::ImageBatch& batch) {
+        data::Image mask(batch.height, batch.width, 1);
+        std::transform(classes.begin(), classes.end(), mask.pixels.begin(),
+                       [](Id id) { return id < 0 ? data::ignored_class : static_cast<std::uint8_t>(id); });
+        return data::color_classes(mask);
+    }
+
+    Batch upload(const data::ImageBatch& batch) {
+        const auto [images, masks] =
+            feed_.upload({{batch.images, {batch.rows, batch.height, batch.width, batch.channels}},
+                          {batch.masks, {batch.rows, batch.height, batch.width}}});
+        return {images.permute({0, 3, 1, 2}), masks};
+    }
+
+    const SegmentationFlags& flags_;
+    Parameters& parameters_;
+    nn::UNet model_;
+    data::ImageDataset training_;
+    data::ImageDataset validation_;
+    Loader loader_;
+    data::Feed feed_;
+};
+
+}  // namespace
+
+program::Program masks_program(SegmentationFlags& flags) {
+    const bool small = std::min(flags.height, flags.width) < nn::UNet::kLeastSize;
+    flags.height = std::max(flags.height, nn::UNet::kLeastSize);
+    flags.width = std::max(flags.width, nn::UNet::kLeastSize);
+    const auto images = std::make_shared<const Split>(read_images(flags));
+    const std::int64_t batches = images->training->size() / flags.batch;
+    if (flags.steps == 0) flags.steps = std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
+    std::string what = fmt::format("{}, {} x {} pixels", images->what, flags.height, flags.width);
+    if (small) what += ", the least that a U-Net takes";
+    if (other_classes(flags))
+        what += fmt::format("; the last layer stays as initialised: that of {} is for other classes", flags.from);
+    return {.data = what,
+            .unit = "samples",
+            .reads = {{"--images", flags.images}, {"--masks", flags.masks}, {"--from", flags.from}},
+            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<Masks>(parameters, flags, batch, *images);
+            }};
+}
+
+}  // namespace headroom::segmentation

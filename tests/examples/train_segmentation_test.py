@@ -1,0 +1,171 @@
+"""train_segmentation as a whole, on clouds that it draws and on small files."""
+import json
+import os
+import struct
+import unittest
+import zlib
+
+from program import ProgramCase
+
+
+def png(rows, colors):
+    """A PNG of rows of bytes; colors: 1 for grey, 3 for RGB."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    size = struct.pack(">IIBBBBB", len(rows[0]) // colors, len(rows), 8, 0 if colors == 1 else 2, 0, 0, 0)
+    pixels = zlib.compress(b"".join(b"\0" + row for row in rows))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", size) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def size_of(path):
+    with open(path, "rb") as file:
+        return struct.unpack(">II", file.read(24)[16:])
+
+
+def tensors_of(path):
+    """Names and shapes in a safetensors file."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+    return {name: tensor["shape"] for name, tensor in header.items() if name != "__metadata__"}
+
+
+class TrainSegmentation(ProgramCase):
+    program = "train_segmentation"
+    flags = ("--base-width", "2", "--height", "32", "--width", "32", "--clouds", "12", "--validation", "5", "--batch",
+             "2", "--epochs", "1", "--threads", "2")
+
+    @classmethod
+    def pairs(cls, name, count=6, height=40, width=36, mask=None):
+        """A folder of images, of which the right part is bright, and of their masks."""
+        for part in ("images", "masks"):
+            os.makedirs(cls.path(f"{name}/{part}"))
+        for i in range(count):
+            edge = 8 + 4 * i
+            row = bytes(3 * edge) + bytes([200] * (3 * (width - edge)))
+            cls.write(f"{name}/images/{i}.png", png([row] * height, 3))
+            cls.write(f"{name}/masks/{i}.png", mask or png([bytes(edge) + bytes([1] * (width - edge))] * height, 1))
+        return cls.path(name)
+
+    def test_learns_clouds_and_reports(self):
+        figures = self.figures("--clouds", 100, "--epochs", 4, "--base-width", 4, "--lr", 0.02)
+        self.assertGreater(figures["mean_iou"], 0.45)  # one class everywhere: at most 0.15
+        self.assertLess(figures["val_loss"], 0.9)  # log(3) = 1.1 at first
+        self.assertEqual(figures["steps"], 200)
+        self.assertGreater(figures["samples_per_second"], 0)
+        self.expect_predicted(figures)
+
+    def test_every_configuration_is_predicted(self):
+        self.expect_predicted(self.figures("--height", 33, "--width", 50, "--batch", 3))
+        self.expect_predicted(self.figures("--bilinear", "--height", 47, "--width", 35, "--recompute", "none"))
+        self.expect_predicted(self.figures("--dtype", "bf16", "--recompute", "blocks"))
+        self.expect_predicted(self.figures("--crop", 0.75, "--accumulate", 3, "--optimizer", "sgd", "--steps", 3))
+        dry = self.figures("--device", "dry")
+        self.assertEqual(dry["peak_bytes_predicted"], self.figures()["peak_bytes_allocated"])
+        self.assertIsNone(dry["val_loss"])
+
+    def test_recomputation_changes_no_bit(self):
+        runs = [self.figures("--recompute", way, "--accumulate", 2) for way in ("none", "cheap", "blocks")]
+        self.assertEqual(len({run["state_sha256"] for run in runs}), 1)
+        self.assertEqual(len({run["mean_iou"] for run in runs}), 1)
+        peaks = [run["peak_bytes_allocated"] for run in runs]
+        self.assertEqual(peaks, sorted(peaks, reverse=True))
+        for run in runs:
+            self.expect_predicted(run)
+
+    def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
+        file = self.path("stopped.safetensors")
+        whole = self.figures()
+        self.figures("--stop-after", 4, "--save", file)
+        resumed = self.figures("--resume", file)
+        for figure in ("state_sha256", "val_loss", "mean_iou", "steps"):
+            self.assertEqual(resumed[figure], whole[figure])
+        self.expect_predicted(resumed)
+        self.fails(1, ["--resume", file, "--noise", 2], "stopped.safetensors", "noise")
+        self.fails(1, ["--resume", file, "--base-width", 3], "stopped.safetensors", "base_width 2, not 3")
+
+    def test_begins_with_a_file_of_weights(self):
+        file = self.path("weights.safetensors")
+        self.figures("--epochs", 2, "--bilinear", "--save", file)
+        names = tensors_of(file)
+        self.assertEqual(names["down3.maxpool_conv.1.double_conv.4.running_mean"], [16])
+        with open(file, "rb") as saved:
+            length = struct.unpack("<Q", saved.read(8))[0]
+            header, data = json.loads(saved.read(length)), saved.read()
+        weights = {name: tensor for name, tensor in header.items()
+                   if name.split(".")[0] in ("inc", "outc", "down1", "down2", "down3", "down4", "up1", "up2", "up3", "up4")}
+        pieces, at = [], 0
+        for tensor in weights.values():
+            begin, end = tensor["data_offsets"]
+            pieces.append(data[begin:end])
+            tensor["data_offsets"] = [at, at + end - begin]
+            at += end - begin
+        text = json.dumps(weights).encode()
+        text += b" " * (-len(text) % 8)
+        plain = self.write("plain.safetensors", struct.pack("<Q", len(text)) + text + b"".join(pieces))
+        command = ("--from", plain, "--lr", 0, "--steps", 1)
+        self.assertNotIn("last layer", self.succeeds("--base-width", 2, *command))
+        self.assertIn("; the last layer stays as initialised", self.succeeds(*command, "--classes", 4))
+        self.fails(2, ["--from", plain, "--base-width", 3], "--base-width 3: it is 2 in")
+        self.fails(1, ["--from", self.write("none.safetensors", b"\2\0\0\0\0\0\0\0{}")], "none.safetensors", "no U-Net")
+
+    def test_trains_on_files(self):
+        folder = self.pairs("files")
+        flags = ("--data", folder, "--classes", 2, "--validation", 1, "--batch", 5, "--steps", 40, "--lr", 0.02)
+        pictures = self.path("drawn")
+        figures = self.figures(*flags, "--pictures", pictures)
+        self.assertGreater(figures["mean_iou"], 0.7)
+        self.expect_predicted(figures)
+        self.assertEqual(sorted(os.listdir(pictures)), ["loss.svg", "mask0.png"])
+        self.assertEqual(size_of(os.path.join(pictures, "mask0.png")), (3 * 32 + 2 * 2, 32))
+        printed = self.succeeds(*flags[2:], "--images", f"{folder}/images", "--masks", f"{folder}/masks")
+        self.assertIn(f"5 images of {folder}/images to train on, 1 others to validate, 32 x 32 pixels", printed)
+        printed = self.succeeds(*flags, "--height", 8, "--width", 20)
+        self.assertIn("16 x 20 pixels, the least that a U-Net takes", printed)
+
+    def test_goes_on_with_files_by_the_checkpoint_alone(self):
+        file = self.path("files.safetensors")
+        whole = self.figures("--data", self.pairs("more"), "--classes", 2, "--validation", 2)
+        self.succeeds("--data", self.path("more"), "--classes", 2, "--validation", 2, "--stop-after", 1, "--save", file)
+        self.assertEqual(self.figures("--resume", file, "--validation", 2)["state_sha256"], whole["state_sha256"])
+
+    def test_large_images_fit_a_gpu_by_cheap_recomputation(self):
+        flags = ("--height", 1400, "--width", 2100, "--base-width", 64, "--batch", 1, "--accumulate", 4, "--clouds", 4,
+                 "--validation", 1, "--device", "dry", "--gpu-memory", "10.76GiB")
+        self.assertLess(self.figures(*flags, "--recompute", "cheap")["peak_bytes_predicted"], 9.4e9)
+
+    def test_data_that_cannot_be_used(self):
+        flags = ("--classes", 2, "--validation", 2, "--data")
+        self.fails(1, [*flags, self.path("missing")], "missing", "no such folder")
+        self.fails(1, [*flags, self.pairs("nothing", count=0)], "images: has no PNG or JPEG in it")
+        self.fails(1, [*flags, self.pairs("two", count=2)], "2 images", "none is left to train on")
+        self.fails(1, [*flags, self.pairs("few", count=3)], "--batch 2", "1 images")
+        self.fails(1, [*flags, self.pairs("sizes", mask=png([bytes(30)] * 40, 1))], "masks/", "40 x 30", "40 x 36")
+        self.fails(1, [*flags, self.pairs("classes", mask=png([bytes(35) + b"\2"] * 40, 1))], "masks/", "value 2",
+                   "row 0, column 35", "none of the 2 classes")
+        self.fails(1, [*flags, self.pairs("color", mask=png([bytes(108)] * 40, 3))], "masks/")
+        damaged = self.pairs("damaged", count=4)
+        for i in range(4):
+            with open(f"{damaged}/images/{i}.png", "r+b") as file:
+                file.truncate(60)
+        self.fails(1, [*flags, damaged], "damaged/images/", ".png")
+        os.remove(f"{damaged}/masks/2.png")
+        self.fails(1, [*flags, damaged], "images/2.png", "no mask")
+        self.succeeds("--data", self.pairs("border", mask=png([bytes(35) + b"\xff"] * 40, 1)), "--validation", 2,
+                      "--ignore", 255, "--classes", 2, "--steps", 1)
+
+    def test_wrong_usage_and_failures(self):
+        for flags in (["--base-width", 0], ["--classes", 1], ["--crop", 0], ["--flips", "all"], ["--model", "vgg"],
+                      ["--steps", 0], ["--bogus"], ["--masks", "x"]):
+            self.fails(2, flags, flags[0])
+        self.fails(2, ["--data", "x", "--images", "y", "--masks", "z"], "--data and --images")
+        self.fails(1, ["--batch", 1, "--height", 16, "--width", 16], "batch_norm")
+
+    def test_memory_that_does_not_suffice_is_known_beforehand(self):
+        flags = ("--batch", 4, "--height", 64, "--width", 64, "--base-width", 8)
+        limit = self.figures(*flags)["peak_bytes_reserved"] - 1
+        self.fails(3, (*flags, "--memory-limit", limit), "out of memory", "it fits with")
+        self.fails(3, (*flags, "--device", "dry", "--gpu-memory", "3MiB"), "out of memory")
+
+
+if __name__ == "__main__":
+    unittest.main()
