@@ -2,8 +2,10 @@
 
 import json
 import pathlib
+import resource
 import subprocess
 import tempfile
+import time
 
 
 def figures_of(command):
@@ -12,6 +14,16 @@ def figures_of(command):
         out = pathlib.Path(folder) / "run.json"
         subprocess.run([*command, "--json", str(out)], check=True, stdout=subprocess.DEVNULL)
         return json.loads(out.read_text(encoding="utf-8"))
+
+
+def timed_figures_of(command):
+    """The same, with how long it took: on a machine that does other work as well, half of the processors' time is about
+    what two idle cores would need."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    figures = figures_of(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {**figures, "wall_seconds": time.perf_counter() - start, "cpu_seconds": cpu, "cpu_seconds_per_core": cpu / 2}
 
 
 def write_result(folder, name, result):

@@ -8,19 +8,9 @@ the time of the processors; half of that is what two idle cores would need if bo
 import argparse
 import datetime
 import os
-import resource
 import statistics
-import time
 
-from runs import figures_of, write_result
-
-
-def timed(command):
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    figures = figures_of(command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {**figures, "wall_seconds": time.perf_counter() - start, "cpu_seconds": cpu, "cpu_seconds_per_core": cpu / 2}
+from runs import timed_figures_of, write_result
 
 
 def main():
@@ -33,7 +23,7 @@ def main():
     runs = []
     for seed in flags.seeds:
         command = [flags.train_images, "--data", flags.data, "--threads", "2", "--seed", str(seed)]
-        runs.append({"seed": seed, "load_before": os.getloadavg()[0], **timed(command)})
+        runs.append({"seed": seed, "load_before": os.getloadavg()[0], **timed_figures_of(command)})
         print(f"seed {seed}: {100 * runs[-1]['val_accuracy']:.1f}%, {runs[-1]['wall_seconds']:.0f} s, of the processors "
               f"{runs[-1]['cpu_seconds']:.0f} s", flush=True)
     result = {
