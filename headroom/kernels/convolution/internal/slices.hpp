@@ -1,6 +1,6 @@
 #pragma once
 // How a convolution is shared out among threads that call oneDNN: images, or rows of an image with the rows that they
-// are made from. Plain numbers; oneDNN is library.cpp's. Internal to kernels/convolution.
+// are made from. Plain numbers; oneDNN is primitives.cpp's. Internal to kernels/convolution.
 //
 //     const Mapping mapping(problem);
 //     for (const Slice& slice : slices_of(mapping, problem.images, threads)) ...
