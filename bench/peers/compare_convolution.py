@@ -1,6 +1,7 @@
 """Convolutions of kernels_convolution_bench and PyTorch's in turn, on one machine, in one go: for each layer and pass the
 median of the ratios of neighbours, of which each is the fastest of several runs. Both keep images and weights
-channels-last.
+channels-last. With one thread, what counts is its processor time, which other programs of a busy machine change little;
+else the time that passes.
 
     python3 bench/peers/compare_convolution.py --bench build/release/bench/kernels/kernels_convolution_bench
 """
@@ -23,8 +24,9 @@ def run_ours(flags, name):
     environment = dict(os.environ, HEADROOM_THREADS=str(flags.threads))
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment).stdout
     runs = [run for run in json.loads(output)["benchmarks"] if run["run_type"] == "iteration"]
-    run = min(runs, key=lambda run: run["real_time"])
-    return run["real_time"] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[run["time_unit"]], run["FLOP/s"]
+    clock = "cpu_time" if flags.threads == 1 else "real_time"
+    run = min(runs, key=lambda run: run[clock])
+    return run[clock] * {"ns": 1e-9, "us": 1e-6, "ms": 1e-3}[run["time_unit"]], run["FLOP/s"] * run["real_time"] / run[clock]
 
 
 def torch_call(name):
@@ -46,14 +48,15 @@ def torch_call(name):
 
 
 def run_torch(flags, call):
+    clock = time.thread_time if flags.threads == 1 else time.perf_counter
     call()
     times = []
     for _ in range(flags.runs):
-        start, count = time.perf_counter(), 0
-        while count == 0 or time.perf_counter() - start < 0.01:
+        start, count = clock(), 0
+        while count == 0 or clock() - start < 0.01:
             call()
             count += 1
-        times.append((time.perf_counter() - start) / count)
+        times.append((clock() - start) / count)
     return min(times)
 
 
