@@ -42,7 +42,7 @@ Vgg::Vgg(const Path& path, const VggOptions& options_)
         for (std::int64_t i = 0; i < options.convolutions[stage]; ++i) {
             convolutions.emplace_back(
                 path / "features" / position++, in, kWidths[stage], std::array<std::int64_t, 2>{3, 3},
-                Conv2dOptions{.padding = {1, 1}},
+                Conv2dOptions{.padding = {1, 1}, .relu = !options.batch_norm},
                 LinearOptions{.weight = init::kaiming_normal(0.0, init::Fan::out), .bias_values = init::zeros()});
             if (options.batch_norm) {
                 norms.emplace_back(path / "features" / position++, kWidths[stage], BatchNorm2dOptions{.relu = true});
@@ -63,7 +63,7 @@ Tensor Vgg::forward(Tensor x) const {
     for (const std::int64_t count : options.convolutions) {
         for (std::int64_t i = 0; i < count; ++i, ++next) {
             x = convolutions[next](std::move(x));
-            x = options.batch_norm ? norms[next](std::move(x)) : relu(std::move(x));
+            if (options.batch_norm) x = norms[next](std::move(x));
         }
         x = max_pool2d(std::move(x), {.kernel = {2, 2}});
     }

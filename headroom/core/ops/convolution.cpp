@@ -5,6 +5,8 @@
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/clone.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
+#include <headroom/kernels/pointwise/activations.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 
 namespace headroom {
@@ -42,8 +44,20 @@ void check_inputs(const char* op, const Array& x, const Array& weight, const Arr
     check_form(op, {"weight", weight}, weight.rank() == 4, form);
 }
 
-Conv2dOptions steps_of(const ConvTranspose2dOptions& options) {
+/// `Options`: Conv2dOptions or ConvTranspose2dOptions.
+template <class Options>
+kernels::ConvolutionSteps steps_of(const Options& options) {
     return {options.stride, options.padding, options.dilation, options.groups};
+}
+
+/// dy where y is above 0, in dy's storage if nothing else holds it.
+Array through_relu(Exec& exec, const Array& y, Array dy) {
+    const bool reuse = dy.buffer.unique() && dy.dtype == y.dtype && same_places(dy.geometry, y.geometry);
+    Array result = reuse ? dy : exec.empty_like(y, dy.dtype);
+    exec.launch([&](auto& stream) {
+        kernels::map_backward(stream, kernels::Relu{}, y.view(), dy.view(), 0.0f, result.view());
+    });
+    return result;
 }
 
 /// Errors: ShapeError, besides those of conv2d.
@@ -78,19 +92,24 @@ Result<Conv2d::Saved, Array> Conv2d::forward(Exec& exec, const Attrs& attrs, con
                                              const Array& bias) {
     check_inputs("conv2d", x, weight, bias, "[out, in / groups, kh, kw]");
     check_shape("conv2d", {"bias", bias}, {weight.size(0)}, {"weight", weight});
-    const Shape shape = as_op("conv2d", [&] { return kernels::convolved_shape(x.shape(), weight.shape(), attrs); });
+    const Shape shape =
+        as_op("conv2d", [&] { return kernels::convolved_shape(x.shape(), weight.shape(), steps_of(attrs)); });
     Array y = images(exec, shape, x.dtype);
-    exec.run<kernels::ConvolutionPlan>(Convolution{.x = x.view(),
-                                                   .weight = weight.view(),
-                                                   .y = y.view(),
-                                                   .steps = attrs,
-                                                   .bias = bias.defined() ? bias.view() : View{}});
-    return {{x, weight}, std::move(y)};
+    exec.run<kernels::ConvolutionPlan>(
+        Convolution{.x = x.view(),
+                    .weight = weight.view(),
+                    .y = y.view(),
+                    .steps = steps_of(attrs),
+                    .bias = bias.defined() ? bias.view() : View{},
+                    .activation = attrs.relu ? kernels::Activation::relu : kernels::Activation::none});
+    return {{x, weight, attrs.relu ? y : Array{}}, y};
 }
 
 // x's gradient comes last: it has x's shape, and takes over x's storage where nothing else needs that.
 void Conv2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink) {
-    Convolution convolution{.x = saved.x.view(), .weight = saved.weight.view(), .y = dy.view(), .steps = attrs};
+    if (attrs.relu) dy = through_relu(exec, saved.y, std::move(dy)), saved.y = {};
+    Convolution convolution{
+        .x = saved.x.view(), .weight = saved.weight.view(), .y = dy.view(), .steps = steps_of(attrs)};
     {
         JointTargets targets(exec, sink);
         const JointTarget &dweight = targets.ask(1), &dbias = targets.ask(2);
@@ -152,6 +171,10 @@ std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
         {"depthwise",
          {.stride = {2, 2}, .padding = {1, 1}, .groups = 3},
          {I::normal({2, 3, 4, 4}), I::normal({3, 1, 3, 3}), I::normal({3})}},
+        {"relu", {.relu = true}, {I::normal({2, 2, 4, 3}), I::normal({3, 2, 3, 2}), I::normal({3})}},
+        {"relu without bias",
+         {.stride = {2, 2}, .relu = true},
+         {I::normal({1, 3, 5, 4}), I::normal({4, 3, 1, 1}), I::none()}},
         {"no images", {}, {I::normal({0, 2, 3, 3}), I::normal({3, 2, 2, 2}), I::normal({3})}},
         {"no channels", {}, {I::normal({2, 0, 3, 3}), I::normal({3, 0, 2, 2}), I::normal({3})}},
         {"rank", {}, {I::normal({2, 3, 3}), I::normal({3, 2, 2, 2}), I::none()}, "conv2d: x [2, 3, 3] must be [n, in"},

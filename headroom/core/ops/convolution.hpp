@@ -3,6 +3,7 @@
 // dilations and groups (down to one channel each) are those of PyTorch.
 //
 //     Tensor y = conv2d(x, weight, bias, {.padding = {1, 1}});         // x [8, 64, 56, 56], weight [128, 64, 3, 3]
+//     Tensor h = conv2d(x, weight, bias, {.padding = {1, 1}, .relu = true});
 //     Tensor z = conv2d(x, weight, {}, {.stride = {2, 2}, .groups = 64});  // weight [64, 1, 3, 3]: depthwise
 //     Tensor up = conv_transpose2d(y, kernel, {}, {.stride = {2, 2}});     // kernel [128, 64, 2, 2]: twice the size
 #include <array>
@@ -12,8 +13,12 @@
 
 namespace headroom {
 
-/// stride, padding, dilation (each of height and width) and groups.
-using Conv2dOptions = kernels::ConvolutionSteps;
+/// The two numbers are of height and width.
+struct Conv2dOptions {
+    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    std::int64_t groups = 1;
+    bool relu = false;  ///< behind the bias; backward reads its mask from the result
+};
 
 struct Conv1dOptions {
     std::int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
@@ -32,6 +37,7 @@ struct Conv2d {
     struct Saved {
         Array x;
         Array weight;
+        Array y;  ///< with ReLU
     };
     static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                         const Array& bias);
@@ -57,8 +63,8 @@ struct ConvTranspose2d {
 /// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with
 /// oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; different ones are cast to
 /// the widest, under `Autocast` to the half dtype. The result is channels-last, and so is x, or a recorded copy of it
-/// that is. Errors: ShapeError, also for a kernel larger than the padded x and for groups that do not divide the
-/// channels; DtypeError.
+/// that is. With `relu` it has the bits of relu(conv2d(...)). Errors: ShapeError, also for a kernel larger than the
+/// padded x and for groups that do not divide the channels; DtypeError.
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias = {}, const Conv2dOptions& options = {});
 
 /// The same along one axis: x [n, in, l], weight [out, in / groups, k] -> [n, out, ol].

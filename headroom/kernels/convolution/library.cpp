@@ -11,6 +11,8 @@
 #include <headroom/kernels/convolution/internal/reorder.hpp>
 #include <headroom/kernels/matmul/vector.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/pointwise/activations.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {
 
@@ -106,7 +108,13 @@ class Product final : public LibraryConvolution {
         std::byte* const to = mapping_.adds() ? scratch + result_ : p.written().data;
         const std::byte* const from = (p.pass == ConvolutionPass::forward ? p.x : p.y).data;
         execute(stream, p, from, to, scratch, 0);
-        if (mapping_.gradient && (p.beta != 0 || p.has_bias || p.activation != Activation::none)) finish(stream, p, to);
+        if (mapping_.gradient) {
+            if (p.beta != 0 || p.has_bias || p.activation != Activation::none) finish(stream, p, to);
+        } else if (p.activation == Activation::relu) {  // oneDNN's makes 0 of NaN
+            const std::int64_t pixels = p.images * mapping_.to_rows() * mapping_.to_width();
+            const View all = contiguous_view(to, mapping_.to.dtype, {pixels * p.groups * mapping_.outputs});
+            map(stream, Relu{}, all, all);
+        }
     }
 
   private:

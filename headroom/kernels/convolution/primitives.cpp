@@ -59,11 +59,10 @@ dnnl::memory::desc Primitives::to(const Slice& s) const {
 }
 
 dnnl::primitive_desc_base Primitives::describe(const Slice& slice) {
-    using dnnl::algorithm;
     const Dims strides{m_.h.stride, m_.w.stride}, dilates{m_.h.dilation - 1, m_.w.dilation - 1};
     const Dims before{slice.h.padding, m_.w.padding}, behind{behind_of(slice.h), behind_of(m_.w)};
     const bool weights = p_.pass == ConvolutionPass::weight;
-    const auto kind = algorithm::convolution_direct;
+    const auto kind = dnnl::algorithm::convolution_direct;
     const std::int64_t in = m_.gradient ? m_.outputs : m_.inputs, out = m_.gradient ? m_.inputs : m_.outputs;
     const Dims sizes = with_groups(p_.groups, {out, in, m_.h.kernel, m_.w.kernel});
     const auto any = dnnl::memory::format_tag::any;
@@ -74,7 +73,6 @@ dnnl::primitive_desc_base Primitives::describe(const Slice& slice) {
     if (!m_.gradient && !weights) {
         dnnl::post_ops operations;
         if (p_.beta != 0) operations.append_sum(p_.beta);
-        if (p_.activation == Activation::relu) operations.append_eltwise(1, algorithm::eltwise_relu, 0, 0);
         attributes.set_post_ops(operations);
         const auto weight = all_.empty() ? any_weight : weight_;
         const auto training = dnnl::prop_kind::forward_training;
