@@ -1,4 +1,4 @@
-# cuDNN's fused attention for kernels/attention, where kernels are compiled by nvcc: the headers of cuDNN 9 and of its C++
+# cuDNN for kernels/attention and kernels/convolution, where kernels are compiled by nvcc: the headers of cuDNN 9 and of its C++
 # frontend now, the library itself at run time, first on the loader's path and then where it was found here. Without them the
 # project's own kernels do it all.
 set(HEADROOM_HAS_CUDNN 0)
@@ -27,13 +27,13 @@ if(HEADROOM_CUDA_KERNELS)
     headroom_header_version("${HEADROOM_CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h" CUDNN_FRONTEND_ _VERSION
         headroom_cudnn_frontend_version)
     if(NOT headroom_cudnn_version VERSION_GREATER_EQUAL 9 OR headroom_cudnn_version VERSION_GREATER_EQUAL 10)
-        message(STATUS "Attention by own kernels: no headers of cuDNN 9 (found: \"${headroom_cudnn_version}\")")
+        message(STATUS "Attention and convolutions by own kernels: no headers of cuDNN 9 (found: \"${headroom_cudnn_version}\")")
     elseif(NOT headroom_cudnn_frontend_version VERSION_GREATER_EQUAL headroom_cudnn_frontend_oldest)
-        message(STATUS "Attention by own kernels: no headers of cuDNN's frontend ${headroom_cudnn_frontend_oldest} or newer "
+        message(STATUS "Attention and convolutions by own kernels: no headers of cuDNN's frontend ${headroom_cudnn_frontend_oldest} or newer "
                        "(found: \"${headroom_cudnn_frontend_version}\")")
     else()
         set(HEADROOM_HAS_CUDNN 1)
-        message(STATUS "Attention by cuDNN ${headroom_cudnn_version}, frontend ${headroom_cudnn_frontend_version}, "
+        message(STATUS "Attention and convolutions by cuDNN ${headroom_cudnn_version}, frontend ${headroom_cudnn_frontend_version}, "
                        "where its library is found at run time")
         cmake_path(GET HEADROOM_CUDNN_INCLUDE_DIR PARENT_PATH headroom_cudnn_root)
         find_path(HEADROOM_CUDNN_FOLDER libcudnn.so.9 HINTS ${headroom_cudnn_root} ${headroom_cuda_root}
@@ -49,22 +49,23 @@ function(headroom_filter_cudnn list)
         list(FILTER kept EXCLUDE REGEX "/without_cudnn\\.cpp$")
     endif()
     if(NOT HEADROOM_HAS_CUDNN)
-        list(FILTER kept EXCLUDE REGEX "/attention/cuda_[^/]*\\.cpp$|/cuda_cudnn_test\\.cpp$")
+        list(FILTER kept EXCLUDE REGEX "/(attention|convolution)/cuda_[^/]*\\.cpp$|/cuda_cudnn_(graph|test)\\.cpp$")
     endif()
     set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 
-# For the one source that includes the frontend: three megabytes of headers, and nothing in them that -O3 would make faster.
+# For the sources that include the frontend: three megabytes of headers, and nothing in them that -O3 would make faster.
 function(headroom_use_cudnn)
     if(NOT HEADROOM_HAS_CUDNN)
         return()
     endif()
-    set(source ${PROJECT_SOURCE_DIR}/headroom/kernels/attention/cuda_cudnn.cpp)
+    set(sources attention/cuda_cudnn.cpp convolution/cuda_cudnn.cpp device/cuda_cudnn_graph.cpp)
+    list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/headroom/kernels/")
     set(folders ${HEADROOM_CUDNN_FRONTEND_INCLUDE_DIR} ${HEADROOM_CUDNN_INCLUDE_DIR} ${HEADROOM_CUDA_INCLUDE_DIR})
     list(TRANSFORM folders PREPEND "-isystem")
-    set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O1;${folders}")
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-O1;${folders}")
     if(HEADROOM_CUDNN_FOLDER)
-        set_source_files_properties(${source} PROPERTIES
+        set_source_files_properties(${sources} PROPERTIES
             COMPILE_DEFINITIONS HEADROOM_CUDNN_FOLDER="${HEADROOM_CUDNN_FOLDER}/")
     endif()
 endfunction()

@@ -9,7 +9,8 @@ function(headroom_fake_runtime)
     set(kernels ${PROJECT_SOURCE_DIR}/headroom/kernels)
     file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_runtime/*.cpp ${tests}/fake_cudnn/*.cpp ${kernels}/device/cuda_*.cpp)
     add_library(fake_runtime OBJECT ${sources}
-        ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp)
+        ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp
+        ${kernels}/convolution/cuda_cudnn.cpp ${kernels}/convolution/cuda_convolution.cpp)
     headroom_test_options(fake_runtime)
     target_compile_features(fake_runtime PUBLIC cxx_std_20)
     foreach(folder memory kernels tests)

@@ -21,6 +21,7 @@
 #include <headroom/examples/program/step_log.hpp>
 #include <headroom/examples/program/summary.hpp>
 #include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 
 namespace headroom::program {
@@ -182,8 +183,8 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
 void print_libraries(Context& context) {
     launch(context.stream(), [](auto& stream) {
         if constexpr (std::is_same_v<decltype(stream), kernels::CudaStream&>) {
-            fmt::print("products: {}\nattention: {}\n", kernels::matmul_library(stream),
-                       kernels::attention_library(stream));
+            fmt::print("products: {}\nattention: {}\nconvolutions: {}\n", kernels::matmul_library(stream),
+                       kernels::attention_library(stream), kernels::convolution_library(stream));
         }
     });
 }

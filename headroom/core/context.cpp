@@ -10,6 +10,7 @@
 #include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/probe.hpp>
 #include <headroom/kernels/dispatch.hpp>
@@ -46,6 +47,7 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
         auto& stream = std::get<CudaStream>(stream_);
         kernels::load_matmul_choices(stream, tuning_file_);
         kernels::load_attention_choices(stream, tuning_file_);
+        kernels::load_convolution_choices(stream, tuning_file_);
     }
 }
 
@@ -119,6 +121,7 @@ void Context::save_tuning() {
     auto& stream = std::get<CudaStream>(stream_);
     kernels::save_matmul_choices(stream, tuning_file_);
     kernels::append_attention_choices(stream, tuning_file_);
+    kernels::append_convolution_choices(stream, tuning_file_);
 }
 
 Profile Profile::gpu(std::size_t memory_bytes) {

@@ -10,6 +10,7 @@
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/kernels/attention/internal/sdpa_choices.hpp>
+#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/memory/error.hpp>
@@ -34,6 +35,9 @@ class TuningCuda : public testing::Test {
     static kernels::SdpaChoices& attention_choices(Context& context) {
         return std::get<CudaStream>(context.stream()).state->get<kernels::SdpaChoices>();
     }
+    static kernels::ConvolutionChoices& convolution_choices(Context& context) {
+        return std::get<CudaStream>(context.stream()).state->get<kernels::ConvolutionChoices>();
+    }
     const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "tuning.txt";
 };
 
@@ -44,6 +48,7 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
         EXPECT_EQ(choices(first).size(), 0u);
         choices(first).set(key, {.words = {7}, .tuned = true});
         attention_choices(first).set({.heads = 3, .key_heads = 3}, "cuDNN 9", "a plan");
+        convolution_choices(first).set({.inputs = 3}, "cuDNN 9", "another plan");
         first.save_tuning();
     }
     const std::string written = contents();
@@ -53,6 +58,9 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
     ASSERT_TRUE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"));
     EXPECT_EQ(*attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"), "a plan");
     EXPECT_FALSE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 10"));
+    ASSERT_TRUE(convolution_choices(second).find({.inputs = 3}, "cuDNN 9"));
+    EXPECT_EQ(*convolution_choices(second).find({.inputs = 3}, "cuDNN 9"), "another plan");
+    EXPECT_FALSE(convolution_choices(second).find({.inputs = 4}, "cuDNN 9"));
     second.save_tuning();
     EXPECT_EQ(contents(), written);
     Context without = Context::cuda(0, {.compute = {.tune = true}});

@@ -58,11 +58,11 @@ TEST(CudnnLibrary, SaysWhatToDoWhereItIsNotInstalled) {
     const auto open = [](const char* name) {
         return [name] { Cudnn({.capability = 90, .stream = nullptr, .description = kH200}, {name}); };
     };
-    EXPECT_THAT(open("libnosuch.so.9"), ::testing::ThrowsMessage<DeviceError>(
-                                            AllOf(HasSubstr("attention: cuDNN can't be loaded (libnosuch.so.9:"),
-                                                  HasSubstr("install NVIDIA's cuDNN 9"))));
-    EXPECT_THAT(open("libm.so.6"), ::testing::ThrowsMessage<DeviceError>(
-                                       HasSubstr("attention: cuDNN (libm.so.6) has no cudnnGetVersion; install")));
+    EXPECT_THAT(open("libnosuch.so.9"),
+                ::testing::ThrowsMessage<DeviceError>(
+                    AllOf(HasSubstr("cuDNN can't be loaded (libnosuch.so.9:"), HasSubstr("install NVIDIA's cuDNN 9"))));
+    EXPECT_THAT(open("libm.so.6"),
+                ::testing::ThrowsMessage<DeviceError>(HasSubstr("cuDNN (libm.so.6) has no cudnnGetVersion; install")));
 }
 
 TEST_F(CudnnPlans, OfGpt2KeepToTheScratchThatWasReckonedWith) {

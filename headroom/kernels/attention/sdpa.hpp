@@ -11,6 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
@@ -39,6 +41,9 @@ struct Sdpa {
     Sdpa part(std::int64_t batches, std::int64_t groups) const;
     /// Bytes of scratch that a plan may take; with more, it is not used.
     std::size_t scratch() const;
+    static constexpr std::string_view kind = "attention";
+    /// Everything that a plan is made for: the budget decides only which parts there are.
+    std::string text() const;
 
     friend auto operator<=>(const Sdpa&, const Sdpa&) = default;
 };

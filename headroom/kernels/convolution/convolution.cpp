@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/convolution/internal/blocked.hpp>
+#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 #include <headroom/kernels/convolution/internal/implicit.hpp>
 #include <headroom/kernels/convolution/internal/library.hpp>
 #include <headroom/memory/error.hpp>
@@ -116,7 +117,8 @@ ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convol
     problem_ = reduce(convolution);
     if (problem_.empty()) return;
     if (on_cuda(stream)) {
-        scratch_ = implicit_product(problem_).scratch();
+        scratch_ =
+            std::max(implicit_product(problem_).scratch(), cudnn_scratch(plan_cudnn(problem_, compute_of(stream))));
         return;
     }
     StreamState* const state = state_of(stream);

@@ -1,11 +1,14 @@
 // Convolutions on a GPU: products whose operands are gathered from images as tiles of them are needed.
 #include <headroom/kernels/convolution/convolution.hpp>
 
+#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 #include <headroom/kernels/convolution/internal/implicit.hpp>
+#include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/device/elements.hpp>
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/matmul/internal/tiles.cuh>
 #include <headroom/kernels/pointwise/activations.hpp>
+#include <headroom/kernels/pointwise/pointwise.hpp>
 
 namespace headroom::kernels {
 
@@ -204,10 +207,28 @@ void multiply(CudaStream& stream, const ImplicitProduct& p, std::byte* scratch) 
     launch(stream, shape, AddParts<Sum>{}, p, scratch);
 }
 
+/// By cuDNN, and what that leaves to us; false if it does not take the convolution.
+bool by_library(CudaStream& stream, const ConvolutionProblem& p, std::byte* scratch) {
+    const auto library = plan_cudnn(p, stream.compute);
+    if (!library) return false;
+    const ConvolutionArray& written = p.written();
+    const bool behind = p.pass == ConvolutionPass::weight && (written.dtype != p.operand || p.beta != 0);
+    const CudnnConvolutionData data{
+        .x = p.x.data, .weight = behind ? scratch : p.weight.data, .y = p.y.data, .bias = p.bias};
+    if (!convolution_by_library(stream, *library, data, scratch + library->weight_bytes())) return false;
+    const View result = contiguous_view(written.data, written.dtype, {p.written_elements()});
+    if (behind) {
+        accumulate(stream, contiguous_view(data.weight, p.operand, {p.written_elements()}), result, 1, p.beta);
+    }
+    if (p.activation == Activation::relu) map(stream, Relu{}, result, result);  // cuDNN's makes 0 of NaN
+    return true;
+}
+
 }  // namespace
 
 void ConvolutionPlan::run(CudaStream& stream, std::byte* scratch) const {
     if (problem_.empty()) return;
+    if (by_library(stream, problem_, scratch)) return;
     const ImplicitProduct product = implicit_product(problem_);
     switch (product.operand) {
         case Dtype::f64:

@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include <headroom/kernels/convolution/problem.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
@@ -84,9 +85,12 @@ class ConvolutionPlan {
     /// repeat; where oneDNN computes they may depend on the number of threads. A half x with a bias or activation may
     /// be rounded twice, at strides above 1.
     void run(CpuStream& stream, std::byte* scratch) const;
-    /// By an implicit product on tiles (on tensor cores for halves); one channel to a group goes without tiles.
-    /// `scratch`: 256-byte aligned. The bits repeat and do not depend on the device: a weight gradient's parts are
-    /// shared out by shape and added in order.
+    /// By cuDNN, where it was found (see `convolution_library`): channels-last images and weights of f32 or halves,
+    /// 2^18 multiply-adds or more; a gradient of half weights is then rounded to halves before it is added or stored as
+    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. Else, with as much scratch, by an
+    /// implicit product on tiles (on tensor cores for halves); one channel to a group goes without tiles. `scratch`:
+    /// 256-byte aligned. Own kernels' bits repeat and do not depend on the device: a weight gradient's parts are shared
+    /// out by shape and added in order.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -94,5 +98,13 @@ class ConvolutionPlan {
     LibraryConvolution* library_ = nullptr;  ///< oneDNN's; null for kernels of our own, and on a GPU
     std::size_t scratch_ = 0;
 };
+
+/// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
+/// the reason why the project's own kernels compute.
+std::string convolution_library(CudaStream& stream);
+
+/// As append_attention_choices and load_attention_choices.
+void append_convolution_choices(CudaStream& stream, const std::string& path);
+void load_convolution_choices(CudaStream& stream, const std::string& path);
 
 }  // namespace headroom::kernels

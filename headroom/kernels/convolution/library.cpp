@@ -21,16 +21,6 @@ namespace {
 constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// True if `array`, with these sizes, has its channels side by side and no gaps.
-bool channels_last(const ConvolutionArray& array, const std::array<std::int64_t, 4>& sizes) {
-    std::int64_t step = 1;
-    for (const std::size_t axis : {1u, 3u, 2u, 0u}) {
-        if (sizes[axis] != 1 && array.stride[axis] != step) return false;
-        step *= sizes[axis];
-    }
-    return true;
-}
-
 /// A slice with its arguments.
 class Call {
   public:
@@ -232,8 +222,8 @@ bool may_take(const ConvolutionProblem& p) {
     // Our own gradient is faster, and needs no second set of weights.
     if (p.pass == ConvolutionPass::weight && p.operand == Dtype::f32 && p.groups == 1 && p.inputs % kLanes<float> == 0)
         return false;
-    return channels_last(p.x, {p.images, p.groups * p.inputs, p.h.input, p.w.input}) &&
-           channels_last(p.y, {p.images, p.groups * p.outputs, p.h.output, p.w.output});
+    return p.x.channels_last({p.images, p.groups * p.inputs, p.h.input, p.w.input}) &&
+           p.y.channels_last({p.images, p.groups * p.outputs, p.h.output, p.w.output});
 }
 
 }  // namespace

@@ -40,6 +40,15 @@ struct ConvolutionArray {
     std::array<std::int64_t, 4> stride{};
 
     std::byte* at(std::int64_t element) const { return data + element * static_cast<std::int64_t>(size_of(dtype)); }
+    /// True if, with these sizes, its channels are side by side and there are no gaps.
+    constexpr bool channels_last(const std::array<std::int64_t, 4>& sizes) const {
+        std::int64_t step = 1;
+        for (const std::size_t axis : {1u, 3u, 2u, 0u}) {
+            if (sizes[axis] != 1 && stride[axis] != step) return false;
+            step *= sizes[axis];
+        }
+        return true;
+    }
     constexpr std::int64_t offset(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) const {
         return a * stride[0] + b * stride[1] + c * stride[2] + d * stride[3];
     }
@@ -61,16 +70,22 @@ struct ConvolutionProblem {
     const ConvolutionArray& written() const {
         return pass == ConvolutionPass::forward ? y : pass == ConvolutionPass::data ? x : weight;
     }
+    /// All arrays have their channels side by side and no gaps.
+    bool channels_last() const {
+        return x.channels_last({images, groups * inputs, h.input, w.input}) &&
+               y.channels_last({images, groups * outputs, h.output, w.output}) &&
+               weight.channels_last({groups * outputs, inputs, h.kernel, w.kernel});
+    }
+    std::int64_t written_elements() const {
+        if (pass == ConvolutionPass::forward) return images * groups * outputs * h.output * w.output;
+        if (pass == ConvolutionPass::data) return images * groups * inputs * h.input * w.input;
+        return groups * outputs * inputs * h.kernel * w.kernel;
+    }
     const std::byte* bias_at(std::int64_t channel) const {
         return bias + channel * bias_step * static_cast<std::int64_t>(size_of(bias_dtype));
     }
     /// Nothing is written.
-    bool empty() const {
-        const bool channels = groups * inputs == 0 || groups * outputs == 0;
-        if (pass == ConvolutionPass::weight) return channels || h.kernel * w.kernel == 0;
-        if (pass == ConvolutionPass::forward) return images * groups * outputs * h.output * w.output == 0;
-        return images * groups * inputs * h.input * w.input == 0;
-    }
+    bool empty() const { return written_elements() == 0; }
     /// Multiply-adds.
     std::int64_t work() const { return images * groups * inputs * outputs * h.output * w.output * h.kernel * w.kernel; }
 };

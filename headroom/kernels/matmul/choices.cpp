@@ -77,7 +77,7 @@ bool MatmulChoices::load(const std::string& path, const std::string& device, std
     std::map<MatmulChoiceKey, MatmulChoice> read;
     int number = 5;
     for (std::string line; std::getline(file, line); ++number) {
-        if (line.starts_with("attention ")) continue;  // kernels/attention reads it
+        if (line.starts_with("attention ") || line.starts_with("convolution ")) continue;  // those of cuDNN's plans
         MatmulChoiceKey key{};
         MatmulChoice choice;
         if (!parse(line, key, choice)) refuse(number);

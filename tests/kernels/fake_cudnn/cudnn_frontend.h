@@ -1,9 +1,10 @@
 #pragma once
-// Stands in for the headers of cuDNN's frontend, in tests of cuda_cudnn.cpp: those of its classes that the source uses.
-// A graph holds one attention or one gradient, is checked as cuDNN checks, and is computed in f64 as it was described,
-// on the stream of the handle, when that comes to it. A gradient that need not be deterministic has other bits each
-// time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, 2 can't be built and 4 fails; 3
-// is faster than 0; to build 5, and to execute 6, throws. Without an index, it is the plan that was built last.
+// Stands in for the headers of cuDNN's frontend, in tests of what includes those: the classes that are used.
+// A graph holds one attention, one convolution or one gradient, is checked as cuDNN checks, and is computed in f64 as
+// it was described, on the stream of the handle, when that comes to it. A gradient that need not be deterministic has
+// other bits each time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, 2 can't be
+// built and 4 fails; 3 is faster than 0; to build 5, and to execute 6, throws. Without an index, it is the plan that
+// was built last.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,15 @@ struct DeviceProperties {
 enum class DataType_t { NONE, FLOAT, HALF, BFLOAT16 };
 enum class DiagonalAlignment_t { TOP_LEFT, BOTTOM_RIGHT };
 enum class HeurMode_t { A };
+enum class PointwiseMode_t { ADD };
+enum class NumericalNote_t {
+    TENSOR_CORE,
+    DOWN_CONVERT_INPUTS,
+    REDUCED_PRECISION_REDUCTION,
+    FFT,
+    NONDETERMINISTIC,
+    WINOGRAD
+};
 enum class BuildPlanPolicy_t { HEURISTICS_CHOICE };
 
 namespace detail {
@@ -92,6 +102,35 @@ struct SDPA_attributes {
 };
 using SDPA_backward_attributes = SDPA_attributes;
 
+struct Conv_attributes {
+    std::vector<std::int64_t> padding, stride, dilation;
+
+    Conv_attributes& set_name(const std::string&) { return *this; }
+    Conv_attributes& set_padding(std::vector<std::int64_t> value) { return padding = std::move(value), *this; }
+    Conv_attributes& set_stride(std::vector<std::int64_t> value) { return stride = std::move(value), *this; }
+    Conv_attributes& set_dilation(std::vector<std::int64_t> value) { return dilation = std::move(value), *this; }
+};
+using Conv_fprop_attributes = Conv_attributes;
+using Conv_dgrad_attributes = Conv_attributes;
+using Conv_wgrad_attributes = Conv_attributes;
+
+struct Pointwise_attributes {
+    Pointwise_attributes& set_name(const std::string&) { return *this; }
+    Pointwise_attributes& set_mode(PointwiseMode_t) { return *this; }
+};
+
+/// A convolution: two operands, what is added to the result, and that.
+struct Convolution {
+    enum Pass { none, forward, data, weight } pass = none;
+    Conv_attributes attributes;
+    TensorPtr left, right, result;
+    std::vector<TensorPtr> added;
+
+    error_t refusal() const;
+    /// In f64, as it is described.
+    void compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses) const;
+};
+
 class Graph {
   public:
     Graph& set_io_data_type(DataType_t type) { return io_ = type, *this; }
@@ -104,6 +143,13 @@ class Graph {
     std::array<TensorPtr, 2> sdpa(TensorPtr q, TensorPtr k, TensorPtr v, const SDPA_attributes& attributes);
     std::array<TensorPtr, 3> sdpa_backward(TensorPtr q, TensorPtr k, TensorPtr v, TensorPtr o, TensorPtr dy,
                                            TensorPtr stats, const SDPA_backward_attributes& attributes);
+
+    TensorPtr conv_fprop(TensorPtr x, TensorPtr weight, const Conv_fprop_attributes& attributes);
+    TensorPtr conv_dgrad(TensorPtr dy, TensorPtr weight, const Conv_dgrad_attributes& attributes);
+    TensorPtr conv_wgrad(TensorPtr dy, TensorPtr x, const Conv_wgrad_attributes& attributes);
+    TensorPtr pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes& attributes);
+    Graph& deselect_numeric_notes(std::vector<NumericalNote_t> notes) { return deselected_ = std::move(notes), *this; }
+    Graph& deselect_workspace_greater_than(std::int64_t bytes) { return most_ = bytes, *this; }
 
     error_t validate() const;
     error_t build_operation_graph(cudnnHandle_t = nullptr) { return {}; }
@@ -130,6 +176,11 @@ class Graph {
     SDPA_attributes attributes_;
     bool gradient_ = false;
     TensorPtr q_, k_, v_, o_, stats_, dy_, dq_, dk_, dv_;
+    Convolution convolution_;
+    std::vector<NumericalNote_t> deselected_;
+    std::int64_t most_ = -1;  ///< bytes of workspace, if 0 or more
+
+    TensorPtr convolve(Convolution::Pass pass, TensorPtr left, TensorPtr right, const Conv_attributes& attributes);
 };
 
 }  // namespace graph
@@ -141,6 +192,7 @@ void fail_always(bool fail);
 /// The index of the plan that was executed last, the number of executions, and of plans that were to be built.
 struct Executed {
     std::int64_t last = -1, count = 0, builds = 0;
+    std::vector<NumericalNote_t> deselected;  ///< of a convolution
 };
 Executed& executed();
 

@@ -5,6 +5,7 @@
 
 #include <headroom/kernels/convert.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
+#include <headroom/tests/kernels/fake_cudnn/tensor.hpp>
 #include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
 
 namespace headroom_cudnn_frontend {
@@ -16,24 +17,6 @@ using namespace headroom::kernels;
 std::int64_t more_scratch = 0;
 bool failing = false;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
-
-/// A tensor [batch, head, position, column] at its address.
-struct Tensor {
-    std::byte* data = nullptr;
-    Dtype dtype = Dtype::f32;
-    std::vector<std::int64_t> dim, stride;
-
-    std::byte* at(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
-        return data + (b * stride[0] + h * stride[1] + t * stride[2] + c * stride[3]) *
-                          static_cast<std::int64_t>(size_of(dtype));
-    }
-    double get(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c) const {
-        return load_one<double>(at(b, h, t, c), dtype);
-    }
-    void set(std::int64_t b, std::int64_t h, std::int64_t t, std::int64_t c, double value) const {
-        store_one(value, at(b, h, t, c), dtype);
-    }
-};
 
 struct Call {
     graph::SDPA_attributes attributes;
@@ -137,6 +120,7 @@ std::array<TensorPtr, 3> Graph::sdpa_backward(TensorPtr q, TensorPtr k, TensorPt
 }
 
 error_t Graph::validate() const {
+    if (convolution_.pass != Convolution::none) return convolution_.refusal();
     const auto same = [](const TensorPtr& a, const TensorPtr& b) { return !a || !b || a->dim == b->dim; };
     if (io_ == DataType_t::NONE) return {"no data type"};
     if (!same(q_, o_) || !same(q_, dy_) || !same(q_, dq_) || !same(k_, v_) || !same(k_, dk_) || !same(k_, dv_))
@@ -151,6 +135,7 @@ error_t Graph::validate() const {
 /// The largest numbers that NVIDIA's was seen to take: see sdpa.hpp.
 std::int64_t Graph::get_workspace_size_plan_at_index(std::int64_t index) const {
     if (index == kLarge) return std::int64_t{1} << 40;
+    if (convolution_.pass != Convolution::none) return 256 + more_scratch;
     const std::int64_t heads = q_->dim[0] * q_->dim[1], queries = q_->dim[2], keys = k_->dim[2];
     if (!gradient_) return 256 + more_scratch;
     return 256 + more_scratch + heads * queries * (attributes_.deterministic ? 2 * keys : 4 * q_->dim[3]);
@@ -160,6 +145,7 @@ error_t Graph::build_plan_at_index(std::int64_t index) {
     ++executed().builds;
     if (index == kThrowsWhenBuilt) throw std::runtime_error("a function that cuDNN lacks");
     if (index == kUnbuilt) return {"a plan that can't be built"};
+    if (most_ >= 0 && get_workspace_size_plan_at_index(index) > most_) return {"a plan that was deselected"};
     candidate_ = index;
     return {};
 }
@@ -175,19 +161,21 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
     if (index == kThrows) throw std::runtime_error("a function that the driver lacks");
     executed().last = index;
     ++executed().count;
-    const auto tensor = [&](const TensorPtr& x) {
-        if (!x) return Tensor{};
-        const DataType_t type = x->type == DataType_t::NONE ? io_ : x->type;
-        const Dtype dtype = type == DataType_t::FLOAT  ? Dtype::f32
-                            : type == DataType_t::HALF ? Dtype::f16
-                                                       : Dtype::bf16;
-        return Tensor{static_cast<std::byte*>(addresses.at(x->uid)), dtype, x->dim, x->stride};
-    };
+    const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
+    if (convolution_.pass != Convolution::none) {
+        executed().deselected = deselected_;
+        fake_runtime::enqueue(handle->stream, [=, io = io_, convolution = convolution_] {
+            fake_runtime::take_time(index == 0 ? 2.0f : index == kFast ? 1.0f : 0.5f);
+            std::memset(workspace, 0xab, bytes);
+            convolution.compute(io, addresses);
+        });
+        return {};
+    }
+    const auto tensor = [&](const TensorPtr& x) { return x ? Tensor(*x, io_, addresses) : Tensor{}; };
     const Call call{attributes_,    tensor(q_),  tensor(k_),  tensor(v_),  tensor(o_),
                     tensor(stats_), tensor(dy_), tensor(dq_), tensor(dk_), tensor(dv_)};
     static int calls = 0;
     const double noise = !gradient_ || attributes_.deterministic || ++calls % 2 == 0 ? 0 : 0x1p-6;
-    const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
     fake_runtime::enqueue(handle->stream, [=, gradient = gradient_] {
         fake_runtime::take_time(index == 0 ? 2.0f : index == kFast ? 1.0f : 0.5f);
         std::memset(workspace, 0xab, bytes);

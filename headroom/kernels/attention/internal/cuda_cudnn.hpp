@@ -11,31 +11,15 @@
 
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/device/cuda_timing.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
 
 namespace headroom::kernels {
 
-/// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
-std::vector<std::string> cudnn_libraries();
-
 class Cudnn {
   public:
-    struct Gpu {
-        int capability = 0;  ///< 90 for 9.0
-        void* stream = nullptr;
-        /// A GPU that is not there, in cuDNN's own words (JSON): plans can be made for it, but not run. Empty: the one
-        /// that is current.
-        std::string description;
-    };
-    struct Plan {
-        std::size_t scratch = 0;  ///< bytes that it takes
-        std::string name;         ///< cuDNN's, of the kernel and its options
-        std::string refusal;      ///< why there is none
-    };
-    /// Kept for the caller beside each plan.
-    struct Choice {
-        bool known = false;  ///< that of an earlier run was looked for
-        bool tuned = false;  ///< it was found, or plans were tried
-    };
+    using Gpu = CudnnGpu;
+    using Plan = CudnnPlan;
+    using Choice = CudnnChoice;
 
     /// Opens cuDNN, once for the process: later calls find what the first one opened. Errors:
     /// DeviceError if it is not installed, is older than 9.15.1 or of another major version than the headers, or can't
@@ -62,7 +46,6 @@ class Cudnn {
     void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);
 
   private:
-    struct Made;
     struct State;
     std::unique_ptr<State> state_;
 };

@@ -1,0 +1,163 @@
+#include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
+
+#include <array>
+#include <cstdint>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/internal/cudnn_graph.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+namespace fe = ::cudnn_frontend;
+using fe::NumericalNote_t;
+using fe::graph::Graph;
+using fe::graph::Tensor_attributes;
+using TensorPtr = std::shared_ptr<Tensor_attributes>;
+
+constexpr std::size_t kMostPlans = 512;
+
+enum Id : std::int64_t { kX = 1, kWeight, kY, kBias, kSum };
+
+fe::DataType_t type_of(Dtype dtype) {
+    return dtype == Dtype::f16    ? fe::DataType_t::HALF
+           : dtype == Dtype::bf16 ? fe::DataType_t::BFLOAT16
+                                  : fe::DataType_t::FLOAT;
+}
+
+using Sizes = std::array<std::int64_t, 4>;
+
+Sizes sizes_of(const CudnnConvolution& c, Id id) {
+    switch (id) {
+        case kX:
+            return {c.images, c.groups * c.inputs, c.h.input, c.w.input};
+        case kWeight:
+            return {c.groups * c.outputs, c.inputs, c.h.kernel, c.w.kernel};
+        case kY:
+            return {c.images, c.groups * c.outputs, c.h.output, c.w.output};
+        default:
+            return {1, c.groups * c.outputs, 1, 1};
+    }
+}
+
+void describe(Tensor_attributes& tensor, const CudnnConvolution& c, Id id) {
+    const auto [n, channels, height, width] = sizes_of(c, id);
+    tensor.set_uid(id).set_dim({n, channels, height, width});
+    tensor.set_stride({channels * height * width, 1, channels * width, channels});
+    tensor.set_data_type(type_of(id == kBias ? c.bias_dtype : c.dtype));
+}
+
+TensorPtr tensor_of(Graph& graph, const CudnnConvolution& c, Id id) {
+    Tensor_attributes attributes;
+    describe(attributes, c, id);
+    return graph.tensor(attributes);
+}
+
+template <class Attributes>
+Attributes steps_of(const CudnnConvolution& c) {
+    Attributes attributes;
+    attributes.set_name("convolution")
+        .set_padding({c.h.padding, c.w.padding})
+        .set_stride({c.h.stride, c.w.stride})
+        .set_dilation({c.h.dilation, c.w.dilation});
+    return attributes;
+}
+
+Id written(const CudnnConvolution& c) {
+    return c.pass == ConvolutionPass::forward ? kY : c.pass == ConvolutionPass::data ? kX : kWeight;
+}
+
+TensorPtr convolve(Graph& graph, const CudnnConvolution& c) {
+    const auto tensor = [&](Id id) { return tensor_of(graph, c, id); };
+    switch (c.pass) {
+        case ConvolutionPass::forward:
+            return graph.conv_fprop(tensor(kX), tensor(kWeight), steps_of<fe::graph::Conv_fprop_attributes>(c));
+        case ConvolutionPass::data:
+            return graph.conv_dgrad(tensor(kY), tensor(kWeight), steps_of<fe::graph::Conv_dgrad_attributes>(c));
+        default:
+            return graph.conv_wgrad(tensor(kY), tensor(kX), steps_of<fe::graph::Conv_wgrad_attributes>(c));
+    }
+}
+
+/// a + b, in f32; what a sum of halves is made of is not rounded before.
+TensorPtr add(Graph& graph, const CudnnConvolution& c, const TensorPtr& a, const TensorPtr& b) {
+    const auto [n, channels, height, width] = sizes_of(c, written(c));
+    a->set_dim({n, channels, height, width}).set_data_type(fe::DataType_t::FLOAT);
+    a->set_stride({channels * height * width, 1, channels * width, channels});
+    fe::graph::Pointwise_attributes attributes;
+    return graph.pointwise(a, b, attributes.set_mode(fe::PointwiseMode_t::ADD).set_name("add"));
+}
+
+void describe_graph(Graph& graph, const CudnnConvolution& c) {
+    graph.set_io_data_type(type_of(c.dtype));
+    TensorPtr result = convolve(graph, c);
+    if (c.has_bias) result = add(graph, c, result, tensor_of(graph, c, kBias));
+    if (c.adds) {
+        const TensorPtr old = tensor_of(graph, c, written(c));
+        old->set_uid(kSum);
+        result = add(graph, c, result, old);
+    }
+    describe(result->set_output(true), c, written(c));
+
+    // What `ConvolutionPlan` promises of digits: halves multiplied exactly and added in f32, f32 as it is.
+    std::vector<NumericalNote_t> unwanted{NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                          NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::WINOGRAD,
+                                          NumericalNote_t::FFT};
+    if (!c.any_order) unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
+    if (c.dtype == Dtype::f32 && !c.tf32) unwanted.push_back(NumericalNote_t::TENSOR_CORE);
+    graph.deselect_numeric_notes(unwanted);
+    graph.deselect_workspace_greater_than(static_cast<std::int64_t>(c.scratch()));
+}
+
+CudnnAddresses addresses_of(const CudnnConvolution& c, const CudnnConvolutionData& data) {
+    CudnnAddresses addresses{{kX, data.x}, {kWeight, data.weight}, {kY, data.y}};
+    if (c.has_bias) addresses[kBias] = const_cast<std::byte*>(data.bias);
+    if (c.adds) addresses[kSum] = addresses[written(c)];
+    return addresses;
+}
+
+}  // namespace
+
+struct CudnnConvolutions::State {
+    State(const CudnnGpu& gpu, const std::vector<std::string>& libraries) : session(gpu, libraries) {}
+
+    const CudnnSession session;
+    CudnnGraphs<CudnnConvolution> made{kMostPlans};
+};
+
+CudnnConvolutions::CudnnConvolutions(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
+    : state_(std::make_unique<State>(gpu, libraries)) {}
+
+CudnnConvolutions::~CudnnConvolutions() = default;
+
+std::string CudnnConvolutions::version() const { return state_->session.text(); }
+
+const CudnnPlan& CudnnConvolutions::plan(const CudnnConvolution& c) {
+    return state_->made
+        .get(c,
+             [&](CudnnGraph& made) {
+                 made.make(state_->session, c.scratch(), [&](Graph& graph) { describe_graph(graph, c); });
+             })
+        .plan;
+}
+
+CudnnChoice& CudnnConvolutions::choice(const CudnnConvolution& c) { return state_->made.at(c).choice; }
+
+void CudnnConvolutions::choose(const CudnnConvolution& c, const std::string& name) {
+    state_->made.at(c).choose(name, c.scratch());
+}
+
+std::string CudnnConvolutions::choose_fastest(const CudnnConvolution& c, const CudnnConvolutionData& data,
+                                              std::byte* scratch, const WorkTimer& timer) {
+    return state_->made.at(c).choose_fastest(state_->session, addresses_of(c, data), scratch, c.scratch(), timer);
+}
+
+void CudnnConvolutions::run(const CudnnConvolution& c, const CudnnConvolutionData& data, std::byte* scratch) {
+    const auto refusal = state_->made.at(c).execute(state_->session, addresses_of(c, data), scratch);
+    if (refusal) throw DeviceError(fmt::format("convolution: cuDNN: {}: {}", *refusal, c.text()));
+}
+
+}  // namespace headroom::kernels

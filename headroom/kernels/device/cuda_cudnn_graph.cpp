@@ -1,0 +1,209 @@
+#include <headroom/kernels/device/internal/cudnn_graph.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/shared_library.hpp>
+
+namespace cudnn_frontend {
+void* cudnn_dlhandle = nullptr;  // set once, by open_once
+}
+
+namespace headroom::kernels {
+
+namespace {
+
+namespace fe = ::cudnn_frontend;
+using fe::graph::Graph;
+
+constexpr std::size_t kOldest = 91501;  // before it, the frontend pads by copies from the host
+constexpr std::int64_t kMostTried = 8;  // of the plans for one shape
+
+[[noreturn]] void unusable(const std::string& why) { throw DeviceError(fmt::format("cuDNN: {}", why)); }
+
+/// The frontend keeps functions in static variables, so that a process has one cuDNN.
+std::size_t open_once(const std::vector<std::string>& libraries) {
+    static const std::size_t version = [&] {
+        const memory::SharedLibrary library(
+            "cuDNN", libraries,
+            fmt::format("install NVIDIA's cuDNN {} (Python package nvidia-cudnn-cu{}) and put its folder into "
+                        "LD_LIBRARY_PATH",
+                        CUDNN_MAJOR, CUDART_VERSION / 1000));
+        decltype(&::cudnnGetVersion) get_version = nullptr;
+        library.find(get_version, "cudnnGetVersion");
+        const std::size_t found = get_version();
+        if (found < kOldest || found / 10000 != CUDNN_MAJOR) {
+            unusable(fmt::format("{} does not do: {} or newer of version {} is needed", CudnnSession::text_of(found),
+                                 CudnnSession::text_of(kOldest), CUDNN_MAJOR));
+        }
+        fe::cudnn_dlhandle = library.handle();
+        return found;
+    }();
+    return version;
+}
+
+/// Its first line, and the first reason that cuDNN gives: more lines say the same of each kernel that was tried.
+std::string words_of(fe::error_t error) {
+    const std::string text = error.get_message();
+    const std::string first = text.substr(0, text.find('\n'));
+    const std::size_t reason = text.find("Reason: ", first.size());
+    if (reason == std::string::npos) return first;
+    const std::size_t line = text.rfind('\n', reason) + 1;
+    return fmt::format("{} {}", first, text.substr(line, text.find('\n', reason) - line));
+}
+
+/// Its steps, until one refuses; the refusal, or nothing.
+std::string build(Graph& graph, cudnnHandle_t handle) {
+    const auto steps = {
+        +[](Graph& g, cudnnHandle_t) { return g.validate(); },
+        +[](Graph& g, cudnnHandle_t h) { return h ? g.build_operation_graph(h) : g.build_operation_graph(); },
+        +[](Graph& g, cudnnHandle_t) { return g.create_execution_plans({fe::HeurMode_t::A}); },
+        +[](Graph& g, cudnnHandle_t) { return g.check_support(); },
+        +[](Graph& g, cudnnHandle_t) { return g.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); }};
+    for (const auto& step : steps) {
+        const fe::error_t error = step(graph, handle);
+        if (error.is_bad()) return words_of(error);
+    }
+    return "";
+}
+
+/// What `call` refuses. The frontend throws where cuDNN or CUDA's driver lacks a function.
+template <class Call>
+std::optional<std::string> refusal_of(Call call) {
+    try {
+        const fe::error_t error = call();
+        return error.is_bad() ? std::optional(words_of(error)) : std::nullopt;
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+}
+
+}  // namespace
+
+std::vector<std::string> cudnn_libraries() {
+    const std::string name = fmt::format("libcudnn.so.{}", CUDNN_MAJOR);
+#ifdef HEADROOM_CUDNN_FOLDER
+    return {name, HEADROOM_CUDNN_FOLDER + name};
+#else
+    return {name};
+#endif
+}
+
+CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
+    : version_(open_once(libraries)), capability_(gpu.capability) {
+    if (!gpu.description.empty()) {
+        auto absent = std::make_shared<fe::DeviceProperties>();
+        const fe::error_t error = absent->deserialize({gpu.description.begin(), gpu.description.end()});
+        if (error.is_bad()) unusable(fmt::format("takes no such GPU: {}", words_of(error)));
+        absent_ = std::move(absent);
+        return;
+    }
+    cudnnStatus_t status = fe::detail::create_handle(&handle_);
+    if (status == CUDNN_STATUS_SUCCESS) {
+        status = fe::detail::set_stream(handle_, static_cast<cudaStream_t>(gpu.stream));
+    }
+    if (status != CUDNN_STATUS_SUCCESS) {
+        unusable(fmt::format("{}: {}", text_of(version_), fe::detail::get_error_string(status)));
+    }
+}
+
+CudnnSession::~CudnnSession() {
+    if (handle_) fe::detail::destroy_handle(handle_);
+}
+
+std::string CudnnSession::text() const {
+    return fmt::format("cuDNN {}, frontend {}.{}.{}", text_of(version_), CUDNN_FRONTEND_MAJOR_VERSION,
+                       CUDNN_FRONTEND_MINOR_VERSION, CUDNN_FRONTEND_PATCH_VERSION);
+}
+
+std::string CudnnSession::text_of(std::size_t version) {
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+void CudnnGraph::make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe) {
+    graph_ = std::make_unique<Graph>();
+    try {
+        graph_->set_intermediate_data_type(fe::DataType_t::FLOAT)
+            .set_compute_data_type(fe::DataType_t::FLOAT)
+            .set_sm_version(session.capability());
+        if (session.absent()) graph_->set_device_properties(session.absent());
+        describe(*graph_);
+        plan.refusal = build(*graph_, session.handle());
+        if (plan.refusal.empty()) {
+            std::string preferred;
+            const auto index = graph_->get_plan_name(preferred).is_bad() ? std::nullopt : find(preferred);
+            if (index) take(*index);
+            if (!index) {
+                plan.refusal = "cuDNN has no name for its plan";
+            } else if (plan.scratch > scratch) {
+                plan.refusal =
+                    fmt::format("{} takes {} bytes of scratch, more than {}", plan.name, plan.scratch, scratch);
+            }
+        }
+    } catch (const std::exception& error) {  // a function that cuDNN lacks
+        plan.refusal = error.what();
+    }
+    if (!plan.refusal.empty()) graph_.reset();
+}
+
+void CudnnGraph::choose(const std::string& name, std::size_t scratch) {
+    const auto index = find(name);
+    if (index && fits(*index, scratch)) take(*index);
+}
+
+std::string CudnnGraph::choose_fastest(const CudnnSession& session, const CudnnAddresses& addresses, std::byte* memory,
+                                       std::size_t scratch, const WorkTimer& timer) {
+    std::vector<std::int64_t> found;
+    for (std::int64_t i = 0; i < std::min<std::int64_t>(graph_->get_execution_plan_count(), kMostTried); ++i) {
+        if (fits(i, scratch)) found.push_back(i);
+    }
+    std::vector<bool> failed(found.size());
+    std::vector<float> times = timer(static_cast<int>(found.size()), [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        if (execute(session, addresses, memory, found[at])) failed[at] = true;
+    });
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (failed[i]) times[i] = std::numeric_limits<float>::infinity();
+    }
+    const auto fastest = std::min_element(times.begin(), times.end());
+    if (fastest == times.end() || !std::isfinite(*fastest)) return "";
+    take(found[static_cast<std::size_t>(fastest - times.begin())]);
+    return plan.name;
+}
+
+std::optional<std::string> CudnnGraph::execute(const CudnnSession& session, CudnnAddresses addresses, std::byte* memory,
+                                               std::int64_t i) const {
+    return refusal_of([&] { return graph_->execute_plan_at_index(session.handle(), addresses, memory, i); });
+}
+
+std::size_t CudnnGraph::workspace(std::int64_t i) const {
+    return static_cast<std::size_t>(graph_->get_workspace_size_plan_at_index(i));
+}
+
+/// True if it can be made and keeps to the scratch.
+bool CudnnGraph::fits(std::int64_t i, std::size_t scratch) const {
+    return !refusal_of([&] { return graph_->build_plan_at_index(i); }) && workspace(i) <= scratch;
+}
+
+std::string CudnnGraph::name(std::int64_t i) const {
+    std::string text;
+    return graph_->get_plan_name_at_index(i, text).is_bad() ? "" : text;
+}
+
+/// The index of that name, which plans have before they are built.
+std::optional<std::int64_t> CudnnGraph::find(const std::string& wanted) const {
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count(); ++i) {
+        if (name(i) == wanted) return i;
+    }
+    return std::nullopt;
+}
+
+void CudnnGraph::take(std::int64_t i) {
+    index_ = i;
+    plan.name = name(i);
+    plan.scratch = workspace(i);
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,35 @@
+#pragma once
+// What every user of cuDNN shares: the GPU that it is opened for, and what is known of one of its plans. No header of
+// cuDNN is included; internal/cudnn_graph.hpp has those.
+//
+//     CudnnGpu gpu{.capability = 90, .stream = stream};
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace headroom::kernels {
+
+struct CudnnGpu {
+    int capability = 0;  ///< 90 for 9.0
+    void* stream = nullptr;
+    /// A GPU that is not there, in cuDNN's own words (JSON): plans can be made for it, but not run. Empty: the one that
+    /// is current.
+    std::string description;
+};
+
+struct CudnnPlan {
+    std::size_t scratch = 0;  ///< bytes that it takes
+    std::string name;         ///< cuDNN's, of the kernel and its options
+    std::string refusal;      ///< why there is none
+};
+
+/// Kept for the caller beside each plan.
+struct CudnnChoice {
+    bool known = false;  ///< that of an earlier run was looked for
+    bool tuned = false;  ///< it was found, or plans were tried
+};
+
+/// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
+std::vector<std::string> cudnn_libraries();
+
+}  // namespace headroom::kernels

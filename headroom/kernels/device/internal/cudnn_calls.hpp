@@ -1,0 +1,90 @@
+#pragma once
+// How a family's calls come to cuDNN: opened when first asked, with reasons where own kernels compute instead, and with
+// the plan that an earlier run or this one found fastest. `Library` is a family's class around cuDNN. Internal to
+// kernels.
+//
+//     CudnnCalls<Cudnn>& calls = stream.state->get<CudnnCalls<Cudnn>>();
+//     if (calls.takes(stream, problem)) calls.run(stream, problem, data, scratch);
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/plan_choices.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+/// A stream's.
+template <class Library>
+class CudnnCalls {
+  public:
+    /// The last one, of those that were asked of cuDNN.
+    std::string refusal;
+
+    /// Opens cuDNN when first asked; null if there is none.
+    Library* open(CudaStream& stream) {
+        stream.device->make_current();
+        if (library_ || !absence_.empty()) return library_.get();
+        const CudaProperties& gpu = stream.device->properties();
+        try {
+            library_ = std::make_unique<Library>(CudnnGpu{
+                .capability = 10 * gpu.major + gpu.minor, .stream = stream.device->native(), .description = {}});
+        } catch (const DeviceError& error) {
+            absence_ = error.what();
+        }
+        return library_.get();
+    }
+
+    template <class Problem>
+    bool takes(CudaStream& stream, const Problem& problem) {
+        Library* const library = open(stream);
+        if (!library) return false;
+        const std::string& reason = library->plan(problem).refusal;
+        if (!reason.empty()) refusal = reason;
+        return reason.empty();
+    }
+
+    /// Only what it takes.
+    template <class Problem, class Data>
+    void run(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
+        choose(stream, problem, data, scratch);
+        library_->run(problem, data, scratch);
+    }
+
+    /// For reports.
+    std::string text(CudaStream& stream) {
+        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+        const Library* const library = open(stream);
+        if (!library) return one_line(fmt::format("own kernels: {}", absence_));
+        if (refusal.empty()) return library->version();
+        return one_line(fmt::format("{}; own kernels at least once: {}", library->version(), refusal));
+    }
+
+  private:
+    /// The plan that an earlier run found fastest or, where that is asked for, this one finds.
+    template <class Problem, class Data>
+    void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
+        CudnnChoice& choice = library_->choice(problem);
+        const bool tune = stream.compute.tune;
+        if (choice.tuned || (choice.known && !tune)) return;
+        const std::string place = fmt::format("{}, {}", stream.device->properties().name, library_->version());
+        auto& choices = stream.state->get<PlanChoices<Problem>>();
+        const std::string* const earlier = choices.find(problem, place);
+        choice = {.known = true, .tuned = tune || earlier};  // whatever comes of it, it is tried once
+        if (earlier) return library_->choose(problem, *earlier);
+        if (!tune) return;
+        const auto timer = std::bind_front(time_each, std::ref(*stream.device));
+        const std::string fastest = library_->choose_fastest(problem, data, scratch, timer);
+        if (!fastest.empty()) choices.set(problem, place, fastest);
+    }
+
+    std::unique_ptr<Library> library_;
+    std::string absence_;  ///< why there is none
+};
+
+}  // namespace headroom::kernels

@@ -1,0 +1,218 @@
+// What cuDNN is told of a convolution, by a stand-in for its frontend that computes the graph as it is described.
+#include <filesystem>
+#include <memory>
+
+#include <gmock/gmock.h>
+
+#include <headroom/kernels/convolution/convolution.hpp>
+#include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/convolution_trial.hpp>
+#include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
+#include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+using headroom_cudnn_frontend::NumericalNote_t;
+using test::ConvolutionCase;
+using test::Trial;
+using ::testing::HasSubstr;
+
+class RuntimeConvolution : public testing::Test {
+  protected:
+    RuntimeConvolution() {
+        fake_runtime::reset(2);
+        CudnnConvolutions({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});
+        device = open_cuda_device(0);
+        stream.device = device.get();
+    }
+    ~RuntimeConvolution() override {
+        headroom_cudnn_frontend::take_more_scratch(0);
+        headroom_cudnn_frontend::fail_always(false);
+        device->synchronize();
+        EXPECT_EQ(fake_runtime::problem(), "");
+    }
+    Trial trial(const ConvolutionCase& of, Dtype dtype) { return convolution_trial({.dtype = dtype}, random, of); }
+    static ConvolutionProblem problem_of(const ConvolutionCase& of, Trial& t) {
+        test::Views in;
+        for (test::TestArray& x : t.in) in.push_back(x.view());
+        return reduce(convolution_of(of, in, {t.out[0].array.view()}));
+    }
+    /// With as much scratch as was reckoned with; false if it is refused.
+    bool run(const ConvolutionCase& of, Trial& t, const ComputeOptions& options = {}) {
+        const ConvolutionProblem p = problem_of(of, t);
+        const auto library = plan_cudnn(p, options);
+        if (!library) throw std::logic_error("cuDNN would not be asked");
+        std::vector<std::byte> scratch(library->scratch() + 64, std::byte{0xcd});
+        stream.compute = options;
+        const bool taken = convolution_by_library(
+            stream, *library, {.x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias}, scratch.data());
+        device->synchronize();
+        for (std::size_t i = library->scratch(); i < scratch.size(); ++i) EXPECT_EQ(scratch[i], std::byte{0xcd});
+        return taken;
+    }
+    static void expect_right(Trial& t) {
+        test::Output& y = t.out[0];
+        for (std::size_t i = 0; i < y.value.size(); ++i) {
+            const double rounding = epsilon(y.array.view().dtype) * std::abs(y.value[i]);
+            ASSERT_NEAR(y.array.get(static_cast<std::int64_t>(i)), y.value[i], y.error[i] + rounding) << i;
+        }
+    }
+
+    std::mt19937_64 random{3};
+    StreamState state;
+    std::unique_ptr<CudaDevice> device;
+    CudaStream stream{.threads = 1, .state = &state};
+};
+
+/// Of more than 2^18 multiply-adds: plain; strided and unlike along the axes; groups; few channels.
+const ConvolutionCase kCases[] = {
+    {.inputs = 16, .outputs = 24, .h = {8, 3, 1, 1}, .w = {10, 3, 1, 1}},
+    {.inputs = 16, .outputs = 24, .h = {13, 3, 2, 1, 2}, .w = {11, 5, 1, 2}},
+    {.images = 2, .groups = 4, .inputs = 8, .outputs = 8, .h = {9, 3, 1, 1}, .w = {9, 3}},
+    {.inputs = 3, .outputs = 20, .h = {20, 3, 1, 1}, .w = {18, 5, 1, 1}},
+};
+constexpr ConvolutionPass kPasses[] = {ConvolutionPass::forward, ConvolutionPass::data, ConvolutionPass::weight};
+
+TEST_F(RuntimeConvolution, IsDescribedAsItIs) {
+    for (ConvolutionCase of : kCases) {
+        for (const ConvolutionPass pass : kPasses) {
+            for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+                SCOPED_TRACE(fmt::format("{} inputs, pass {}, {}", of.inputs, static_cast<int>(pass), name(dtype)));
+                of.pass = pass, of.bias = false, of.beta = 0;
+                Trial plain = trial(of, dtype);
+                EXPECT_TRUE(run(of, plain));
+                expect_right(plain);
+                if (pass == ConvolutionPass::weight) continue;
+                of.beta = 1, of.bias = pass == ConvolutionPass::forward;
+                Trial added = trial(of, dtype);
+                EXPECT_TRUE(run(of, added));
+                expect_right(added);
+            }
+        }
+    }
+}
+
+/// Kernels that a promise of digits or of bits forbids.
+TEST_F(RuntimeConvolution, DeselectsWhatIsNotPromised) {
+    const auto deselected = [&](ConvolutionPass pass, Dtype dtype, const ComputeOptions& options,
+                                NumericalNote_t note) {
+        ConvolutionCase of = kCases[0];
+        of.pass = pass;
+        Trial t = trial(of, dtype);
+        EXPECT_TRUE(run(of, t, options));
+        const auto& notes = headroom_cudnn_frontend::executed().deselected;
+        return std::count(notes.begin(), notes.end(), note) == 1;
+    };
+    using enum NumericalNote_t;
+    constexpr auto forward = ConvolutionPass::forward, weight = ConvolutionPass::weight;
+    for (const auto note : {DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, WINOGRAD, FFT})
+        EXPECT_TRUE(deselected(forward, Dtype::f16, {.tf32 = true, .deterministic = false}, note));
+    EXPECT_TRUE(deselected(forward, Dtype::f32, {}, TENSOR_CORE));
+    EXPECT_FALSE(deselected(forward, Dtype::f32, {.tf32 = true}, TENSOR_CORE));
+    EXPECT_FALSE(deselected(forward, Dtype::bf16, {}, TENSOR_CORE));
+    EXPECT_TRUE(deselected(weight, Dtype::bf16, {}, NONDETERMINISTIC));
+    EXPECT_FALSE(deselected(weight, Dtype::bf16, {.deterministic = false}, NONDETERMINISTIC));
+    EXPECT_TRUE(deselected(forward, Dtype::bf16, {.deterministic = false}, NONDETERMINISTIC));  // it is recomputed
+}
+
+TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
+    const auto asked = [&](const ConvolutionCase& of, Dtype dtype, const ComputeOptions& options = {}) {
+        Trial t = trial(of, dtype);
+        return plan_cudnn(problem_of(of, t), options).has_value();
+    };
+    const auto but = [](auto change) {
+        ConvolutionCase of = kCases[0];
+        change(of);
+        return of;
+    };
+    const Dtype dtype = Dtype::bf16;
+    EXPECT_TRUE(asked(kCases[0], dtype));
+    EXPECT_FALSE(asked(kCases[0], dtype, {.own_kernels = true}));
+    EXPECT_FALSE(asked(kCases[0], Dtype::f64));
+    EXPECT_FALSE(asked(but([](auto& of) { of.channels_last = false; }), dtype));
+    EXPECT_FALSE(asked(but([](auto& of) { of.outputs = 8; }), dtype));  // too little work
+    EXPECT_FALSE(asked(but([](auto& of) { of.beta = 0.5f; }), dtype));
+    EXPECT_FALSE(asked(but([](auto& of) { of.to_f32 = true; }), dtype));
+    EXPECT_FALSE(asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.bias = true; }), dtype));
+    EXPECT_TRUE(
+        asked(but([](auto& of) { of.pass = ConvolutionPass::weight, of.to_f32 = true, of.beta = 0.5f; }), dtype));
+}
+
+TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
+    Trial t = trial(kCases[0], Dtype::bf16);
+    headroom_cudnn_frontend::take_more_scratch(std::int64_t{1} << 20);
+    EXPECT_FALSE(run(kCases[0], t));
+    EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels at least once: a plan that was deselected"));
+    headroom_cudnn_frontend::take_more_scratch(0);
+    EXPECT_TRUE(run(kCases[0], t, {.scratch_budget = 256}));
+    EXPECT_FALSE(run(kCases[0], t, {.scratch_budget = 255}));
+}
+
+TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
+    Trial t = trial(kCases[0], Dtype::bf16);
+    const ConvolutionProblem p = problem_of(kCases[0], t);
+    const auto library = plan_cudnn(p, {});
+    std::vector<std::byte> scratch(library->scratch());
+    EXPECT_FALSE(convolution_by_library(stream, *library, {.x = p.x.data + 2, .weight = p.weight.data, .y = p.y.data},
+                                        scratch.data()));
+}
+
+TEST_F(RuntimeConvolution, ScratchIsForWeightsAndForChannelsThatArePadded) {
+    CudnnConvolution c{
+        .dtype = Dtype::bf16, .images = 2, .inputs = 64, .outputs = 64, .h = {8, 8, 3, 1, 1}, .w = {8, 8, 3, 1, 1}};
+    const std::size_t weights = std::size_t{64} * 64 * 9 * 4 * 4 + 65536;
+    EXPECT_EQ(c.scratch(), weights);
+    c.inputs = 3;
+    EXPECT_EQ(c.scratch(), weights / 64 * 3 + 65536 / 64 * 61 + 2 * 8 * 8 * 8 * 2);
+    c.budget = 1000;
+    EXPECT_EQ(c.scratch(), 1000u);
+    EXPECT_EQ(c.weight_bytes(), 0u);
+    c.pass = ConvolutionPass::weight;
+    EXPECT_EQ(cudnn_scratch(c), 1000u + 64 * 3 * 9 * 2 + 128);
+    EXPECT_EQ(cudnn_scratch({}), 0u);
+}
+
+TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {
+    auto& executed = headroom_cudnn_frontend::executed();
+    const std::string path = ::testing::TempDir() + "convolution_choices.txt";
+    std::filesystem::remove(path);
+    Trial t = trial(kCases[0], Dtype::bf16);
+    EXPECT_TRUE(run(kCases[0], t));
+    EXPECT_EQ(executed.last, 0);  // cuDNN's own choice
+    EXPECT_TRUE(run(kCases[0], t, {.tune = true}));
+    EXPECT_EQ(executed.last, 3);
+    expect_right(t);
+    executed = {};
+    EXPECT_TRUE(run(kCases[0], t, {.tune = true}));
+    EXPECT_EQ(executed.count, 1);  // once per shape
+    append_convolution_choices(stream, path);
+
+    state = StreamState();
+    load_convolution_choices(stream, path);
+    EXPECT_EQ(state.get<ConvolutionChoices>().size(), 1u);
+    EXPECT_TRUE(run(kCases[0], t));
+    EXPECT_EQ(executed.last, 3);
+    EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16))));
+    EXPECT_EQ(executed.last, 0);  // another shape
+    EXPECT_THROW(load_convolution_choices(stream, path + ".missing"), FileError);
+}
+
+/// cuDNN's own choice stays, and is not kept as the fastest.
+TEST_F(RuntimeConvolution, TuningThatFailsChangesNothing) {
+    Trial t = trial(kCases[0], Dtype::bf16);
+    headroom_cudnn_frontend::fail_always(true);
+    EXPECT_THROW(run(kCases[0], t, {.tune = true}), DeviceError);
+    headroom_cudnn_frontend::fail_always(false);
+    EXPECT_EQ(state.get<ConvolutionChoices>().size(), 0u);
+    EXPECT_TRUE(run(kCases[0], t));
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
+    EXPECT_THAT(convolution_library(stream), HasSubstr("frontend 1.32.0"));
+    stream.compute.own_kernels = true;
+    EXPECT_EQ(convolution_library(stream), "own kernels, as ComputeOptions say");
+}
+
+}  // namespace
+}  // namespace headroom::kernels
