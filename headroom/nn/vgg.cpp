@@ -13,14 +13,14 @@ namespace headroom::nn {
 
 namespace {
 
-constexpr std::array<std::int64_t, 5> kWidths{64, 128, 256, 512, 512};
-constexpr std::int64_t kPooled = 7, kHidden = 4096, kLeastSize = 32;
+constexpr std::array<std::int64_t, 5> kWidths{1, 2, 4, 8, 8};  // times the options' width
+constexpr std::int64_t kPooled = 7, kLeastSize = 32;
 
 const VggOptions& checked(const VggOptions& options) {
     const auto& counts = options.convolutions;
     if (std::any_of(counts.begin(), counts.end(), [](auto count) { return count < 1; }) || options.classes < 1 ||
-        options.channels < 1) {
-        throw ShapeError("vgg: convolutions, classes and channels must be at least 1");
+        options.channels < 1 || options.width < 1 || options.hidden < 1) {
+        throw ShapeError("vgg: convolutions, classes, channels, width and hidden must be at least 1");
     }
     return options;
 }
@@ -32,23 +32,25 @@ LinearOptions linear_options() { return {.weight = init::normal(0, 0.01), .bias_
 Vgg::Vgg(const Path& path, const VggOptions& options_)
     : Module(path),
       options(checked(options_)),
-      fc1(path / "classifier" / 0, kWidths.back() * kPooled * kPooled, kHidden, linear_options()),
-      fc2(path / "classifier" / 3, kHidden, kHidden, linear_options()),
-      fc3(path / "classifier" / 6, kHidden, options.classes, linear_options()),
+      fc1(path / "classifier" / 0, kWidths.back() * options.width * kPooled * kPooled, options.hidden,
+          linear_options()),
+      fc2(path / "classifier" / 3, options.hidden, options.hidden, linear_options()),
+      fc3(path / "classifier" / 6, options.hidden, options.classes, linear_options()),
       drop1(path / "classifier" / 2, options.dropout),
       drop2(path / "classifier" / 5, options.dropout) {
     std::int64_t in = options.channels, position = 0;  // among torchvision's layers
     for (std::size_t stage = 0; stage < kWidths.size(); ++stage) {
+        const std::int64_t width = kWidths[stage] * options.width;
         for (std::int64_t i = 0; i < options.convolutions[stage]; ++i) {
             convolutions.emplace_back(
-                path / "features" / position++, in, kWidths[stage], std::array<std::int64_t, 2>{3, 3},
+                path / "features" / position++, in, width, std::array<std::int64_t, 2>{3, 3},
                 Conv2dOptions{.padding = {1, 1}, .relu = !options.batch_norm},
                 LinearOptions{.weight = init::kaiming_normal(0.0, init::Fan::out), .bias_values = init::zeros()});
             if (options.batch_norm) {
-                norms.emplace_back(path / "features" / position++, kWidths[stage], BatchNorm2dOptions{.relu = true});
+                norms.emplace_back(path / "features" / position++, width, BatchNorm2dOptions{.relu = true});
             }
             ++position;  // ReLU
-            in = kWidths[stage];
+            in = width;
         }
         ++position;  // pooling
     }

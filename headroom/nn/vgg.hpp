@@ -21,8 +21,10 @@ struct VggOptions {
     std::array<std::int64_t, 5> convolutions{2, 2, 3, 3, 3};  ///< in each of the five stages
     bool batch_norm = false;
     std::int64_t classes = 1000;
-    std::int64_t channels = 3;  ///< of the images
-    double dropout = 0.5;       ///< behind the first two linear layers
+    std::int64_t channels = 3;   ///< of the images
+    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times as many in the others
+    std::int64_t hidden = 4096;  ///< features between the linear layers
+    double dropout = 0.5;        ///< behind the first two linear layers
 
     static VggOptions vgg11() { return {.convolutions = {1, 1, 2, 2, 2}}; }
     static VggOptions vgg13() { return {.convolutions = {2, 2, 2, 2, 2}}; }
