@@ -1,11 +1,10 @@
 #include <headroom/nn/checkpoint.hpp>
 
-#include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <headroom/memory/error.hpp>
 
@@ -13,66 +12,69 @@ namespace headroom::nn {
 
 namespace {
 
-/// At most a handful of names, for a message.
-std::string some(const std::vector<std::string>& names) {
-    constexpr std::size_t most = 4;
-    if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
-    return fmt::format("{} and {} more", fmt::join(names.begin(), names.begin() + most, ", "), names.size() - most);
-}
+/// What keeps tensors of a file from being a model's: the first, and their number.
+class Differences {
+  public:
+    enum class Kind : std::uint8_t { name, shape, dtype };
 
-/// Those of `wanted` that the file has must have its shapes.
-void check_shapes(const SafetensorsFile& file, const std::vector<NamedArray>& wanted) {
-    std::vector<const NamedArray*> others;
-    for (const NamedArray& each : wanted) {
-        const SafetensorsEntry* const entry = file.find(each.name);
-        if (entry && entry->shape != each.array.shape()) others.push_back(&each);
+    void add(Kind kind, std::string text) {
+        if (count_++ == 0) kind_ = kind, first_ = std::move(text);
     }
-    if (others.empty()) return;
-    const auto& [name, array] = *others.front();
-    const std::string more = others.size() > 1 ? fmt::format(", and {} more differ", others.size() - 1) : "";
-    throw ShapeError(
-        fmt::format("{}: {} has shape {} in the file, {} in the model{}; it belongs to a model of another size",
-                    file.path().string(), name, file.find(name)->shape.to_string(), array.shape().to_string(), more));
-}
+    /// Errors: ShapeError, DtypeError or Error, by the first one.
+    void expect_none(const SafetensorsFile& file) const {
+        if (count_ == 0) return;
+        const std::string text = fmt::format("{}: {}; tensors that differ: {}; it belongs to another model",
+                                             file.path().string(), first_, count_);
+        if (kind_ == Kind::shape) throw ShapeError(text);
+        if (kind_ == Kind::dtype) throw DtypeError(text);
+        throw Error(text);
+    }
 
-void check_dtype(const SafetensorsFile& file, const SafetensorsEntry& entry, const Array& target) {
-    const bool converts = is_floating(entry.dtype) && is_floating(target.dtype);
-    if (entry.dtype != target.dtype && !converts) {
-        throw DtypeError(fmt::format("{}: {} is {} in the file, {} in the model", file.path().string(), entry.name,
-                                     name(entry.dtype), name(target.dtype)));
-    }
-}
+  private:
+    Kind kind_ = Kind::name;
+    std::string first_;
+    std::size_t count_ = 0;
+};
 
 /// Which of the wanted arrays the file has. Errors: as load_arrays.
 LoadReport match(const SafetensorsFile& file, const std::vector<NamedArray>& wanted, const LoadOptions& options) {
-    check_shapes(file, wanted);
+    using Kind = Differences::Kind;
     LoadReport report;
+    Differences differences;
     std::set<std::string> names;
-    for (const auto& [name, array] : wanted) {
+    for (const auto& [name, target] : wanted) {
         names.insert(name);
         const SafetensorsEntry* entry = file.find(name);
-        if (entry) check_dtype(file, *entry, array);
-        (entry ? report.loaded : report.missing).push_back(name);
+        if (!entry) {
+            report.missing.push_back(name);
+            if (!options.partial) differences.add(Kind::name, fmt::format("lacks {}", name));
+        } else if (entry->shape != target.shape()) {
+            report.other_shape.push_back(name);
+            if (options.skip_other_shapes) continue;
+            differences.add(Kind::shape, fmt::format("{} has shape {} in the file, {} in the model", name,
+                                                     entry->shape.to_string(), target.shape().to_string()));
+        } else if (entry->dtype != target.dtype && !(is_floating(entry->dtype) && is_floating(target.dtype))) {
+            differences.add(Kind::dtype, fmt::format("{} is {} in the file, {} in the model", name,
+                                                     kernels::name(entry->dtype), kernels::name(target.dtype)));
+        } else {
+            report.loaded.push_back(name);
+        }
     }
     for (const SafetensorsEntry& entry : file.entries()) {
-        const bool ignored = options.ignore && options.ignore(entry.name);
-        if (!ignored && !names.contains(entry.name)) report.left_over.push_back(entry.name);
+        if (names.contains(entry.name) || (options.ignore && options.ignore(entry.name))) continue;
+        report.left_over.push_back(entry.name);
+        if (!options.partial) {
+            differences.add(Kind::name, fmt::format("holds {}, which the model has not", entry.name));
+        }
     }
-    if (!options.partial && !report.missing.empty()) {
-        throw Error(fmt::format("{}: lacks {} of the model; it belongs to another model", file.path().string(),
-                                some(report.missing)));
-    }
-    if (!options.partial && !report.left_over.empty()) {
-        throw Error(fmt::format("{}: holds {}, which the model has not; it belongs to another model",
-                                file.path().string(), some(report.left_over)));
-    }
+    differences.expect_none(file);
     return report;
 }
 
 void fill(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted) {
     for (const auto& [name, array] : wanted) {
         const SafetensorsEntry* entry = file.find(name);
-        if (entry) file.copy_to(*entry, context, array);
+        if (entry && entry->shape == array.shape()) file.copy_to(*entry, context, array);
     }
 }
 

@@ -10,6 +10,7 @@
 //     nn::load_parameters(nn::SafetensorsFile("gpt.safetensors"), parameters);
 //     const nn::LoadReport report = nn::load_parameters(file, parameters, {.partial = true});
 //     for (const std::string& name : report.missing) fmt::print("kept as initialised: {}\n", name);
+//     nn::load_parameters(nn::SafetensorsFile("resnet50.safetensors"), parameters, {.skip_other_shapes = true});
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -64,22 +65,25 @@ void save_checkpoint(const std::filesystem::path& path, Context& context, const 
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts);
 
 struct LoadOptions {
-    bool partial = false;                            ///< true: missing and left-over tensors are reported, not errors
+    bool partial = false;  ///< true: missing and left-over tensors are reported, not errors
+    /// True: tensors of another shape are reported, not errors, and stay as they were: a head for other classes.
+    bool skip_other_shapes = false;
     std::function<bool(std::string_view)> ignore{};  ///< names in the file that are neither wanted nor left over
 };
 
 struct LoadReport {
     std::vector<std::string> loaded;
-    std::vector<std::string> missing;    ///< wanted, but not in the file; left as they were
-    std::vector<std::string> left_over;  ///< in the file, but not wanted
+    std::vector<std::string> missing;      ///< wanted, but not in the file; left as they were
+    std::vector<std::string> left_over;    ///< in the file, but not wanted
+    std::vector<std::string> other_shape;  ///< of another shape in the file; left as they were
 };
 
 /// Writes parameters and buffers, without the rest of a training's state. Errors: as write_safetensors.
 void save_parameters(const std::filesystem::path& path, Parameters& parameters, const StateValues& metadata = {});
 
-/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error that
-/// names the tensor if one is missing or left over (unless partial), ShapeError or DtypeError if one does not fit:
-/// nothing is changed then. FileError if the file changes meanwhile.
+/// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error if a
+/// tensor is missing or left over (unless partial), ShapeError (unless skip_other_shapes) or DtypeError if one does not
+/// fit: it names the first, says how many there are, and nothing is changed. FileError if the file changes meanwhile.
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options = {});
 

@@ -1,0 +1,110 @@
+"""scripts/convert_pth: state dicts become safetensors, names and dtypes kept; anything else is refused in one line."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+
+try:
+    import torch
+    from safetensors.torch import load_file
+except ImportError:
+    torch = None
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts/convert_pth"
+
+
+sys.dont_write_bytecode = True
+LOADER = importlib.machinery.SourceFileLoader("convert_pth", str(SCRIPT))
+convert_pth = importlib.util.module_from_spec(importlib.util.spec_from_loader("convert_pth", LOADER))
+LOADER.exec_module(convert_pth)
+
+
+class Convert(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.source = pathlib.Path(folder.name) / "model.pth"
+        self.target = pathlib.Path(folder.name) / "model.safetensors"
+
+    def run_script(self):
+        """Its message where it fails, else nothing; in this process, which imports PyTorch once."""
+        arguments = ["convert_pth", str(self.source), str(self.target)]
+        with unittest.mock.patch("sys.argv", arguments), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                convert_pth.main()
+            except SystemExit as end:
+                return end.code
+
+    def converted(self, saved):
+        torch.save(saved, self.source)
+        self.assertIsNone(self.run_script())
+        self.assertEqual(len(list(self.target.parent.iterdir())), 2)
+        return load_file(self.target)
+
+    def refused(self, *parts):
+        message = self.run_script()
+        self.assertNotIn("\n", message)
+        for part in ("convert_pth: ", *parts):
+            self.assertIn(part, message)
+        self.assertFalse(self.target.exists())
+
+    def test_without_pytorch_it_says_so(self):
+        blocker = self.source.parent / "modules"
+        (blocker / "safetensors").mkdir(parents=True)
+        (blocker / "safetensors/__init__.py").write_text("raise ImportError('No module named torch')\n")
+        done = subprocess.run([sys.executable, SCRIPT, self.source, self.target], text=True, capture_output=True,
+                              env={**os.environ, "PYTHONPATH": str(blocker)})
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "convert_pth: No module named torch; pip install torch safetensors numpy\n"))
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_names_shapes_dtypes_and_values_stay(self):
+        weight = torch.arange(24.0).reshape(2, 3, 4)
+        state = {"conv1.weight": weight, "half": weight.to(torch.bfloat16), "strided": weight.transpose(0, 2),
+                 "tied": weight, "bn1.num_batches_tracked": torch.tensor(7), "mask": torch.tensor([True, False])}
+        got = self.converted(state)
+        self.assertEqual(got.keys(), state.keys())
+        for name, x in state.items():
+            self.assertEqual(got[name].dtype, x.dtype)
+            self.assertTrue(torch.equal(got[name], x), name)
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_finds_the_state_dict_and_drops_module(self):
+        state = {"module.fc.weight": torch.ones(2, 2), "module.fc.bias": torch.zeros(2)}
+        plain = {"fc.weight", "fc.bias"}
+        self.assertEqual(self.converted(state).keys(), plain)
+        for nested in ({"epoch": 3, "state_dict": state}, {"model": state, "optimizer": {"lr": 0.1}},
+                       {"model": {"state_dict": state}}):
+            self.assertEqual(self.converted(nested).keys(), plain)
+        mixed = {"module.fc.weight": torch.ones(2), "head": torch.ones(1)}
+        self.assertEqual(self.converted(mixed).keys(), mixed.keys())
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_refuses_what_is_no_state_dict(self):
+        self.refused("model.pth", "no such file")
+        self.source.write_bytes(b"not a file of PyTorch's")
+        self.refused("model.pth", "no file of tensors")
+        for saved, part in ((torch.ones(3), "Tensor"), ({}, "dict"), ({"epoch": 3}, "'epoch' is int"),
+                            ({"x": torch.ones(2).to_sparse()}, "x is"), ({1: torch.ones(1)}, "1 is Tensor"),
+                            ({"x": torch.ones(2, dtype=torch.complex64)}, "complex64")):
+            torch.save(saved, self.source)
+            self.refused("model.pth", part)
+        torch.save(torch.nn.Linear(2, 2), self.source)
+        self.refused("model.pth", "without running code")
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_a_folder_that_is_not_there_is_named(self):
+        torch.save({"x": torch.ones(2)}, self.source)
+        self.target = self.source.parent / "missing" / "model.safetensors"
+        self.refused("model.safetensors", "No such file")
+
+
+if __name__ == "__main__":
+    unittest.main()
