@@ -5,13 +5,10 @@
 //     const Rows in(pixels_of(x));                                   // rows.hpp
 //     Taps<float> taps;
 //     taps.add(in, (n * height + h) * width + w, begin, count, 0.5f);   // one pixel
-//     for_each_lanes<float>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {
-//         V sum{};
-//         for (int i = 0; i < taps.count; ++i) sum += taps.number[i] * load_run<V>(taps.at[i] + c);
-//         store_run(sum, target + c);
-//     });
+//     add_taps(taps, true, count, sums);                                // sums[c] = 0.5 x[n, begin + c, h, w]
 #include <cstring>
 
+#include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/rows.hpp>
 #include <headroom/kernels/runs.hpp>
 #include <headroom/kernels/view.hpp>
@@ -57,6 +54,17 @@ V load_run(const T* source) {
 template <class V, class T>
 void store_run(const V& values, T* target) {
     std::memcpy(target, &values, sizeof(V));
+}
+
+/// sums += the weighted taps, which it forgets; = those if `first`.
+template <class T>
+void add_taps(Taps<T>& taps, bool first, std::int64_t count, T* sums) {
+    for_each_lanes<T>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {
+        V sum = first ? V{} : load_run<V>(sums + c);
+        for (int i = 0; i < taps.count; ++i) sum += taps.number[i] * load_run<V>(taps.at[i] + c);
+        store_run(sum, sums + c);
+    });
+    taps.count = 0;
 }
 
 }  // namespace headroom::kernels

@@ -40,6 +40,7 @@
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/lstm.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/nms.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
 #include <headroom/core/ops/pad.hpp>
@@ -47,6 +48,7 @@
 #include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/roi_align.hpp>
 #include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/sampling.hpp>
 #include <headroom/core/ops/softmax.hpp>
@@ -227,6 +229,7 @@ inline const Calls kFunctions{
     {"ne", [](Tensor x) { ne(x, x); }},
     {"ne", [](Tensor x) { ne(x, 1.0); }},
     {"neg", [](Tensor x) { neg(x); }},
+    {"nms", [](Tensor x) { nms(x, x, 0.5, {.groups = x}); }},
     {"norm", [](Tensor x) { norm(x); }},
     {"one_hot", [](Tensor x) { one_hot(x, 2); }},
     {"ones_like", [](Tensor x) { ones_like(x); }},
@@ -274,6 +277,10 @@ inline const Calls kFunctions{
     {"relu", [](Tensor x) { relu(x); }},
     {"repeat", [](Tensor x) { repeat(x, {2}); }},
     {"rms_norm", [](Tensor x) { rms_norm(x); }},
+    {"roi_align",
+     [](Tensor x) {
+         roi_align(x, x, {2, 2});
+     }},
     {"roll", [](Tensor x) { roll(x, 1, 0); }},
     {"rotary", [](Tensor x) { rotary(x); }},
     {"round", [](Tensor x) { round(x); }},

@@ -27,6 +27,7 @@
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/lstm.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/nms.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
 #include <headroom/core/ops/pad.hpp>
@@ -34,6 +35,7 @@
 #include <headroom/core/ops/prod.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/rms_norm.hpp>
+#include <headroom/core/ops/roi_align.hpp>
 #include <headroom/core/ops/rotary.hpp>
 #include <headroom/core/ops/sampling.hpp>
 #include <headroom/core/ops/softmax.hpp>
@@ -73,7 +75,8 @@ std::vector<OpEntry> make_list() {
     add<ops::Softmax, ops::LogSoftmax, ops::LayerNorm, ops::RmsNorm, ops::BatchMoments, ops::BatchNorm, ops::GroupNorm,
         ops::AttentionPacked, ops::Attention, ops::RotaryPositions>(all);
     // Images
-    add<ops::MaxPool2d, ops::AvgPool2d, ops::AdaptiveAvgPool2d, ops::Interpolate, ops::Pad>(all);
+    add<ops::MaxPool2d, ops::AvgPool2d, ops::AdaptiveAvgPool2d, ops::Interpolate, ops::Pad, ops::RoiAlign, ops::Nms>(
+        all);
     // Recurrent networks
     add<ops::Lstm, ops::Gru>(all);
     // Losses

@@ -29,6 +29,31 @@ inline bool takes_eight_channels(const View& x) {
     return aligned && moved && x.stride(1) == 1 && x.size(1) % 8 == 0;
 }
 
+/// W neighbouring channels of an image that is `takes_eight_channels` where W is 8.
+template <class C, int W>
+HEADROOM_DEVICE Items<C, W> load_channels(Block& block, const void* p, Dtype dtype, std::int64_t offset) {
+    if constexpr (W == 8) {
+        return load_eight(block, p, dtype, offset);
+    } else {
+        return {{load_as<C>(p, dtype, offset)}};
+    }
+}
+/// p = beta p + values; 0 does not read.
+template <class C, int W>
+HEADROOM_DEVICE void store_channels(Block& block, void* p, Dtype dtype, std::int64_t offset, float beta,
+                                    Items<C, W> values) {
+    if constexpr (W == 8) {
+        if (beta != 0.0f) {
+            const Floats<8> before = load_eight(block, p, dtype, offset);
+#pragma unroll
+            for (int k = 0; k < W; ++k) values[k] += beta * before[k];
+        }
+        store_eight(block, p, dtype, offset, values);
+    } else {
+        accumulate_as<C>(p, dtype, offset, beta, values[0]);
+    }
+}
+
 /// N images, at most three. Trivially copyable.
 template <int N>
 class Images {
@@ -75,26 +100,12 @@ class Images {
     /// W channels of pixel (h, w) of image k > 0.
     template <class C, int W>
     HEADROOM_DEVICE Items<C, W> load(Block& block, int k, const Place& at, std::int64_t h, std::int64_t w) const {
-        const std::int64_t offset = at.offset[k] + h * row_[k] + w * column_[k];
-        if constexpr (W == 8) {
-            return load_eight(block, data_[k], dtype_[k], offset);
-        } else {
-            return {{load_as<C>(data_[k], dtype_[k], offset)}};
-        }
+        return load_channels<C, W>(block, data_[k], dtype_[k], at.offset[k] + h * row_[k] + w * column_[k]);
     }
     /// The result: beta times what is there + values; 0 does not read.
     template <class C, int W>
-    HEADROOM_DEVICE void store(Block& block, const Place& at, float beta, Items<C, W> values) const {
-        if constexpr (W == 8) {
-            if (beta != 0.0f) {
-                const Floats<8> before = load_eight(block, data_[0], dtype_[0], at.offset[0]);
-#pragma unroll
-                for (int k = 0; k < W; ++k) values[k] += beta * before[k];
-            }
-            store_eight(block, data_[0], dtype_[0], at.offset[0], values);
-        } else {
-            accumulate_as<C>(data_[0], dtype_[0], at.offset[0], beta, values[0]);
-        }
+    HEADROOM_DEVICE void store(Block& block, const Place& at, float beta, const Items<C, W>& values) const {
+        store_channels<C, W>(block, data_[0], dtype_[0], at.offset[0], beta, values);
     }
 
     /// W small whole numbers of image k: bytes where W is 8.

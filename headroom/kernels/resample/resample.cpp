@@ -11,16 +11,6 @@ namespace headroom::kernels {
 
 namespace {
 
-/// sums += the weighted taps; = those if `first`.
-template <class T>
-void add_taps(const Taps<T>& taps, bool first, std::int64_t count, T* sums) {
-    for_each_lanes<T>(count, [&]<class V>(TypeTag<V>, std::int64_t c) {
-        V sum = first ? V{} : load_run<V>(sums + c);
-        for (int i = 0; i < taps.count; ++i) sum += taps.number[i] * load_run<V>(taps.at[i] + c);
-        store_run(sum, sums + c);
-    });
-}
-
 template <class T>
 void resample_as(CpuStream& stream, const View& x, const AxisMap& rows, const AxisMap& columns, float beta,
                  const View& y) {
@@ -42,15 +32,11 @@ void resample_as(CpuStream& stream, const View& x, const AxisMap& rows, const Ax
                     for (std::int64_t s = over_columns.begin; s < over_columns.end; ++s) {
                         const T weight = row_weight * columns.weight<T>(j, s);
                         if (weight == 0) continue;
-                        if (taps.count == kTaps) {
-                            add_taps(taps, std::exchange(first, false), count, sums);
-                            taps.count = 0;
-                        }
+                        if (taps.count == kTaps) add_taps(taps, std::exchange(first, false), count, sums);
                         taps.add(in, (first_row + r) * x.size(3) + s, begin, count, weight);
                     }
                 }
                 add_taps(taps, first, count, sums);
-                taps.count = 0;
                 out.write(sums, line * width + j, begin, count, beta);
             });
         }
