@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/reference/ops.safetensors: inputs, outputs and gradients of every op, computed by PyTorch in f64.
 
-    pip install torch safetensors numpy        # once; written with torch 2.15
+    pip install torch torchvision safetensors numpy        # once; written with torch 2.15
     scripts/reference/ops.py
 
 Tensors of a case are named CASE/in0, in1, ... CASE/out0, ... CASE/dy (the gradient of out0, where that is not a scalar)
@@ -14,6 +14,7 @@ import pathlib
 
 import torch
 import torch.nn.functional as F
+import torchvision
 from safetensors.torch import save_file
 
 GENERATOR = torch.Generator().manual_seed(20240607)
@@ -360,9 +361,35 @@ def convolutions():
          normal(4, 3, 3, 2))
 
 
+def more_losses():
+    def focal(x, t, **options):
+        return torchvision.ops.sigmoid_focal_loss(x, t, reduction="sum", **options)
+
+    def dice(p, t):
+        axes = tuple(range(2, p.dim()))
+        return (1 - (2 * (p * t).sum(axes) + 1e-6) / (p.sum(axes) + t.sum(axes) + 1e-6)).mean()
+
+    weights = torch.tensor([0.5, 1.0, 2.0, 0.25]).double()
+    case("nll", lambda x, t: F.nll_loss(x, t, reduction="sum"), normal(13, 4), index(4, 13))
+    case("nll_ignore", lambda x, t: F.nll_loss(x, t, ignore_index=1), normal(13, 4), index(4, 13))
+    case("nll_weighted_mean", lambda x, t: F.nll_loss(x, t, weights, ignore_index=2), normal(13, 4), index(4, 13))
+    case("kl_div", lambda x, t: F.kl_div(x, t, reduction="batchmean"), normal(6, 7), unit(6, 7))
+    case("kl_div_zero", lambda x: F.kl_div(x, torch.eye(5, 3).double(), reduction="sum"), normal(5, 3))
+    case("kl_div_log_target", lambda x, t: F.kl_div(x, t, reduction="batchmean", log_target=True), normal(6, 2, 3),
+         normal(6, 2, 3))
+    case("huber", lambda x, t: F.huber_loss(x, t, reduction="sum", delta=0.7), normal(6, 7), normal(6, 7))
+    case("focal", focal, 4 * normal(6, 7), unit(6, 7))
+    case("focal_of_classes", lambda x, t: focal(x, t.double(), alpha=-1, gamma=1.5), 40 * normal(6, 7), boolean(6, 7))
+    case("focal_gamma_0", lambda x, t: focal(x, t, alpha=0.9, gamma=0), 4 * normal(6, 7), unit(6, 7))
+    case("dice", lambda x, t: dice(x.softmax(1), F.one_hot(t, 3).permute(0, 3, 1, 2)), normal(2, 3, 4, 5),
+         index(3, 2, 4, 5))
+    case("dice_one_channel", lambda x, t: dice(x.sigmoid(), t.unsqueeze(1)), normal(3, 1, 6), index(2, 3, 6))
+    case("dice_probabilities", lambda x, t: dice(x.softmax(1), t), normal(2, 3, 4, 5), unit(2, 3, 4, 5))
+
+
 def main():
     for group in [pointwise, shapes, reductions, normalisation, products, attention, losses, fused, further,
-                  weights_and_positions, images, convolutions]:
+                  weights_and_positions, images, convolutions, more_losses]:
         group()
     target = pathlib.Path(__file__).resolve().parents[2] / "tests/reference/ops.safetensors"
     save_file(TENSORS, target)

@@ -24,6 +24,7 @@
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/cumsum.hpp>
+#include <headroom/core/ops/dice_loss.hpp>
 #include <headroom/core/ops/dropout.hpp>
 #include <headroom/core/ops/einsum.hpp>
 #include <headroom/core/ops/embedding.hpp>
@@ -40,6 +41,7 @@
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/lstm.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/nll_loss.hpp>
 #include <headroom/core/ops/nms.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
@@ -151,6 +153,7 @@ inline const Calls kFunctions{
     {"cosine_similarity", [](Tensor x) { cosine_similarity(x, x); }},
     {"cross_entropy", [](Tensor x) { cross_entropy(x, x); }},
     {"cumsum", [](Tensor x) { cumsum(x, 0); }},
+    {"dice_loss", [](Tensor x) { dice_loss(x, x); }},
     {"div", [](Tensor x) { div(x, x); }},
     {"dropout", [](Tensor x) { dropout(x, 0.1); }},
     {"dropout", [](Tensor x) { dropout(x, 0.1, false); }},
@@ -186,11 +189,14 @@ inline const Calls kFunctions{
      }},
     {"gt", [](Tensor x) { gt(x, x); }},
     {"gt", [](Tensor x) { gt(x, 1.0); }},
+    {"huber_loss", [](Tensor x) { huber_loss(x, x); }},
     {"index_select", [](Tensor x) { index_select(x, 0, x); }},
     {"instance_norm", [](Tensor x) { instance_norm(x); }},
     {"interpolate", [](Tensor x) { interpolate(x, {.scale = 2.0}); }},
     {"isfinite", [](Tensor x) { isfinite(x); }},
     {"isnan", [](Tensor x) { isnan(x); }},
+    {"kl_div", [](Tensor x) { kl_div(x, x); }},
+    {"kl_div", [](Tensor x) { kl_div(x, x, true); }},
     {"l1_loss", [](Tensor x) { l1_loss(x, x); }},
     {"layer_norm", [](Tensor x) { layer_norm(x); }},
     {"le", [](Tensor x) { le(x, x); }},
@@ -229,6 +235,7 @@ inline const Calls kFunctions{
     {"ne", [](Tensor x) { ne(x, x); }},
     {"ne", [](Tensor x) { ne(x, 1.0); }},
     {"neg", [](Tensor x) { neg(x); }},
+    {"nll_loss", [](Tensor x) { nll_loss(x, x); }},
     {"nms", [](Tensor x) { nms(x, x, 0.5, {.groups = x}); }},
     {"norm", [](Tensor x) { norm(x); }},
     {"one_hot", [](Tensor x) { one_hot(x, 2); }},
@@ -287,6 +294,7 @@ inline const Calls kFunctions{
     {"rsqrt", [](Tensor x) { rsqrt(x); }},
     {"scatter_add", [](Tensor x) { scatter_add(x, 0, x, x); }},
     {"sigmoid", [](Tensor x) { sigmoid(x); }},
+    {"sigmoid_focal_loss", [](Tensor x) { sigmoid_focal_loss(x, x); }},
     {"sign", [](Tensor x) { sign(x); }},
     {"silu", [](Tensor x) { silu(x); }},
     {"sin", [](Tensor x) { sin(x); }},

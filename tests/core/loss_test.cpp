@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
@@ -10,14 +11,20 @@
 #include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/dice_loss.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/losses.hpp>
+#include <headroom/core/ops/nll_loss.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/softmax.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/data/scratch.hpp>
 
 namespace headroom {
 namespace {
+
+using headroom::testing::throws;
 
 template <class T>
 concept HasBackward = requires(const T& loss) {
@@ -181,6 +188,89 @@ TEST_F(LossTest, OfARehearsalIsZero) {
     const Loss loss = cross_entropy(x, dry.from_host(std::vector<std::int32_t>(3), {3}));
     EXPECT_EQ(loss.terms(), 0);
     EXPECT_EQ(loss.mean().item(), 0);
+}
+
+TEST_F(LossTest, OfLogProbabilitiesIsThatOfLogits) {
+    const Loss loss = nll_loss(log_softmax(logits), targets);
+    EXPECT_NEAR(loss.sum().item(), first + last, 1e-6);
+    EXPECT_EQ(loss.terms(), 2);
+    const Tensor weights = context.from_host(std::vector<double>{0.5, 1, 3}, {3});
+    EXPECT_EQ(nll_loss(log_softmax(logits), targets, {.class_weights = weights}).terms(), 3.5);
+    const Tensor certain =
+        context.from_host(std::vector<float>{-INFINITY, -INFINITY, 0, -INFINITY, 0, -INFINITY}, {2, 3});
+    const Tensor one = context.from_host(std::vector<std::int64_t>{2, -100}, {2});
+    EXPECT_EQ(nll_loss(certain, one).sum().item(), 0);
+    EXPECT_TRUE(std::isnan(nll_loss(certain.slice(0, 1, 2), one.slice(0, 1, 2)).mean().item()));
+    EXPECT_THAT(
+        [&] {
+            nll_loss(logits, context.from_host(std::vector<std::int64_t>{0, 1, 3}, {3}));
+        },
+        throws<ShapeError>("nll_loss: index 3 at position 2", "[0, 3)"));
+    EXPECT_THAT([&] { nll_loss(logits, targets.slice(0, 0, 2)); },
+                throws<ShapeError>("nll_loss: targets [2] must be [3]"));
+    EXPECT_THAT([&] { nll_loss(logits, logits); }, throws<DtypeError>("nll_loss: targets must be i32 or i64"));
+    EXPECT_THAT([&] { nll_loss(logits, targets, {.class_weights = weights.slice(0, 0, 2)}); },
+                throws<ShapeError>("nll_loss: class_weights [2] must be [C]"));
+    EXPECT_THAT(
+        [&] {
+            nll_loss(logits, targets,
+                     {.class_weights = logits.detach().select(0, 0).clone().detach().requires_grad_()});
+        },
+        throws<Error>("nll_loss: class_weights must not require a gradient"));
+}
+
+TEST_F(LossTest, OfDivergencesHasATermForEachRow) {
+    const Tensor p = softmax(logits).detach(), q = log_softmax(logits);
+    EXPECT_EQ(kl_div(q, p).terms(), 3);
+    EXPECT_NEAR(kl_div(q, p).sum().item(), 0, 9 * 0x1p-24 * 8);
+    EXPECT_EQ(kl_div(q, q, true).sum().item(), 0);
+    EXPECT_THAT([&] { kl_div(q, p.slice(0, 0, 2)); }, throws<ShapeError>("kl_div: target [2, 3]"));
+    EXPECT_THAT([&] { kl_div(q, p.slice(0, 0, 2), true); }, throws<ShapeError>("kl_div: target [2, 3]"));
+    EXPECT_THAT([&] { kl_div(sum(q), sum(p)); }, throws<ShapeError>("kl_div: x [] must be [N, ...]"));
+}
+
+TEST_F(LossTest, RefusesOptionsOutOfRange) {
+    const Tensor x = logits.detach();
+    for (const double delta : {0.0, -1.0, double{INFINITY}, std::nan("")})
+        EXPECT_THAT([&] { huber_loss(x, x, delta); }, throws<Error>("huber_loss: delta must be"));
+    EXPECT_THAT([&] { sigmoid_focal_loss(x, x, {.alpha = 1.5}); }, throws<Error>("sigmoid_focal_loss: alpha must be"));
+    EXPECT_THAT([&] { sigmoid_focal_loss(x, x, {.gamma = -1}); }, throws<Error>("sigmoid_focal_loss: gamma must be"));
+    EXPECT_THAT([&] { dice_loss(x, targets, -1); }, throws<Error>("dice_loss: epsilon must be"));
+}
+
+TEST_F(LossTest, OfAreasIsNothingWhereTheyAreTheSame) {
+    const Tensor masks = context.from_host(std::vector<std::int64_t>{0, 1, 1, 0, 2, 2, 2, 0}, {2, 4});
+    std::vector<float> sure(24);
+    for (std::size_t i = 0; i < 8; ++i) {
+        const auto id = static_cast<std::size_t>(masks.to_vector<std::int64_t>()[i]);
+        sure[i / 4 * 12 + id * 4 + i % 4] = 200;
+    }
+    const Loss loss = dice_loss(context.from_host(sure, {2, 3, 4}), masks);
+    EXPECT_EQ(loss.sum().item(), 0);
+    EXPECT_EQ(loss.terms(), 6);
+    EXPECT_THAT(
+        [&] {
+            dice_loss(context.from_host(sure, {2, 3, 4}), masks + 1);
+        },
+        throws<ShapeError>("dice_loss: index 3 at position", "[0, 3)"));
+    EXPECT_THAT(
+        [&] {
+            dice_loss(context.from_host(sure, {2, 3, 4}), masks.slice(1, 0, 3));
+        },
+        throws<ShapeError>("dice_loss: targets [2, 3] must be [2, 4]"));
+    EXPECT_THAT([&] { dice_loss(context.from_host(sure, {24}), masks); },
+                throws<ShapeError>("dice_loss: logits [24] must be [N, C, ...]"));
+}
+
+TEST_F(LossTest, OfLargeLogitsIsFiniteAndSoIsItsGradient) {
+    for (const double gamma : {0.0, 0.5, 2.0}) {
+        const Tensor x = context.from_host(std::vector<float>{-200, 200, -200, 200, -90, 90}, {6}).requires_grad_();
+        const Tensor labels = context.from_host(std::vector<float>{0, 1, 1, 0, 0, 1}, {6});
+        backward(sigmoid_focal_loss(x, labels, {.gamma = gamma}).sum());
+        const std::vector<float> slopes = x.grad().to_vector<float>();
+        const std::vector<float> expected{0, 0, -0.25f, 0.75f, 0, 0};
+        for (std::size_t i = 0; i < slopes.size(); ++i) EXPECT_NEAR(slopes[i], expected[i], 0x1p-22) << i << gamma;
+    }
 }
 
 }  // namespace

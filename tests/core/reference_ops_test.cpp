@@ -21,6 +21,7 @@
 #include <headroom/core/ops/cosine.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cumsum.hpp>
+#include <headroom/core/ops/dice_loss.hpp>
 #include <headroom/core/ops/einsum.hpp>
 #include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
@@ -33,6 +34,7 @@
 #include <headroom/core/ops/logsumexp.hpp>
 #include <headroom/core/ops/losses.hpp>
 #include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/nll_loss.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/one_hot.hpp>
 #include <headroom/core/ops/prod.hpp>
@@ -211,6 +213,20 @@ const Case kCases[] = {
      }},
     {"l1", 42, [](const In& x) { return l1_loss(x[0], x[1]).sum(); }},
     {"smooth_l1", 42, [](const In& x) { return smooth_l1_loss(x[0], x[1], 0.7).sum(); }},
+    {"nll", 13, [](const In& x) { return nll_loss(x[0], x[1]).sum(); }},
+    {"nll_ignore", 13, [](const In& x) { return nll_loss(x[0], x[1], {.ignore_index = 1}).mean(); }},
+    {"nll_weighted_mean", 13,
+     [](const In& x) { return nll_loss(x[0], x[1], {.ignore_index = 2, .class_weights = class_weights(x)}).mean(); }},
+    {"kl_div", 42, [](const In& x) { return kl_div(x[0], x[1]).mean(); }},
+    {"kl_div_zero", 15, [](const In& x) { return kl_div(x[0], x.context.from_host(std::vector<double>{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0}, {5, 3})).sum(); }},
+    {"kl_div_log_target", 36, [](const In& x) { return kl_div(x[0], x[1], true).mean(); }},
+    {"huber", 42, [](const In& x) { return huber_loss(x[0], x[1], 0.7).sum(); }},
+    {"focal", 42, [](const In& x) { return sigmoid_focal_loss(x[0], x[1]).sum(); }},
+    {"focal_of_classes", 42, [](const In& x) { return sigmoid_focal_loss(x[0], x[1], {.alpha = -1, .gamma = 1.5}).sum(); }},
+    {"focal_gamma_0", 42, [](const In& x) { return sigmoid_focal_loss(x[0], x[1], {.alpha = 0.9, .gamma = 0}).sum(); }},
+    {"dice", 40, [](const In& x) { return dice_loss(x[0], x[1]).mean(); }},
+    {"dice_one_channel", 18, [](const In& x) { return dice_loss(x[0], x[1]).mean(); }},
+    {"dice_probabilities", 40, [](const In& x) { return dice_loss(x[0], x[1]).mean(); }},
     {"cosine_similarity", 8, [](const In& x) { return cosine_similarity(x[0], x[1], 1); }},
     {"cosine_similarity_zero", 5, [](const In& x) { return cosine_similarity(x[0], x[1]); }},
     {"cosine_embedding", 40, [](const In& x) { return cosine_embedding_loss(x[0], x[1], x.context.from_host(std::vector<std::int64_t>{1, -1, 1, -1, -1}, {5}), 0.1).sum(); }},

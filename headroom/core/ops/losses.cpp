@@ -1,10 +1,13 @@
 #include <headroom/core/ops/losses.hpp>
 
 #include <cmath>
+#include <limits>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
@@ -98,6 +101,33 @@ Loss smooth_l1_loss(Tensor x, Tensor target, double beta) {
 
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target) {
     return of_elements(kernels::LogisticLoss{}, std::move(x), std::move(target));
+}
+
+Loss huber_loss(Tensor x, Tensor target, double delta) {
+    return as_op("huber_loss", [&]() -> Loss {
+        check_range("huber_loss", "delta", delta, std::numeric_limits<double>::min(),
+                    std::numeric_limits<double>::max());
+        const Loss smooth = smooth_l1_loss(std::move(x), std::move(target), delta);
+        return {smooth.sum() * delta, std::get<double>(smooth.counted())};
+    });
+}
+
+Loss sigmoid_focal_loss(Tensor x, Tensor target, const FocalLossOptions& options) {
+    constexpr double most = std::numeric_limits<double>::max();
+    check_range("sigmoid_focal_loss", "alpha", options.alpha, -most, 1);
+    check_range("sigmoid_focal_loss", "gamma", options.gamma, 0, most);
+    return of_elements(kernels::FocalLoss{options.alpha, options.gamma}, std::move(x), std::move(target));
+}
+
+Loss kl_div(Tensor x, Tensor target, bool log_target) {
+    return as_op("kl_div", [&]() -> Loss {
+        check_defined("kl_div", {{"x", x}, {"target", target}});
+        check_form("kl_div", {"x", x}, x.rank() > 0, "[N, ...]");
+        const auto terms = static_cast<double>(x.size(0));
+        const Loss loss = log_target ? of_elements(kernels::KlDivergenceOfLogarithms{}, std::move(x), std::move(target))
+                                     : of_elements(kernels::KlDivergence{}, std::move(x), std::move(target));
+        return {loss.sum(), terms};
+    });
 }
 
 }  // namespace headroom

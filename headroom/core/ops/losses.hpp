@@ -38,12 +38,30 @@ Loss mse_loss(Tensor x, Tensor target);
 Loss l1_loss(Tensor x, Tensor target);
 
 /// With d = x - target the sum of d^2 / (2 beta) where |d| < beta, and |d| - beta / 2 beyond; otherwise as `mse_loss`.
-/// PyTorch's huber_loss is beta times this. Errors: Error unless beta is above 0 and finite: without it this is
-/// `l1_loss`.
+/// Errors: Error unless beta is above 0 and finite: without it this is `l1_loss`.
 Loss smooth_l1_loss(Tensor x, Tensor target, double beta = 1.0);
+
+/// delta times `smooth_l1_loss` with beta = delta: the sum of d^2 / 2 where |d| < delta, and delta (|d| - delta / 2)
+/// beyond.
+Loss huber_loss(Tensor x, Tensor target, double delta = 1.0);
 
 /// The sum of -target log(sigmoid(x)) - (1 - target) log(1 - sigmoid(x)), without overflow for any x; otherwise as
 /// `mse_loss`.
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target);
+
+struct FocalLossOptions {
+    double alpha = 0.25;  ///< the weight of a target of 1, with 1 - alpha that of 0; below 0: all weigh 1
+    double gamma = 2.0;   ///< how much less those count that are predicted well; 0: not at all
+};
+
+/// The same terms times alpha_t (1 - p_t)^gamma, where p_t = p target + (1 - p) (1 - target), p = sigmoid(x), and
+/// alpha_t likewise: torchvision.ops.sigmoid_focal_loss (Lin et al. 2017, arXiv:1708.02002). Errors: as `mse_loss`;
+/// Error for an alpha above 1 or a gamma that is negative or not finite.
+Loss sigmoid_focal_loss(Tensor x, Tensor target, const FocalLossOptions& options = {});
+
+/// The Kullback-Leibler divergence from exp(x) to the target, the sum of target (log(target) - x), 0 where the target
+/// is 0; with `log_target` the target has logarithms, too. x [N, ...], whose terms are the N: `mean()` is PyTorch's
+/// "batchmean". Otherwise as `mse_loss`.
+Loss kl_div(Tensor x, Tensor target, bool log_target = false);
 
 }  // namespace headroom
