@@ -12,8 +12,8 @@ namespace {
 
 const ResNetOptions& checked(const ResNetOptions& options) {
     const bool empty = std::any_of(options.blocks.begin(), options.blocks.end(), [](auto count) { return count < 1; });
-    if (empty || options.classes < 1 || options.channels < 1 || options.width < 1) {
-        throw ShapeError("resnet: blocks, classes, channels and width must be at least 1");
+    if (empty || options.classes < 0 || options.channels < 1 || options.width < 1) {
+        throw ShapeError("resnet: blocks, channels and width must be at least 1, classes not negative");
     }
     return options;
 }
@@ -28,6 +28,10 @@ Conv2d convolution(const Path& path, std::int64_t in, std::int64_t out, std::int
             {.bias = false, .weight = init::kaiming_normal(0.0, init::Fan::out)}};
 }
 
+BatchNorm2dOptions norm(const ResNetOptions& options, bool relu) {
+    return {.epsilon = options.norm_epsilon, .relu = relu, .frozen = options.frozen_norms};
+}
+
 std::int64_t expansion(const ResNetOptions& options) { return options.bottleneck ? 4 : 1; }
 
 }  // namespace
@@ -36,17 +40,17 @@ ResNetBlock::ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, 
                          const ResNetOptions& options)
     : Module(path),
       conv1(convolution(path / "conv1", in, width, options.bottleneck ? 1 : 3, options.bottleneck ? 1 : stride)),
-      bn1(path / "bn1", width, {.relu = true, .frozen = options.frozen_norms}),
+      bn1(path / "bn1", width, norm(options, true)),
       conv2(convolution(path / "conv2", width, width, 3, options.bottleneck ? stride : 1)),
-      bn2(path / "bn2", width, {.relu = true, .frozen = options.frozen_norms}) {
+      bn2(path / "bn2", width, norm(options, true)) {
     const std::int64_t out = width * expansion(options);
     if (options.bottleneck) {
         conv3 = convolution(path / "conv3", width, out, 1);
-        bn3.emplace(path / "bn3", out, BatchNorm2dOptions{.relu = true, .frozen = options.frozen_norms});
+        bn3.emplace(path / "bn3", out, norm(options, true));
     }
     if (stride == 1 && in == out) return;
     shortcut = convolution(path / "downsample" / 0, in, out, 1, stride);
-    shortcut_norm.emplace(path / "downsample" / 1, out, BatchNorm2dOptions{.frozen = options.frozen_norms});
+    shortcut_norm.emplace(path / "downsample" / 1, out, norm(options, false));
 }
 
 Tensor ResNetBlock::forward(Tensor x) const {
@@ -63,8 +67,7 @@ ResNet::ResNet(const Path& path, const ResNetOptions& options_)
       options(checked(options_)),
       conv1(convolution(path / "conv1", options.channels, options.width, options.small_images ? 3 : 7,
                         options.small_images ? 1 : 2)),
-      bn1(path / "bn1", options.width, {.relu = true, .frozen = options.frozen_norms}),
-      fc(path / "fc", 8 * options.width * expansion(options), options.classes) {
+      bn1(path / "bn1", options.width, norm(options, true)) {
     std::int64_t in = options.width;
     for (std::size_t i = 0; i < layers.size(); ++i) {
         const std::int64_t width = options.width << i;
@@ -74,6 +77,7 @@ ResNet::ResNet(const Path& path, const ResNetOptions& options_)
             in = width * expansion(options);
         }
     }
+    if (options.classes > 0) fc.emplace(path / "fc", in, options.classes);
 }
 
 Tensor ResNet::stem(Tensor images) const {
@@ -95,10 +99,11 @@ std::array<Tensor, 4> ResNet::features(Tensor images) const {
 }
 
 Tensor ResNet::forward(Tensor images) const {
+    if (!fc) throw Error("resnet: it was made without classes; see features()");
     Tensor x = stem(std::move(images));
     for (std::size_t i = 0; i < layers.size(); ++i) x = stage(i, std::move(x));
     x = global_avg_pool2d(std::move(x));
-    return fc(x.reshape({x.size(0), x.size(1)}));
+    return (*fc)(x.reshape({x.size(0), x.size(1)}));
 }
 
 }  // namespace headroom::nn

@@ -20,13 +20,15 @@ namespace headroom::nn {
 struct ResNetOptions {
     std::array<std::int64_t, 4> blocks{3, 4, 6, 3};  ///< in each of the four stages
     bool bottleneck = true;                          ///< three convolutions a block; false: two
-    std::int64_t classes = 1000;
-    std::int64_t channels = 3;  ///< of the images
-    std::int64_t width = 64;    ///< channels behind the first convolution
+    std::int64_t classes = 1000;                     ///< 0: the stages alone, without `fc`
+    std::int64_t channels = 3;                       ///< of the images
+    std::int64_t width = 64;                         ///< channels behind the first convolution
     /// The first convolution is 3 x 3 with stride 1, and nothing is pooled: for images of some 32 pixels (section 4.2).
     bool small_images = false;
     /// Norms go by their running statistics, which never change: of a backbone whose weights are given.
     bool frozen_norms = false;
+    /// Of the norms. torchvision's detectors that were trained on COCO have 0.
+    double norm_epsilon = 1e-5;
 
     static ResNetOptions resnet18() { return {.blocks = {2, 2, 2, 2}, .bottleneck = false}; }
     static ResNetOptions resnet34() { return {.blocks = {3, 4, 6, 3}, .bottleneck = false}; }
@@ -60,7 +62,8 @@ class ResNet : public Module<ResNet> {
     /// sizes below 1.
     ResNet(const Path& path, const ResNetOptions& options);
 
-    /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small.
+    /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error without
+    /// classes.
     Tensor forward(Tensor images) const;
     /// What the four stages make of the images, of H / 4 to H / 32 rows.
     std::array<Tensor, 4> features(Tensor images) const;
@@ -69,7 +72,7 @@ class ResNet : public Module<ResNet> {
     Conv2d conv1;
     BatchNorm2d bn1;
     std::array<std::vector<ResNetBlock>, 4> layers;
-    Linear fc;
+    std::optional<Linear> fc;
 
   private:
     Tensor stem(Tensor images) const;

@@ -1,0 +1,27 @@
+#pragma once
+// Regions of images, each pooled from the level of a pyramid that suits its size. Lin et al. 2017, arXiv:1612.03144,
+// equation 1; He et al. 2017, arXiv:1703.06870, section 3. Definitions are torchvision's (MultiScaleRoIAlign).
+//
+//     Tensor regions = pool_regions(levels, {800, 1216}, boxes, present, {.size = 7});   // -> [2 * 512, 256, 7, 7]
+#include <array>
+#include <cstdint>
+
+#include <headroom/nn/fpn.hpp>
+
+namespace headroom::nn {
+
+struct RegionPoolingOptions {
+    std::int64_t size = 7;      ///< rows and columns of a pooled region
+    std::int64_t sampling = 2;  ///< samples of a pooled element along each axis
+    /// The level of a region w x h: canonical_level + log2(sqrt(w h) / canonical_size), rounded down. Level k has the
+    /// images' size / 2^k.
+    double canonical_size = 224;
+    std::int64_t canonical_level = 4;
+};
+
+/// boxes [N, S, 4] in images of this height and width, of which those are there that `present` (bool [N, S]) says ->
+/// [N S, C, size, size], zeros for the absent ones. The pyramid's last level is not used.
+Tensor pool_regions(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
+                    const Tensor& present, const RegionPoolingOptions& options);
+
+}  // namespace headroom::nn
