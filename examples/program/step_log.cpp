@@ -51,7 +51,7 @@ void StepLog::step(std::int64_t step, const optim::StepResult& result, double le
 
 void StepLog::validation(std::int64_t step, const Validation& validation) {
     nlohmann::ordered_json figures{{"loss", validation.loss}};
-    if (const auto& metric = validation.metric) figures[metric->name] = metric->value;
+    for (const Metric& metric : validation.metrics()) figures[metric.name] = metric.value;
     add(step, "validation/", figures);
 }
 

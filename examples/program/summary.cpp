@@ -23,9 +23,10 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
         if (figure) json[name] = *figure;
     };
     json["val_loss"] = nullptr;
-    if (summary.validation) json["val_loss"] = summary.validation->loss;
-    if (summary.validation && summary.validation->metric)
-        json[summary.validation->metric->key] = summary.validation->metric->value;
+    if (summary.validation) {
+        json["val_loss"] = summary.validation->loss;
+        for (const Metric& metric : summary.validation->metrics()) json[metric.key] = metric.value;
+    }
     put("train_loss", summary.train_loss);
     put(summary.rate_name, summary.rate);
     put("loading_share", summary.loading_share);

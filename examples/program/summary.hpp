@@ -36,7 +36,7 @@ struct Summary {
 /// Takes the peaks of what a context has allocated so far.
 void take_peaks(Summary& summary, Context& context);
 
-/// Absent figures are null (an interrupted training has no val_loss). Left out are a metric that the program does not
+/// Absent figures are null (an interrupted training has no val_loss). Left out are metrics that the program does not
 /// have, a graph_refusal that there was not, and options of computing that are as usual. Errors: FileError if it can't
 /// be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);

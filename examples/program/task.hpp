@@ -40,6 +40,13 @@ struct Metric {
 struct Validation {
     double loss = 0;
     std::optional<Metric> metric;
+    std::vector<Metric> others = {};
+
+    std::vector<Metric> metrics() const {
+        std::vector<Metric> all = others;
+        if (metric) all.insert(all.begin(), *metric);
+        return all;
+    }
 };
 
 struct Picture {

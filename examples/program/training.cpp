@@ -74,7 +74,7 @@ class Reporter {
         progress_.end();
         fmt::print("step {}: validation loss {:.4f}", validated_, validation_.loss);
         curve_.validation.push_back({validated_, validation_.loss});
-        if (const auto& metric = validation_.metric) fmt::print(", {} {:.2f}%", metric->name, 100 * metric->value);
+        for (const Metric& metric : validation_.metrics()) fmt::print(", {} {:.2f}%", metric.name, 100 * metric.value);
         const bool best = session_.is_best(validation_);
         if (best && !flags_.best.empty()) session_.save(flags_.best);
         fmt::print("{}\n", !best || flags_.best.empty() ? "" : ", the best so far: saved to " + flags_.best);

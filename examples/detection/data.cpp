@@ -1,0 +1,95 @@
+#include <headroom/examples/detection/data.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <headroom/data/coco.hpp>
+#include <headroom/examples/detection/shapes.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::detection {
+
+namespace {
+
+data::ImageSourcePointer draw_shapes(const DetectionFlags& flags, std::int64_t count, std::uint64_t seed) {
+    return std::make_shared<const Shapes>(
+        ShapesOptions{.count = count, .height = flags.height, .width = flags.width, .seed = seed});
+}
+
+Images shapes(const DetectionFlags& flags) {
+    const std::int64_t held = flags.validation > 0 ? flags.validation : 100;
+    return {.training = draw_shapes(flags, flags.images, flags.seed),
+            .validation = draw_shapes(flags, held, ~flags.seed),
+            .classes = static_cast<std::int64_t>(Shapes::names.size()),
+            .what = fmt::format("{} drawn images to train on, {} others to validate", flags.images, held)};
+}
+
+std::filesystem::path find_annotations(const std::string& folder) {
+    namespace fs = std::filesystem;
+    if (!fs::is_directory(folder)) throw FileError(fmt::format("{}: no folder", folder));
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".json") found.push_back(entry.path());
+    if (found.size() != 1)
+        throw FileError(fmt::format("{}: has {} JSON files; name the one with the annotations by --annotations", folder,
+                                    found.empty() ? "no" : "several"));
+    return found[0];
+}
+
+Images coco(const DetectionFlags& flags) {
+    const std::filesystem::path file =
+        flags.annotations.empty() ? find_annotations(flags.data) : std::filesystem::path(flags.annotations);
+    const auto all = std::make_shared<const data::CocoImages>(
+        file, flags.data,
+        data::CocoOptions{.masks = flags.masks(), .classes = flags.classes, .skip_bad_boxes = flags.skip_bad_boxes});
+    const std::int64_t held = flags.validation > 0 ? flags.validation : std::max<std::int64_t>(1, all->size() / 10);
+    if (held >= all->size())
+        throw Error(fmt::format("--validation {}: {} has {} images, and none is left to train on", held, flags.data,
+                                all->size()));
+    Images images;
+    images.classes = static_cast<std::int64_t>(all->classes().size());
+    std::tie(images.training, images.validation) = data::random_split(all, held, flags.seed);
+    images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} x {} pixels",
+                              images.training->size(), images.classes - 1, held, flags.height, flags.width);
+    if (const std::size_t skipped = all->skipped().size(); skipped > 0)
+        images.what +=
+            fmt::format("; {} annotation{} left out, such as {}", skipped, skipped == 1 ? "" : "s", all->skipped()[0]);
+    return images;
+}
+
+Examples examples(data::ImageSourcePointer source, std::vector<data::ImageTransform> transforms,
+                  const DetectionFlags& flags) {
+    const data::ImageDataset images(
+        std::move(source), {.transforms = std::move(transforms), .scale = data::imagenet_scale(), .seed = flags.seed});
+    return {images, {.objects = flags.objects, .masks = flags.masks()}};
+}
+
+}  // namespace
+
+Examples Images::training_set(const DetectionFlags& flags) const {
+    return examples(training, {data::Resize{flags.height, flags.width}, data::RandomHorizontalFlip{}}, flags);
+}
+
+Examples Images::validation_set(const DetectionFlags& flags) const {
+    return examples(validation, {data::Resize{flags.height, flags.width}}, flags);
+}
+
+Examples rehearsal_set(const DetectionFlags& flags, std::int64_t count) {
+    return examples(draw_shapes(flags, count, 0), {}, flags);
+}
+
+Images read_images(const DetectionFlags& flags) {
+    Images images = flags.data.empty() ? shapes(flags) : coco(flags);
+    if (flags.classes > 0 && flags.classes < images.classes)
+        throw Error(fmt::format("--classes {}: there are {} with the background", flags.classes, images.classes));
+    images.classes = std::max(flags.classes, images.classes);
+    if (images.training->size() < flags.batch)
+        throw Error(fmt::format("--batch {}: there are {} images to train on", flags.batch, images.training->size()));
+    return images;
+}
+
+}  // namespace headroom::detection

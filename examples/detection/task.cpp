@@ -1,0 +1,169 @@
+#include <headroom/examples/detection/task.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/detection/average_precision.hpp>
+#include <headroom/examples/detection/data.hpp>
+#include <headroom/examples/detection/detector.hpp>
+
+namespace headroom::detection {
+
+namespace {
+
+constexpr std::int64_t kPictures = 8;
+constexpr float kDrawnScore = 0.5f;  // what pictures show
+
+/// A rehearsal meets a first batch, one after another, and a smaller one at the end.
+std::int64_t rehearsed(std::int64_t count, std::int64_t batch) {
+    return std::min<std::int64_t>(count / batch, 2) * batch + count % batch;
+}
+
+/// The box and the mask, if it has one, in the colour of the class.
+template <class Object>
+void draw(data::Image& image, const Object& object) {
+    const data::Color color = data::class_color(object.label);
+    if (!object.mask.empty()) data::tint(image, object.mask, color);
+    data::draw_box(image, object.box, color);
+}
+
+class DetectionTask final : public program::Task {
+  public:
+    DetectionTask(Parameters& parameters, const DetectionFlags& flags, std::int64_t batch, const Images& images)
+        : flags_(flags),
+          images_(images),
+          parameters_(parameters),
+          model_(nn::Path(parameters), flags, images.classes),
+          training_(dry() ? rehearsal_set(flags, images.training->size()) : images.training_set(flags)),
+          validation_(dry() ? rehearsal_set(flags, rehearsed(images.validation->size(), batch))
+                            : images.validation_set(flags)),
+          loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
+                  {.workers = dry() ? 0 : flags.workers}),
+          feed_(parameters.context()) {}
+
+    void begin() override {
+        if (!flags_.from.empty()) load_torchvision(parameters_, flags_, images_.classes);
+    }
+
+    Batch batch() override { return upload(program::next_batch(loader_)); }
+
+    Loss loss(const Batch& batch) override {
+        return model_.loss(batch[0], batch[1], batch[2], flags_.masks() ? batch[3] : Tensor());
+    }
+
+    program::Validation evaluate() override {
+        // Each validation draws the same anchors and regions.
+        Context& context = parameters_.context();
+        const std::uint64_t counter = context.random_counter();
+        context.set_random_counter(0);
+        data::DataLoader<Examples> loader(validation_,
+                                          data::Sampler::sequential(validation_.size(), loader_.sampler().batch()),
+                                          {.workers = dry() ? 0 : flags_.workers, .epochs = 1});
+        AveragePrecision boxes(box_overlap), masks(mask_overlap);
+        double total = 0, terms = 0;
+        while (const ExampleBatch* batch = loader.next()) {
+            const Batch given = upload(*batch);
+            const Loss loss = this->loss(given);
+            total += loss.sum().item();
+            terms += loss.terms();
+            const auto found = model_.detect(given[0]);
+            for (std::size_t row = 0; row < found.size(); ++row) {
+                boxes.add(found[row], batch->images.objects[row]);
+                if (flags_.masks()) masks.add(found[row], batch->images.objects[row]);
+            }
+        }
+        context.set_random_counter(counter);
+        program::Validation validation{.loss = total / terms,
+                                       .metric = program::Metric{"box AP50", "ap50", boxes.mean()}};
+        if (flags_.masks()) validation.others.push_back({"mask AP50", "mask_ap50", masks.mean()});
+        return validation;
+    }
+
+    nn::CheckpointPart order() override { return loader_; }
+
+    nlohmann::json describe() const override {
+        return {{"model",
+                 {{"model", flags_.model},
+                  {"backbone", flags_.backbone},
+                  {"classes", images_.classes},
+                  {"height", flags_.height},
+                  {"width", flags_.width},
+                  {"pyramid", flags_.pyramid},
+                  {"hidden", flags_.hidden},
+                  {"regions", flags_.regions}}},
+                {"data", {{"objects", flags_.objects}}}};
+    }
+
+    /// Images of validation, each as it is, with what is there, and with what the model sees.
+    std::vector<program::Picture> pictures() override {
+        const std::int64_t count = std::min({kPictures, validation_.size(), loader_.sampler().batch()});
+        std::vector<std::int64_t> chosen(static_cast<std::size_t>(count));
+        std::iota(chosen.begin(), chosen.end(), 0);
+        ExampleBatch batch;
+        validation_.read(chosen, 0, batch);
+        const auto found = model_.detect(upload(batch)[0]);
+        const auto size = static_cast<std::size_t>(flags_.height * flags_.width * 3);
+        std::vector<program::Picture> pictures;
+        for (std::size_t row = 0; row < found.size(); ++row) {
+            const std::span<const float> pixels(batch.images.images.data() + row * size, size);
+            const data::Image image = data::image_of(pixels, flags_.height, flags_.width, data::imagenet_scale());
+            data::Image truth = image, seen = image;
+            for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object);
+            for (const Detection& detection : found[row])
+                if (detection.score >= kDrawnScore) draw(seen, detection);
+            pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
+        }
+        return pictures;
+    }
+
+  private:
+    bool dry() const { return parameters_.context().dry(); }
+
+    /// Images as [N, C, H, W] whose channels lie together, then boxes, labels, and masks if there are some.
+    Batch upload(const ExampleBatch& batch) {
+        const data::ImageBatch& images = batch.images;
+        const std::int64_t rows = images.rows, objects = flags_.objects;
+        std::vector<data::HostArray> arrays{{images.images, {rows, images.height, images.width, images.channels}},
+                                            {batch.boxes, {rows, objects, 4}},
+                                            {batch.labels, {rows, objects}}};
+        if (flags_.masks()) arrays.emplace_back(batch.masks, Shape{rows, objects, images.height, images.width});
+        Batch given = feed_.upload(arrays);
+        given[0] = given[0].permute({0, 3, 1, 2});
+        return given;
+    }
+
+    const DetectionFlags& flags_;
+    const Images& images_;
+    Parameters& parameters_;
+    Detector model_;
+    Examples training_;
+    Examples validation_;
+    data::DataLoader<Examples> loader_;
+    data::Feed feed_;
+};
+
+}  // namespace
+
+program::Program detection_program(DetectionFlags& flags) {
+    const auto images = std::make_shared<const Images>(read_images(flags));
+    const std::int64_t batches = images->training->size() / flags.batch;
+    flags.steps = flags.wanted_steps >= 0 ? flags.wanted_steps
+                                          : std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
+    std::string what = images->what;
+    if (!flags.from.empty() && other_heads(flags, images->classes))
+        what += fmt::format("; the last layers stay as initialised: those of {} are not for {} classes", flags.from,
+                            images->classes);
+    return {.data = what,
+            .unit = "samples",
+            .reads = {{"--data", flags.data}, {"--annotations", flags.annotations}, {"--from", flags.from}},
+            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<DetectionTask>(parameters, flags, batch, *images);
+            }};
+}
+
+}  // namespace headroom::detection

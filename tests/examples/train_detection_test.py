@@ -1,0 +1,151 @@
+"""train_detection as a whole, on drawn shapes and on a few images that are annotated as COCO's."""
+import glob
+import json
+import os
+import struct
+import unittest
+import zlib
+
+from program import ProgramCase
+
+
+def png(height, width, shade):
+    def chunk(kind, contents):
+        return struct.pack(">I", len(contents)) + kind + contents + struct.pack(">I", zlib.crc32(kind + contents))
+
+    rows = b"".join(b"\0" + bytes((shade + 3 * row + column) % 256 for column in range(width)) for row in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def weights_of(checkpoint, path):
+    """Writes those of the model alone to a safetensors file."""
+    with open(checkpoint, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        begin, parts, at = file.tell(), [], 0
+        kept = {}
+        for name, entry in header.items():
+            if not name.startswith(("backbone.", "rpn.", "roi_heads.")):
+                continue
+            first, last = entry["data_offsets"]
+            file.seek(begin + first)
+            parts.append(file.read(last - first))
+            kept[name] = {**entry, "data_offsets": [at, at + last - first]}
+            at += last - first
+    text = json.dumps(kept).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
+    return path
+
+
+class TrainDetection(ProgramCase):
+    program = "train_detection"
+    flags = ("--height", "64", "--width", "96", "--images", "8", "--validation", "3", "--steps", "3", "--batch", "2",
+             "--pyramid", "8", "--hidden", "16", "--regions", "8", "--objects", "3", "--threads", "2")
+
+    @classmethod
+    def command(cls, *flags):
+        """Without --images where there is --data."""
+        words = super().command(*flags)
+        if "--data" in flags and "--images" in words:
+            at = words.index("--images")
+            del words[at:at + 2]
+        return words
+
+    @classmethod
+    def dataset(cls, name, count=5, **change):
+        """Images of 40 x 60 pixels with two objects each, of two classes. `change`: fields of the first annotation."""
+        os.makedirs(cls.path(name))
+        annotations = []
+        for i in range(count):
+            cls.write(f"{name}/{i}.png", png(40, 60, 40 * i))
+            for j in range(2):
+                x, y = 5 + 20 * j, 3 + 2 * i
+                annotations.append({"id": 10 * i + j, "image_id": i, "category_id": 4 + j, "bbox": [x, y, 16, 20],
+                                    "segmentation": [[x, y, x + 16, y, x + 8, y + 20]]})
+        annotations[0] |= change
+        cls.write(f"{name}/instances.json", json.dumps({
+            "images": [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(count)],
+            "categories": [{"id": 4, "name": "cat"}, {"id": 5, "name": "dog"}], "annotations": annotations}))
+        return cls.path(name)
+
+    def test_learns_predicts_and_draws(self):
+        folder = self.path("pictures")
+        figures = self.figures("--images", 40, "--lr", 0.002, "--warmup", 0, "--steps", 30, "--pictures", folder)
+        self.assertLess(figures["val_loss"], 2.5)  # log(4) + 2 log(2) = 2.8 at first, without the boxes' losses
+        for name in ("ap50", "mask_ap50"):
+            self.assertTrue(0 <= figures[name] <= 1, figures)
+        self.expect_predicted(figures)
+        self.assertEqual(len(glob.glob(os.path.join(folder, "*.png"))), 2)
+        self.assertTrue(os.path.exists(os.path.join(folder, "loss.svg")))
+
+    def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
+        file = self.path("stopped.safetensors")
+        whole = self.figures()
+        self.succeeds("--stop-after", 1, "--save", file)
+        resumed = self.figures("--resume", file, "--workers", 0)
+        for figure in ("state_sha256", "val_loss", "ap50"):
+            self.assertEqual(resumed[figure], whole[figure])
+        self.fails(1, ["--resume", file, "--regions", 4], "regions 8, not 4")
+
+    def test_recomputing_changes_no_bit(self):
+        whole = self.figures()
+        for recompute in ("cheap", "blocks"):
+            figures = self.figures("--recompute", recompute)
+            self.assertEqual(figures["state_sha256"], whole["state_sha256"])
+            self.expect_predicted(figures)
+
+    def test_other_numbers_are_predicted_too(self):
+        self.expect_predicted(self.figures("--model", "fasterrcnn", "--accumulate", 3, "--batch", 1, "--steps", 2,
+                                           "--height", 70))
+        figures = self.figures("--device", "dry", "--backbone", "resnet50")
+        self.assertGreater(figures["parameters"], 23_000_000)
+        self.assertNotIn("ap50", figures)
+
+    def test_images_annotated_as_coco(self):
+        data = self.dataset("coco")
+        file = self.path("figures.json")
+        printed = self.succeeds("--data", data, "--validation", 1, "--steps", 1, "--json", file)
+        self.assertIn("4 images of 2 classes to train on, 1 others to validate", printed)
+        with open(file, encoding="utf-8") as stream:
+            self.expect_predicted(json.load(stream))
+
+    def test_data_that_cannot_be_used(self):
+        self.fails(1, ["--data", self.path("missing")], "missing", "no folder")
+        flat = self.dataset("flat", bbox=[5, 3, 16, 0])
+        self.fails(1, ["--data", flat], "annotation 0", "has no area", "skip_bad_boxes")
+        self.assertIn("1 annotation left out", self.succeeds("--data", flat, "--skip-bad-boxes", "--device", "dry"))
+        outside = self.dataset("outside", bbox=[70, 3, 16, 5])
+        self.fails(1, ["--data", outside], "annotation 0", "is outside")
+        self.fails(1, ["--data", self.dataset("masks", segmentation=[])], "annotation 0", "segmentation")
+        self.fails(1, ["--data", self.dataset("class", category_id=9)], "annotation 0", "category 9")
+        good = self.dataset("good")
+        self.fails(1, ["--data", good, "--classes", 2], "dog", "not in 1 to 1")
+        self.fails(1, ["--data", good, "--validation", 5], "--validation 5", "none is left to train on")
+        self.fails(1, ["--data", good, "--batch", 3], "--batch 3", "2 images to train on")
+        self.write("good/0.png", png(40, 61, 0))
+        self.fails(1, ["--data", good, "--steps", 4], "0.png", "40 x 61")
+        self.write("good/other.json", "{}")
+        self.fails(1, ["--data", good], "several JSON files", "--annotations")
+
+    def test_given_weights_are_the_beginning(self):
+        saved = self.path("saved.safetensors")
+        whole = self.figures("--steps", 1, "--save", saved)
+        weights = weights_of(saved, self.path("weights.safetensors"))
+        flags = ("--from", weights, "--steps", 0)
+        self.assertEqual(self.figures(*flags)["val_loss"], whole["val_loss"])
+        printed = self.succeeds(*flags, "--classes", 6)
+        self.assertIn(f"the last layers stay as initialised: those of {weights} are not for 6 classes", printed)
+        self.succeeds(*flags, "--model", "fasterrcnn")
+        self.fails(2, [*flags, "--hidden", 17], "--hidden 17", "it is 16")
+        self.fails(2, [*flags, "--backbone", "resnet50"], "--backbone resnet50", "it is resnet18")
+        self.fails(1, ["--from", self.path("missing.safetensors")], "missing.safetensors")
+
+    def test_wrong_usage(self):
+        for flags in (["--regions", 0], ["--height", 8], ["--classes", 1], ["--model", "yolo"], ["--objects", 0]):
+            self.fails(2, flags, flags[0])
+        self.fails(2, ["--annotations", "a.json"], "--annotations", "--data")
+
+
+if __name__ == "__main__":
+    unittest.main()
