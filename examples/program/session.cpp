@@ -45,6 +45,7 @@ Session::Session(Context& context, const Flags& flags, const Program& program)
                 .warmup_steps = flags.warmup,
                 .decay_steps = flags.steps} {
     for (const auto& [pattern, policy] : flags.recomputed().policies) context.policy(pattern, policy);
+    task_->recompute(flags.recompute);
     if (const std::string file = flags.resume(); !file.empty()) {
         resume(file);
     } else {
@@ -101,13 +102,18 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
     throw Error(fmt::format("{}; {}; try a lower --lr, a longer --warmup or --dtype f32", what, where));
 }
 
-Validation Session::evaluate() {
+template <class Work>
+auto Session::evaluating(Work work) {
     NoGradGuard no_grad(context_);
     Autocast autocast(context_, flags_.autocast());
     parameters_.train(false);
-    const Validation validation = task_->evaluate();
+    auto result = work();
     parameters_.train(true);
-    return validation;
+    return result;
+}
+
+Validation Session::evaluate() {
+    return evaluating([&] { return task_->evaluate(); });
 }
 
 bool Session::is_best(const Validation& validation) {
@@ -117,18 +123,12 @@ bool Session::is_best(const Validation& validation) {
 }
 
 std::string Session::sample() {
-    Autocast autocast(context_, flags_.autocast());
-    return task_->sample();
+    return evaluating([&] { return task_->sample(); });
 }
 
 std::vector<Picture> Session::pictures() {
     if (flags_.pictures.empty()) return {};
-    NoGradGuard no_grad(context_);
-    Autocast autocast(context_, flags_.autocast());
-    parameters_.train(false);
-    std::vector<Picture> pictures = task_->pictures();
-    parameters_.train(true);
-    return pictures;
+    return evaluating([&] { return task_->pictures(); });
 }
 
 std::size_t Session::resident_bytes() const {

@@ -66,6 +66,9 @@ class Session {
     std::size_t resident_bytes() const;
 
   private:
+    /// Without gradients, in evaluation mode.
+    template <class Work>
+    auto evaluating(Work work);
     class Description;
     /// Where a step found the data and the random numbers.
     struct Start {

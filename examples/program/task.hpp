@@ -61,6 +61,8 @@ class Task {
     virtual ~Task() = default;
     /// Before a training that is not resumed: what the model begins with, if not as it is initialised.
     virtual void begin() {}
+    /// What the value `name` of --recompute is beside its policies, where the model itself keeps less.
+    virtual void recompute(const std::string& /*name*/) {}
     /// What the model reads, then what it is to say of that.
     using Batch = std::vector<Tensor>;
     /// The next micro-batch.

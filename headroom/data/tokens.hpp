@@ -38,6 +38,8 @@ class TokenView {
 
     /// Tokens [first, first + count). Errors: ShapeError outside of the view.
     TokenView slice(int64_t first, int64_t count) const;
+    /// The same tokens in a vocabulary of another size. Errors: as the constructors.
+    TokenView within(int64_t vocabulary_size) const { return {data_, format_, size_, vocabulary_size}; }
 
     /// Position of the first token that is not in the vocabulary, or -1. Reads all tokens.
     int64_t find_invalid() const;

@@ -9,6 +9,7 @@
 //     nn::BertForClassification judge(critic, 3, {});                  // three classes
 //     Tensor logits = judge(ids, AttentionMask{.keys = seen});         // [batch, 3]
 #include <cstdint>
+#include <optional>
 
 #include <headroom/core/loss.hpp>
 #include <headroom/nn/embedding.hpp>
@@ -27,7 +28,7 @@ struct BertOptions {
     std::int64_t hidden = 3072;
     double dropout = 0.1;
     double attention_dropout = 0.1;
-    std::int64_t padding = 0;  ///< the token whose embedding gets no gradient
+    std::optional<std::int64_t> padding = 0;  ///< the token whose embedding gets no gradient, if there is one
 };
 
 /// The sum of three embeddings, normalised, and the encoder.

@@ -93,6 +93,30 @@ LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, 
     return report;
 }
 
+BertOptions bert_sizes(const std::filesystem::path& path) {
+    constexpr std::int64_t head_width = 64;
+    const SafetensorsFile file(path);
+    const auto shape_of = [&](const std::string& of) {
+        const std::string name = bert_name(of + ".weight");
+        const SafetensorsEntry* entry = file.find(name);
+        if (!entry || entry->shape.rank() != 2)
+            throw FileError(fmt::format("{}: has no matrix {}; it is no BERT", path.string(), name));
+        return entry->shape;
+    };
+    const Shape tokens = shape_of("bert.tokens");
+    const std::int64_t block = shape_of("bert.positions")[0], types = shape_of("bert.segments")[0];
+    const std::int64_t hidden = shape_of("bert.encoder.layers.0.mlp.up")[0];
+    std::int64_t layers = 0;
+    while (file.find(bert_name(fmt::format("bert.encoder.layers.{}.norm1.weight", layers)))) ++layers;
+    return {.vocabulary = tokens[0],
+            .block = block,
+            .types = types,
+            .layers = layers,
+            .heads = std::max<std::int64_t>(1, tokens[1] / head_width),
+            .width = tokens[1],
+            .hidden = hidden};
+}
+
 void save_bert(const std::filesystem::path& path, Parameters& parameters) {
     write_safetensors(path, parameters.context(), bert_arrays(parameters), {{"format", "pt"}});
 }

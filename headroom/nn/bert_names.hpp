@@ -27,6 +27,10 @@ std::string bert_name(std::string_view path);
 /// missing, left over or of another size: nothing is changed then.
 LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
 
+/// The sizes of the model in such a file. It does not say the number of heads: those of BERT are 64 wide. Errors:
+/// FileError if it is damaged, or no such file.
+BertOptions bert_sizes(const std::filesystem::path& path);
+
 /// Errors: as write_safetensors.
 void save_bert(const std::filesystem::path& path, Parameters& parameters);
 

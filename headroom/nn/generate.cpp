@@ -1,10 +1,7 @@
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/random/philox.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 
@@ -12,38 +9,9 @@ namespace headroom::nn {
 
 namespace {
 
-/// An index drawn with probability softmax(logits / temperature) among the k largest, given u in [0, 1).
-std::int32_t draw(const std::vector<float>& logits, const SamplingOptions& options, double u) {
-    std::vector<std::int32_t> order(logits.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto larger = [&](std::int32_t a, std::int32_t b) {
-        const float x = logits[static_cast<std::size_t>(a)];
-        const float y = logits[static_cast<std::size_t>(b)];
-        return x != y ? x > y : a < b;
-    };
-    const auto all = static_cast<std::int64_t>(order.size());
-    const std::int64_t kept = options.top_k > 0 ? std::min(options.top_k, all) : all;
-    std::partial_sort(order.begin(), order.begin() + kept, order.end(), larger);
-    if (options.temperature == 0.0) return order[0];
-    const double largest = logits[static_cast<std::size_t>(order[0])];
-    std::vector<double> cumulative;
-    double total = 0.0;
-    for (std::int64_t i = 0; i < kept; ++i) {
-        const double logit = logits[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])];
-        cumulative.push_back(total += std::exp((logit - largest) / options.temperature));
-    }
-    const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), u * total);
-    const auto position = std::min<std::int64_t>(found - cumulative.begin(), kept - 1);
-    return order[static_cast<std::size_t>(position)];
-}
-
-void check(const std::vector<std::int32_t>& prompt, std::int64_t count, const SamplingOptions& options) {
+void check(const std::vector<std::int32_t>& prompt, std::int64_t count) {
     if (prompt.empty()) throw Error("generate: the prompt is empty; give at least one token");
     if (count < 0) throw Error(fmt::format("generate: the number of tokens must not be negative, got {}", count));
-    if (!(options.temperature >= 0.0)) {
-        throw Error(fmt::format("generate: the temperature must be at least 0, got {}", options.temperature));
-    }
-    if (options.top_k < 0) throw Error(fmt::format("generate: top_k must be at least 0, got {}", options.top_k));
 }
 
 /// Evaluation mode until the scope ends, however it ends.
@@ -65,12 +33,11 @@ class EvaluationMode {
 
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options) {
-    check(prompt, count, options);
+    check(prompt, count);
     Context& context = model.context();
     NoGradGuard no_grad(context);
     const EvaluationMode evaluation(model.parameters());
-    const auto key =
-        kernels::random_key(context.seed(), kernels::RandomDomain::sampling, context.take_random_counter());
+    TokenDraws draw(context, options);
     const auto block = static_cast<std::size_t>(model.options.block);
     std::vector<std::int32_t> text = prompt;
     std::vector<KeyValue> caches = model.caches();
@@ -87,9 +54,7 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
         const Tensor logits = model(ids, &caches).select(1, -1);
         cached += fresh.size();
         seen = text.size();
-        const auto step = static_cast<std::uint64_t>(i);
-        text.push_back(
-            draw(logits.to_vector<float>(), options, kernels::uniform_from(kernels::philox(key, step / 4)[step % 4])));
+        text.push_back(draw(logits));
     }
     return text;
 }

@@ -17,6 +17,7 @@
 #include <headroom/nn/embedding.hpp>
 #include <headroom/nn/mlp.hpp>
 #include <headroom/nn/norm.hpp>
+#include <headroom/nn/sampling.hpp>
 
 namespace headroom::nn {
 
@@ -72,11 +73,6 @@ class Gpt : public Module<Gpt> {
 
   private:
     Tensor hidden(const Tensor& ids, std::vector<KeyValue>* caches) const;
-};
-
-struct SamplingOptions {
-    double temperature = 1.0;  ///< 0: always the most probable token
-    std::int64_t top_k = 0;    ///< only the k most probable; 0: all
 };
 
 /// Continues `prompt` (not empty) by `count` tokens, one at a time, with a key-value cache; beyond `block` positions

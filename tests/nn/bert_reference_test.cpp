@@ -88,6 +88,10 @@ TEST_F(BertReference, LossesGradientsAndWeightsAgree) {
 TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
     load_bert(kInitial, parameters);
     const testing::ScratchFolder folder;
+    const BertOptions sizes = bert_sizes(kInitial);
+    EXPECT_EQ((std::vector{sizes.vocabulary, sizes.block, sizes.types, sizes.layers, sizes.width, sizes.hidden}),
+              (std::vector{kSizes.vocabulary, kSizes.block, kSizes.types, kSizes.layers, kSizes.width, kSizes.hidden}));
+    EXPECT_THROW(bert_sizes(HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"), FileError);
     save_bert(folder.path() / "mine.safetensors", parameters);
     const SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());

@@ -1,0 +1,112 @@
+#include <headroom/examples/text/flags.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/nn/bert_names.hpp>
+
+namespace headroom::text {
+
+namespace {
+
+/// A number of kinds, or the file that lists them.
+void take_vocabulary(ModelFlags& flags) {
+    const std::string& given = flags.kinds;
+    const char* const end = given.data() + given.size();
+    std::int64_t kinds = 0;
+    if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
+        flags.pieces = given;
+    } else if (flags.tokens.empty()) {
+        throw CLI::ValidationError(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
+    } else if (kinds < 1 || kinds > std::int64_t{1} << 30) {
+        throw CLI::ValidationError(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
+    } else {
+        flags.vocabulary = kinds;
+    }
+}
+
+/// The model's sizes from the file that it begins with.
+void take_sizes(CLI::App& app, ModelFlags& flags) {
+    const nn::BertOptions sizes = nn::bert_sizes(flags.from);
+    const auto imply = [&](const char* name, std::int64_t size) {
+        program::imply(app, name, fmt::to_string(size), flags.from);
+    };
+    imply("--layers", sizes.layers);
+    imply("--width", sizes.width);
+    imply("--hidden", sizes.hidden);
+    imply("--positions", sizes.block);
+    if (app.count("--heads") == 0) imply("--heads", sizes.heads);
+    flags.vocabulary = sizes.vocabulary;
+}
+
+/// What values of --recompute are for this model.
+void take_recompute(ModelFlags& flags) {
+    if (!flags.masked()) return;
+    flags.recomputes[1].policies = {{"bert.encoder.layers.*", recompute_cheap()}};
+    flags.recomputes[2].policies = {{"bert.encoder.layers.*", recompute_all()}};
+}
+
+void check_for_model(const ModelFlags& flags) {
+    const auto refuse = [&](bool given, const char* name) {
+        if (given) throw CLI::ValidationError(fmt::format("{} is not for --model {}", name, flags.model));
+    };
+    if (flags.masked()) {
+        refuse(flags.sample > 0, "--sample");
+        refuse(!flags.token_names.empty(), "--token-names");
+        check_heads(flags);
+        check_positions(flags);
+        if (flags.block < 3) throw CLI::ValidationError("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
+    } else {
+        refuse(flags.hidden > 0, "--hidden");
+        refuse(flags.positions > 0, "--positions");
+        refuse(!flags.from.empty(), "--from");
+        refuse(flags.recompute == "cheap", "--recompute cheap");
+    }
+}
+
+}  // namespace
+
+ModelFlags::ModelFlags() {
+    steps = 1000;
+    layers = 2;
+    width = 256;
+    block = 128;
+    batch = 32;
+    lr = 2e-3;
+    dropout = 0.1;
+    recomputes = {{"none", "nothing", {}},
+                  {"cheap", "bert's norms and the like", {}},
+                  {"layers", "all but the borders of bert's layers; the gates of lstm and gru, from some states", {}}};
+}
+
+void add_flags(CLI::App& app, ModelFlags& flags) {
+    app.add_option("--model", flags.model,
+                   "lstm or gru, which guess each next token, or bert, which guesses hidden ones")
+        ->check(CLI::IsMember({"lstm", "gru", "bert"}))
+        ->capture_default_str();
+    add_data_flags(app, flags);
+    app.add_option("--vocabulary", flags.kinds,
+                   "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
+                   "--tokens, the number of kinds (50257)")
+        ->type_name("FILE|INT")
+        ->excludes("--bytes");
+    add_size_flags(app, flags);
+    app.add_option("--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
+        ->check(program::whole(0, 1 << 20));
+    add_sampling_flags(app, flags);
+    program::add_flags(app, flags);
+    app.add_option("--from", flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's")
+        ->configurable(false)
+        ->excludes("--resume");
+    app.callback([&] {
+        if (!flags.kinds.empty()) take_vocabulary(flags);
+        if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
+        check_for_model(flags);
+        take_recompute(flags);
+    });
+}
+
+}  // namespace headroom::text

@@ -1,0 +1,79 @@
+#include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/compare.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/examples/text/task.hpp>
+#include <headroom/examples/text/windows_task.hpp>
+#include <headroom/nn/bert_names.hpp>
+
+namespace headroom::text {
+
+namespace {
+
+/// Windows in another order in each epoch, with other tokens hidden each time; to validate, always the same ones.
+WindowsData<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const ModelFlags& flags, std::int64_t batch) {
+    const data::MaskedWindowsOptions options{.seed = flags.seed};
+    const data::MaskedWindows training(corpus.split.train, flags.block, *corpus.special, options);
+    const data::MaskedWindows validation(corpus.split.validation, flags.block, *corpus.special);
+    return {training, validation, data::Sampler::shuffled(training.size(), batch, flags.seed, {.drop_last = true}),
+            data::Sampler::sequential(validation.size(), batch)};
+}
+
+class MaskedTask final : public WindowsTask<data::MaskedWindows> {
+  public:
+    MaskedTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
+        : WindowsTask(parameters.context(), hidden_tokens(corpus, flags, batch)),
+          flags_(flags),
+          corpus_(corpus),
+          parameters_(parameters),
+          model_(nn::Path(parameters), flags.bert(corpus.vocabulary, corpus.padding)) {}
+
+    void begin() override {
+        if (!flags_.from.empty()) nn::load_bert(flags_.from, parameters_);
+    }
+
+    Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
+
+    program::Validation evaluate() override {
+        Mean mean;
+        double right = 0;
+        for_validation([&](const Batch& batch) {
+            const Tensor logits = model_(batch[0]);
+            mean.add(cross_entropy(logits, batch[1]));
+            right += sum(cast(eq(argmax(logits, -1), cast(batch[1], Dtype::i64)), Dtype::f32)).item();
+        });
+        return {.loss = mean.value(), .metric = program::Metric{"accuracy", "val_accuracy", right / mean.terms}};
+    }
+
+    nlohmann::json describe() const override {
+        const nn::BertOptions& model = model_.bert.options;
+        return {{"model",
+                 {{"kind", flags_.model},
+                  {"vocabulary", model.vocabulary},
+                  {"block", flags_.block},
+                  {"positions", model.block},
+                  {"layers", model.layers},
+                  {"heads", model.heads},
+                  {"width", model.width},
+                  {"hidden", model.hidden},
+                  {"dropout", model.dropout}}},
+                {"vocabulary", corpus_.description}};
+    }
+
+  private:
+    const ModelFlags& flags_;
+    const Corpus& corpus_;
+    Parameters& parameters_;
+    nn::BertForMaskedLm model_;
+};
+
+}  // namespace
+
+std::unique_ptr<program::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                           const Corpus& corpus) {
+    return std::make_unique<MaskedTask>(parameters, flags, batch, corpus);
+}
+
+void expect_masked_windows(const ModelFlags& flags, const Corpus& corpus) { hidden_tokens(corpus, flags, flags.batch); }
+
+}  // namespace headroom::text

@@ -1,0 +1,63 @@
+#include <headroom/examples/text/text_flags.hpp>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/program/ranges.hpp>
+
+namespace headroom::text {
+
+namespace {
+
+CLI::Validator count() { return program::whole(1, 1 << 20); }
+CLI::Validator none_or_more() { return program::whole(0, std::int64_t{1} << 40); }
+
+}  // namespace
+
+CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags) {
+    app.add_option("--data", flags.data, "text file to train on")->required();
+    CLI::Option* const bytes = app.add_flag("--bytes", flags.bytes, "tokens are bytes, of any file");
+    CLI::Option* const tokens =
+        app.add_option(
+               "--tokens", flags.tokens,
+               "--data is a file of tokens in this format, or a folder with train.bin and val.bin, as nanoGPT's")
+            ->check(CLI::IsMember({"u16", "u32"}))
+            ->excludes(bytes);
+    app.add_option("--token-names", flags.token_names,
+                   "vocab.json of the tokenizer, as Hugging Face has it for GPT-2: samples are text then")
+        ->needs(tokens);
+    return tokens;
+}
+
+void add_size_flags(CLI::App& app, TextFlags& flags) {
+    app.add_option("--layers", flags.layers, "number of layers")
+        ->check(program::whole(1, 10'000))
+        ->capture_default_str();
+    app.add_option("--heads", flags.heads, "attention heads; divide the width")->check(count())->capture_default_str();
+    app.add_option("--width", flags.width, "width of the model")->check(count())->capture_default_str();
+    app.add_option("--block", flags.block, "length of a sequence in tokens")->check(count())->capture_default_str();
+    app.add_option("--positions", flags.positions, "of the model, if it is for longer sequences; 0: as --block")
+        ->check(none_or_more());
+    app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
+    app.add_option("--steps", flags.steps, "optimizer steps")->check(none_or_more())->capture_default_str();
+}
+
+void add_sampling_flags(CLI::App& app, TextFlags& flags) {
+    app.add_option("--sample", flags.sample, "tokens of text to print at the end")->check(none_or_more());
+    app.add_option("--temperature", flags.temperature, "of sampling; 0: the likeliest")
+        ->check(program::real(0, 1e30))
+        ->capture_default_str();
+    app.add_option("--top-k", flags.top_k, "sample from the k likeliest; 0: from all")->check(none_or_more());
+}
+
+void check_heads(const TextFlags& flags) {
+    if (flags.width % flags.heads == 0) return;
+    throw CLI::ValidationError(fmt::format("--heads {} does not divide --width {}", flags.heads, flags.width));
+}
+
+void check_positions(const TextFlags& flags) {
+    if (flags.longest() >= flags.block) return;
+    throw CLI::ValidationError(
+        fmt::format("--block {} is longer than the model's {} positions", flags.block, flags.positions));
+}
+
+}  // namespace headroom::text

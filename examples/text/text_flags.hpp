@@ -1,0 +1,53 @@
+#pragma once
+// What programs that train on texts can be told beside what every program can.
+//
+//     struct GptFlags : text::TextFlags {...};
+//     CLI::Option* const tokens = text::add_data_flags(app, flags);
+//     text::add_size_flags(app, flags);
+//     text::add_sampling_flags(app, flags);
+#include <cstdint>
+#include <string>
+
+#include <headroom/examples/program/flags.hpp>
+#include <headroom/examples/program/output_file.hpp>
+#include <headroom/nn/sampling.hpp>
+
+namespace headroom::text {
+
+struct TextFlags : program::Flags {
+    std::string data;
+    bool bytes = false;
+    std::string tokens;               ///< the format of --data's tokens; empty: it is text
+    std::int64_t vocabulary = 50257;  ///< of such tokens; GPT-2's
+    std::string token_names;          ///< vocab.json; empty: tokens are numbers
+    std::string pieces;               ///< vocab.txt of WordPiece; empty: another vocabulary
+    std::string from;                 ///< a file with a model to begin with
+    std::int64_t layers = 4;
+    std::int64_t heads = 4;
+    std::int64_t width = 128;
+    std::int64_t block = 64;
+    std::int64_t positions = 0;  ///< of the model; 0: as many as a block has
+    double dropout = 0.0;
+    std::int64_t sample = 0;
+    double temperature = 0.8;
+    std::int64_t top_k = 0;
+
+    std::int64_t longest() const { return positions > 0 ? positions : block; }
+    nn::SamplingOptions sampling() const { return {.temperature = temperature, .top_k = top_k}; }
+    /// Files not to be written to.
+    program::NamedFiles reads() const {
+        return {{"--data", data}, {"--from", from}, {"--token-names", token_names}, {"--vocabulary", pieces}};
+    }
+};
+
+/// Ranges are checked by the parser: out of range is wrong usage. Returns --tokens.
+CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags);
+/// Of the model, and --steps.
+void add_size_flags(CLI::App& app, TextFlags& flags);
+void add_sampling_flags(CLI::App& app, TextFlags& flags);
+
+/// Errors: wrong usage, for sizes that do not go together.
+void check_heads(const TextFlags& flags);
+void check_positions(const TextFlags& flags);
+
+}  // namespace headroom::text

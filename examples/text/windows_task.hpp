@@ -1,0 +1,88 @@
+#pragma once
+// A task whose batches are windows over tokens: what models of language have in common, whatever they guess.
+//
+//     class GptTask final : public text::WindowsTask<data::TextWindows> {
+//       public:
+//         GptTask(...) : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch)), model_(...) {}
+//         Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
+//         ...
+//     };
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/text_windows.hpp>
+#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/text/corpus.hpp>
+
+namespace headroom::text {
+
+/// Windows to train and to validate on, and their order.
+template <class Windows>
+struct WindowsData {
+    Windows training, validation;
+    data::Sampler order, in_order;
+};
+
+/// For guessing each next token: random windows of the flags' block, and all of the validation split once.
+inline WindowsData<data::TextWindows> next_tokens(const Corpus& corpus, const TextFlags& flags, std::int64_t batch) {
+    const data::TextWindows training(corpus.split.train, flags.block, data::WindowStart::every_token);
+    const data::TextWindows validation(corpus.split.validation, flags.block, data::WindowStart::every_block);
+    return {training, validation, data::Sampler::with_replacement(training.size(), batch, flags.seed),
+            validation.in_order(batch)};
+}
+
+/// What a sample begins with: the first tokens of the validation split.
+inline std::vector<std::int32_t> prompt(const Corpus& corpus, const TextFlags& flags) {
+    const data::TokenView text = corpus.split.validation;
+    std::vector<std::int32_t> first(static_cast<std::size_t>(std::min(text.size(), flags.block / 2 + 1)));
+    text.copy(0, first);
+    return first;
+}
+
+template <class Windows>
+class WindowsTask : public program::Task {
+  public:
+    Batch batch() override { return upload(program::next_batch(loader_)); }
+    nn::CheckpointPart order() override { return loader_; }
+
+    program::Validation evaluate() override {
+        Mean mean;
+        for_validation([&](const Batch& batch) { mean.add(loss(batch)); });
+        return {.loss = mean.value(), .metric = std::nullopt};
+    }
+
+  protected:
+    /// Of terms.
+    struct Mean {
+        double total = 0, terms = 0;
+        void add(const Loss& loss) { total += loss.sum().item(), terms += loss.terms(); }
+        double value() const { return total / terms; }
+    };
+
+    WindowsTask(Context& context, WindowsData<Windows> data)
+        : data_(std::move(data)), loader_(data_.training, data_.order), feed_(context) {}
+
+    /// Calls `work` with each batch of the validation split.
+    template <class Work>
+    void for_validation(const Work& work) {
+        data::DataLoader<Windows> loader(data_.validation, data_.in_order, {.epochs = 1});
+        while (const data::TokenBatch* batch = loader.next()) work(upload(*batch));
+    }
+
+  private:
+    Batch upload(const data::TokenBatch& batch) {
+        const Shape shape{batch.rows, batch.length};
+        const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
+        return {inputs, targets};
+    }
+
+    WindowsData<Windows> data_;
+    data::DataLoader<Windows> loader_;
+    data::Feed feed_;
+};
+
+}  // namespace headroom::text
