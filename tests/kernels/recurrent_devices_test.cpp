@@ -165,21 +165,21 @@ Trial gru_trial(const Variant& v, Random& random, Sizes size, bool packed) {
     const Numbers exact{epsilon(wide)};
     const TestArray& hidden = trial.input(wide, {batch, 3 * width}, v.in, normal(random));
     trial.input(Dtype::i64, {batch}, v.in, last_elements());
-    Output &gates = trial.output(v, {batch, 4 * width}, normal(random)),
+    Output &gates = trial.output(v, {batch, 3 * width}, normal(random)),
            &h = trial.output(v, {batch, width}, normal(random)), &y = trial.output(v, {batch, width});
-    std::vector<Bounded> values(static_cast<std::size_t>(batch * 4 * width));
+    std::vector<Bounded> values(static_cast<std::size_t>(batch * 3 * width));
     for (std::int64_t row = 0; row < batch; ++row) {
         for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t first = row * 4 * width + j, at = row * width + j;
+            const std::int64_t first = row * 3 * width + j, at = row * width + j;
             const auto x = [&](std::int64_t k) { return exact(gates.array.get(first + k * width)); };
             const auto part = [&](std::int64_t k) { return exact(hidden.get(row * 3 * width + k * width + j)); };
             const Bounded r = squashed(x(0) + part(0), exact.eps), z = squashed(x(1) + part(1), exact.eps),
                           n = tangent(x(2) + r * part(2), exact.eps), old = exact(h.array.get(at));
-            const Bounded four[] = {r, z, n, part(2)};
-            for (std::int64_t k = 0; k < 4; ++k) {
+            const Bounded three[] = {r, z, n};
+            for (std::int64_t k = 0; k < 3; ++k) {
                 const double untouched = gates.array.get(first + k * width);
                 values[static_cast<std::size_t>(first + k * width)] =
-                    ended(packed, row) ? Bounded{untouched, 0} : four[k];
+                    ended(packed, row) ? Bounded{untouched, 0} : three[k];
             }
             const Bounded state = n + z * (old - n);
             ended(packed, row) ? h.expect(old.value, 0) : expect(h, state);
@@ -200,7 +200,6 @@ Trial gru_trial(const Variant& v, Random& random, Sizes size, bool packed) {
     return trial;
 }
 
-/// The last part of the gates is read, and may be anything afterwards: here, what it was.
 Trial gru_gradient_trial(const Variant& v, Random& random, Sizes size, bool packed) {
     Trial trial;
     const auto [batch, width] = size;
@@ -209,16 +208,17 @@ Trial gru_gradient_trial(const Variant& v, Random& random, Sizes size, bool pack
     const TestArray& before = trial.input(v, {batch, width}, normal(random));
     const TestArray& dy = trial.input(v, {batch, width}, normal(random));
     trial.input(Dtype::i64, {batch}, v.in, last_elements());
-    Output &gates = trial.output(v, {batch, 4 * width}, gate_values(random)),
-           &hidden = trial.output(v, {batch, 3 * width}),
+    Output &gates = trial.output(v, {batch, 3 * width}, gate_values(random)),
+           &hidden = trial.output(v, {batch, 3 * width}, normal(random)),
            &dh = trial.output(wide, {batch, width}, v.out, normal(random));
-    std::vector<Bounded> of_x(static_cast<std::size_t>(batch * 4 * width)),
+    std::vector<Bounded> of_x(static_cast<std::size_t>(batch * 3 * width)),
         of_h(static_cast<std::size_t>(batch * 3 * width));
     for (std::int64_t row = 0; row < batch; ++row) {
         for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t first = row * 4 * width + j, at = row * width + j;
+            const std::int64_t first = row * 3 * width + j, at = row * width + j;
             const auto gate = [&](std::int64_t k) { return exact(gates.array.get(first + k * width)); };
-            const Bounded r = gate(0), z = gate(1), n = gate(2), kept = gate(3), one = exact(1);
+            const Bounded r = gate(0), z = gate(1), n = gate(2),
+                          kept = exact(hidden.array.get((row * 3 + 2) * width + j)), one = exact(1);
             const Bounded out = exact(dh.array.get(at)) + exact(dy.get(at)), dn = out * (one - z) * (one - n * n);
             const Bounded dr = dn * kept * r * (one - r), dz = out * (exact(before.get(at)) - n) * z * (one - z);
             const Bounded three[] = {dr, dz, dn}, none{0, 0};
@@ -228,7 +228,6 @@ Trial gru_gradient_trial(const Variant& v, Random& random, Sizes size, bool pack
                                                                             : k == 2           ? dn * r
                                                                                                : three[k];
             }
-            of_x[static_cast<std::size_t>(first + 3 * width)] = {kept.value, 0};
             ended(packed, row) ? dh.expect(dh.array.get(at), 0) : expect(dh, out * z);
         }
     }

@@ -23,7 +23,7 @@ class Gradient {
           y_(d_.own_columns(saved.y.view())),
           dy_(d_.own_columns(dy[0])),
           begins_(d_.own(saved.begins)),
-          gates_(d_.exec, {kept_ ? 0 : chunk_, d_.size.batch, kKept * d_.size.width}, d_.x.dtype),
+          gates_(d_.exec, {kept_ ? 0 : chunk_, d_.size.batch, d_.gates()}, d_.x.dtype),
           cells_(d_.exec, {kept_ || !lstm() ? 0 : chunk_, d_.size.batch, d_.size.width}, d_.compute()),
           states_(d_.exec, {block_, d_.size.batch, d_.size.width}, d_.x.dtype),
           hidden_(d_.exec, {lstm() ? 0 : block_, d_.size.batch, d_.gates()}, d_.x.dtype),
@@ -75,21 +75,30 @@ class Gradient {
         const View states = rows_of(states_.view, 0, count), gates = rows_of(gates_.view, time - now_.time, count);
         const View of_state = lstm() ? gates : rows_of(hidden_.view, 0, count);
         states_before(time, states);
+        if (!lstm()) state_part(states, of_state);
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t j = d_.reverse ? i : count - 1 - i;
             step(at(gates, j), at(of_state, j), at(states, j), time + j);
         }
-        const View of_input = columns(gates, 0, d_.gates());
-        affine_gradients(d_.exec, of_input, rows_of(d_.x, time, count), next(targets_.weight_ih),
-                         next(targets_.bias_ih));
+        affine_gradients(d_.exec, gates, rows_of(d_.x, time, count), next(targets_.weight_ih), next(targets_.bias_ih));
         affine_gradients(d_.exec, of_state, states, next(targets_.weight_hh), next(targets_.bias_hh));
         if (targets_.x) {
-            product(d_.exec, {.a = of_input,
+            product(d_.exec, {.a = gates,
                               .b = d_.weight_ih,
                               .c = rows_of(targets_.x.view, time, count),
                               .beta = d_.reverse ? 1.0f : targets_.x.beta});
         }
         first_ = false;
+    }
+
+    /// A GRU's n needs the state's part of its argument, which is cheaper to make again than to keep: one product.
+    void state_part(const View& states, const View& hidden) {
+        const std::int64_t width = d_.size.width;
+        const View bias = d_.bias_hh.rank() != 0 ? rows_of(d_.bias_hh, 2 * width, width) : View{};
+        product(d_.exec, {.a = states,
+                          .b = kernels::transposed(rows_of(d_.weight_hh, 2 * width, width)),
+                          .c = columns(hidden, 2 * width, width),
+                          .bias = bias});
     }
 
     void step(const View& gates, const View& hidden, const View& state, std::int64_t time) {

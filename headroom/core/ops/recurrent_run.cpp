@@ -64,10 +64,8 @@ void Run::operator()(std::int64_t first, std::int64_t count) const {
     for (std::int64_t s = first; s < first + count; s += length) {
         const std::int64_t n = std::min(length, first + count - s), time = d_.time_of(s, n);
         const View gates = rows_of(to_.gates, kept ? time - begin : 0, n);
-        product(d_.exec, {.a = rows_of(d_.x, time, n),
-                          .b = kernels::transposed(d_.weight_ih),
-                          .c = columns(gates, 0, d_.gates()),
-                          .bias = d_.bias_ih});
+        product(d_.exec,
+                {.a = rows_of(d_.x, time, n), .b = kernels::transposed(d_.weight_ih), .c = gates, .bias = d_.bias_ih});
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t j = d_.reverse ? n - 1 - i : i;
             const View c = to_.cells.rank() != 0 ? at(to_.cells, time + j - begin) : to_.c;

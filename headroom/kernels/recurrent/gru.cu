@@ -30,7 +30,7 @@ struct GruForward {
                 const GruGates<C> now = gru_gates(of_x.r, of_x.z, of_x.n, of_h.r, of_h.z, of_h.n);
                 state = gru_state(now, h.load<C>(row, j));
                 gates.store(row, j, now.r), gates.store(row, n + j, now.z);
-                gates.store(row, 2 * n + j, now.n), gates.store(row, 3 * n + j, of_h.n);
+                gates.store(row, 2 * n + j, now.n);
                 h.store(row, j, state);
             }
             if (y.given()) y.store(row, j, state);
@@ -57,7 +57,7 @@ struct GruBackward {
             GruGradients<C> now{};
             if (!ends.ended(row, time)) {
                 const GruGates<C> then = GruForward<C>::read(gates, row, j, n);
-                now = gru_gradients(then.r, then.z, then.n, gates.load<C>(row, 3 * n + j), before.load<C>(row, j),
+                now = gru_gradients(then.r, then.z, then.n, hidden.load<C>(row, 2 * n + j), before.load<C>(row, j),
                                     dh.load<C>(row, j) + dy.load<C>(row, j));
                 dh.store(row, j, now.before);
             }

@@ -3,8 +3,9 @@
 // PyTorch and cuDNN have it): what is done to the products of a step's input and of the state before it. The products
 // are matmul's.
 //
-//     // the first three parts of gates = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
+//     // gates = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
 //     gru_step(stream, {.gates = gates, .hidden = hidden, .h = h, .y = y});
+//     // n's part of dhidden = h before W_hn^T + b_hn
 //     gru_step_gradient(stream, {.gates = gates, .hidden = dhidden, .before = before, .dy = dy, .dh = dh});
 //     // dh += dhidden W_hh
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace headroom::kernels {
 /// Matrices with any strides: gates, h and y of one floating dtype, `hidden` f32 (f64 for f64), in which all is
 /// computed. A sequence that has ended keeps h, and its y is 0.
 struct GruStep {
-    View gates;             ///< [B, 4 H]: x's parts r|z|n before; the gates, and the state's part of n, after
+    View gates;             ///< [B, 3 H]: x's parts r|z|n before, the gates after
     View hidden;            ///< [B, 3 H]: the state's parts
     View h;                 ///< [B, H]: the state, before and after
     View y{};               ///< [B, H]; rank 0: not wanted
@@ -31,8 +32,8 @@ void gru_step(CudaStream& stream, const GruStep& step);
 
 /// The gradients of a step. Those of a sequence that has ended are 0, and it keeps dh.
 struct GruStepGradient {
-    View gates;   ///< [B, 4 H]: as GruStep leaves them; afterwards the gradients of x's parts, then undefined
-    View hidden;  ///< [B, 3 H], of gates' dtype: receives the gradients of the state's parts
+    View gates;   ///< [B, 3 H]: as GruStep leaves them; afterwards the gradients of x's parts
+    View hidden;  ///< [B, 3 H], of gates' dtype: the state's part of n; afterwards the gradients of the state's parts
     View before;  ///< [B, H], any floating dtype: the state before the step
     View dy;      ///< [B, H], any floating dtype
     View dh;      ///< [B, H], f32 or f64: of h after the step, but for dy; then of h before it, but for the

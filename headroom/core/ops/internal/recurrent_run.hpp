@@ -17,8 +17,6 @@ namespace headroom::recurrent {
 enum class Cell : std::uint8_t { lstm, gru };
 
 constexpr std::int64_t gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
-/// What is kept of a step, in multiples of H: a GRU's third gate has two parts.
-inline constexpr std::int64_t kKept = 4;
 
 struct Sizes {
     std::int64_t time, batch, width, directions;
@@ -97,7 +95,7 @@ class StateProduct {
 
 /// Where the steps of a run write to.
 struct Steps {
-    View gates;  ///< [steps, B, 4 H] in order of time, or [block, B, 4 H] if they are not kept
+    View gates;  ///< [steps, B, gates H] in order of time, or [block, B, gates H] if they are not kept
     View cells;  ///< LSTM: [steps, B, H]; rank 0: not kept
     View h;      ///< [B, H]: the state before the run and after it
     View c;      ///< LSTM: [B, H], likewise
