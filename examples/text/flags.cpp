@@ -42,6 +42,14 @@ void take_sizes(CLI::App& app, ModelFlags& flags) {
     flags.vocabulary = sizes.vocabulary;
 }
 
+/// What learns best on a small text: guesses from the left and the right are slow to begin in long windows.
+void take_defaults(CLI::App& app, const ModelFlags& flags) {
+    if (!flags.masked() || !flags.from.empty()) return;
+    for (const auto& [name, value] : {std::pair{"--block", "32"}, {"--batch", "64"}, {"--dropout", "0"}}) {
+        if (app.count(name) == 0) program::imply(app, name, value, flags.model);
+    }
+}
+
 /// What values of --recompute are for this model.
 void take_recompute(ModelFlags& flags) {
     if (!flags.masked()) return;
@@ -84,7 +92,8 @@ ModelFlags::ModelFlags() {
 
 void add_flags(CLI::App& app, ModelFlags& flags) {
     app.add_option("--model", flags.model,
-                   "lstm or gru, which guess each next token, or bert, which guesses hidden ones")
+                   "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
+                   "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
         ->check(CLI::IsMember({"lstm", "gru", "bert"}))
         ->capture_default_str();
     add_data_flags(app, flags);
@@ -104,6 +113,7 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
     app.callback([&] {
         if (!flags.kinds.empty()) take_vocabulary(flags);
         if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
+        take_defaults(app, flags);
         check_for_model(flags);
         take_recompute(flags);
     });
