@@ -38,8 +38,12 @@ void step(benchmark::State& state) {
     state.counters["kept"] = static_cast<double>(kept);
 }
 
-BENCHMARK(step<nn::Lstm>)->Name("Lstm")->Arg(0)->Arg(-1)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(step<nn::Gru>)->Name("Gru")->Arg(0)->Arg(-1)->Unit(benchmark::kMillisecond)->UseRealTime();
+void settings(benchmark::internal::Benchmark* of) {
+    of->Arg(0)->Arg(-1)->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime()->UseRealTime();
+}
+
+BENCHMARK(step<nn::Lstm>)->Name("Lstm")->Apply(settings);
+BENCHMARK(step<nn::Gru>)->Name("Gru")->Apply(settings);
 
 }  // namespace
 }  // namespace headroom

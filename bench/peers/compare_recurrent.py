@@ -8,6 +8,7 @@ of neighbours count.
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -22,7 +23,8 @@ def run_ours(bench, kind):
     command += ["--benchmark_min_time=0.5", "--benchmark_repetitions=5", "--benchmark_report_aggregates_only=true"]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["benchmarks"]
     medians = [x for x in found if x["aggregate_name"] == "median"]
-    return [{"seconds": x["real_time"] / 1e3, "peak_bytes": int(x["peak"]), "kept_bytes": int(x["kept"])} for x in medians]
+    return [{"seconds": x["real_time"] / 1e3, "cpu_seconds": x["cpu_time"] / 1e3, "peak_bytes": int(x["peak"]),
+             "kept_bytes": int(x["kept"])} for x in medians]
 
 
 def run_torch(kind, threads):
@@ -44,13 +46,15 @@ def main():
         "date": datetime.date.today().isoformat(),
         "cpu": cpu_name(),
         "threads": threads,
+        "load_average": os.getloadavg()[1],
     }
     for kind in ("lstm", "gru"):
         pairs = []
         for number in range(flags.pairs):
             kept, again = run_ours(flags.bench, kind)
             torch = run_torch(kind, threads)
-            pairs.append({"headroom": kept["seconds"], "with_checkpoints": again["seconds"], "torch": torch["seconds"]})
+            pairs.append({"headroom": kept["seconds"], "with_checkpoints": again["seconds"], "torch": torch["seconds"],
+                          "headroom_cpu": kept["cpu_seconds"], "with_checkpoints_cpu": again["cpu_seconds"]})
             print(f"{kind} {number + 1}/{flags.pairs}: {pairs[-1]}", flush=True)
         result["torch"] = torch["torch"]
         result[kind] = {
@@ -58,6 +62,8 @@ def main():
             "median_speed_ratio": statistics.median(x["torch"] / x["headroom"] for x in pairs),
             "median_speed_ratio_with_checkpoints": statistics.median(x["torch"] / x["with_checkpoints"] for x in pairs),
             "median_time_of_checkpoints": statistics.median(x["with_checkpoints"] / x["headroom"] for x in pairs),
+            "median_cpu_time_of_checkpoints": statistics.median(
+                x["with_checkpoints_cpu"] / x["headroom_cpu"] for x in pairs),
             "peak_bytes": kept["peak_bytes"],
             "peak_bytes_with_checkpoints": again["peak_bytes"],
             "peak_bytes_torch": torch["peak_bytes"],
