@@ -1,7 +1,4 @@
 // Mask R-CNN on a GPU, or in the emulator: what the CPU computes, in memory known before, without the host waiting.
-#include <cmath>
-#include <vector>
-
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -25,7 +22,9 @@ TEST(MaskRcnnCuda, StepsAsTheCpuDoesWhateverIsRecomputed) {
     RcnnTraining dry([&] { return Context::dry(profile); });
     for (RcnnTraining* each : {&host, &kept, &recomputed, &dry}) each->queue();
     EXPECT_EQ(kept.context.gpu()->host_waits(), 0);
-    EXPECT_NEAR(kept.accumulator.result().loss, host.accumulator.result().loss, 1e-4);
+    // The sums on the longest way through body, pyramid and heads have some 1,000 terms.
+    const double loss = host.accumulator.result().loss;
+    EXPECT_NEAR(kept.accumulator.result().loss, loss, 1000 * epsilon(Dtype::f32) * loss);
     EXPECT_EQ(headroom::test::values_of(recomputed.parameters), headroom::test::values_of(kept.parameters));
     EXPECT_EQ(headroom::test::gradients_of(recomputed.parameters), headroom::test::gradients_of(kept.parameters));
     const MemoryStatistics a = kept.context.memory().statistics(), b = dry.context.memory().statistics();
