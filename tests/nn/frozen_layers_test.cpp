@@ -47,7 +47,7 @@ struct Training {
             for (const ResNetBlock& block : model.layers[i]) x = block(std::move(x));
         }
         x = global_avg_pool2d(std::move(x));
-        return model.fc(x.reshape({x.size(0), x.size(1)}));
+        return (*model.fc)(x.reshape({x.size(0), x.size(1)}));
     }
     Tensor images() {
         std::vector<float> values;
