@@ -107,7 +107,10 @@ Result<Conv2d::Saved, Array> Conv2d::forward(Exec& exec, const Attrs& attrs, con
 
 // x's gradient comes last: it has x's shape, and takes over x's storage where nothing else needs that.
 void Conv2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink) {
-    if (attrs.relu) dy = through_relu(exec, saved.y, std::move(dy)), saved.y = {};
+    if (attrs.relu) {
+        dy = through_relu(exec, saved.y, std::move(dy));
+        saved.y = {};
+    }
     Convolution convolution{
         .x = saved.x.view(), .weight = saved.weight.view(), .y = dy.view(), .steps = steps_of(attrs)};
     {

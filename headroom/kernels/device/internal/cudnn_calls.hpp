@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/cuda_timing.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/kernels/device/plan_choices.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
