@@ -32,27 +32,19 @@ def json_of(command):
 
 
 def compare(model, flags):
-    common = ["--model", model, *SIZES[model], "--threads", str(flags.threads), "--steps", str(flags.steps)]
+    common = ["--model", model, *SIZES[model], "--threads", str(flags.threads)]
+    cheap = ["--recompute", "cheap"]
     torch_step = [sys.executable, str(pathlib.Path(__file__).with_name("models_torch.py")), *common]
-    peak = json_of([*torch_step, "--steps", "1", "--warmup", "1"])
-    pairs = []
-    for number in range(flags.pairs):
-        kept = json_of([flags.model_step, *common])
-        cheap = json_of([flags.model_step, *common, "--recompute", "cheap"])
-        torch = json_of([*torch_step, "--no-peak"])
-        pairs.append({"headroom": kept["seconds"], "cheap": cheap["seconds"], "torch": torch["seconds"]})
-        print(f"{model} {number + 1}/{flags.pairs}: {pairs[-1]}", flush=True)
-    assert kept["parameters"] == torch["parameters"], (kept, torch)
-    assert all(x["peak_bytes"] == x["predicted_bytes"] for x in (kept, cheap)), (kept, cheap)
-    held = 3 * 4 * kept["parameters"]  # weights, momentum and gradients
-    peaks = {"headroom": kept["peak_bytes"], "cheap": cheap["peak_bytes"], "torch": peak["peak_bytes"]}
-    return {
-        "torch": torch["framework"],
+    one = ["--steps", "1", "--warmup", "1"]
+    rows = {"headroom": json_of([flags.model_step, *common, *one]), "cheap": json_of([flags.model_step, *common, *cheap, *one]),
+            "torch": json_of([*torch_step, *one])}
+    assert len({row["parameters"] for row in rows.values()}) == 1, rows
+    assert all(rows[name]["peak_bytes"] == rows[name]["predicted_bytes"] for name in ("headroom", "cheap")), rows
+    held = 3 * 4 * rows["torch"]["parameters"]  # weights, momentum and gradients
+    peaks = {name: row["peak_bytes"] for name, row in rows.items()}
+    result = {
+        "torch": rows["torch"]["framework"],
         "size": " ".join(SIZES[model]),
-        "pairs_seconds": pairs,
-        "median_speed_ratio": statistics.median(x["torch"] / x["headroom"] for x in pairs),
-        "median_speed_ratio_cheap": statistics.median(x["torch"] / x["cheap"] for x in pairs),
-        "median_time_of_cheap": statistics.median(x["cheap"] / x["headroom"] for x in pairs),
         "peak_bytes": peaks,
         "peak_ratio": peaks["headroom"] / peaks["torch"],
         "peak_ratio_cheap": peaks["cheap"] / peaks["torch"],
@@ -60,6 +52,21 @@ def compare(model, flags):
         "peak_ratio_without_them": (peaks["headroom"] - held) / (peaks["torch"] - held),
         "peak_ratio_without_them_cheap": (peaks["cheap"] - held) / (peaks["torch"] - held),
     }
+    steps = ["--steps", str(flags.steps)]
+    pairs = []
+    for number in range(flags.pairs):
+        commands = {"headroom": [flags.model_step, *common, *steps], "cheap": [flags.model_step, *common, *cheap, *steps],
+                    "torch": [*torch_step, *steps, "--no-peak"]}
+        pairs.append({name: json_of(command)["seconds"] for name, command in commands.items()})
+        print(f"{model} {number + 1}/{flags.pairs}: {pairs[-1]}", flush=True)
+    if pairs:
+        result |= {
+            "pairs_seconds": pairs,
+            "median_speed_ratio": statistics.median(x["torch"] / x["headroom"] for x in pairs),
+            "median_speed_ratio_cheap": statistics.median(x["torch"] / x["cheap"] for x in pairs),
+            "median_time_of_cheap": statistics.median(x["cheap"] / x["headroom"] for x in pairs),
+        }
+    return result
 
 
 def main():
@@ -67,7 +74,7 @@ def main():
     parser.add_argument("--model-step", required=True)
     parser.add_argument("--out", required=True, help="folder for the result file")
     parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=5, help="0: peaks alone")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     flags = parser.parse_args()
