@@ -1,10 +1,8 @@
 // Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
-#include <algorithm>
 #include <memory>
 
 #include <fmt/format.h>
 
-#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -12,6 +10,7 @@
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/examples/mnist/images.hpp>
+#include <headroom/examples/program/epochs.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/training.hpp>
@@ -22,9 +21,10 @@
 namespace headroom::mnist {
 namespace {
 
-struct Flags : program::Flags {
+struct Flags : program::EpochFlags {
     Flags() {
         batch = 100;
+        epochs = 30;
         min_lr = clip = 0;
         warmup = 20;
         weight_decay = 0.05;
@@ -32,7 +32,6 @@ struct Flags : program::Flags {
     }
     std::string data;
     std::int64_t hidden = 512;
-    std::int64_t epochs = 30;
     std::int64_t shift = 2;  ///< pixels
     std::int64_t validation = 0;
     double dropout = 0.3;
@@ -44,7 +43,7 @@ void add_flags(CLI::App& app, Flags& flags) {
                    "folder with images and labels: train-* to train on and t10k-* to validate; t10k-* alone is split")
         ->required();
     app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
-    app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
+    program::add_epochs(app, flags);
     app.add_option("--shift", flags.shift, "shift training images by up to this many pixels each way")
         ->check(program::whole(0, kSide - 1))
         ->capture_default_str();
@@ -98,7 +97,7 @@ class Digits final : public program::Task {
             const Tensor logits = model_(given[0]);
             const Tensor& labels = given[1];
             loss += cross_entropy(logits, labels).sum().item();
-            right += sum(cast(eq(argmax(logits, -1), cast(labels, Dtype::i64)), Dtype::f32)).item();
+            right += sum(eq(argmax(logits, -1), labels)).item();
         }
         const auto total = static_cast<double>(images_.validation.size());
         return {.loss = loss / total, .metric = program::Metric{"accuracy", "val_accuracy", right / total}};
@@ -127,8 +126,7 @@ class Digits final : public program::Task {
 
 program::Program digits_program(Flags& flags) {
     const auto images = std::make_shared<const Split>(read_images(flags.data, flags.validation, flags.batch));
-    const std::int64_t batches = images->training.size() / flags.batch;
-    flags.steps = std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
+    program::set_steps(flags, images->training.size());
     return {.data = images->what,
             .unit = "samples",
             .reads = {{"--data", flags.data}},

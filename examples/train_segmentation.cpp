@@ -10,5 +10,5 @@ int main(int argc, char** argv) {
     segmentation::SegmentationFlags flags;
     segmentation::add_flags(app, flags);
     return program::run(app, argc, argv,
-                        [&] { program::train(flags, [&] { return segmentation::masks_program(flags); }); });
+                        [&] { program::train(flags, [&] { return segmentation::segmentation_program(flags); }); });
 }

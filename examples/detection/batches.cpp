@@ -17,7 +17,8 @@ float area(const data::Box& box) { return (box.x2 - box.x1) * (box.y2 - box.y1);
 
 Examples::Examples(data::ImageDataset images, const ExampleOptions& options)
     : images_(std::move(images)), options_(options) {
-    if (options.objects < 1) throw Error(fmt::format("examples of {} objects teach nothing", options.objects));
+    if (options.objects < 1)
+        throw Error(fmt::format("examples have a place for at least one object, not for {}", options.objects));
 }
 
 void Examples::read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const {

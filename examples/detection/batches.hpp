@@ -31,7 +31,7 @@ class Examples {
   public:
     using Batch = ExampleBatch;
 
-    /// Errors: Error unless there may be an object.
+    /// Errors: Error unless there is a place for an object.
     Examples(data::ImageDataset images, const ExampleOptions& options);
 
     std::int64_t size() const { return images_.size(); }

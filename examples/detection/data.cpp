@@ -9,6 +9,7 @@
 
 #include <headroom/data/coco.hpp>
 #include <headroom/examples/detection/shapes.hpp>
+#include <headroom/examples/program/images.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::detection {
@@ -20,7 +21,7 @@ data::ImageSourcePointer draw_shapes(const DetectionFlags& flags, std::int64_t c
         ShapesOptions{.count = count, .height = flags.height, .width = flags.width, .seed = seed});
 }
 
-Images shapes(const DetectionFlags& flags) {
+Images drawn(const DetectionFlags& flags) {
     const std::int64_t held = flags.validation > 0 ? flags.validation : 100;
     return {.training = draw_shapes(flags, flags.images, flags.seed),
             .validation = draw_shapes(flags, held, ~flags.seed),
@@ -40,21 +41,18 @@ std::filesystem::path find_annotations(const std::string& folder) {
     return found[0];
 }
 
-Images coco(const DetectionFlags& flags) {
+Images read_coco(const DetectionFlags& flags) {
     const std::filesystem::path file =
         flags.annotations.empty() ? find_annotations(flags.data) : std::filesystem::path(flags.annotations);
     const auto all = std::make_shared<const data::CocoImages>(
         file, flags.data,
         data::CocoOptions{.masks = flags.masks(), .classes = flags.classes, .skip_bad_boxes = flags.skip_bad_boxes});
-    const std::int64_t held = flags.validation > 0 ? flags.validation : std::max<std::int64_t>(1, all->size() / 10);
-    if (held >= all->size())
-        throw Error(fmt::format("--validation {}: {} has {} images, and none is left to train on", held, flags.data,
-                                all->size()));
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
-    std::tie(images.training, images.validation) = data::random_split(all, held, flags.seed);
-    images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} x {} pixels",
-                              images.training->size(), images.classes - 1, held, flags.height, flags.width);
+    std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
+    images.what =
+        fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} x {} pixels",
+                    images.training->size(), images.classes - 1, images.validation->size(), flags.height, flags.width);
     if (const std::size_t skipped = all->skipped().size(); skipped > 0)
         images.what +=
             fmt::format("; {} annotation{} left out, such as {}", skipped, skipped == 1 ? "" : "s", all->skipped()[0]);
@@ -83,12 +81,10 @@ Examples rehearsal_set(const DetectionFlags& flags, std::int64_t count) {
 }
 
 Images read_images(const DetectionFlags& flags) {
-    Images images = flags.data.empty() ? shapes(flags) : coco(flags);
+    Images images = flags.data.empty() ? drawn(flags) : read_coco(flags);
     if (flags.classes > 0 && flags.classes < images.classes)
         throw Error(fmt::format("--classes {}: there are {} with the background", flags.classes, images.classes));
     images.classes = std::max(flags.classes, images.classes);
-    if (images.training->size() < flags.batch)
-        throw Error(fmt::format("--batch {}: there are {} images to train on", flags.batch, images.training->size()));
     return images;
 }
 

@@ -18,16 +18,17 @@ struct Images {
     std::int64_t classes = 0;  ///< the background among them
     std::string what;          ///< for people: which images these are
 
-    /// Of the size that the flags say, flipped at random.
+    /// Of the size in the flags, flipped at random.
     Examples training_set(const DetectionFlags& flags) const;
     /// Of the same size.
     Examples validation_set(const DetectionFlags& flags) const;
 };
 
-/// As many drawn ones: for rehearsals, where nobody looks at them, and nothing is to be read.
+/// So many drawn images, for rehearsals: no file is read.
 Examples rehearsal_set(const DetectionFlags& flags, std::int64_t count);
 
-/// Errors: FileError that names the file or folder; Error for too few images for the flags, or more classes.
+/// Errors: FileError that names the file or folder; Error if no image is left to train on, or for fewer classes in the
+/// flags than in the data.
 Images read_images(const DetectionFlags& flags);
 
 }  // namespace headroom::detection

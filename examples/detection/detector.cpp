@@ -4,12 +4,6 @@
 #include <array>
 #include <bit>
 #include <span>
-#include <string_view>
-
-#include <fmt/format.h>
-
-#include <headroom/memory/error.hpp>
-#include <headroom/nn/checkpoint.hpp>
 
 namespace headroom::detection {
 
@@ -40,12 +34,12 @@ Model make_model(const nn::Path& path, const DetectionFlags& flags, std::int64_t
     return Model(std::in_place_type<nn::FasterRcnn>, path, options);
 }
 
-bool is_head(std::string_view name) {
-    return name.starts_with("roi_heads.box_predictor.") ||
-           name.starts_with("roi_heads.mask_predictor.mask_fcn_logits.");
-}
-
 }  // namespace
+
+program::Head head() {
+    return {.bias = "roi_heads.box_predictor.cls_score.bias",
+            .layers = {"roi_heads.box_predictor.", "roi_heads.mask_predictor.mask_fcn_logits."}};
+}
 
 Detector::Detector(const nn::Path& path, const DetectionFlags& flags, std::int64_t classes)
     : model_(make_model(path, flags, classes)) {}
@@ -75,41 +69,6 @@ std::vector<std::vector<Detection>> Detector::detect(const Tensor& images) const
         out[i / places].push_back(std::move(detection));
     }
     return out;
-}
-
-void take_sizes(CLI::App& app, const DetectionFlags& flags) {
-    const nn::SafetensorsFile weights(flags.from);
-    const auto rows = [&](const char* name) {
-        const nn::SafetensorsEntry* const entry = weights.find(name);
-        if (!entry) throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors", flags.from, name));
-        return fmt::to_string(entry->shape.numel());
-    };
-    const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
-    program::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
-    program::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
-    program::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
-}
-
-bool other_heads(const DetectionFlags& flags, std::int64_t classes) {
-    const nn::SafetensorsFile weights(flags.from);
-    const nn::SafetensorsEntry* const bias = weights.find("roi_heads.box_predictor.cls_score.bias");
-    return !bias || bias->shape.numel() != classes;
-}
-
-void load_torchvision(Parameters& parameters, const DetectionFlags& flags, std::int64_t classes) {
-    const nn::SafetensorsFile weights(flags.from);
-    const bool other = other_heads(flags, classes);
-    std::vector<NamedArray> wanted = parameters.state_dict().arrays;
-    std::erase_if(wanted, [&](const NamedArray& entry) {
-        // Frozen norms, which torchvision's files are of, count no batches.
-        return (other && is_head(entry.name)) ||
-               (entry.name.ends_with(".num_batches_tracked") && !weights.find(entry.name));
-    });
-    const auto ignore = [&](std::string_view name) {
-        return (other && is_head(name)) || (!flags.masks() && name.starts_with("roi_heads.mask_"));
-    };
-    nn::load_arrays(weights, parameters.context(), wanted, {.ignore = ignore});
-    parameters.mark_changed();
 }
 
 }  // namespace headroom::detection

@@ -10,6 +10,7 @@
 
 #include <headroom/examples/detection/average_precision.hpp>
 #include <headroom/examples/detection/flags.hpp>
+#include <headroom/examples/program/weights.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 
 namespace headroom::detection {
@@ -29,15 +30,7 @@ class Detector {
     std::variant<nn::FasterRcnn, nn::MaskRcnn> model_;
 };
 
-/// Implies the flags that follow from the file of --from. Errors: FileError if it has no weights of a detector.
-void take_sizes(CLI::App& app, const DetectionFlags& flags);
-
-/// True if the last layers in the file of --from are for another number of classes.
-bool other_heads(const DetectionFlags& flags, std::int64_t classes);
-
-/// Fills all parameters and buffers from the file of --from, but for last layers that are others. Errors: FileError for
-/// a damaged file; Error that names the first tensor which is missing, left over or of another size, and how many:
-/// nothing is changed then.
-void load_torchvision(Parameters& parameters, const DetectionFlags& flags, std::int64_t classes);
+/// The layers that say a region's class, by their names in torchvision's files.
+program::Head head();
 
 }  // namespace headroom::detection

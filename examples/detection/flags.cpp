@@ -2,13 +2,33 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/detection/detector.hpp>
 #include <headroom/examples/program/ranges.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/safetensors.hpp>
 
 namespace headroom::detection {
 
+namespace {
+
+/// The model's sizes from the file that it begins with.
+void take_sizes(CLI::App& app, const DetectionFlags& flags) {
+    const nn::SafetensorsFile weights(flags.from);
+    const auto rows = [&](const char* name) {
+        const nn::SafetensorsEntry* const entry = weights.find(name);
+        if (!entry) throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors", flags.from, name));
+        return fmt::to_string(entry->shape.numel());
+    };
+    const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
+    program::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
+    program::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
+    program::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
+}
+
+}  // namespace
+
 DetectionFlags::DetectionFlags() {
     batch = 4;
+    epochs = 5;
     lr = 1e-3;
     warmup = 50;
     weight_decay = 0.01;
@@ -56,12 +76,9 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         app.add_option("--images", flags.images, "drawn images to train on")->check(count)->capture_default_str();
     images->excludes("--data");
     app.add_option("--validation", flags.validation,
-                   "images for validation; by default 100 drawn ones, or a tenth of "
-                   "--data")
+                   "images for validation; by default 100 drawn ones, or a tenth of --data")
         ->check(count);
-    app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
-    app.add_option("--steps", flags.wanted_steps, "optimizer steps, instead of --epochs")
-        ->check(program::whole(0, std::int64_t{1} << 40));
+    program::add_epochs(app, flags);
     app.add_option("--objects", flags.objects, "of an image to train on; where there are more, the largest")
         ->check(program::whole(1, 1000))
         ->capture_default_str();
@@ -70,15 +87,11 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         ->check(program::whole(4, 1 << 14))
         ->capture_default_str();
     program::add_flags(app, flags);
-    app.add_option("--workers", flags.workers, "threads that draw, read and vary images")
-        ->check(program::whole(0, 1024))
-        ->configurable(false)
-        ->capture_default_str();
-    app.add_option("--from", flags.from,
-                   "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
-                   "the file's; for another number of classes the last layers stay as initialised")
-        ->configurable(false)
-        ->excludes("--resume");
+    program::add_workers(app, flags.workers, "threads that draw, read and vary images");
+    program::add_from(
+        app, flags.from,
+        "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
+        "the file's; for another number of classes the head, its last layers, stays as initialised");
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
     });

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include <headroom/examples/program/flags.hpp>
+#include <headroom/examples/program/epochs.hpp>
 
 namespace headroom::detection {
 
-struct DetectionFlags : program::Flags {
+struct DetectionFlags : program::EpochFlags {
     DetectionFlags();
     std::string model = "maskrcnn";
     std::string backbone = "resnet18";
@@ -22,12 +22,10 @@ struct DetectionFlags : program::Flags {
     std::int64_t classes = 0;     ///< the background among them; 0: as many as the data has
     std::int64_t images = 1000;   ///< to draw
     std::int64_t validation = 0;  ///< images; 0: 100 drawn ones, or a tenth of the data
-    std::int64_t epochs = 5;
-    std::int64_t wanted_steps = -1;  ///< below 0: as many as the epochs have
-    std::int64_t objects = 8;        ///< of an image
-    std::int64_t regions = 64;       ///< of an image
-    std::int64_t pyramid = 64;       ///< channels, of the mask's head as well
-    std::int64_t hidden = 256;       ///< width behind the pooled regions
+    std::int64_t objects = 8;     ///< of an image
+    std::int64_t regions = 64;    ///< of an image
+    std::int64_t pyramid = 64;    ///< channels, of the mask's head as well
+    std::int64_t hidden = 256;    ///< width behind the pooled regions
     int workers = 1;
     std::string from;  ///< a file of torchvision's weights to begin with
 

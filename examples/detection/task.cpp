@@ -11,6 +11,8 @@
 #include <headroom/examples/detection/average_precision.hpp>
 #include <headroom/examples/detection/data.hpp>
 #include <headroom/examples/detection/detector.hpp>
+#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/rehearsal.hpp>
 
 namespace headroom::detection {
 
@@ -18,11 +20,6 @@ namespace {
 
 constexpr std::int64_t kPictures = 8;
 constexpr float kDrawnScore = 0.5f;  // what pictures show
-
-/// A rehearsal meets a first batch, one after another, and a smaller one at the end.
-std::int64_t rehearsed(std::int64_t count, std::int64_t batch) {
-    return std::min<std::int64_t>(count / batch, 2) * batch + count % batch;
-}
 
 /// The box and the mask, if it has one, in the colour of the class.
 template <class Object>
@@ -40,14 +37,16 @@ class DetectionTask final : public program::Task {
           parameters_(parameters),
           model_(nn::Path(parameters), flags, images.classes),
           training_(dry() ? rehearsal_set(flags, images.training->size()) : images.training_set(flags)),
-          validation_(dry() ? rehearsal_set(flags, rehearsed(images.validation->size(), batch))
+          validation_(dry() ? rehearsal_set(flags, program::rehearsed(images.validation->size(), batch))
                             : images.validation_set(flags)),
           loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
                   {.workers = dry() ? 0 : flags.workers}),
           feed_(parameters.context()) {}
 
     void begin() override {
-        if (!flags_.from.empty()) load_torchvision(parameters_, flags_, images_.classes);
+        const std::vector<std::string> unused =
+            flags_.masks() ? std::vector<std::string>() : std::vector<std::string>{"roi_heads.mask_"};
+        program::load_weights(flags_.from, parameters_, head(), images_.classes, unused);
     }
 
     Batch batch() override { return upload(program::next_batch(loader_)); }
@@ -65,12 +64,10 @@ class DetectionTask final : public program::Task {
                                           data::Sampler::sequential(validation_.size(), loader_.sampler().batch()),
                                           {.workers = dry() ? 0 : flags_.workers, .epochs = 1});
         AveragePrecision boxes(box_overlap), masks(mask_overlap);
-        double total = 0, terms = 0;
+        program::MeanLoss mean;
         while (const ExampleBatch* batch = loader.next()) {
             const Batch given = upload(*batch);
-            const Loss loss = this->loss(given);
-            total += loss.sum().item();
-            terms += loss.terms();
+            mean.add(loss(given));
             const auto found = model_.detect(given[0]);
             for (std::size_t row = 0; row < found.size(); ++row) {
                 boxes.add(found[row], batch->images.objects[row]);
@@ -78,7 +75,7 @@ class DetectionTask final : public program::Task {
             }
         }
         context.set_random_counter(counter);
-        program::Validation validation{.loss = total / terms,
+        program::Validation validation{.loss = mean.value(),
                                        .metric = program::Metric{"box AP50", "ap50", boxes.mean()}};
         if (flags_.masks()) validation.others.push_back({"mask AP50", "mask_ap50", masks.mean()});
         return validation;
@@ -107,11 +104,9 @@ class DetectionTask final : public program::Task {
         ExampleBatch batch;
         validation_.read(chosen, 0, batch);
         const auto found = model_.detect(upload(batch)[0]);
-        const auto size = static_cast<std::size_t>(flags_.height * flags_.width * 3);
         std::vector<program::Picture> pictures;
         for (std::size_t row = 0; row < found.size(); ++row) {
-            const std::span<const float> pixels(batch.images.images.data() + row * size, size);
-            const data::Image image = data::image_of(pixels, flags_.height, flags_.width, data::imagenet_scale());
+            const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
             data::Image truth = image, seen = image;
             for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object);
             for (const Detection& detection : found[row])
@@ -151,14 +146,8 @@ class DetectionTask final : public program::Task {
 
 program::Program detection_program(DetectionFlags& flags) {
     const auto images = std::make_shared<const Images>(read_images(flags));
-    const std::int64_t batches = images->training->size() / flags.batch;
-    flags.steps = flags.wanted_steps >= 0 ? flags.wanted_steps
-                                          : std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
-    std::string what = images->what;
-    if (!flags.from.empty() && other_heads(flags, images->classes))
-        what += fmt::format("; the last layers stay as initialised: those of {} are not for {} classes", flags.from,
-                            images->classes);
-    return {.data = what,
+    program::set_steps(flags, images->training->size());
+    return {.data = images->what + program::head_note(flags.from, head(), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--annotations", flags.annotations}, {"--from", flags.from}},
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {

@@ -7,8 +7,8 @@
 
 namespace headroom::detection {
 
-/// Reads or draws the images that `flags` name, and sets the flags' number of steps; both outlive the program. Errors:
-/// as `read_images`, and FileError for a file of weights that can't be read.
+/// Reads or draws the images that `flags` describe, and sets the number of steps in the flags, which outlive the
+/// program. Errors: as `read_images`, `program::set_steps` and `program::head_note`.
 program::Program detection_program(DetectionFlags& flags);
 
 }  // namespace headroom::detection

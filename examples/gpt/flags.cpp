@@ -12,18 +12,12 @@ namespace {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, GptFlags& flags) {
     const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
-    const auto imply = [&](const char* name, std::int64_t size) {
-        program::imply(app, name, fmt::to_string(size), flags.from);
-    };
-    imply("--layers", sizes.layers);
-    imply("--width", sizes.width);
-    imply("--positions", sizes.block);
+    text::imply_sizes(app, flags, sizes);
     if (flags.tokens.empty()) {
         flags.vocabulary = sizes.vocabulary;
     } else {
-        imply("--vocabulary", sizes.vocabulary);
+        program::imply(app, "--vocabulary", fmt::to_string(sizes.vocabulary), flags.from);
     }
-    if (app.count("--heads") == 0) imply("--heads", sizes.heads);
 }
 
 }  // namespace
@@ -47,9 +41,7 @@ void add_flags(CLI::App& app, GptFlags& flags) {
     app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
     text::add_sampling_flags(app, flags);
     program::add_flags(app, flags);
-    app.add_option("--from", flags.from, "GPT-2 file in Hugging Face's format to begin with; its sizes are the model's")
-        ->configurable(false)
-        ->excludes("--resume");
+    program::add_from(app, flags.from, "GPT-2 file in Hugging Face's format to begin with; its sizes are the model's");
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
         text::check_heads(flags);

@@ -1,11 +1,8 @@
 #include <headroom/examples/images/classifier.hpp>
 
 #include <algorithm>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-
-#include <headroom/nn/checkpoint.hpp>
 
 namespace headroom::images {
 
@@ -43,11 +40,6 @@ const Options& options_of(const std::string& model) {
     return std::ranges::find(models(), model, &std::pair<std::string, Options>::first)->second;
 }
 
-/// The path of the last layer.
-std::string head(const std::string& model) {
-    return std::holds_alternative<nn::VggOptions>(options_of(model)) ? "classifier.6." : "fc.";
-}
-
 }  // namespace
 
 std::vector<std::string> model_names() {
@@ -72,23 +64,9 @@ Tensor Classifier::operator()(const Tensor& images) const {
     return std::visit([&](const auto& model) { return model(images); }, model_);
 }
 
-bool other_head(const std::filesystem::path& file, const std::string& model, std::int64_t classes) {
-    const nn::SafetensorsFile weights(file);
-    const nn::SafetensorsEntry* const bias = weights.find(head(model) + "bias");
-    return !bias || bias->shape.numel() != classes;
-}
-
-void load_torchvision(const std::filesystem::path& file, Parameters& parameters, const std::string& model,
-                      std::int64_t classes) {
-    const nn::SafetensorsFile weights(file);
-    const bool other = other_head(file, model, classes);
-    const auto is_head = [&](std::string_view name) { return other && name.starts_with(head(model)); };
-    std::vector<NamedArray> wanted = parameters.state_dict().arrays;
-    std::erase_if(wanted, [&](const NamedArray& entry) {
-        return is_head(entry.name) || (entry.name.ends_with(".num_batches_tracked") && !weights.find(entry.name));
-    });
-    nn::load_arrays(weights, parameters.context(), wanted, {.ignore = is_head});
-    parameters.mark_changed();
+program::Head head_of(const std::string& model) {
+    const std::string layer = std::holds_alternative<nn::VggOptions>(options_of(model)) ? "classifier.6." : "fc.";
+    return {.bias = layer + "bias", .layers = {layer}};
 }
 
 }  // namespace headroom::images

@@ -3,14 +3,14 @@
 // pixels.
 //
 //     Classifier model(nn::Path(parameters), "resnet50", /*channels=*/3, /*classes=*/10);
-//     load_torchvision("resnet50.safetensors", parameters, "resnet50", /*classes=*/10);
+//     program::load_weights("resnet50.safetensors", parameters, head_of("resnet50"), /*classes=*/10);
 //     Tensor logits = model(images);
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include <headroom/examples/program/weights.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/vgg.hpp>
 
@@ -34,14 +34,7 @@ class Classifier {
     std::variant<nn::ResNet, nn::Vgg> model_;
 };
 
-/// True if the last layer in a file of torchvision's weights has another number of classes, or is not there. Errors:
-/// FileError if it is no such file.
-bool other_head(const std::filesystem::path& file, const std::string& model, std::int64_t classes);
-
-/// Fills all parameters and buffers from such a file, but for the last layer if that is another one, and counts of
-/// batches that old files lack. Errors: FileError for a damaged file; Error that names the first tensor which is
-/// missing, left over or of another size, and how many: nothing is changed then.
-void load_torchvision(const std::filesystem::path& file, Parameters& parameters, const std::string& model,
-                      std::int64_t classes);
+/// The last layer, by its names in torchvision's files.
+program::Head head_of(const std::string& model);
 
 }  // namespace headroom::images

@@ -16,6 +16,7 @@
 #include <headroom/data/image_drawing.hpp>
 #include <headroom/data/image_files.hpp>
 #include <headroom/examples/images/classifier.hpp>
+#include <headroom/examples/program/images.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::images {
@@ -62,8 +63,8 @@ ImageSourcePointer part(const ImageSourcePointer& source, std::int64_t first, st
     return data::subset(source, std::move(indices));
 }
 
-/// All of both, or as many for validation as `--validation` says.
-void limit(Found& found, const ImageFlags& flags) {
+/// Keeps as many images for validation as --validation says.
+void limit_validation(Found& found, const ImageFlags& flags) {
     if (flags.validation == 0) return;
     if (flags.validation > found.validation->size())
         throw Error(fmt::format("--validation {}: {} has {} images for that", flags.validation, flags.data,
@@ -88,7 +89,7 @@ Found read_idx(const ImageFlags& flags) {
     if (has(flags.data, "train-images-idx3-ubyte") || has(flags.data, "train-labels-idx1-ubyte")) {
         found.training = read("train");
         found.validation = held;
-        limit(found, flags);
+        limit_validation(found, flags);
         found.what = fmt::format("{} images of train-* to train on, {} of t10k-* to validate", found.training->size(),
                                  found.validation->size());
         return found;
@@ -114,7 +115,7 @@ Found read_cifar(const ImageFlags& flags) {
         .classes = 10,
         .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"},
         .augment = "crop"};
-    limit(found, flags);
+    limit_validation(found, flags);
     found.what = fmt::format("{} images of data_batch_* to train on, {} of test_batch to validate",
                              found.training->size(), found.validation->size());
     return found;
@@ -132,21 +133,17 @@ Found read_folder(const ImageFlags& flags) {
         found.training = all;
         found.validation = std::make_shared<const data::ImageFolder>(
             folder / "val", data::ImageFolderOptions{.classes = all->classes()});
-        limit(found, flags);
+        limit_validation(found, flags);
     } else {
-        const std::int64_t count =
-            flags.validation > 0 ? flags.validation : std::max<std::int64_t>(1, all->size() / 10);
-        if (count >= all->size())
-            throw Error(fmt::format("--validation {}: {} has {} images, and none is left to train on", count,
-                                    flags.data, all->size()));
-        std::tie(found.training, found.validation) = data::random_split(all, count, flags.seed);
+        std::tie(found.training, found.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
     }
     found.what = fmt::format("{} images of {} classes to train on, {} {} to validate", found.training->size(),
                              found.classes, found.validation->size(), apart ? "of val" : "others of them");
     return found;
 }
 
-Found nothing(const ImageFlags& flags) {
+/// For rehearsals.
+Found blank_images(const ImageFlags& flags) {
     const std::int64_t some = 10 * flags.batch * flags.accumulate;
     const auto blank = std::make_shared<const BlankImages>(some, data::Image(1, 1, 1));
     const bool digits = flags.model == "small";
@@ -165,7 +162,7 @@ Found nothing(const ImageFlags& flags) {
 }
 
 Found find(const ImageFlags& flags) {
-    if (flags.data.empty()) return nothing(flags);
+    if (flags.data.empty()) return blank_images(flags);
     for (const char* prefix : {"t10k", "train"})
         for (const char* name : {"-images-idx3-ubyte", "-labels-idx1-ubyte"})
             if (has(flags.data, std::string(prefix) + name)) return read_idx(flags);
@@ -174,7 +171,7 @@ Found find(const ImageFlags& flags) {
     return read_folder(flags);
 }
 
-/// For networks whose first layer wants colours.
+/// The first layers of torchvision's networks have three channels.
 void repeat_grey(data::ImageSample& sample, data::Draws&) {
     if (sample.image.channels == 1) sample.image = data::beside({sample.image});
 }
@@ -184,7 +181,7 @@ std::int64_t side(std::int64_t wanted, std::int64_t found, std::int64_t least) {
     return std::max(wanted > 0 ? wanted : found > 0 ? found : kPhotoSide, least);
 }
 
-/// What every image goes through to have the wanted size; photos are of several sizes.
+/// Gives every image the model's size; photos have several sizes.
 std::vector<ImageTransform> resized(const Found& found, const Images& images) {
     const bool photos = found.height == 0;
     if (photos)
@@ -203,16 +200,16 @@ std::string resizing(const Found& found, const Images& images, const ImageFlags&
     return what;
 }
 
-/// What training images go through besides; that of photos resizes them, too.
+/// How training images vary; the crops of photos also resize them.
 std::vector<ImageTransform> variations(const Images& images) {
-    const auto& [augment, height, width] = std::tie(images.augment, images.height, images.width);
-    if (augment == "affine")
+    const std::int64_t height = images.height, width = images.width;
+    if (images.augment == "affine")
         return {
             data::RandomAffine{.degrees = 12, .shift_x = 0.08, .shift_y = 0.08, .least_scale = 0.9, .most_scale = 1.1}};
-    if (augment == "crop")
+    if (images.augment == "crop")
         return {data::RandomCrop{.height = height, .width = width, .padding = std::max(height, width) / 8},
                 data::RandomHorizontalFlip{}};
-    if (augment == "photo")
+    if (images.augment == "photo")
         return {data::RandomResizedCrop{.height = height, .width = width}, data::RandomHorizontalFlip{}};
     return {};
 }
@@ -243,9 +240,6 @@ Images read_images(const ImageFlags& flags) {
                   .class_names = found.class_names,
                   .augment = flags.augment == "auto" ? found.augment : flags.augment,
                   .what = found.what};
-    if (images.training->size() < flags.batch)
-        throw Error(
-            fmt::format("--batch {}: {} has {} images to train on", flags.batch, flags.data, images.training->size()));
     images.what += resizing(found, images, flags, least);
     images.scale = images.channels == 1 ? std::vector{data::PixelScale{0.1307f, 0.3081f}} : data::imagenet_scale();
     images.fit = resized(found, images);

@@ -30,11 +30,12 @@ struct Images {
     /// Of batches for training, or for validation.
     data::ImageDataset training_set(std::uint64_t seed) const;
     data::ImageDataset validation_set() const;
-    /// As many images of the same size, of which nothing is read: for rehearsals, where nobody looks at pixels.
+    /// So many images of the same size, for rehearsals: no file is read.
     data::ImageDataset blank(std::int64_t count) const;
 };
 
-/// Errors: FileError that names the file or folder; Error for too few images for the flags, or more classes.
+/// Errors: FileError that names the file or folder; Error if no image is left to train on, or for fewer classes in the
+/// flags than in the data.
 Images read_images(const ImageFlags& flags);
 
 }  // namespace headroom::images

@@ -16,7 +16,7 @@ Examples:
   train_images --data photos --model resnet18 --from resnet18.safetensors --lr 3e-4 --batch 32 --epochs 5
   train_images --model resnet50 --height 224 --width 224 --batch 64 --device dry --gpu-memory 11GiB)";
 
-/// What follows from the model where the command line does not say it.
+/// Defaults that depend on the model.
 void take_defaults(CLI::App& app, ImageFlags& flags) {
     const bool vgg = flags.model.starts_with("vgg");
     if (flags.model != "small" && app.count("--lr") == 0) {
@@ -32,6 +32,7 @@ void take_defaults(CLI::App& app, ImageFlags& flags) {
 
 ImageFlags::ImageFlags() {
     batch = 60;
+    epochs = 12;
     lr = 3e-3;
     min_lr = clip = 0;
     warmup = 50;
@@ -63,9 +64,7 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
     app.add_option("--width", flags.width, "the same for columns; by default as --height")->check(count);
     app.add_option("--classes", flags.classes, "by default as many as the data has; without data 1000, of small 10")
         ->check(count);
-    app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
-    app.add_option("--steps", flags.wanted_steps, "optimizer steps, instead of --epochs")
-        ->check(program::whole(0, std::int64_t{1} << 40));
+    program::add_epochs(app, flags);
     app.add_option("--validation", flags.validation,
                    "images for validation; by default all of t10k-*, test_batch.bin or val/, else 1000 of t10k-* or a "
                    "tenth of a folder")
@@ -79,17 +78,11 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
         ->check(program::real(0, 0.99))
         ->capture_default_str();
     program::add_flags(app, flags);
-    app.add_option("--workers", flags.workers, "threads that read and vary images")
-        ->check(program::whole(0, 1024))
-        ->configurable(false)
-        ->group("Of this run alone")
-        ->capture_default_str();
-    app.add_option("--from", flags.from,
-                   "safetensors file with torchvision's weights to begin with; for another number of classes the last "
-                   "layer stays as initialised")
-        ->configurable(false)
-        ->group("Of this run alone")
-        ->excludes("--resume");
+    program::add_workers(app, flags.workers, "threads that read and vary images");
+    program::add_from(
+        app, flags.from,
+        "safetensors file with torchvision's weights to begin with; for another number of classes the head, "
+        "its last layer, stays as initialised");
     app.callback([&] {
         if (flags.data.empty() && flags.device != "dry") throw CLI::RequiredError("--data");
         if (!flags.from.empty() && flags.model == "small")

@@ -6,20 +6,18 @@
 #include <cstdint>
 #include <string>
 
-#include <headroom/examples/program/flags.hpp>
+#include <headroom/examples/program/epochs.hpp>
 
 namespace headroom::images {
 
-struct ImageFlags : program::Flags {
+struct ImageFlags : program::EpochFlags {
     ImageFlags();
     std::string data;  ///< folder; empty: none, for rehearsals
     std::string model = "small";
     std::int64_t height = 0;  ///< pixels; 0: as the data has them, or 224
     std::int64_t width = 0;
-    std::int64_t classes = 0;  ///< 0: as many as the data has
-    std::int64_t epochs = 12;
-    std::int64_t wanted_steps = -1;  ///< below 0: as many as the epochs have
-    std::int64_t validation = 0;     ///< images; 0: the data's own, or a tenth
+    std::int64_t classes = 0;     ///< 0: as many as the data has
+    std::int64_t validation = 0;  ///< images; 0: the data's own, or a tenth
     std::string augment = "auto";
     double label_smoothing = 0;
     int workers = 2;

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -14,6 +13,8 @@
 #include <headroom/data/image_geometry.hpp>
 #include <headroom/examples/images/classifier.hpp>
 #include <headroom/examples/images/data.hpp>
+#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/rehearsal.hpp>
 
 namespace headroom::images {
 
@@ -23,12 +24,7 @@ constexpr std::int64_t kPictures = 12;
 constexpr std::int64_t kPictureSide = 96;  ///< pixels, at least
 constexpr data::Color kRight{0, 160, 0}, kWrong{220, 0, 0};
 
-/// A rehearsal meets a first batch, one after another, and a smaller one at the end.
-std::int64_t rehearsed(std::int64_t count, std::int64_t batch) {
-    return std::min<std::int64_t>(count / batch, 2) * batch + count % batch;
-}
-
-/// Larger where it is small, in a frame.
+/// In a frame; enlarged if it is small.
 data::Image framed(data::Image image, const data::Color& color) {
     const std::int64_t factor = (kPictureSide - 1) / std::min(image.height, image.width) + 1;
     image = data::resize_nearest(data::beside({image}), factor * image.height, factor * image.width);
@@ -45,14 +41,13 @@ class ImageTask final : public program::Task {
           parameters_(parameters),
           model_(nn::Path(parameters), flags.model, images.channels, images.classes),
           training_(dry() ? images.blank(images.training->size()) : images.training_set(flags.seed)),
-          validation_(dry() ? images.blank(rehearsed(images.validation->size(), batch)) : images.validation_set()),
+          validation_(dry() ? images.blank(program::rehearsed(images.validation->size(), batch))
+                            : images.validation_set()),
           loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
                   {.workers = dry() ? 0 : flags.workers}),
           feed_(parameters.context()) {}
 
-    void begin() override {
-        if (!flags_.from.empty()) load_torchvision(flags_.from, parameters_, flags_.model, images_.classes);
-    }
+    void begin() override { program::load_weights(flags_.from, parameters_, head_of(flags_.model), images_.classes); }
 
     Batch batch() override { return upload(program::next_batch(loader_)); }
 
@@ -69,7 +64,7 @@ class ImageTask final : public program::Task {
             const Batch given = upload(*batch);
             const Tensor logits = model_(given[0]);
             loss += cross_entropy(logits, given[1]).sum().item();
-            right += sum(cast(eq(argmax(logits, -1), cast(given[1], Dtype::i64)), Dtype::f32)).item();
+            right += sum(eq(argmax(logits, -1), given[1])).item();
         }
         const auto total = static_cast<double>(validation_.size());
         return {.loss = loss / total, .metric = program::Metric{"accuracy", "val_accuracy", right / total}};
@@ -95,15 +90,11 @@ class ImageTask final : public program::Task {
         data::ImageBatch batch;
         validation_.read(chosen, 0, batch);
         const auto predicted = argmax(model_(upload(batch)[0]), -1).to_vector<std::int64_t>();
-        const std::int64_t size = batch.height * batch.width * batch.channels;
         std::vector<program::Picture> pictures;
         for (std::size_t i = 0; i < chosen.size(); ++i) {
-            const std::span<const float> pixels(batch.images.data() + static_cast<std::int64_t>(i) * size,
-                                                static_cast<std::size_t>(size));
             const bool right = predicted[i] == batch.labels[i];
-            pictures.push_back(
-                {fmt::format("{:02}_is_{}_seen_as_{}", i + 1, name(batch.labels[i]), name(predicted[i])),
-                 framed(data::image_of(pixels, batch.height, batch.width, images_.scale), right ? kRight : kWrong)});
+            pictures.push_back({fmt::format("{:02}_is_{}_seen_as_{}", i + 1, name(batch.labels[i]), name(predicted[i])),
+                                framed(program::image_in(batch, i, images_.scale), right ? kRight : kWrong)});
         }
         return pictures;
     }
@@ -137,14 +128,8 @@ class ImageTask final : public program::Task {
 
 program::Program image_program(ImageFlags& flags) {
     const auto images = std::make_shared<const Images>(read_images(flags));
-    const std::int64_t batches = images->training->size() / flags.batch;
-    flags.steps = flags.wanted_steps >= 0 ? flags.wanted_steps
-                                          : std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
-    std::string what = images->what;
-    if (!flags.from.empty() && other_head(flags.from, flags.model, images->classes))
-        what += fmt::format("; the last layer stays as initialised: that of {} is not for {} classes", flags.from,
-                            images->classes);
-    return {.data = what,
+    program::set_steps(flags, images->training->size());
+    return {.data = images->what + program::head_note(flags.from, head_of(flags.model), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--from", flags.from}},
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {

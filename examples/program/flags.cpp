@@ -12,6 +12,9 @@ namespace headroom::program {
 
 namespace {
 
+/// Not stored in checkpoints.
+CLI::Option* of_this_run(CLI::Option* option) { return option->configurable(false)->group("Of this run alone"); }
+
 void add_device(CLI::App& app, Flags& flags) {
     app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
         ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
@@ -138,7 +141,7 @@ void add_flags(CLI::App& app, Flags& flags) {
     add_tuning(app, flags);
     add_files(app, flags);
     const std::vector<CLI::Option*> all = app.get_options();
-    for (std::size_t i = of_training; i < all.size(); ++i) all[i]->configurable(false)->group("Of this run alone");
+    for (std::size_t i = of_training; i < all.size(); ++i) of_this_run(all[i]);
     app.parse_complete_callback([&app, &flags] {
         flags.compute.tune = app.count("--tune") > 0;
         const bool gpu = app.count("--gpu-memory") > 0;
@@ -156,6 +159,14 @@ void add_flags(CLI::App& app, Flags& flags) {
             throw CLI::ValidationError(fmt::format(
                 "--min-lr {} is above --lr {}; the learning rate falls from --lr to --min-lr", flags.min_lr, flags.lr));
     });
+}
+
+void add_workers(CLI::App& app, int& workers, const std::string& what) {
+    of_this_run(app.add_option("--workers", workers, what)->check(whole(0, 1024))->capture_default_str());
+}
+
+void add_from(CLI::App& app, std::string& from, const std::string& what) {
+    of_this_run(app.add_option("--from", from, what)->excludes("--resume"));
 }
 
 Context make_context(const Flags& flags) {

@@ -79,6 +79,10 @@ struct Flags {
 /// its config file; its `callback` is left to the program.
 void add_flags(CLI::App& app, Flags& flags);
 
+/// --workers and --from, which belong to the run alone; `what` is for --help. After `add_flags`.
+void add_workers(CLI::App& app, int& workers, const std::string& what);
+void add_from(CLI::App& app, std::string& from, const std::string& what);
+
 /// What the training runs on: a GPU for --device cuda, else the CPU. Errors: DeviceError if there is no GPU.
 Context make_context(const Flags& flags);
 /// Of what the training will run on, or of the GPU that the flags describe. Errors: as `make_context`.

@@ -110,6 +110,10 @@ Forecast rehearse(const Flags& flags, const Program& program) {
     }
 }
 
+std::int64_t rehearsed(std::int64_t samples, std::int64_t batch) {
+    return std::min<std::int64_t>(samples / batch, 2) * batch + samples % batch;
+}
+
 std::size_t fit_scratch(const Flags& flags, const Program& program) {
     return fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) {
         Session session(rehearsal, flags, program);

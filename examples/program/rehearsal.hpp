@@ -25,6 +25,10 @@ struct Forecast {
 /// --memory-limit is too small; its message says which flags would fit. As `make_context`.
 Forecast rehearse(const Flags& flags, const Program& program);
 
+/// How many of so many samples a rehearsal validates on: a first batch, another one, and a smaller one at the end, as
+/// all others are like these.
+std::int64_t rehearsed(std::int64_t samples, std::int64_t batch);
+
 /// The largest scratch budget, at least that of `flags`, with which the same takes no more memory. Errors: as
 /// `rehearse`, without advice.
 std::size_t fit_scratch(const Flags& flags, const Program& program);

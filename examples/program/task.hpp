@@ -30,7 +30,7 @@
 
 namespace headroom::program {
 
-/// What says more than the loss how good a model is; the more, the better.
+/// A figure that says more than the loss about how good a model is: more is better.
 struct Metric {
     std::string name;  ///< in logs and on the terminal: "accuracy"
     std::string key;   ///< in --json: "val_accuracy"
@@ -49,6 +49,18 @@ struct Validation {
     }
 };
 
+/// The mean of losses over all of their terms.
+struct MeanLoss {
+    double total = 0;
+    double terms = 0;
+
+    void add(const Loss& loss) {
+        total += loss.sum().item();
+        terms += loss.terms();
+    }
+    double value() const { return total / terms; }
+};
+
 struct Picture {
     std::string name;  ///< of its file, without the ending
     data::Image image;
@@ -63,7 +75,7 @@ class Task {
     virtual void begin() {}
     /// What the value `name` of --recompute is beside its policies, where the model itself keeps less.
     virtual void recompute(const std::string& /*name*/) {}
-    /// What the model reads, then what it is to say of that.
+    /// The model's inputs, then its targets.
     using Batch = std::vector<Tensor>;
     /// The next micro-batch.
     virtual Batch batch() = 0;

@@ -18,7 +18,6 @@ Examples:
 
 void add_data(CLI::App& app, SegmentationFlags& flags) {
     const auto count = program::whole(1, 1 << 20);
-    const auto none_or_more = program::whole(0, 1 << 20);
     app.add_option("--data", flags.data,
                    "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
                    "values are classes); without it, clouds are drawn");
@@ -32,14 +31,16 @@ void add_data(CLI::App& app, SegmentationFlags& flags) {
     app.add_option("--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
         ->check(program::real(0, 100))
         ->capture_default_str();
-    app.add_option("--height", flags.height, "images are resized to it")->check(count)->capture_default_str();
-    app.add_option("--width", flags.width, "the same")->check(count)->capture_default_str();
-    app.add_option("--classes", flags.classes, "values of masks are 0 and up")
+    app.add_option("--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+        ->check(count)
+        ->capture_default_str();
+    app.add_option("--width", flags.width, "the same for columns")->check(count)->capture_default_str();
+    app.add_option("--classes", flags.classes, "number of classes; values of masks are below it")
         ->check(program::whole(2, 255))
         ->capture_default_str();
     app.add_option("--validation", flags.validation,
                    "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
-        ->check(none_or_more);
+        ->check(count);
     app.add_option("--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
         ->check(CLI::IsMember({"none", "horizontal", "both"}))
         ->capture_default_str();
@@ -48,7 +49,7 @@ void add_data(CLI::App& app, SegmentationFlags& flags) {
         ->capture_default_str();
 }
 
-/// Where images and masks are; the model's sizes from the file that it begins with.
+/// The folders in --data; the model's sizes from the file that it begins with.
 void complete(CLI::App& app, SegmentationFlags& flags) {
     if (!flags.data.empty()) {
         if (!flags.images.empty()) throw CLI::ValidationError("--data and --images both name the images; use one");
@@ -89,19 +90,12 @@ void add_flags(CLI::App& app, SegmentationFlags& flags) {
         ->capture_default_str();
     app.add_flag("--bilinear", flags.bilinear, "upsampling by interpolation, not by convolutions: fewer parameters");
     add_data(app, flags);
-    app.add_option("--epochs", flags.epochs, "passes over the images")->check(count)->capture_default_str();
-    app.add_option("--steps", flags.steps, "optimizer steps, in place of --epochs")->check(count);
+    program::add_epochs(app, flags);
     program::add_flags(app, flags);
-    app.add_option("--workers", flags.workers, "threads that read or draw images while others are trained on")
-        ->check(program::whole(0, 64))
-        ->capture_default_str()
-        ->configurable(false)
-        ->group("Of this run alone");
-    app.add_option("--from", flags.from,
-                   "file of milesial's U-Net as safetensors to begin with; its sizes are the model's. With other "
-                   "--classes its last layer is left out")
-        ->configurable(false)
-        ->excludes("--resume");
+    program::add_workers(app, flags.workers, "threads that draw, read and vary images");
+    program::add_from(app, flags.from,
+                      "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
+                      "number of classes the head, its last layer, stays as initialised");
     app.footer(kExamples);
     app.callback([&] { complete(app, flags); });
 }

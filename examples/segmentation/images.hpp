@@ -1,5 +1,5 @@
 #pragma once
-// The images with masks that train_segmentation is told of: from files, or drawn.
+// The images and masks that train_segmentation trains on, from files or drawn.
 //
 //     const Split split = read_images(flags);
 #include <string>
@@ -15,8 +15,8 @@ struct Split {
     std::string what;  ///< for people
 };
 
-/// Files are read when batches need them. Errors: FileError or Error for folders without images, images without masks,
-/// or fewer than `flags.validation` and a batch.
+/// Files are read when batches need them. Errors: FileError for folders without images and images without masks; Error
+/// if no image is left to train on.
 Split read_images(const SegmentationFlags& flags);
 
 }  // namespace headroom::segmentation

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,9 +12,11 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/rehearsal.hpp>
+#include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/segmentation/images.hpp>
 #include <headroom/examples/segmentation/mean_iou.hpp>
-#include <headroom/nn/checkpoint.hpp>
 
 namespace headroom::segmentation {
 
@@ -25,17 +26,9 @@ using Loader = data::DataLoader<data::ImageDataset>;
 
 constexpr std::int64_t kPictures = 8;
 
-/// The last layer of the file to begin with is then of no use.
-bool other_classes(const SegmentationFlags& flags) {
-    return !flags.from.empty() && nn::unet_sizes(flags.from).classes != flags.classes;
-}
+program::Head head() { return {.bias = "outc.conv.bias", .layers = {"outc."}}; }
 
-/// A rehearsal meets a first batch, one after another, and a smaller one at the end.
-std::int64_t rehearsed(std::int64_t count, std::int64_t batch) {
-    return std::min<std::int64_t>(count / batch, 2) * batch + count % batch;
-}
-
-/// Resized, then cropped and mirrored where they are for training.
+/// Images of files are resized; images to train on (`varied`) are also cropped and mirrored.
 data::ImageDataset dataset(const data::ImageSourcePointer& source, const SegmentationFlags& flags, bool varied) {
     std::vector<data::ImageTransform> transforms;
     if (flags.has_files()) transforms.push_back(data::Resize{flags.height, flags.width});
@@ -52,9 +45,9 @@ data::ImageDataset dataset(const data::ImageSourcePointer& source, const Segment
     return {source, {.transforms = std::move(transforms), .seed = flags.seed}};
 }
 
-class Masks final : public program::Task {
+class SegmentationTask final : public program::Task {
   public:
-    Masks(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
+    SegmentationTask(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
         : flags_(flags),
           parameters_(parameters),
           model_(parameters, flags.unet()),
@@ -64,36 +57,25 @@ class Masks final : public program::Task {
                   {.workers = flags.workers}),
           feed_(parameters.context()) {}
 
-    void begin() override {
-        if (flags_.from.empty()) return;
-        const auto left_out = [other = other_classes(flags_)](std::string_view name) {
-            return other && name.starts_with("outc.");
-        };
-        std::vector<NamedArray> wanted = parameters_.state_dict().arrays;
-        std::erase_if(wanted, [&](const NamedArray& entry) { return left_out(entry.name); });
-        nn::load_arrays(nn::SafetensorsFile(flags_.from), parameters_.context(), wanted, {.ignore = left_out});
-        parameters_.mark_changed();
-    }
+    void begin() override { program::load_weights(flags_.from, parameters_, head(), flags_.classes); }
 
     Batch batch() override { return upload(program::next_batch(loader_)); }
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 
     program::Validation evaluate() override {
-        double total = 0, terms = 0;
+        program::MeanLoss mean;
         MeanIou iou(flags_.classes);
         const std::int64_t size = loader_.sampler().batch(), all = validation_.size();
-        const std::int64_t count = parameters_.context().dry() ? rehearsed(all, size) : all;
+        const std::int64_t count = parameters_.context().dry() ? program::rehearsed(all, size) : all;
         Loader loader(validation_, data::Sampler::sequential(count, size), {.workers = flags_.workers, .epochs = 1});
         while (const data::ImageBatch* batch = loader.next()) {
             const Batch given = upload(*batch);
             const Tensor logits = model_(given[0]);
-            const Loss loss = loss_of(logits, given[1]);
-            total += loss.sum().item();
-            terms += loss.terms();
+            mean.add(loss_of(logits, given[1]));
             iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch->masks);
         }
-        return {.loss = total / terms, .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()}};
+        return {.loss = mean.value(), .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()}};
     }
 
     nn::CheckpointPart order() override { return loader_; }
@@ -120,7 +102,7 @@ class Masks final : public program::Task {
         while (const data::ImageBatch* batch = loader.next()) {
             const auto classes = argmax(model_(upload(*batch)[0]), 1).to_vector<std::int64_t>();
             const std::vector<data::PixelScale> scale(static_cast<std::size_t>(batch->channels));
-            const data::Image image = data::image_of(batch->images, batch->height, batch->width, scale);
+            const data::Image image = program::image_in(*batch, 0, scale);
             pictures.push_back({fmt::format("mask{}", pictures.size()),
                                 data::beside({image, colors(classes, *batch), colors(batch->masks, *batch)})});
         }
@@ -159,22 +141,20 @@ class Masks final : public program::Task {
 
 }  // namespace
 
-program::Program masks_program(SegmentationFlags& flags) {
+program::Program segmentation_program(SegmentationFlags& flags) {
     const bool small = std::min(flags.height, flags.width) < nn::UNet::kLeastSize;
     flags.height = std::max(flags.height, nn::UNet::kLeastSize);
     flags.width = std::max(flags.width, nn::UNet::kLeastSize);
     const auto images = std::make_shared<const Split>(read_images(flags));
-    const std::int64_t batches = images->training->size() / flags.batch;
-    if (flags.steps == 0) flags.steps = std::max<std::int64_t>(1, flags.epochs * batches / flags.accumulate);
+    program::set_steps(flags, images->training->size());
     std::string what = fmt::format("{}, {} x {} pixels", images->what, flags.height, flags.width);
     if (small) what += ", the least that a U-Net takes";
-    if (other_classes(flags))
-        what += fmt::format("; the last layer stays as initialised: that of {} is for other classes", flags.from);
+    what += program::head_note(flags.from, head(), flags.classes);
     return {.data = what,
             .unit = "samples",
             .reads = {{"--images", flags.images}, {"--masks", flags.masks}, {"--from", flags.from}},
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
-                return std::make_unique<Masks>(parameters, flags, batch, *images);
+                return std::make_unique<SegmentationTask>(parameters, flags, batch, *images);
             }};
 }
 

@@ -12,9 +12,9 @@ namespace headroom::text {
 
 namespace {
 
-/// A number of kinds, or the file that lists them.
+/// --vocabulary is a number of kinds, or the file that lists them.
 void take_vocabulary(ModelFlags& flags) {
-    const std::string& given = flags.kinds;
+    const std::string& given = flags.given_vocabulary;
     const char* const end = given.data() + given.size();
     std::int64_t kinds = 0;
     if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
@@ -31,18 +31,12 @@ void take_vocabulary(ModelFlags& flags) {
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, ModelFlags& flags) {
     const nn::BertOptions sizes = nn::bert_sizes(flags.from);
-    const auto imply = [&](const char* name, std::int64_t size) {
-        program::imply(app, name, fmt::to_string(size), flags.from);
-    };
-    imply("--layers", sizes.layers);
-    imply("--width", sizes.width);
-    imply("--hidden", sizes.hidden);
-    imply("--positions", sizes.block);
-    if (app.count("--heads") == 0) imply("--heads", sizes.heads);
+    imply_sizes(app, flags, sizes);
+    program::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
     flags.vocabulary = sizes.vocabulary;
 }
 
-/// What learns best on a small text: guesses from the left and the right are slow to begin in long windows.
+/// BERT's own defaults: in long windows it takes long until it learns from both sides.
 void take_defaults(CLI::App& app, const ModelFlags& flags) {
     if (!flags.masked() || !flags.from.empty()) return;
     for (const auto& [name, value] : {std::pair{"--block", "32"}, {"--batch", "64"}, {"--dropout", "0"}}) {
@@ -50,7 +44,7 @@ void take_defaults(CLI::App& app, const ModelFlags& flags) {
     }
 }
 
-/// What values of --recompute are for this model.
+/// BERT's policies of --recompute.
 void take_recompute(ModelFlags& flags) {
     if (!flags.masked()) return;
     flags.recomputes[1].policies = {{"bert.encoder.layers.*", recompute_cheap()}};
@@ -97,7 +91,7 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         ->check(CLI::IsMember({"lstm", "gru", "bert"}))
         ->capture_default_str();
     add_data_flags(app, flags);
-    app.add_option("--vocabulary", flags.kinds,
+    app.add_option("--vocabulary", flags.given_vocabulary,
                    "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
                    "--tokens, the number of kinds (50257)")
         ->type_name("FILE|INT")
@@ -107,11 +101,9 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         ->check(program::whole(0, 1 << 20));
     add_sampling_flags(app, flags);
     program::add_flags(app, flags);
-    app.add_option("--from", flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's")
-        ->configurable(false)
-        ->excludes("--resume");
+    program::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
     app.callback([&] {
-        if (!flags.kinds.empty()) take_vocabulary(flags);
+        if (!flags.given_vocabulary.empty()) take_vocabulary(flags);
         if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
         take_defaults(app, flags);
         check_for_model(flags);

@@ -15,7 +15,7 @@ namespace headroom::text {
 struct ModelFlags : TextFlags {
     ModelFlags();
     std::string model = "lstm";
-    std::string kinds;        ///< vocab.txt, or how many
+    std::string given_vocabulary;  ///< vocab.txt, or how many kinds
     std::int64_t hidden = 0;  ///< BERT's, between the two products of a layer's second half; 0: four times the width
 
     bool masked() const { return model == "bert"; }

@@ -1,4 +1,3 @@
-#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -35,12 +34,12 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
     program::Validation evaluate() override {
-        Mean mean;
+        program::MeanLoss mean;
         double right = 0;
         for_validation([&](const Batch& batch) {
             const Tensor logits = model_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
-            right += sum(cast(eq(argmax(logits, -1), cast(batch[1], Dtype::i64)), Dtype::f32)).item();
+            right += sum(eq(argmax(logits, -1), batch[1])).item();
         });
         return {.loss = mean.value(), .metric = program::Metric{"accuracy", "val_accuracy", right / mean.terms}};
     }

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include <fmt/format.h>
+
 #include <headroom/examples/program/flags.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/nn/sampling.hpp>
@@ -45,6 +47,19 @@ CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags);
 /// Of the model, and --steps.
 void add_size_flags(CLI::App& app, TextFlags& flags);
 void add_sampling_flags(CLI::App& app, TextFlags& flags);
+
+/// Implies the flags of sizes from those of the model in --from. Errors: wrong usage if the command line says
+/// otherwise.
+template <class ModelOptions>
+void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& sizes) {
+    const auto imply = [&](const char* name, std::int64_t size) {
+        program::imply(app, name, fmt::to_string(size), flags.from);
+    };
+    imply("--layers", sizes.layers);
+    imply("--width", sizes.width);
+    imply("--positions", sizes.block);
+    if (app.count("--heads") == 0) imply("--heads", sizes.heads);
+}
 
 /// Errors: wrong usage, for sizes that do not go together.
 void check_heads(const TextFlags& flags);

@@ -50,19 +50,12 @@ class WindowsTask : public program::Task {
     nn::CheckpointPart order() override { return loader_; }
 
     program::Validation evaluate() override {
-        Mean mean;
+        program::MeanLoss mean;
         for_validation([&](const Batch& batch) { mean.add(loss(batch)); });
         return {.loss = mean.value(), .metric = std::nullopt};
     }
 
   protected:
-    /// Of terms.
-    struct Mean {
-        double total = 0, terms = 0;
-        void add(const Loss& loss) { total += loss.sum().item(), terms += loss.terms(); }
-        double value() const { return total / terms; }
-    };
-
     WindowsTask(Context& context, WindowsData<Windows> data)
         : data_(std::move(data)), loader_(data_.training, data_.order), feed_(context) {}
 

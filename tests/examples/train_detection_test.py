@@ -135,7 +135,7 @@ class TrainDetection(ProgramCase):
         flags = ("--from", weights, "--steps", 0)
         self.assertEqual(self.figures(*flags)["val_loss"], whole["val_loss"])
         printed = self.succeeds(*flags, "--classes", 6)
-        self.assertIn(f"the last layers stay as initialised: those of {weights} are not for 6 classes", printed)
+        self.assertIn(f"; the head stays as initialised: that of {weights} is not for 6 classes", printed)
         self.succeeds(*flags, "--model", "fasterrcnn")
         self.fails(2, [*flags, "--hidden", 17], "--hidden 17", "it is 16")
         self.fails(2, [*flags, "--backbone", "resnet50"], "--backbone resnet50", "it is resnet18")

@@ -193,7 +193,7 @@ class TrainImages(ProgramCase):
         self.assertAlmostEqual(with_head["val_loss"], math.log(1000), places=5)  # all weights are 0
         printed = self.succeeds(*flags, "--from", file)
         self.assertIn("resized to 32 x 32 pixels, since resnet18 takes no less than 32 x 32; ", printed)
-        self.assertIn(f"the last layer stays as initialised: that of {file} is not for 10 classes", printed)
+        self.assertIn(f"the head stays as initialised: that of {file} is not for 10 classes", printed)
         self.fails(1, [*base, "--model", "resnet34", "--from", file], file, "layer1.2.", "another model")
         self.fails(1, [*base, "--model", "vgg11", "--from", file], file, "classifier.0.weight", "differ: 122", "another model")
         deeper = write_zeros(self.path("more.safetensors"), resnet18_shapes(10) | {"layer5.weight": [1]})

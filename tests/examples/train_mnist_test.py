@@ -77,6 +77,7 @@ class TrainMnist(ProgramCase):
         self.assertGreater(figures["samples_per_second"], 0)
         self.assertEqual(figures["parameters"], 785 * 32 + 33 * 32 + 33 * 10)
         self.assertEqual(figures["steps"], 120)
+        self.assertEqual(self.figures("--data", self.data, "--steps", 3)["steps"], 3)
         self.expect_predicted(figures)
 
     def test_the_seed_decides_and_compression_does_not(self):

@@ -103,8 +103,8 @@ class TrainSegmentation(ProgramCase):
         text += b" " * (-len(text) % 8)
         plain = self.write("plain.safetensors", struct.pack("<Q", len(text)) + text + b"".join(pieces))
         command = ("--from", plain, "--lr", 0, "--steps", 1)
-        self.assertNotIn("last layer", self.succeeds("--base-width", 2, *command))
-        self.assertIn("; the last layer stays as initialised", self.succeeds(*command, "--classes", 4))
+        self.assertNotIn("head", self.succeeds("--base-width", 2, *command))
+        self.assertIn("; the head stays as initialised", self.succeeds(*command, "--classes", 4))
         self.fails(2, ["--from", plain, "--base-width", 3], "--base-width 3: it is 2 in")
         self.fails(1, ["--from", self.write("none.safetensors", b"\2\0\0\0\0\0\0\0{}")], "none.safetensors", "no U-Net")
 
@@ -155,7 +155,7 @@ class TrainSegmentation(ProgramCase):
 
     def test_wrong_usage_and_failures(self):
         for flags in (["--base-width", 0], ["--classes", 1], ["--crop", 0], ["--flips", "all"], ["--model", "vgg"],
-                      ["--steps", 0], ["--bogus"], ["--masks", "x"]):
+                      ["--steps", -1], ["--validation", 0], ["--bogus"], ["--masks", "x"]):
             self.fails(2, flags, flags[0])
         self.fails(2, ["--data", "x", "--images", "y", "--masks", "z"], "--data and --images")
         self.fails(1, ["--batch", 1, "--height", 16, "--width", 16], "batch_norm")

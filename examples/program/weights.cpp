@@ -1,0 +1,47 @@
+#include <headroom/examples/program/weights.hpp>
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include <headroom/nn/checkpoint.hpp>
+
+namespace headroom::program {
+
+namespace {
+
+bool begins_with_any(std::string_view name, const std::vector<std::string>& prefixes) {
+    return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+/// True also if the file has no head.
+bool has_other_head(const nn::SafetensorsFile& file, const Head& head, std::int64_t classes) {
+    const nn::SafetensorsEntry* const bias = file.find(head.bias);
+    return !bias || bias->shape.numel() != classes;
+}
+
+}  // namespace
+
+void load_weights(const std::string& file, Parameters& parameters, const Head& head, std::int64_t classes,
+                  const std::vector<std::string>& unused) {
+    if (file.empty()) return;
+    const nn::SafetensorsFile weights(file);
+    const bool other = has_other_head(weights, head, classes);
+    const auto left_out = [&](std::string_view name) {
+        return (other && begins_with_any(name, head.layers)) || begins_with_any(name, unused);
+    };
+    std::vector<NamedArray> wanted = parameters.state_dict().arrays;
+    std::erase_if(wanted, [&](const NamedArray& entry) {
+        return left_out(entry.name) || (entry.name.ends_with(".num_batches_tracked") && !weights.find(entry.name));
+    });
+    nn::load_arrays(weights, parameters.context(), wanted, {.ignore = left_out});
+    parameters.mark_changed();
+}
+
+std::string head_note(const std::string& file, const Head& head, std::int64_t classes) {
+    if (file.empty() || !has_other_head(nn::SafetensorsFile(file), head, classes)) return "";
+    return fmt::format("; the head stays as initialised: that of {} is not for {} classes", file, classes);
+}
+
+}  // namespace headroom::program
