@@ -61,6 +61,7 @@ void Throughput::look(std::int64_t steps, double units, Moment now) {
     const double done = static_cast<double>(steps) * units;
     if (warming_up()) {
         warm_up_ -= steps;
+        warm_up_seconds_ += seconds;
         recent_ = done / seconds;
         return;
     }

@@ -56,10 +56,13 @@ class Throughput {
     bool warming_up() const { return warm_up_ > 0; }
     /// 0 before anything was counted.
     double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
+    /// How long all steps took, those that warm up included.
+    double seconds() const { return warm_up_seconds_ + seconds_; }
 
   private:
     std::int64_t warm_up_;  ///< steps that are left
     Moment last_;
+    double warm_up_seconds_ = 0;
     double units_ = 0;
     double seconds_ = 0;
     double recent_ = 0;

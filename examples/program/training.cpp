@@ -95,6 +95,8 @@ class Reporter {
     std::optional<double> loss() const { return loss_.mean(); }
     const LossCurve& curve() const { return curve_; }
     double rate() const { return throughput_.rate(); }
+    /// Of the steps, without validations and saves.
+    double seconds() const { return throughput_.seconds(); }
 
   private:
     Session& session_;
@@ -154,11 +156,9 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     Reporter reporter(session, flags, program);
     if (!flags.resume().empty() && session.steps_done() >= flags.steps)
         fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), flags.steps);
-    const Clock::time_point begin = Clock::now();
     const bool complete = run_steps(session, flags, interrupt, reporter);
-    const double seconds = seconds_since(begin);
     if (session.loading_seconds() > 0) {
-        summary.loading_share = session.loading_seconds() / seconds;
+        summary.loading_share = session.loading_seconds() / reporter.seconds();
         fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *summary.loading_share);
     }
     summary.train_loss = reporter.loss();

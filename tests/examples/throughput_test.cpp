@@ -24,6 +24,7 @@ TEST(ThroughputTest, StepsThatAreSeenTogetherShareTheTime) {
     EXPECT_DOUBLE_EQ(throughput.rate(), 10'000);
     throughput.look(1, kUnits, at(250 + 200));
     EXPECT_DOUBLE_EQ(throughput.rate(), 10'000);
+    EXPECT_DOUBLE_EQ(throughput.seconds(), 0.45);
 }
 
 /// The last step was done when the host looked at those before.
@@ -42,6 +43,7 @@ TEST(ThroughputTest, LeavesOutWhatIsNoStep) {
     throughput.begin(at(700));  // a validation
     throughput.look(5, kUnits, at(750));
     EXPECT_DOUBLE_EQ(throughput.rate(), 10'000);
+    EXPECT_DOUBLE_EQ(throughput.seconds(), 0.1);
 }
 
 }  // namespace
