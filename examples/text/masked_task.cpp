@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -9,11 +11,22 @@ namespace headroom::text {
 
 namespace {
 
-/// Windows in another order in each epoch, with other tokens hidden each time; to validate, always the same ones.
+/// The same tokens are hidden each time. Random numbers that hide none of a tiny text, which would have no loss, are
+/// passed over.
+data::MaskedWindows validation_windows(const Corpus& corpus, const ModelFlags& flags) {
+    for (std::uint64_t seed = 0;; ++seed) {
+        const data::MaskedWindows windows(corpus.split.validation, flags.block, *corpus.special, {.seed = seed});
+        data::DataLoader loader(windows, data::Sampler::sequential(windows.size(), 1), {.epochs = 1});
+        while (const data::TokenBatch* batch = loader.next())
+            if (std::ranges::any_of(batch->targets, [](std::int32_t token) { return token >= 0; })) return windows;
+    }
+}
+
+/// To train, windows in another order in each epoch, with other tokens hidden each time.
 WindowsData<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const ModelFlags& flags, std::int64_t batch) {
     const data::MaskedWindowsOptions options{.seed = flags.seed};
     const data::MaskedWindows training(corpus.split.train, flags.block, *corpus.special, options);
-    const data::MaskedWindows validation(corpus.split.validation, flags.block, *corpus.special);
+    const data::MaskedWindows validation = validation_windows(corpus, flags);
     return {training, validation, data::Sampler::shuffled(training.size(), batch, flags.seed, {.drop_last = true}),
             data::Sampler::sequential(validation.size(), batch)};
 }

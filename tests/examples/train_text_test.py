@@ -93,6 +93,13 @@ class TrainText(ProgramCase):
                    "foreign", "no BERT")
         self.assertNotIn("\n\n", self.succeeds("--model", "gru", "--vocabulary", self.pieces, "--steps", 0))
 
+    def test_a_bert_validates_on_a_text_so_short_that_tokens_are_rarely_hidden(self):
+        short = self.write("twenty.txt", "abcde" * 4)  # two windows of a token each to validate on
+        figures = self.figures("--model", "bert", "--data", short, "--block", 3, "--batch", 1)
+        self.assertLess(figures["val_loss"], 2 * math.log(8))
+        self.assertIn(figures["val_accuracy"], (0, 0.5, 1))
+        self.expect_predicted(figures)
+
     def test_data_that_cannot_be_used(self):
         empty, short = self.write("empty.txt", ""), self.write("short.txt", "abcdefgh")
         part = self.write("part.txt", "abcdefghij" * 5)  # enough to train on, not to validate
