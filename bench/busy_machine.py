@@ -10,11 +10,11 @@ import datetime
 import itertools
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
+
+from runs import figures_of, write_result
 
 
 @contextlib.contextmanager
@@ -39,27 +39,23 @@ def main():
     parser.add_argument("--steps", type=int, default=60)
     flags = parser.parse_args()
 
-    def tokens_per_second(program, threads, folder):
-        out = pathlib.Path(folder) / "run.json"
+    def tokens_per_second(program, threads):
         # Stopped before the end, so that no validation follows.
         command = [program, "--data", flags.data, "--threads", str(threads), "--steps", str(flags.steps + 1)]
-        command += ["--stop-after", str(flags.steps), "--json", str(out)]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return json.loads(out.read_text(encoding="utf-8"))["tokens_per_second"]
+        return figures_of([*command, "--stop-after", str(flags.steps)])["tokens_per_second"]
 
     programs = {"now": flags.train_gpt}
     if flags.before:
         programs["before"] = flags.before
     runs = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(flags.rounds):
-            for others, threads, name in itertools.product((0, 1), (1, os.cpu_count()), programs):
-                with busy(others):
-                    speed = tokens_per_second(programs[name], threads, folder)
-                key = f"{name}, {threads} threads, {others} busy processes"
-                load = os.getloadavg()[0]  # of others: with it, no run is a quiet one
-                runs.setdefault(key, []).append({"tokens_per_second": speed, "load": load})
-                print(f"{key}: {speed:.0f} tokens/s, load {load:.1f}", flush=True)
+    for _ in range(flags.rounds):
+        for others, threads, name in itertools.product((0, 1), (1, os.cpu_count()), programs):
+            with busy(others):
+                speed = tokens_per_second(programs[name], threads)
+            key = f"{name}, {threads} threads, {others} busy processes"
+            load = os.getloadavg()[0]  # of others: with it, no run is a quiet one
+            runs.setdefault(key, []).append({"tokens_per_second": speed, "load": load})
+            print(f"{key}: {speed:.0f} tokens/s, load {load:.1f}", flush=True)
     result = {
         "what": f"train_gpt's default configuration, {flags.steps} steps, tokens/s beside busy processes",
         "date": datetime.date.today().isoformat(),
@@ -67,8 +63,7 @@ def main():
         "median": {key: statistics.median(run["tokens_per_second"] for run in all_runs) for key, all_runs in runs.items()},
         "runs": runs,
     }
-    path = pathlib.Path(flags.out) / "busy_machine.json"
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    write_result(flags.out, "busy_machine.json", result)
     print(json.dumps(result["median"], indent=2))
 
 

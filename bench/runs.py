@@ -1,7 +1,8 @@
-"""What scripts that run programs share: a program's figures, and the file of a result."""
+"""What scripts that run programs share: a program's figures, the processor's name, and the file of a result."""
 
 import json
 import pathlib
+import platform
 import resource
 import subprocess
 import tempfile
@@ -24,6 +25,12 @@ def timed_figures_of(command):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {**figures, "wall_seconds": time.perf_counter() - start, "cpu_seconds": cpu, "cpu_seconds_per_core": cpu / 2}
+
+
+def cpu_name():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    return names[0] if names else platform.processor()
 
 
 def write_result(folder, name, result):

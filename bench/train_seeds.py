@@ -4,6 +4,7 @@ time of the processors; half of that is what two idle cores would need if both w
 
     python3 bench/train_seeds.py segmentation --examples build/release/examples --out bench/results
     python3 bench/train_seeds.py images --data FOLDER --examples build/release/examples --out bench/results
+    python3 bench/train_seeds.py gpt_small --data FILE --examples build/release/examples --out bench/results
 """
 
 import argparse
@@ -23,6 +24,8 @@ CONFIGURATIONS = {
     "detection": (["train_detection"], "ap50",
                   "train_detection by its defaults: Mask R-CNN with a ResNet-18 FPN on drawn shapes of 128 x 128 pixels, COCO's "
                   "AP50 over 100 others"),
+    "gpt_small": (["train_gpt"], "val_loss",
+                  "train_gpt in its default configuration (nanoGPT's for a CPU), loss over the whole validation split"),
     "lstm": (["train_text", "--model", "lstm"], "val_loss", TEXT.format("lstm")),
     "gru": (["train_text", "--model", "gru"], "val_loss", TEXT.format("gru")),
     "bert": (["train_text", "--model", "bert"], "val_accuracy", TEXT.format("bert")),
@@ -33,7 +36,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=list(CONFIGURATIONS))
     parser.add_argument("--examples", required=True, help="folder with the programs")
-    parser.add_argument("--data", help="what images and the text models train on: MNIST's t10k-* files, a text")
+    parser.add_argument("--data", help="what images and the models of text train on: MNIST's t10k-* files, a text")
     parser.add_argument("--out", required=True, help="folder for the result file")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--threads", type=int, default=2)

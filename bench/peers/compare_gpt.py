@@ -9,11 +9,12 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import statistics
 import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from runs import cpu_name, figures_of, write_result  # noqa: E402
 
 SIZES = {
     "small": ["--layers", "4", "--heads", "4", "--width", "128", "--block", "64", "--batch", "12"],
@@ -22,22 +23,11 @@ SIZES = {
 STEPS = {"small": "300", "large": "12"}
 
 
-def cpu_name():
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
 def run_ours(flags, size):
-    with tempfile.TemporaryDirectory() as folder:
-        out = os.path.join(folder, "run.json")
-        # Ends as Ctrl-C would: the loss over the whole validation split is not what is timed here.
-        steps = STEPS[size]
-        command = [flags.train_gpt, "--data", flags.data, *SIZES[size], "--steps", str(int(steps) + 1)]
-        command += ["--stop-after", steps, "--threads", str(flags.threads), "--json", out, *flags.ours]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        with open(out, encoding="utf-8") as file:
-            return json.load(file)
+    # Ends as Ctrl-C would: the loss over the whole validation split is not what is timed here.
+    steps = STEPS[size]
+    command = [flags.train_gpt, "--data", flags.data, *SIZES[size], "--steps", str(int(steps) + 1)]
+    return figures_of([*command, "--stop-after", steps, "--threads", str(flags.threads), *flags.ours])
 
 
 def run_torch(flags, size):
@@ -78,8 +68,7 @@ def main():
             "median_ratio": statistics.median(pair["headroom"] / pair["torch"] for pair in pairs),
             "peak_bytes_allocated": ours["peak_bytes_allocated"],
         }
-        path = pathlib.Path(flags.out) / f"gpt_{size}_torch.json"
-        path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        path = write_result(flags.out, f"gpt_{size}_torch.json", result)
         print(f"{size}: median ratio {result['median_ratio']:.2f}, written to {path}")
 
 

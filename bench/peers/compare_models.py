@@ -13,10 +13,8 @@ import statistics
 import subprocess
 import sys
 
-from compare_gpt import cpu_name
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import runs  # noqa: E402
+from runs import cpu_name, write_result  # noqa: E402
 
 SIZES = {
     "resnet50": ["--batch", "8", "--height", "224", "--width", "224"],
@@ -89,7 +87,7 @@ def main():
     }
     for model in flags.models:
         result[model] = compare(model, flags)
-        print(runs.write_result(flags.out, "models_torch.json", result), flush=True)
+        print(write_result(flags.out, "models_torch.json", result), flush=True)
 
 
 if __name__ == "__main__":

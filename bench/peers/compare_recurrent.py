@@ -14,7 +14,8 @@ import statistics
 import subprocess
 import sys
 
-from compare_gpt import cpu_name
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from runs import cpu_name, write_result  # noqa: E402
 
 
 def run_ours(bench, kind):
@@ -70,9 +71,7 @@ def main():
             "kept_bytes": kept["kept_bytes"],
             "kept_bytes_with_checkpoints": again["kept_bytes"],
         }
-    out = pathlib.Path(flags.out) / "recurrent_torch.json"
-    out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(out)
+    print(write_result(flags.out, "recurrent_torch.json", result))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ import statistics
 import time
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+
+from profiled_peak import profiled_peak
 
 TIME, BATCH, WIDTH, LAYERS = 128, 16, 512, 2
 
@@ -26,18 +27,11 @@ def step(net, x):
     net(x)[0].sum().backward()
 
 
-def peak_bytes(kind):
-    """The second step's: the first one leaves gradients that the second one begins without, as a loop has it."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
-        net, x = make(kind)
-        step(net, x)
-        step(net, x)
-    live = peak = 0
-    for event in recorded.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            live += event.nbytes()
-            peak = max(peak, live)
-    return peak
+def two_steps(kind):
+    """The first one leaves gradients that the second one begins without, as a loop has it."""
+    net, x = make(kind)
+    step(net, x)
+    step(net, x)
 
 
 def main():
@@ -47,7 +41,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     flags = parser.parse_args()
     torch.set_num_threads(flags.threads)
-    peak = peak_bytes(flags.kind)
+    peak = profiled_peak(lambda: two_steps(flags.kind))
     net, x = make(flags.kind)
     step(net, x)
     seconds = []
