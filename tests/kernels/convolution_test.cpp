@@ -108,6 +108,18 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
     EXPECT_TRUE(takes(depthwise));
 }
 
+TEST(Convolution, OfTheGradientByImagesHasOneSecondSetOfWeights) {
+    StreamState state;
+    const auto scratch = [&](Dtype dtype, ConvolutionPass pass) {
+        return ConvolutionPlan(CpuStream{2, &state}, of_images(dtype, pass)).scratch();
+    };
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        if (!state.get<ConvolutionCache>().find(2, reduce(of_images(dtype, ConvolutionPass::data))))
+            GTEST_SKIP() << "oneDNN has no fast convolution on this processor";
+        EXPECT_EQ(scratch(dtype, ConvolutionPass::data), scratch(dtype, ConvolutionPass::forward)) << name(dtype);
+    }
+}
+
 TEST(Convolution, OfRowMajorWeightsIsTheSame) {
     for (const ConvolutionPass pass : kPasses) {
         std::vector<TestArray> results;

@@ -1,4 +1,5 @@
-// Models of images convert no layout inside.
+// Models of images convert no layout inside, and keep no more than backward reads.
+#include <algorithm>
 #include <string_view>
 
 #include <gtest/gtest.h>
@@ -51,6 +52,27 @@ TEST(ImageLayout, VggConvertsOnlyWhatItsRowMajorWeightsRead) {
 TEST(ImageLayout, RowMajorImagesAreConvertedOnce) {
     EXPECT_EQ(conversions<ResNet>(ResNetOptions::resnet18(), MemoryFormat::contiguous), 1);
     EXPECT_EQ(conversions<UNet>(UNetOptions{.width = 8}, MemoryFormat::contiguous), 1);
+}
+
+/// Of a stage's last convolution nothing is kept but what the pooling selected, of which one byte says where it was.
+TEST(VggMemory, KeepsNothingThatIsPooled) {
+    Context context = Context::dry(Profile::gpu(std::size_t{16} << 30));
+    Parameters parameters(context);
+    const VggOptions options{.convolutions = {2, 1, 1, 1, 1}, .hidden = 64};
+    const Vgg model(parameters, options);
+    const std::int64_t batch = 2, size = 64;
+    const Tensor images = contiguous(zeros(context, {batch, 3, size, size}), MemoryFormat::channels_last);
+    parameters.materialize();
+    for (const bool cheap : {false, true}) {
+        if (cheap) context.policy("", recompute_cheap());
+        const std::size_t before = context.memory().statistics().allocated;
+        const Tensor logits = model(images);
+        std::size_t kept = 4 * 64 * batch * size * size;  // features.0's result
+        for (std::int64_t stage = 1, channels = 64; stage <= 5; ++stage, channels = std::min<std::int64_t>(2 * channels, 512))
+            kept += 5 * batch * channels * (size >> stage) * (size >> stage);
+        const std::size_t pooled = 4 * batch * 512 * 7 * 7;
+        EXPECT_LE(context.memory().statistics().allocated - before, kept + 2 * pooled) << cheap;
+    }
 }
 
 }  // namespace

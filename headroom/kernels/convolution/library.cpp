@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <vector>
 
 #include <headroom/kernels/convert.hpp>
@@ -58,23 +57,18 @@ class Product final : public LibraryConvolution {
         for (const Slice& slice : slices_of(m, p.images, threads))
             calls_.emplace_back(engine, primitives, slice, p.groups * m.outputs, p.bias_dtype);
         for (Call& call : calls_) call.weight = dnnl::memory(primitives.weight(), engine, DNNL_MEMORY_NONE);
-        turns_ = m.turned && p.h.kernel * p.w.kernel > 1;
-        const auto plain = turns_ ? describe_weight(p, turned_strides(p), p.operand, true)
-                                  : describe_weight(p, p.weight.stride, p.weight.dtype, m.turned);
+        const auto plain = describe_weight(p, m.turned);
         if (weights) {
             reorders_.emplace_back(engine, primitives.weight(), plain, p.beta, threads);
         } else {
-            reorders_.emplace_back(engine, plain, primitives.weight(), 0.0f, threads);
+            reorders_.emplace_back(engine, plain, primitives.weight(), 0.0f, threads, m.turned);
         }
         compiled_ = std::move(primitives.all());
 
-        // Scratch: the kernel turned; the weights as oneDNN wants them, or one gradient of them for each slice;
-        // a result that is to be added; one pad after another.
+        // Scratch: the weights as oneDNN wants them, or one gradient of them for each slice; a result that is to be
+        // added; one pad after another.
         weight_bytes_ = aligned(primitives.weight().get_size());
-        weight_ = turns_ ? aligned(size_of(p.operand) *
-                                   static_cast<std::size_t>(p.groups * p.outputs * p.inputs * p.h.kernel * p.w.kernel))
-                         : 0;
-        result_ = weight_ + weight_bytes_ * (weights ? calls_.size() : 1);
+        result_ = weight_bytes_ * (weights ? calls_.size() : 1);
         scratch_ = result_;
         if (m.adds())
             scratch_ += aligned(size_of(m.to.dtype) *
@@ -93,8 +87,7 @@ class Product final : public LibraryConvolution {
             if (!compiled.primitive) compiled.primitive = dnnl::primitive(compiled.description.get());
         }
         if (p.pass == ConvolutionPass::weight) return run_weight(stream, p, scratch);
-        if (turns_) turn(stream, p, scratch);
-        reorders_[0].run(stream, queue_, turns_ ? scratch : p.weight.data, scratch + weight_);
+        reorders_[0].run(stream, queue_, p.weight.data, scratch);
         std::byte* const to = mapping_.adds() ? scratch + result_ : p.written().data;
         const std::byte* const from = (p.pass == ConvolutionPass::forward ? p.x : p.y).data;
         execute(stream, p, from, to, scratch, 0);
@@ -108,35 +101,6 @@ class Product final : public LibraryConvolution {
     }
 
   private:
-    static std::array<std::int64_t, 4> turned_strides(const ConvolutionProblem& p) {
-        const std::int64_t taps = p.h.kernel * p.w.kernel;
-        return {taps * p.inputs, 1, p.w.kernel * p.inputs, p.inputs};
-    }
-
-    /// [o, kh, kw, i] with kh and kw backwards.
-    void turn(const CpuStream& stream, const ConvolutionProblem& p, std::byte* out) const {
-        const std::int64_t taps = p.h.kernel * p.w.kernel, size = static_cast<std::int64_t>(size_of(p.operand));
-        const std::int64_t rows = p.groups * p.outputs;
-        parallel_for(stream, rows, rows * taps * p.inputs, [&](std::int64_t o) {
-            for (std::int64_t tap = 0; tap < taps; ++tap) {
-                const std::byte* from = p.weight.at(p.weight.offset(o, 0, tap / p.w.kernel, tap % p.w.kernel));
-                std::byte* to = out + (o * taps + taps - 1 - tap) * p.inputs * size;
-                if (p.weight.stride[1] == 1) {
-                    std::memcpy(to, from, static_cast<std::size_t>(p.inputs * size));
-                } else if (size == 4) {
-                    copy_strided<std::uint32_t>(from, p.weight.stride[1], p.inputs, to);
-                } else {
-                    copy_strided<std::uint16_t>(from, p.weight.stride[1], p.inputs, to);
-                }
-            }
-        });
-    }
-    template <class Bits>
-    static void copy_strided(const std::byte* from, std::int64_t step, std::int64_t count, std::byte* to) {
-        for (std::int64_t i = 0; i < count; ++i)
-            reinterpret_cast<Bits*>(to)[i] = reinterpret_cast<const Bits*>(from)[i * step];
-    }
-
     /// `from` and `to`: where the arrays begin. `weight_step`: from one slice's weights to the next one's.
     void execute(const CpuStream& stream, const ConvolutionProblem& p, const std::byte* from, std::byte* to,
                  std::byte* scratch, std::size_t weight_step) {
@@ -157,7 +121,7 @@ class Product final : public LibraryConvolution {
             };
             set(call.from, from + at(m.from, m.inputs, m.from_rows(), m.from_width(), s.image, s.from));
             set(call.to, to + at(m.to, m.outputs, m.to_rows(), m.to_width(), s.image, s.to));
-            set(call.weight, scratch + weight_ + index * weight_step);
+            set(call.weight, scratch + index * weight_step);
             set(call.bias, p.bias);
             set(call.scratch, scratch + pads_[index]);
             int count = 4;
@@ -193,7 +157,7 @@ class Product final : public LibraryConvolution {
     /// Each slice's gradient, their sum, and that in the order of the weights.
     void run_weight(const CpuStream& stream, const ConvolutionProblem& p, std::byte* scratch) {
         execute(stream, p, p.x.data, p.y.data, scratch, weight_bytes_);
-        float* const sum = reinterpret_cast<float*>(scratch + weight_);
+        float* const sum = reinterpret_cast<float*>(scratch);
         const auto count = static_cast<std::int64_t>(weight_bytes_ / sizeof(float));
         const std::int64_t chunks = quotient_up(count, kChunk);
         parallel_for(stream, calls_.size() == 1 ? 0 : chunks, count, [&](std::int64_t chunk) {
@@ -202,16 +166,15 @@ class Product final : public LibraryConvolution {
                 for (std::int64_t j = chunk * kChunk; j < std::min(count, (chunk + 1) * kChunk); ++j) sum[j] += more[j];
             }
         });
-        reorders_[0].run(stream, queue_, scratch + weight_, p.weight.data);
+        reorders_[0].run(stream, queue_, scratch, p.weight.data);
     }
 
     dnnl::stream queue_;
     Mapping mapping_;
-    bool turns_ = false;
     std::vector<Call> calls_;
     std::vector<Compiled> compiled_;
     std::vector<Reorder> reorders_;  // one
-    std::size_t weight_bytes_ = 0, weight_ = 0, result_ = 0, scratch_ = 0;
+    std::size_t weight_bytes_ = 0, result_ = 0, scratch_ = 0;
     std::vector<std::size_t> pads_;
 };
 

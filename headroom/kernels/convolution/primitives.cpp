@@ -31,15 +31,14 @@ dnnl::primitive_desc_base checked(const Description& description) {
 }
 }  // namespace
 
-dnnl::memory::desc describe_weight(const ConvolutionProblem& p, const std::array<std::int64_t, 4>& strides, Dtype dtype,
-                                   bool exchanged) {
-    Dims sizes{p.outputs, p.inputs, p.h.kernel, p.w.kernel}, steps(strides.begin(), strides.end());
+dnnl::memory::desc describe_weight(const ConvolutionProblem& p, bool exchanged) {
+    Dims sizes{p.outputs, p.inputs, p.h.kernel, p.w.kernel}, steps(p.weight.stride.begin(), p.weight.stride.end());
     for (std::size_t i = 0; i < 4; ++i) steps[i] = std::max<std::int64_t>(steps[i], 1);
     const std::int64_t group = p.outputs * steps[0];
     if (exchanged) std::swap(sizes[0], sizes[1]), std::swap(steps[0], steps[1]);
     steps = with_groups(p.groups, steps);
     if (p.groups > 1) steps[0] = group;
-    return {with_groups(p.groups, sizes), library_type(dtype), steps};
+    return {with_groups(p.groups, sizes), library_type(p.weight.dtype), steps};
 }
 
 std::size_t Primitives::add(const Slice& slice) {

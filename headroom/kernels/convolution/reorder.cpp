@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,15 @@ constexpr std::int64_t kUnit = 64;  // channels
 
 constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// Where position [row, column] of the kernel begins, in bytes.
+std::int64_t place_of(const dnnl::memory::desc& weight, std::int64_t row, std::int64_t column) {
+    Dims sizes = weight.dims(), offsets(sizes.size(), 0);
+    *(sizes.end() - 2) = *(sizes.end() - 1) = 1;
+    *(offsets.end() - 2) = row, *(offsets.end() - 1) = column;
+    const std::int64_t elements = weight.submemory_desc(sizes, offsets).data.offset0;
+    return elements * static_cast<std::int64_t>(dnnl::memory::data_type_size(weight.data_type()));
+}
+
 }  // namespace
 
 void check_library(dnnl_status_t status) {
@@ -26,8 +36,14 @@ void check_library(dnnl_status_t status) {
 }
 
 Reorder::Reorder(const dnnl::engine& engine, const dnnl::memory::desc& from, const dnnl::memory::desc& to, float beta,
-                 int threads) {
+                 int threads, bool turned) {
     Dims sizes = from.dims(), offsets(sizes.size(), 0);
+    const std::int64_t rows = turned ? std::exchange(*(sizes.end() - 2), 1) : 1;
+    const std::int64_t columns = turned ? std::exchange(*(sizes.end() - 1), 1) : 1;
+    for (std::int64_t i = 0; i < rows; ++i) {
+        for (std::int64_t j = 0; j < columns; ++j)
+            taps_.push_back({place_of(from, i, j), place_of(to, rows - 1 - i, columns - 1 - j)});
+    }
     const std::int64_t all = sizes[0];
     const std::int64_t step = sizes.size() == 4 ? quotient_up(quotient_up(all, threads), kUnit) * kUnit : all;
     for (; offsets[0] < all; offsets[0] += step) {
@@ -54,11 +70,13 @@ void Reorder::run(const CpuStream& stream, const dnnl::stream& queue, const std:
     parallel_for(stream, static_cast<std::int64_t>(parts_.size()), cost_, [&](std::int64_t i) {
         const OneThread scope;
         Part& part = parts_[static_cast<std::size_t>(i)];
-        dnnl_memory_set_data_handle(part.from.get(), const_cast<std::byte*>(from));
-        dnnl_memory_set_data_handle(part.to.get(), to);
         const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, part.from.get()}, {DNNL_ARG_TO, part.to.get()}};
-        const auto status = dnnl_primitive_execute(part.primitive.get(), queue.get(), 2, arguments);
-        if (status != dnnl_success) failure = status;
+        for (const Tap& tap : taps_) {
+            dnnl_memory_set_data_handle(part.from.get(), const_cast<std::byte*>(from) + tap.from);
+            dnnl_memory_set_data_handle(part.to.get(), to + tap.to);
+            const auto status = dnnl_primitive_execute(part.primitive.get(), queue.get(), 2, arguments);
+            if (status != dnnl_success) failure = status;
+        }
     });
     check_library(failure);
 }

@@ -5,7 +5,6 @@
 //     Primitives primitives(engine, problem, mapping);
 //     const std::size_t index = primitives.add(slice);    // dnnl::error: no fast one
 //     primitives.all()[index].description;  primitives.weight();
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -18,8 +17,7 @@
 namespace headroom::kernels {
 
 /// The weights as their array lies, or (exchanged) with inputs and outputs exchanged.
-dnnl::memory::desc describe_weight(const ConvolutionProblem& problem, const std::array<std::int64_t, 4>& strides,
-                                   Dtype dtype, bool exchanged);
+dnnl::memory::desc describe_weight(const ConvolutionProblem& problem, bool exchanged);
 
 /// A primitive for slices of one size.
 struct Compiled {
