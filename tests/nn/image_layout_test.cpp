@@ -68,7 +68,8 @@ TEST(VggMemory, KeepsNothingThatIsPooled) {
         const std::size_t before = context.memory().statistics().allocated;
         const Tensor logits = model(images);
         std::size_t kept = 4 * 64 * batch * size * size;  // features.0's result
-        for (std::int64_t stage = 1, channels = 64; stage <= 5; ++stage, channels = std::min<std::int64_t>(2 * channels, 512))
+        for (std::int64_t stage = 1, channels = 64; stage <= 5;
+             ++stage, channels = std::min<std::int64_t>(2 * channels, 512))
             kept += 5 * batch * channels * (size >> stage) * (size >> stage);
         const std::size_t pooled = 4 * batch * 512 * 7 * 7;
         EXPECT_LE(context.memory().statistics().allocated - before, kept + 2 * pooled) << cheap;

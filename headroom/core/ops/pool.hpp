@@ -69,9 +69,9 @@ struct AdaptiveAvgPool2d {
 }  // namespace ops
 
 /// The largest element of each window, NaN if one is NaN. Of equal ones the first gets the gradient, of several NaN the
-/// last. A ReLU behind it gives the values of one before it, and keeps the small result for backward instead of the large
-/// one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range, for a padding of more than
-/// half of the kernel, and for windows of more than 2^24 elements.
+/// last. A ReLU behind it gives the values of one before it, and keeps the small result for backward instead of the
+/// large one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range, for a padding of more
+/// than half of the kernel, and for windows of more than 2^24 elements.
 Tensor max_pool2d(Tensor x, const MaxPool2dOptions& options);
 
 /// The sum over each window, divided as the options say. Computed in f32 (f64 for f64). Errors: as for max_pool2d.
