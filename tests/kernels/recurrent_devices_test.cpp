@@ -165,21 +165,22 @@ Trial gru_trial(const Variant& v, Random& random, Sizes size, bool packed) {
     const Numbers exact{epsilon(wide)};
     const TestArray& hidden = trial.input(wide, {batch, 3 * width}, v.in, normal(random));
     trial.input(Dtype::i64, {batch}, v.in, last_elements());
-    Output &gates = trial.output(v, {batch, 3 * width}, normal(random)),
+    const TestArray& of_x = trial.input(v, {batch, width}, normal(random));
+    Output &gates = trial.output(v, {batch, 2 * width}, normal(random)),
            &h = trial.output(v, {batch, width}, normal(random)), &y = trial.output(v, {batch, width});
-    std::vector<Bounded> values(static_cast<std::size_t>(batch * 3 * width));
+    std::vector<Bounded> values(static_cast<std::size_t>(batch * 2 * width));
     for (std::int64_t row = 0; row < batch; ++row) {
         for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t first = row * 3 * width + j, at = row * width + j;
+            const std::int64_t first = row * 2 * width + j, at = row * width + j;
             const auto x = [&](std::int64_t k) { return exact(gates.array.get(first + k * width)); };
             const auto part = [&](std::int64_t k) { return exact(hidden.get(row * 3 * width + k * width + j)); };
             const Bounded r = squashed(x(0) + part(0), exact.eps), z = squashed(x(1) + part(1), exact.eps),
-                          n = tangent(x(2) + r * part(2), exact.eps), old = exact(h.array.get(at));
-            const Bounded three[] = {r, z, n};
-            for (std::int64_t k = 0; k < 3; ++k) {
+                          n = tangent(exact(of_x.get(at)) + r * part(2), exact.eps), old = exact(h.array.get(at));
+            const Bounded two[] = {r, z};
+            for (std::int64_t k = 0; k < 2; ++k) {
                 const double untouched = gates.array.get(first + k * width);
                 values[static_cast<std::size_t>(first + k * width)] =
-                    ended(packed, row) ? Bounded{untouched, 0} : three[k];
+                    ended(packed, row) ? Bounded{untouched, 0} : two[k];
             }
             const Bounded state = n + z * (old - n);
             ended(packed, row) ? h.expect(old.value, 0) : expect(h, state);
@@ -190,6 +191,7 @@ Trial gru_trial(const Variant& v, Random& random, Sizes size, bool packed) {
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {
             gru_step(stream, {.gates = out[0],
+                              .n = in[2],
                               .hidden = in[0],
                               .h = out[1],
                               .y = out[2],
@@ -208,38 +210,44 @@ Trial gru_gradient_trial(const Variant& v, Random& random, Sizes size, bool pack
     const TestArray& before = trial.input(v, {batch, width}, normal(random));
     const TestArray& dy = trial.input(v, {batch, width}, normal(random));
     trial.input(Dtype::i64, {batch}, v.in, last_elements());
-    Output &gates = trial.output(v, {batch, 3 * width}, gate_values(random)),
-           &hidden = trial.output(v, {batch, 3 * width}, normal(random)),
-           &dh = trial.output(wide, {batch, width}, v.out, normal(random));
-    std::vector<Bounded> of_x(static_cast<std::size_t>(batch * 3 * width)),
-        of_h(static_cast<std::size_t>(batch * 3 * width));
+    Output &gates = trial.output(v, {batch, 2 * width}, gate_values(random)),
+           &of_x = trial.output(v, {batch, width}, normal(random)),
+           &hidden = trial.output(v, {batch, width}, normal(random)),
+           &dh = trial.output(wide, {batch, width}, v.out, normal(random)),
+           &dhidden = trial.output(v, {batch, 3 * width});
+    std::vector<Bounded> gradients(static_cast<std::size_t>(batch * 2 * width)),
+        of_state(static_cast<std::size_t>(batch * 3 * width));
     for (std::int64_t row = 0; row < batch; ++row) {
         for (std::int64_t j = 0; j < width; ++j) {
-            const std::int64_t first = row * 3 * width + j, at = row * width + j;
-            const auto gate = [&](std::int64_t k) { return exact(gates.array.get(first + k * width)); };
-            const Bounded r = gate(0), z = gate(1), n = gate(2),
-                          kept = exact(hidden.array.get((row * 3 + 2) * width + j)), one = exact(1);
+            const std::int64_t first = row * 2 * width + j, at = row * width + j;
+            const Bounded r = exact(gates.array.get(first)), z = exact(gates.array.get(first + width)),
+                          part = exact(hidden.array.get(at)), one = exact(1);
+            const Bounded n = tangent(exact(of_x.array.get(at)) + r * part, exact.eps);
             const Bounded out = exact(dh.array.get(at)) + exact(dy.get(at)), dn = out * (one - z) * (one - n * n);
-            const Bounded dr = dn * kept * r * (one - r), dz = out * (exact(before.get(at)) - n) * z * (one - z);
-            const Bounded three[] = {dr, dz, dn}, none{0, 0};
+            const Bounded dr = dn * part * r * (one - r), dz = out * (exact(before.get(at)) - n) * z * (one - z);
+            const Bounded none{0, 0};
+            const bool over = ended(packed, row);
+            const Bounded three[] = {dr, dz, dn * r};
             for (std::int64_t k = 0; k < 3; ++k) {
-                of_x[static_cast<std::size_t>(first + k * width)] = ended(packed, row) ? none : three[k];
-                of_h[static_cast<std::size_t>((row * 3 + k) * width + j)] = ended(packed, row) ? none
-                                                                            : k == 2           ? dn * r
-                                                                                               : three[k];
+                const Bounded gradient = over ? none : three[k];
+                if (k < 2) gradients[static_cast<std::size_t>(first + k * width)] = gradient;
+                of_state[static_cast<std::size_t>((row * 3 + k) * width + j)] = gradient;
             }
-            ended(packed, row) ? dh.expect(dh.array.get(at), 0) : expect(dh, out * z);
+            expect(of_x, over ? none : dn), expect(hidden, over ? none : dn * r);
+            over ? dh.expect(dh.array.get(at), 0) : expect(dh, out * z);
         }
     }
-    for (const Bounded& value : of_x) expect(gates, value);
-    for (const Bounded& value : of_h) expect(hidden, value);
+    for (const Bounded& value : gradients) expect(gates, value);
+    for (const Bounded& value : of_state) expect(dhidden, value);
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {
             gru_step_gradient(stream, {.gates = out[0],
-                                       .hidden = out[1],
+                                       .n = out[1],
+                                       .hidden = out[2],
+                                       .dhidden = out[4],
                                        .before = in[0],
                                        .dy = in[1],
-                                       .dh = out[2],
+                                       .dh = out[3],
                                        .last = packed ? in[2] : View{},
                                        .time = kTime});
         });

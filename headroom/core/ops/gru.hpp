@@ -33,7 +33,7 @@ struct GruOutput {
 
 /// h = (1 - z) n + z h with r, z = sigmoid of W_ih x + b_ih + W_hh h + b_hh and n = tanh(W_in x + b_in + r (W_hn h +
 /// b_hn)), for each step of x [T, B, I] (`batch_first`: [B, T, I]). `weights`, dtypes and errors: as `lstm`. `h0` [L *
-/// D, B, H] or undefined for zeros. Keeps for backward, for each layer and direction, x and 4 H elements a step and
+/// D, B, H] or undefined for zeros. Keeps for backward, for each layer and direction, x and 3 H elements a step and
 /// sequence; with `checkpoint` H of them.
 GruOutput gru(Tensor x, const std::vector<RecurrentWeights>& weights, Tensor h0 = {},
               const RecurrentOptions& options = {});

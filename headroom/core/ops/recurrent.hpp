@@ -45,7 +45,7 @@ struct RecurrentSaved {
     std::array<Array, 4> weights;  ///< as the inputs: by x, by the state, and both biases
     std::array<Array, 4> reverse_weights;
     Array y;
-    Array gates;   ///< [D, T, B, gates H]; undefined if backward makes them again
+    Array gates;   ///< LSTM: [D, T, B, 4 H], GRU: r and z [D, T, B, 2 H]; undefined if backward makes them again
     Array cells;   ///< LSTM: [D, T, B, H], likewise
     Array begins;  ///< LSTM: [D, chunks, B, H]: the cells that a chunk begins with
 };

@@ -23,10 +23,12 @@ class Gradient {
           y_(d_.own_columns(saved.y.view())),
           dy_(d_.own_columns(dy[0])),
           begins_(d_.own(saved.begins)),
-          gates_(d_.exec, {kept_ ? 0 : chunk_, d_.size.batch, d_.gates()}, d_.x.dtype),
+          gates_(d_.exec, {kept_ ? 0 : chunk_, d_.size.batch, d_.kept_gates()}, d_.x.dtype),
           cells_(d_.exec, {kept_ || !lstm() ? 0 : chunk_, d_.size.batch, d_.size.width}, d_.compute()),
           states_(d_.exec, {block_, d_.size.batch, d_.size.width}, d_.x.dtype),
-          hidden_(d_.exec, {lstm() ? 0 : block_, d_.size.batch, d_.gates()}, d_.x.dtype),
+          n_(d_.exec, {lstm() ? 0 : block_, d_.size.batch, d_.size.width}, d_.x.dtype),
+          hidden_(d_.exec, n_.view.shape, d_.x.dtype),
+          dhidden_(d_.exec, {lstm() ? 0 : d_.size.batch, d_.gates()}, d_.x.dtype),
           dh_(d_.exec, {d_.size.batch, d_.size.width}, d_.compute()),
           dc_(d_.exec, {lstm() ? d_.size.batch : 0, d_.size.width}, d_.compute()),
           product_(direction, d_.weight_hh, {}, true) {
@@ -73,40 +75,50 @@ class Gradient {
     void block(std::int64_t first, std::int64_t count) {
         const std::int64_t time = d_.time_of(first, count);
         const View states = rows_of(states_.view, 0, count), gates = rows_of(gates_.view, time - now_.time, count);
-        const View of_state = lstm() ? gates : rows_of(hidden_.view, 0, count);
         states_before(time, states);
-        if (!lstm()) state_part(states, of_state);
+        const std::int64_t kept = d_.kept_gates();
+        if (!lstm()) {
+            affine_part(d_.exec, rows_of(d_.x, time, count), d_.weight_ih, d_.bias_ih, kept,
+                        rows_of(n_.view, 0, count));
+            affine_part(d_.exec, states, d_.weight_hh, d_.bias_hh, kept, rows_of(hidden_.view, 0, count));
+        }
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t j = d_.reverse ? i : count - 1 - i;
-            step(at(gates, j), at(of_state, j), at(states, j), time + j);
+            step(at(gates, j), j, at(states, j), time + j);
         }
-        affine_gradients(d_.exec, gates, rows_of(d_.x, time, count), next(targets_.weight_ih), next(targets_.bias_ih));
-        affine_gradients(d_.exec, of_state, states, next(targets_.weight_hh), next(targets_.bias_hh));
-        if (targets_.x) {
-            product(d_.exec, {.a = gates,
-                              .b = d_.weight_ih,
-                              .c = rows_of(targets_.x.view, time, count),
-                              .beta = d_.reverse ? 1.0f : targets_.x.beta});
-        }
+        give_part(time, 0, gates, gates, states);
+        if (!lstm()) give_part(time, kept, rows_of(n_.view, 0, count), rows_of(hidden_.view, 0, count), states);
         first_ = false;
     }
 
-    /// A GRU's n needs the state's part of its argument, which is cheaper to make again than to keep: one product.
-    void state_part(const View& states, const View& hidden) {
-        const std::int64_t width = d_.size.width;
-        const View bias = d_.bias_hh.rank() != 0 ? rows_of(d_.bias_hh, 2 * width, width) : View{};
-        product(d_.exec, {.a = states,
-                          .b = kernels::transposed(rows_of(d_.weight_hh, 2 * width, width)),
-                          .c = columns(hidden, 2 * width, width),
-                          .bias = bias});
+    /// What the gradients of gates' arguments, x's parts and the state's, add to those of weights and x: of as many
+    /// rows of the weights, from `row` on.
+    void give_part(std::int64_t time, std::int64_t row, const View& of_x, const View& of_state, const View& states) {
+        const std::int64_t rows = of_x.size(2), count = of_x.size(0);
+        const auto next = [&](JointTarget target) {
+            if (!target) return target;
+            target.view = rows_of(target.view, row, rows);
+            if (!first_) target.beta = 1.0f;  // blocks after the first one are added
+            return target;
+        };
+        affine_gradients(d_.exec, of_x, rows_of(d_.x, time, count), next(targets_.weight_ih), next(targets_.bias_ih));
+        affine_gradients(d_.exec, of_state, states, next(targets_.weight_hh), next(targets_.bias_hh));
+        if (!targets_.x) return;
+        product(d_.exec, {.a = of_x,
+                          .b = rows_of(d_.weight_ih, row, rows),
+                          .c = rows_of(targets_.x.view, time, count),
+                          .beta = d_.reverse || row != 0 ? 1.0f : targets_.x.beta});
     }
 
-    void step(const View& gates, const View& hidden, const View& state, std::int64_t time) {
+    /// `place`: of the step in its block.
+    void step(const View& gates, std::int64_t place, const View& state, std::int64_t time) {
         const View dy = at(dy_, time);
         d_.exec.launch([&](auto& stream) {
             if (!lstm()) {
                 return kernels::gru_step_gradient(stream, {.gates = gates,
-                                                           .hidden = hidden,
+                                                           .n = at(n_.view, place),
+                                                           .hidden = at(hidden_.view, place),
+                                                           .dhidden = dhidden_.view,
                                                            .before = state,
                                                            .dy = dy,
                                                            .dh = dh_.view,
@@ -124,13 +136,7 @@ class Gradient {
                                                  .last = d_.last,
                                                  .time = time});
         });
-        product_(hidden, dh_.view);
-    }
-
-    /// Blocks after the first one are added.
-    JointTarget next(JointTarget target) const {
-        if (!first_) target.beta = 1.0f;
-        return target;
+        product_(lstm() ? gates : dhidden_.view, dh_.view);
     }
 
     void give(const JointTarget& target, const View& gradient) const {
@@ -146,7 +152,7 @@ class Gradient {
     bool kept_, first_ = true;
     Chunk now_{};
     View y_, dy_, begins_;
-    Room gates_, cells_, states_, hidden_, dh_, dc_;
+    Room gates_, cells_, states_, n_, hidden_, dhidden_, dh_, dc_;
     StateProduct product_;
 };
 

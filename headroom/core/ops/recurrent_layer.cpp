@@ -114,12 +114,12 @@ RecurrentResult recurrent_forward(Exec& exec, Cell cell, const RecurrentAttrs& a
     result.h_n = exec.empty({d, size.batch, size.width}, x.dtype);
     if (lstm) result.c_n = exec.empty({d, size.batch, size.width}, compute);
     const bool keeps = exec.saved_wanted() && chunk == size.time;
-    if (keeps) saved.gates = exec.empty({d, size.time, size.batch, gates_of(cell) * size.width}, x.dtype);
+    if (keeps) saved.gates = exec.empty({d, size.time, size.batch, kept_gates_of(cell) * size.width}, x.dtype);
     if (keeps && lstm) saved.cells = exec.empty({d, size.time, size.batch, size.width}, compute);
     if (exec.saved_wanted() && lstm) {
         saved.begins = exec.empty({d, (size.time + chunk - 1) / chunk, size.batch, size.width}, compute);
     }
-    const Room block(exec, {keeps ? 0 : size.block(), size.batch, gates_of(cell) * size.width}, x.dtype);
+    const Room block(exec, {keeps ? 0 : size.block(), size.batch, kept_gates_of(cell) * size.width}, x.dtype);
     for (const bool reverse : {false, true}) {
         if (reverse && !both) break;
         const Direction direction = direction_of(exec, cell, saved, size, reverse);

@@ -34,6 +34,12 @@ std::int64_t Sizes::chunk(const ops::RecurrentAttrs& attrs) const {
     return std::min(time, (steps + block() - 1) / block() * block());
 }
 
+void affine_part(Exec& exec, const View& a, const View& weight, const View& bias, std::int64_t first, const View& c) {
+    const std::int64_t count = c.size(c.rank() - 1);
+    const View rows = kernels::transposed(rows_of(weight, first, count));
+    product(exec, {.a = a, .b = rows, .c = c, .bias = bias.rank() != 0 ? rows_of(bias, first, count) : View{}});
+}
+
 StateProduct::StateProduct(const Direction& direction, const View& weight, const View& bias, bool accumulate)
     : d_(direction), weight_(weight), bias_(bias), accumulate_(accumulate) {
     constexpr std::int64_t least_steps = 4;
@@ -54,6 +60,7 @@ void StateProduct::operator()(const View& a, const View& c) const {
 Run::Run(const Direction& direction, const Steps& to)
     : d_(direction),
       to_(to),
+      n_(direction.exec, {d_.cell == Cell::gru ? d_.size.block() : 0, d_.size.batch, d_.size.width}, d_.x.dtype),
       hidden_(direction.exec, {d_.size.batch, d_.gates()}, d_.compute()),
       product_(direction, kernels::transposed(d_.weight_hh), d_.bias_hh, false) {}
 
@@ -63,20 +70,21 @@ void Run::operator()(std::int64_t first, std::int64_t count) const {
     View before = to_.c;
     for (std::int64_t s = first; s < first + count; s += length) {
         const std::int64_t n = std::min(length, first + count - s), time = d_.time_of(s, n);
-        const View gates = rows_of(to_.gates, kept ? time - begin : 0, n);
-        product(d_.exec,
-                {.a = rows_of(d_.x, time, n), .b = kernels::transposed(d_.weight_ih), .c = gates, .bias = d_.bias_ih});
+        const View x = rows_of(d_.x, time, n), gates = rows_of(to_.gates, kept ? time - begin : 0, n);
+        affine_part(d_.exec, x, d_.weight_ih, d_.bias_ih, 0, gates);
+        if (d_.cell == Cell::gru)
+            affine_part(d_.exec, x, d_.weight_ih, d_.bias_ih, d_.kept_gates(), rows_of(n_.view, 0, n));
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t j = d_.reverse ? n - 1 - i : i;
             const View c = to_.cells.rank() != 0 ? at(to_.cells, time + j - begin) : to_.c;
-            step(at(gates, j), before, c, time + j);
+            step(at(gates, j), d_.cell == Cell::gru ? at(n_.view, j) : View{}, before, c, time + j);
             before = c;
         }
     }
     if (to_.cells.rank() != 0) copy(d_.exec, before, to_.c);
 }
 
-void Run::step(const View& gates, const View& before, const View& c, std::int64_t time) const {
+void Run::step(const View& gates, const View& n, const View& before, const View& c, std::int64_t time) const {
     const View y = to_.y.rank() != 0 ? at(to_.y, time) : View{};
     product_(to_.h, hidden_.view);
     d_.exec.launch([&](auto& stream) {
@@ -91,7 +99,8 @@ void Run::step(const View& gates, const View& before, const View& c, std::int64_
                                         .time = time});
         } else {
             kernels::gru_step(
-                stream, {.gates = gates, .hidden = hidden_.view, .h = to_.h, .y = y, .last = d_.last, .time = time});
+                stream,
+                {.gates = gates, .n = n, .hidden = hidden_.view, .h = to_.h, .y = y, .last = d_.last, .time = time});
         }
     });
 }

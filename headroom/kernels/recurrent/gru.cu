@@ -18,27 +18,23 @@ struct GruForward {
     Divisor width;
     std::int64_t time;
 
-    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix hidden, Matrix h, Matrix y, Ends ends,
+    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix n, Matrix hidden, Matrix h, Matrix y, Ends ends,
                                     std::int64_t count) const {
-        const std::int64_t n = width.value();
+        const std::int64_t length = width.value();
         for (std::int64_t i = block.global_thread(); i < count; i += block.global_threads()) {
             const auto row = static_cast<std::int64_t>(width.divide(static_cast<std::uint64_t>(i)));
-            const std::int64_t j = i - row * n;
+            const std::int64_t j = i - row * length;
             C state = 0;
             if (!ends.ended(row, time)) {
-                const GruGates<C> of_x = read(gates, row, j, n), of_h = read(hidden, row, j, n);
-                const GruGates<C> now = gru_gates(of_x.r, of_x.z, of_x.n, of_h.r, of_h.z, of_h.n);
+                const GruGates<C> now = gru_gates(gates.load<C>(row, j), gates.load<C>(row, length + j),
+                                                  n.load<C>(row, j), hidden.load<C>(row, j),
+                                                  hidden.load<C>(row, length + j), hidden.load<C>(row, 2 * length + j));
                 state = gru_state(now, h.load<C>(row, j));
-                gates.store(row, j, now.r), gates.store(row, n + j, now.z);
-                gates.store(row, 2 * n + j, now.n);
+                gates.store(row, j, now.r), gates.store(row, length + j, now.z);
                 h.store(row, j, state);
             }
             if (y.given()) y.store(row, j, state);
         }
-    }
-
-    HEADROOM_DEVICE static GruGates<C> read(const Matrix& gates, std::int64_t row, std::int64_t j, std::int64_t n) {
-        return {gates.load<C>(row, j), gates.load<C>(row, n + j), gates.load<C>(row, 2 * n + j)};
     }
 };
 
@@ -48,23 +44,23 @@ struct GruBackward {
     Divisor width;
     std::int64_t time;
 
-    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix hidden, Matrix before, Matrix dy, Matrix dh,
-                                    Ends ends, std::int64_t count) const {
-        const std::int64_t n = width.value();
+    HEADROOM_DEVICE void operator()(Block& block, Matrix gates, Matrix n, Matrix hidden, Matrix dhidden, Matrix before,
+                                    Matrix dy, Matrix dh, Ends ends, std::int64_t count) const {
+        const std::int64_t length = width.value();
         for (std::int64_t i = block.global_thread(); i < count; i += block.global_threads()) {
             const auto row = static_cast<std::int64_t>(width.divide(static_cast<std::uint64_t>(i)));
-            const std::int64_t j = i - row * n;
+            const std::int64_t j = i - row * length;
             GruGradients<C> now{};
             if (!ends.ended(row, time)) {
-                const GruGates<C> then = GruForward<C>::read(gates, row, j, n);
-                now = gru_gradients(then.r, then.z, then.n, hidden.load<C>(row, 2 * n + j), before.load<C>(row, j),
+                now = gru_gradients(gates.load<C>(row, j), gates.load<C>(row, length + j), n.load<C>(row, j),
+                                    hidden.load<C>(row, j), before.load<C>(row, j),
                                     dh.load<C>(row, j) + dy.load<C>(row, j));
                 dh.store(row, j, now.before);
             }
-            gates.store(row, j, now.arguments.r), gates.store(row, n + j, now.arguments.z);
-            gates.store(row, 2 * n + j, now.arguments.n);
-            hidden.store(row, j, now.arguments.r), hidden.store(row, n + j, now.arguments.z);
-            hidden.store(row, 2 * n + j, now.hidden);
+            gates.store(row, j, now.arguments.r), gates.store(row, length + j, now.arguments.z);
+            n.store(row, j, now.arguments.n), hidden.store(row, j, now.hidden);
+            dhidden.store(row, j, now.arguments.r), dhidden.store(row, length + j, now.arguments.z);
+            dhidden.store(row, 2 * length + j, now.hidden);
         }
     }
 };
@@ -76,7 +72,7 @@ void gru_step(CudaStream& stream, const GruStep& step) {
     if (count == 0) return;
     dispatch_compute(step.gates.dtype, [&]<class C>(TypeTag<C>) {
         launch(stream, step_shape(stream, count), GruForward<C>{Divisor(step.h.size(1)), step.time}, Matrix(step.gates),
-               Matrix(step.hidden), Matrix(step.h), Matrix(step.y), Ends(step.last), count);
+               Matrix(step.n), Matrix(step.hidden), Matrix(step.h), Matrix(step.y), Ends(step.last), count);
     });
 }
 
@@ -85,8 +81,8 @@ void gru_step_gradient(CudaStream& stream, const GruStepGradient& step) {
     if (count == 0) return;
     dispatch_compute(step.gates.dtype, [&]<class C>(TypeTag<C>) {
         launch(stream, step_shape(stream, count), GruBackward<C>{Divisor(step.dh.size(1)), step.time},
-               Matrix(step.gates), Matrix(step.hidden), Matrix(step.before), Matrix(step.dy), Matrix(step.dh),
-               Ends(step.last), count);
+               Matrix(step.gates), Matrix(step.n), Matrix(step.hidden), Matrix(step.dhidden), Matrix(step.before),
+               Matrix(step.dy), Matrix(step.dh), Ends(step.last), count);
     });
 }
 

@@ -3,10 +3,11 @@
 // PyTorch and cuDNN have it): what is done to the products of a step's input and of the state before it. The products
 // are matmul's.
 //
-//     // gates = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
-//     gru_step(stream, {.gates = gates, .hidden = hidden, .h = h, .y = y});
-//     // n's part of dhidden = h before W_hn^T + b_hn
-//     gru_step_gradient(stream, {.gates = gates, .hidden = dhidden, .before = before, .dy = dy, .dh = dh});
+//     // gates|n = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
+//     gru_step(stream, {.gates = gates, .n = n, .hidden = hidden, .h = h, .y = y});
+//     // n = x W_in^T + b_in, hidden = h before W_hn^T + b_hn
+//     gru_step_gradient(stream, {.gates = gates, .n = n, .hidden = hidden, .dhidden = dhidden,
+//                                .before = before, .dy = dy, .dh = dh});
 //     // dh += dhidden W_hh
 #include <cstdint>
 
@@ -15,13 +16,14 @@
 
 namespace headroom::kernels {
 
-/// r, z = sigmoid of gates + hidden; n = tanh(gates + r hidden); h = y = (1 - z) n + z h.
+/// r, z = sigmoid of gates + hidden; n = tanh(x's part + r hidden); h = y = (1 - z) n + z h.
 ///
-/// Matrices with any strides: gates, h and y of one floating dtype, `hidden` f32 (f64 for f64), in which all is
+/// Matrices with any strides: gates, n, h and y of one floating dtype, `hidden` f32 (f64 for f64), in which all is
 /// computed. A sequence that has ended keeps h, and its y is 0.
 struct GruStep {
-    View gates;             ///< [B, 3 H]: x's parts r|z|n before, the gates after
-    View hidden;            ///< [B, 3 H]: the state's parts
+    View gates;             ///< [B, 2 H]: x's parts r|z before, the gates after
+    View n;                 ///< [B, H]: x's part of n
+    View hidden;            ///< [B, 3 H]: the state's parts r|z|n
     View h;                 ///< [B, H]: the state, before and after
     View y{};               ///< [B, H]; rank 0: not wanted
     View last{};            ///< [B], i32 or i64: the index of each sequence's last element; rank 0: none ends early
@@ -32,12 +34,14 @@ void gru_step(CudaStream& stream, const GruStep& step);
 
 /// The gradients of a step. Those of a sequence that has ended are 0, and it keeps dh.
 struct GruStepGradient {
-    View gates;   ///< [B, 3 H]: as GruStep leaves them; afterwards the gradients of x's parts
-    View hidden;  ///< [B, 3 H], of gates' dtype: the state's part of n; afterwards the gradients of the state's parts
-    View before;  ///< [B, H], any floating dtype: the state before the step
-    View dy;      ///< [B, H], any floating dtype
-    View dh;      ///< [B, H], f32 or f64: of h after the step, but for dy; then of h before it, but for the
-                  ///< product, which is to be added
+    View gates;  ///< [B, 2 H]: r|z as GruStep leaves them; afterwards the gradients of their parts, x's and the state's
+    View n;      ///< [B, H], of gates' dtype: x's part of n; afterwards its gradient
+    View hidden;   ///< [B, H], of gates' dtype: the state's part of n; afterwards its gradient
+    View dhidden;  ///< [B, 3 H], of gates' dtype, written: the gradients of the state's parts r|z|n side by side
+    View before;   ///< [B, H], any floating dtype: the state before the step
+    View dy;       ///< [B, H], any floating dtype
+    View dh;       ///< [B, H], f32 or f64: of h after the step, but for dy; then of h before it, but for the
+                   ///< product, which is to be added
     View last{};
     std::int64_t time = 0;
 };

@@ -17,6 +17,9 @@ namespace headroom::recurrent {
 enum class Cell : std::uint8_t { lstm, gru };
 
 constexpr std::int64_t gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 3; }
+/// Those whose values backward begins with, the first ones: a GRU's n is made again, for which one more product by the
+/// input is enough.
+constexpr std::int64_t kept_gates_of(Cell cell) { return cell == Cell::lstm ? 4 : 2; }
 
 struct Sizes {
     std::int64_t time, batch, width, directions;
@@ -71,6 +74,7 @@ struct Direction {
     }
     kernels::Passage passage() const { return {last, reverse}; }
     std::int64_t gates() const { return gates_of(cell) * size.width; }
+    std::int64_t kept_gates() const { return kept_gates_of(cell) * size.width; }
     Dtype compute() const { return compute_dtype(x.dtype); }
     /// Of an array [D, ...], of none none.
     View own(const View& x) const { return x.rank() != 0 ? at(x, reverse ? 1 : 0) : View{}; }
@@ -78,6 +82,9 @@ struct Direction {
     /// Of an array [T, B, D H].
     View own_columns(const View& x) const { return columns(x, reverse ? size.width : 0, size.width); }
 };
+
+/// c = a W^T + b for as many rows of W and b, from `first` on, as c has columns.
+void affine_part(Exec& exec, const View& a, const View& weight, const View& bias, std::int64_t first, const View& c);
 
 /// The products by a direction's W_hh of all steps, c = a W_hh or a W_hh^T. On the CPU the weights of many steps are
 /// packed once, where matmul would do so in each product.
@@ -95,7 +102,7 @@ class StateProduct {
 
 /// Where the steps of a run write to.
 struct Steps {
-    View gates;  ///< [steps, B, gates H] in order of time, or [block, B, gates H] if they are not kept
+    View gates;  ///< [steps, B, kept gates H] in order of time, or [block, B, kept gates H] if they are not kept
     View cells;  ///< LSTM: [steps, B, H]; rank 0: not kept
     View h;      ///< [B, H]: the state before the run and after it
     View c;      ///< LSTM: [B, H], likewise
@@ -109,11 +116,11 @@ class Run {
     void operator()(std::int64_t first, std::int64_t count) const;
 
   private:
-    void step(const View& gates, const View& before, const View& c, std::int64_t time) const;
+    void step(const View& gates, const View& n, const View& before, const View& c, std::int64_t time) const;
 
     const Direction& d_;
     Steps to_;
-    Room hidden_;
+    Room n_, hidden_;
     StateProduct product_;
 };
 

@@ -56,9 +56,10 @@ struct GruGradients {
     T hidden;               ///< of the state's part of n's argument
     T before;               ///< of the state before, but for what comes through the gates
 };
+/// Of the gates r and z, and of both parts of n's argument.
 template <class T>
-constexpr GruGradients<T> gru_gradients(T r, T z, T n, T hidden, T before, T dh) {
-    const T dn = dh * (T(1) - z) * (T(1) - n * n);
+constexpr GruGradients<T> gru_gradients(T r, T z, T of_x, T hidden, T before, T dh) {
+    const T n = math::tanh(of_x + r * hidden), dn = dh * (T(1) - z) * (T(1) - n * n);
     return {{dn * hidden * r * (T(1) - r), dh * (before - n) * z * (T(1) - z), dn}, dn * r, dh * z};
 }
 
