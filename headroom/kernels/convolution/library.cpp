@@ -178,13 +178,22 @@ class Product final : public LibraryConvolution {
     std::vector<std::size_t> pads_;
 };
 
+/// x's gradient where no two positions of the kernel meet, as a convolution transposed makes an image larger. oneDNN
+/// passes over x once for every 16 channels, which is slow where an image is larger than the caches.
+bool enlarges(const ConvolutionProblem& p) {
+    constexpr std::int64_t large = 4 << 20;  // bytes
+    const auto apart = [](const ConvolutionAxis& axis) { return axis.stride > 1 && axis.kernel == axis.stride; };
+    return p.pass == ConvolutionPass::data && apart(p.h) && apart(p.w) &&
+           p.h.input * p.w.input * p.inputs * static_cast<std::int64_t>(size_of(p.operand)) > large;
+}
+
 /// False if oneDNN need not be asked.
 bool may_take(const ConvolutionProblem& p) {
     if (p.operand != Dtype::f32 && p.operand != Dtype::bf16) return false;
     if (p.images == 0 || p.work() == 0 || (p.has_bias && p.bias_step != 1)) return false;
-    // Our own gradient is faster, and needs no second set of weights.
-    if (p.pass == ConvolutionPass::weight && p.operand == Dtype::f32 && p.groups == 1 && p.inputs % kLanes<float> == 0)
-        return false;
+    // Our own gradient of weights is faster, and needs no second set of them.
+    const bool ours = p.operand == Dtype::f32 && p.groups == 1 && p.inputs % kLanes<float> == 0;
+    if (ours && (p.pass == ConvolutionPass::weight || enlarges(p))) return false;
     return p.x.channels_last({p.images, p.groups * p.inputs, p.h.input, p.w.input}) &&
            p.y.channels_last({p.images, p.groups * p.outputs, p.h.output, p.w.output});
 }
