@@ -114,7 +114,7 @@ void CudaThread::fail(const std::string& what, kernels::device::Site where) { th
 bool CudaThread::waits_like(const CudaThread& other) const {
     return state == State::at_collective && collective == other.collective && mask == other.mask &&
            site.line() == other.site.line() && site.column() == other.site.column() &&
-           std::strcmp(site.file_name(), other.site.file_name()) == 0;
+           (site.file_name() == other.site.file_name() || std::strcmp(site.file_name(), other.site.file_name()) == 0);
 }
 
 }  // namespace headroom::simt

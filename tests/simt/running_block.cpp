@@ -1,6 +1,7 @@
 #include <headroom/tests/simt/running_block.hpp>
 
 #include <bit>
+#include <utility>
 #include <fmt/format.h>
 #include <headroom/tests/simt/sanitizers.hpp>
 
@@ -10,11 +11,12 @@ BlockMemory::BlockMemory(const kernels::device::LaunchShape& shape)
     : arena(shape.shared_bytes), tokens(std::make_unique<std::uint64_t[]>(2 + shape.threads * 2)) {}
 
 RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t seed,
-                           const std::vector<Fiber*>& fibers)
+                           std::vector<Fiber*> fibers)
     : launch_(launch),
       memory_(launch.shape),
       context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_SIMT_SEED={}", launch.kernel, x, y, z, launch.seed)),
       random_(seed),
+      fibers_(std::move(fibers)),
       threads_(launch.shape.threads),
       ahead_(static_cast<unsigned>(random_() %
                                    (2 * ((threads_.size() + kernels::device::kWarp - 1) / kernels::device::kWarp)))),
@@ -26,15 +28,14 @@ RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t 
         thread.threads = launch.shape.threads;
         thread.x = x, thread.y = y, thread.z = z;
         thread.grid_x = launch.shape.x, thread.grid_y = launch.shape.y, thread.grid_z = launch.shape.z;
-        if (sanitizers::kRaces) fibers[i]->name(fmt::format("block ({}, {}, {}) thread {}", x, y, z, i).c_str());
-        thread.start(*this, *fibers[i]);
         make_ready(thread);
     }
 }
 
 RunningBlock::~RunningBlock() {
     if (finished_ == threads_.size()) return;
-    for (CudaThread& thread : threads_) thread.fiber->abandon();
+    for (CudaThread& thread : threads_)
+        if (thread.fiber) thread.fiber->abandon();
     sanitizers::acquire(launch_.end_token);  // memory_ goes now
 }
 
@@ -56,7 +57,16 @@ void RunningBlock::make_ready(CudaThread& thread) {
     (thread.thread / kernels::device::kWarp == ahead_ ? ready_ahead_ : ready_).push_back(&thread);
 }
 
+void RunningBlock::begin(CudaThread& thread) {
+    Fiber& fiber = *fibers_.back();
+    fibers_.pop_back();
+    if (sanitizers::kRaces)
+        fiber.name(fmt::format("block ({}, {}, {}) thread {}", thread.x, thread.y, thread.z, thread.thread).c_str());
+    thread.start(*this, fiber);
+}
+
 void RunningBlock::step(CudaThread& thread) {
+    if (!thread.fiber) begin(thread);
     thread.state = CudaThread::State::ready;
     thread.fiber->resume();
     switch (thread.state) {
@@ -71,6 +81,7 @@ void RunningBlock::step(CudaThread& thread) {
             break;
         case CudaThread::State::finished:
             ++finished_;
+            if (!sanitizers::kRaces) fibers_.push_back(thread.fiber);
             break;
         case CudaThread::State::failed:
             throw_failure(thread);

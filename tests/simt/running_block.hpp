@@ -62,7 +62,7 @@ class CudaThread final : public kernels::device::EmulatedThread {
     void start(RunningBlock& block, Fiber& fiber);
 
     RunningBlock* block = nullptr;
-    Fiber* fiber = nullptr;
+    Fiber* fiber = nullptr;  // from the first step on
     State state = State::ready;
     Collective collective = Collective::none;
     kernels::device::Site site;  // of what it waits for, or where it failed
@@ -81,7 +81,7 @@ class CudaThread final : public kernels::device::EmulatedThread {
 class RunningBlock {
   public:
     RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint64_t seed,
-                 const std::vector<Fiber*>& fibers);
+                 std::vector<Fiber*> fibers);
     RunningBlock(const RunningBlock&) = delete;
     /// Threads that have not finished are abandoned.
     ~RunningBlock();
@@ -98,6 +98,7 @@ class RunningBlock {
     const std::string& context() const { return context_; }
 
   private:
+    void begin(CudaThread& thread);
     void step(CudaThread& thread);
     CudaThread& draw();
     void make_ready(CudaThread& thread);
@@ -110,6 +111,9 @@ class RunningBlock {
     BlockMemory memory_;
     std::string context_;
     std::mt19937_64 random_;
+    /// Those that no thread is on: the next one to begin takes the last, which is still in the cache. ThreadSanitizer
+    /// must not take two CUDA threads for one, so there each has its own.
+    std::vector<Fiber*> fibers_;
     std::vector<CudaThread> threads_;
     std::vector<CudaThread*> ready_, ready_ahead_;
     unsigned ahead_;  ///< the warp that goes first whenever it can; none if there is no such warp
