@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -10,11 +11,21 @@
 
 namespace headroom::test {
 
+namespace {
+
+const char* name_of(Layout layout) {
+    constexpr const char* names[] = {"contiguous", "permuted", "transposed", "strided"};
+    return names[static_cast<int>(layout)];
+}
+
+}  // namespace
+
 Values run(Context& context, const OpEntry& op, const ErasedSample& sample, const std::vector<Tensor>& inputs,
            const Seed& seed) {
+    std::vector<Tensor> outputs = call(context, op, sample, inputs);
     Values result;
-    for (const Tensor& y : call(context, op, sample, inputs)) result.outputs.push_back(y.to_vector<double>());
-    result.gradients = gradients(context, op, sample, inputs, seed);
+    for (const Tensor& y : outputs) result.outputs.push_back(y.to_vector<double>());
+    result.gradients = gradients(context, std::move(outputs), inputs, seed);
     return result;
 }
 
@@ -72,24 +83,27 @@ double terms(const ErasedSample& sample) {
     return static_cast<double>(count);
 }
 
-void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype, Layout layout,
-                      const Seed& seed) {
+void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype,
+                      const std::vector<Layout>& layouts, const Seed& seed) {
     for (const ErasedSample& sample : accepted(op)) {
-        const std::string what = describe(op, sample, seed) + ", " + std::string(name(dtype));
         auto inputs = draw(sample, seed);
-        const auto placed = place_all(context, inputs, dtype, layout);
+        const auto rounded = place_all(reference, inputs, dtype, Layout::contiguous);
         for (std::size_t i = 0; i < inputs.size(); ++i) {
-            if (inputs[i].what.defined) inputs[i].values = placed[i].to_vector<double>();
+            if (inputs[i].what.defined) inputs[i].values = rounded[i].to_vector<double>();
         }
-        const Values actual = run(context, op, sample, placed, seed);
         const auto exact = place_all(reference, inputs, Dtype::f64, Layout::contiguous);
         const Values expected = run(reference, op, sample, exact, seed);
         const double steps = terms(sample) * epsilon(dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32);
         const double bound = steps + (is_half(dtype) ? 8 * epsilon(dtype) : 0.0);
         Scales scales = conditions(reference, op, sample, inputs, expected, seed);
         if (is_half(dtype)) scales.gradients.assign(scales.gradients.size(), largest(scales.gradients));
-        expect_close(actual.outputs, expected.outputs, bound, what + ": output", scales.outputs);
-        expect_close(actual.gradients, expected.gradients, bound, what + ": gradient", scales.gradients);
+        for (const Layout layout : layouts) {
+            const std::string what =
+                fmt::format("{}, {}, {}", describe(op, sample, seed), name(dtype), name_of(layout));
+            const Values actual = run(context, op, sample, place_all(context, inputs, dtype, layout), seed);
+            expect_close(actual.outputs, expected.outputs, bound, what + ": output", scales.outputs);
+            expect_close(actual.gradients, expected.gradients, bound, what + ": gradient", scales.gradients);
+        }
     }
 }
 

@@ -44,11 +44,11 @@ void expect_close(const Arrays& actual, const Arrays& expected, double relative,
 /// A sum of n terms, and a few operations with each, may be off by that many roundings.
 double terms(const ErasedSample& sample);
 
-/// Runs every accepted sample of the op in `dtype` and `layout` on `context` and compares with f64 on `reference`, from
-/// the same rounded inputs. Halves are computed in f32 and rounded where they are stored: once for an output; for a
-/// gradient, what it is computed from was stored, too: dy, and outputs that were saved, whose rounding enters every
+/// Runs every accepted sample of the op in `dtype` and each layout on `context` and compares with f64 on `reference`,
+/// from the same rounded inputs. Halves are computed in f32 and rounded where they are stored: once for an output; for
+/// a gradient, what it is computed from was stored, too: dy, and outputs that were saved, whose rounding enters every
 /// gradient, that of an input that by itself has little effect as well. Errors: Error where they differ.
-void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype, Layout layout,
-                      const Seed& seed);
+void expect_agreement(Context& context, Context& reference, const OpEntry& op, Dtype dtype,
+                      const std::vector<Layout>& layouts, const Seed& seed);
 
 }  // namespace headroom::test

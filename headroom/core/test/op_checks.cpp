@@ -226,9 +226,8 @@ void check_gradients(const OpEntry& op, const Seed& seed) {
 
 void check_layouts(const OpEntry& op, const OpChecks& checks) {
     Context context = strict_context(), reference = Context::cpu({.threads = 1});
-    for (const Dtype dtype : checks.dtypes) {
-        for (const Layout layout : checks.layouts) expect_agreement(context, reference, op, dtype, layout, checks.seed);
-    }
+    for (const Dtype dtype : checks.dtypes)
+        expect_agreement(context, reference, op, dtype, checks.layouts, checks.seed);
     for (const ErasedSample& sample : accepted(op)) {
         for (const Layout layout : checks.layouts) {
             in_sample(op, sample, checks.seed, [&] { check_geometry(op, sample, layout, checks.seed); });

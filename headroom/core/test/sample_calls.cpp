@@ -225,7 +225,13 @@ Tensor projected(Context& context, const std::vector<Tensor>& outputs, const See
 
 std::vector<std::vector<double>> gradients(Context& context, const OpEntry& op, const ErasedSample& sample,
                                            const std::vector<Tensor>& inputs, const Seed& seed) {
-    Tensor loss = projected(context, call(context, op, sample, inputs), seed);
+    return gradients(context, call(context, op, sample, inputs), inputs, seed);
+}
+
+std::vector<std::vector<double>> gradients(Context& context, std::vector<Tensor> outputs,
+                                           const std::vector<Tensor>& inputs, const Seed& seed) {
+    Tensor loss = projected(context, outputs, seed);
+    outputs.clear();  // backward finds none that a handle keeps
     if (loss.defined()) backward(loss);
     std::vector<std::vector<double>> result;
     for (const Tensor& input : inputs) {

@@ -68,6 +68,9 @@ Tensor projected(Context& context, const std::vector<Tensor>& outputs, const See
 /// The gradients of `projected` by the floating inputs; empty vectors for the others.
 std::vector<std::vector<double>> gradients(Context& context, const OpEntry& op, const ErasedSample& sample,
                                            const std::vector<Tensor>& inputs, const Seed& seed);
+/// The same where the call was made.
+std::vector<std::vector<double>> gradients(Context& context, std::vector<Tensor> outputs,
+                                           const std::vector<Tensor>& inputs, const Seed& seed);
 
 double largest(const std::vector<double>& values);
 
