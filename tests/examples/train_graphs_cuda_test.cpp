@@ -67,12 +67,13 @@ class TrainGraphs : public ::testing::Test {
 };
 
 TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
-    for (const Words& flags : {Words{"--dropout", "0.1"},
-                               {"--accumulate", "4", "--steps", "1"},
-                               {"--accumulate", "2", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
-                               {"--accumulate", "5", "--validate-every", "1"},
-                               {"--dtype", "f16", "--accumulate", "3", "--lr", "1e30", "--warmup", "1"},
-                               {"--recompute", "cheap", "--validate-every", "2", "--sample", "5"}}) {
+    for (const Words& flags :
+         {Words{"--dropout", "0.1"},
+          {"--accumulate", "4", "--steps", "1"},
+          {"--accumulate", "2", "--steps", "3", "--dtype", "bf16", "--checkpoint", "--dropout", "0.1"},
+          {"--accumulate", "5", "--steps", "3", "--validate-every", "1"},
+          {"--dtype", "f16", "--accumulate", "3", "--steps", "3", "--lr", "1e30", "--warmup", "1"},
+          {"--recompute", "cheap", "--validate-every", "2", "--sample", "5"}}) {
         SCOPED_TRACE(::testing::PrintToString(flags));
         const nlohmann::json without = train_gpt(flags), with = train_gpt(flags, {"--graphs"});
         EXPECT_EQ(with["state_sha256"], without["state_sha256"]);
@@ -97,7 +98,7 @@ TEST_F(TrainGraphs, AResumedTrainingMayHaveThemOrNot) {
 
 /// With the memory of the graphs, which is needed for that.
 TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
-    const Words flags{"--graphs", "--width", "64", "--batch", "64", "--steps", "3"};
+    const Words flags{"--graphs", "--width", "64", "--batch", "64", "--steps", "2"};
     const auto limit = train_gpt(flags)["peak_bytes_reserved"].get<std::size_t>();
     try {
         train_gpt(flags, {"--lr", "1e30", "--warmup", "0", "--memory-limit", std::to_string(limit)});
@@ -109,7 +110,7 @@ TEST_F(TrainGraphs, WhatWasNotFiniteIsFoundWithinTheLimit) {
 
 /// Between what is needed without graphs and with them.
 TEST_F(TrainGraphs, AGraphThatDoesNotFitIsLeftOutAndSaysSo) {
-    const Words flags{"--width", "64", "--batch", "32", "--steps", "4"};
+    const Words flags{"--width", "64", "--batch", "32", "--steps", "3"};
     const nlohmann::json without = train_gpt(flags);
     const std::size_t limit = without["peak_bytes_reserved"].get<std::size_t>() + (std::size_t{2} << 20);
     ::testing::internal::CaptureStdout();

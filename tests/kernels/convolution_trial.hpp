@@ -72,15 +72,15 @@ inline Trial convolution_trial(const Variant& v, Random& random, const Convoluti
 
     // In the order of memory, as the arrays are: where [a, b, c, d] of a shape is.
     const auto at = [last = last](const Shape& s, std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
-        return last ? ((a * s[2] + c) * s[3] + d) * s[1] + b : ((a * s[1] + b) * s[2] + c) * s[3] + d;
+        return static_cast<std::size_t>(last ? ((a * s[2] + c) * s[3] + d) * s[1] + b
+                                             : ((a * s[1] + b) * s[2] + c) * s[3] + d);
     };
     const auto count = static_cast<std::size_t>(written.numel());
     std::vector<double> sums(count), sizes(count), terms(count);
-    const TestArray &first = trial.in[0], &second = trial.in[1], &bias = trial.in[2];
-    const auto add = [&](std::int64_t to, std::int64_t a, std::int64_t b) {
-        const double product = first.get(a) * second.get(b);
-        sums[static_cast<std::size_t>(to)] += product, sizes[static_cast<std::size_t>(to)] += std::abs(product);
-        terms[static_cast<std::size_t>(to)] += 1;
+    const std::vector<double> first = trial.in[0].values(), second = trial.in[1].values(), bias = trial.in[2].values();
+    const auto add = [&](std::size_t to, std::size_t a, std::size_t b) {
+        const double product = first[a] * second[b];
+        sums[to] += product, sizes[to] += std::abs(product), terms[to] += 1;
     };
     for (std::int64_t n = 0; n < images; ++n) {
         for (std::int64_t o = 0; o < groups * outputs; ++o) {
@@ -92,8 +92,8 @@ inline Trial convolution_trial(const Variant& v, Random& random, const Convoluti
                     const std::int64_t row = r * h.stride + a * h.dilation - h.padding;
                     const std::int64_t column = c * w.stride + b * w.dilation - w.padding;
                     if (row < 0 || row >= h.size || column < 0 || column >= w.size) continue;
-                    const std::int64_t of_x = at(x, n, channel, row, column), of_w = at(weight, o, i, a, b),
-                                       of_y = at(y, n, o, r, c);
+                    const std::size_t of_x = at(x, n, channel, row, column), of_w = at(weight, o, i, a, b),
+                                      of_y = at(y, n, o, r, c);
                     if (pass == ConvolutionPass::forward) add(of_y, of_x, of_w);
                     if (pass == ConvolutionPass::data) add(of_x, of_w, of_y);
                     if (pass == ConvolutionPass::weight) add(of_w, of_x, of_y);
@@ -104,10 +104,11 @@ inline Trial convolution_trial(const Variant& v, Random& random, const Convoluti
     const Shape memory = in_memory(written, last);
     for (std::size_t i = 0; i < count; ++i) {
         const auto index = static_cast<std::int64_t>(i);
-        const std::int64_t channel = last ? index % memory[3] : index / (memory[2] * memory[3]) % memory[1];
+        const auto channel =
+            static_cast<std::size_t>(last ? index % memory[3] : index / (memory[2] * memory[3]) % memory[1]);
         double value = sums[i], size = sizes[i];
         if (beta != 0) value += beta * output.before(), size += std::abs(beta * output.before());
-        if (has_bias) value += bias.get(channel), size += std::abs(bias.get(channel));
+        if (has_bias) value += bias[channel], size += std::abs(bias[channel]);
         // Each of the additions may be off by the rounding of all that came before; in f32 and f64, of few more parts.
         output.expect(activation == Activation::relu ? std::max(value, 0.0) : value,
                       epsilon(compute_dtype(v.dtype)) * (terms[i] / 8 + 8) * size);

@@ -151,8 +151,12 @@ Cases cases() {
         for (const Kind kind : {Kind{}, Kind{0.1}, Kind{0, true}, Kind{0.1, true}}) {
             const std::string name = to_name(rows) + "x" + std::to_string(classes) +
                                      (kind.smoothing == 0 ? "" : "/smooth") + (kind.weighted ? "/weighted" : "");
-            result.add("forward/" + name, forward_trial, rows, classes, kind);
-            result.add("backward/" + name, backward_trial, rows, classes, kind);
+            // The plain loss in every layout; with neither or both of the options also where no vector may begin.
+            std::span<const Layouts> layouts = kFewLayouts;
+            if (kind.smoothing == 0 && !kind.weighted) layouts = kAllLayouts;
+            const bool moves = (kind.smoothing != 0) == kind.weighted;
+            result.add("forward/" + name, forward_trial, rows, classes, kind).only(kFloating, layouts).moves = moves;
+            result.add("backward/" + name, backward_trial, rows, classes, kind).only(kFloating, layouts).moves = moves;
         }
     }
     // More than a batch for each of a block's threads, halves beside f32 that begin aligned, rows for several threads.
