@@ -29,15 +29,19 @@ Corpus read_text(const TextFlags& flags) {
     const auto text = std::make_shared<const data::TextCorpus>(
         flags.bytes ? data::TextCorpus::bytes(flags.data, options) : data::TextCorpus::characters(flags.data, options));
     const data::Vocabulary& vocabulary = text->vocabulary();
-    return {
-        .split = text->split(),
-        .vocabulary = vocabulary.size(),
-        .what = what(text->tokens().size(), vocabulary.size()),
-        .description = {{"kind", data::vocabulary_kind_name(vocabulary.kind())},
-                        {"code_points", vocabulary.code_points()}},
-        .decode =
-            [text](std::span<const std::int32_t> tokens) { return data::printable(text->vocabulary().decode(tokens)); },
-        .storage = text};
+    return {.split = text->split(),
+            .vocabulary = vocabulary.size(),
+            .what = what(text->tokens().size(), vocabulary.size()),
+            .description = {{"kind", data::vocabulary_kind_name(vocabulary.kind())},
+                            {"code_points", vocabulary.code_points()}},
+            .decode =
+                [text](std::span<const std::int32_t> tokens) {
+                    std::string decoded;
+                    for (const std::int32_t& token : tokens)
+                        decoded += token < text->vocabulary().size() ? text->vocabulary().decode({&token, 1}) : "_";
+                    return data::printable(decoded);
+                },
+            .storage = text};
 }
 
 Decode decoder(const TextFlags& flags, const std::shared_ptr<const data::WordPiece>& pieces) {

@@ -24,7 +24,8 @@ struct Corpus {
     std::int64_t vocabulary = 0;
     std::string what;            ///< for people: "1115394 tokens of 65 kinds"
     nlohmann::json description;  ///< the vocabulary's, for checkpoints
-    /// Text that is safe to print; numbers where nothing says what tokens stand for.
+    /// Text that is safe to print, with "_" for tokens behind a text's own; numbers where nothing says what tokens
+    /// stand for.
     std::function<std::string(std::span<const std::int32_t>)> decode;
     std::shared_ptr<const void> storage;                 ///< of the tokens
     std::optional<data::SpecialTokens> special{};        ///< BERT's, if the vocabulary has them

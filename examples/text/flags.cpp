@@ -56,7 +56,6 @@ void check_for_model(const ModelFlags& flags) {
         if (given) throw CLI::ValidationError(fmt::format("{} is not for --model {}", name, flags.model));
     };
     if (flags.masked()) {
-        refuse(flags.sample > 0, "--sample");
         refuse(!flags.token_names.empty(), "--token-names");
         check_heads(flags);
         check_positions(flags);
@@ -100,6 +99,8 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
     app.add_option("--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
         ->check(program::whole(0, 1 << 20));
     add_sampling_flags(app, flags);
+    app.get_option("--sample")
+        ->description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
     program::add_flags(app, flags);
     program::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
     app.callback([&] {

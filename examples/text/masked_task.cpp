@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -55,6 +57,27 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
             right += sum(eq(argmax(logits, -1), batch[1])).item();
         });
         return {.loss = mean.value(), .metric = program::Metric{"accuracy", "val_accuracy", right / mean.terms}};
+    }
+
+    /// Text of the validation split as the model is given it, then with its guesses.
+    std::string sample() override {
+        if (flags_.sample == 0) return "";
+        std::vector<std::int32_t> given, filled_in;
+        const auto show = [&](const Batch& batch) {
+            const auto ids = batch[0].to_vector<std::int32_t>(), targets = batch[1].to_vector<std::int32_t>();
+            const auto guesses = argmax(model_(batch[0]), -1).to_vector<std::int64_t>();
+            for (std::size_t i = 0; i < ids.size(); ++i) {
+                const std::int64_t place = static_cast<std::int64_t>(i) % flags_.block;
+                if (place == 0 || place == flags_.block - 1) continue;  // [CLS] and [SEP]
+                given.push_back(ids[i]);
+                filled_in.push_back(targets[i] < 0 ? ids[i] : static_cast<std::int32_t>(guesses[i]));
+            }
+        };
+        const std::int64_t shown = flags_.block - 2;
+        for_validation(show, flags_.sample / shown + (flags_.sample % shown != 0));
+        for (std::vector<std::int32_t>* const tokens : {&given, &filled_in})
+            tokens->resize(std::min(tokens->size(), static_cast<std::size_t>(flags_.sample)));
+        return fmt::format("given:\n{}\n\nfilled in:\n{}", corpus_.decode(given), corpus_.decode(filled_in));
     }
 
     nlohmann::json describe() const override {

@@ -9,6 +9,7 @@
 //     };
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -59,10 +60,13 @@ class WindowsTask : public program::Task {
     WindowsTask(Context& context, WindowsData<Windows> data)
         : data_(std::move(data)), loader_(data_.training, data_.order), feed_(context) {}
 
-    /// Calls `work` with each batch of the validation split.
+    /// Calls `work` with each batch of the validation split, or of its first windows.
     template <class Work>
-    void for_validation(const Work& work) {
-        data::DataLoader<Windows> loader(data_.validation, data_.in_order, {.epochs = 1});
+    void for_validation(const Work& work, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+        const bool all = most >= data_.validation.size();
+        data::DataLoader<Windows> loader(data_.validation,
+                                         all ? data_.in_order : data::Sampler::sequential(most, data_.in_order.batch()),
+                                         {.epochs = 1});
         while (const data::TokenBatch* batch = loader.next()) work(upload(*batch));
     }
 

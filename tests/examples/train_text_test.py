@@ -1,6 +1,7 @@
 """train_text as a whole: an LSTM, a GRU and a BERT on a small text."""
 import math
 import os
+import re
 import struct
 import unittest
 
@@ -77,6 +78,18 @@ class TrainText(ProgramCase):
         self.assertRegex(self.succeeds(*flags, "--vocabulary", 61), r"\n\n(\d+ ){8}\d+\n\npeak memory")
         self.fails(1, [*flags, "--vocabulary", 5], "tokens.bin", "outside of the vocabulary of 5")
 
+    def test_hidden_tokens_are_filled_in(self):
+        data = self.write("abcd.txt", "abcd" * 600)
+        flags = ("--model", "bert", "--data", data, "--lr", "0.01", "--batch", 16, "--sample", 60)
+        self.expect_predicted(self.figures(*flags))
+        given, filled_in = re.search("(?s)\n\ngiven:\n(.*)\n\nfilled in:\n(.*)\n\npeak memory",
+                                     self.succeeds(*flags, "--steps", 60)).groups()
+        self.assertEqual((len(given), len(filled_in)), (60, 60))
+        self.assertIn("_", given)
+        right = [sum(x == y for x, y in zip(text, 15 * "abcd")) for text in (given, filled_in)]
+        self.assertLess(*right)
+        self.assertIn("filled in:", self.succeeds(*flags[:-1], 10**6, "--bytes", "--steps", 0))  # the whole split
+
     def test_a_file_of_bert_is_begun_with(self):
         flags = ("--model", "bert", "--vocabulary", self.pieces, "--from", BERT, "--width", 8, "--block", 9, "--lr", 0.01)
         figures = self.figures(*flags)
@@ -118,7 +131,7 @@ class TrainText(ProgramCase):
         for flags, part in ((["--model", "rnn"], "--model"), (["--vocabulary", 61], "--vocabulary 61"),
                             (["--recompute", "cheap"], "--recompute cheap is not for --model lstm"),
                             (["--from", BERT], "--from"), (["--hidden", 8], "--hidden"), (["--positions", 20], "--positions"),
-                            (["--model", "bert", "--sample", 3], "--sample"), (["--model", "bert", "--heads", 3], "--heads 3"),
+                            (["--model", "bert", "--heads", 3], "--heads 3"),
                             (["--model", "bert", "--block", 2], "--block"), (["--model", "bert", "--positions", 8], "8 positions"),
                             (["--vocabulary", self.pieces, "--bytes"], "--bytes"),
                             (["--tokens", "u16", "--vocabulary", 0], "--vocabulary 0")):
