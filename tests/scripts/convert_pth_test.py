@@ -36,11 +36,13 @@ class Convert(unittest.TestCase):
     def run_script(self):
         """Its message where it fails, else nothing; in this process, which imports PyTorch once."""
         arguments = ["convert_pth", str(self.source), str(self.target)]
-        with unittest.mock.patch("sys.argv", arguments), contextlib.redirect_stdout(io.StringIO()):
+        output = io.StringIO()
+        with unittest.mock.patch("sys.argv", arguments), contextlib.redirect_stdout(output):
             try:
                 convert_pth.main()
             except SystemExit as end:
                 return end.code
+        self.said = output.getvalue()
 
     def converted(self, saved):
         torch.save(saved, self.source)
@@ -87,11 +89,18 @@ class Convert(unittest.TestCase):
         self.assertEqual(self.converted(mixed).keys(), mixed.keys())
 
     @unittest.skipUnless(torch, "PyTorch is not installed")
+    def test_leaves_out_what_stands_beside_the_tensors(self):
+        state = {"module.inc.weight": torch.ones(2), "mask_values": [0, 1], "epoch": 3}
+        self.assertEqual(self.converted(state).keys(), {"inc.weight"})
+        self.assertIn("left out, since no tensor: mask_values, epoch", self.said)
+
+    @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_refuses_what_is_no_state_dict(self):
         self.refused("model.pth", "no such file")
         self.source.write_bytes(b"not a file of PyTorch's")
         self.refused("model.pth", "no file of tensors")
         for saved, part in ((torch.ones(3), "Tensor"), ({}, "dict"), ({"epoch": 3}, "'epoch' is int"),
+                            ({"x": torch.ones(2), "ema": {"x": torch.ones(2)}}, "'ema' is dict"),
                             ({"x": torch.ones(2).to_sparse()}, "x is"), ({1: torch.ones(1)}, "1 is Tensor"),
                             ({"x": torch.ones(2, dtype=torch.complex64)}, "complex64")):
             torch.save(saved, self.source)
