@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +21,8 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/nn/bert.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>
@@ -50,44 +54,74 @@ struct Step {
     std::function<Loss(const std::vector<Tensor>&)> loss;
 };
 
+using MakeStep = std::function<Step(Parameters&, const Flags&)>;
+
+Tensor random_images(Context& context, const Flags& flags) {
+    return randn(context, {flags.batch, flags.height, flags.width, 3}).permute({0, 3, 1, 2});  // channels-last
+}
+
+/// A class for each image or, of U-Net, for each pixel.
 template <class Model, class Options>
-Step image_step(Parameters& parameters, const Flags& flags, const Options& options, bool per_pixel) {
-    Context& context = parameters.context();
-    const auto model = std::make_shared<Model>(parameters, options);
-    const Tensor rows = randn(context, {flags.batch, flags.height, flags.width, 3});
-    const Tensor images = rows.permute({0, 3, 1, 2});  // channels-last
-    const Shape shape = per_pixel ? Shape{flags.batch, flags.height, flags.width} : Shape{flags.batch};
-    const Tensor targets = randint(context, 0, flags.classes, shape);
-    return {{images, targets}, [=](const std::vector<Tensor>& inputs) {
-                const Tensor logits = (*model)(inputs[0]);
-                return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
-            }};
+MakeStep class_step(Options options) {
+    return [options](Parameters& parameters, const Flags& flags) mutable {
+        options.classes = flags.classes;
+        const auto model = std::make_shared<Model>(parameters, options);
+        const Tensor images = random_images(parameters.context(), flags);
+        constexpr bool per_pixel = std::is_same_v<Model, nn::UNet>;
+        const Shape shape = per_pixel ? Shape{flags.batch, flags.height, flags.width} : Shape{flags.batch};
+        const Tensor targets = randint(parameters.context(), 0, flags.classes, shape);
+        return Step{{images, targets}, [model](const std::vector<Tensor>& inputs) {
+                        const Tensor logits = (*model)(inputs[0]);
+                        return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
+                    }};
+    };
 }
 
 /// Sequences are `height` tokens long, and all of them are asked for.
-Step bert_step(Parameters& parameters, const Flags& flags) {
-    Context& context = parameters.context();
-    const nn::BertOptions options;
-    const auto model = std::make_shared<nn::BertForMaskedLm>(parameters, options);
-    const Shape shape{flags.batch, flags.height};
-    const Tensor ids = randint(context, 1, options.vocabulary, shape);
-    return {{ids}, [=](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
+template <class Model, class Options>
+Step text_step(Parameters& parameters, const Flags& flags) {
+    const Options options;
+    const auto model = std::make_shared<Model>(parameters, options);
+    const Tensor ids = randint(parameters.context(), 1, options.vocabulary, {flags.batch, flags.height});
+    return {{ids}, [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
 }
 
-Step make_step(Parameters& parameters, const Flags& flags) {
-    const auto& name = flags.model;
-    if (name == "bert") return bert_step(parameters, flags);
-    if (name == "unet") return image_step<nn::UNet>(parameters, flags, nn::UNetOptions{.classes = flags.classes}, true);
-    if (name == "vgg16") {
-        nn::VggOptions options = nn::VggOptions::vgg16();
-        options.classes = flags.classes;
-        return image_step<nn::Vgg>(parameters, flags, options, false);
+/// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
+Step mask_rcnn_step(Parameters& parameters, const Flags& flags) {
+    constexpr std::int64_t kObjects = 10;
+    Context& context = parameters.context();
+    const auto model =
+        std::make_shared<nn::MaskRcnn>(parameters, nn::MaskRcnnOptions{.boxes = {.classes = flags.classes}});
+    std::vector<float> boxes;
+    for (std::int64_t i = 0; i < flags.batch * kObjects; ++i) {
+        const auto begin = 0.05f * static_cast<float>(i % kObjects), end = 2 * begin + 0.05f;
+        for (const float place : {begin, end})
+            for (const std::int64_t side : {flags.width, flags.height})
+                boxes.push_back(place * static_cast<float>(side));
     }
-    nn::ResNetOptions options = name == "resnet18"    ? nn::ResNetOptions::resnet18()
-                                : name == "resnet152" ? nn::ResNetOptions::resnet152()
-                                                      : nn::ResNetOptions::resnet50();
-    options.classes = flags.classes;
-    return image_step<nn::ResNet>(parameters, flags, options, false);
+    return {
+        {random_images(context, flags), context.from_host(boxes, {flags.batch, kObjects, 4}),
+         randint(context, 1, flags.classes, {flags.batch, kObjects}),
+         full(context, {flags.batch, kObjects, flags.height, flags.width}, 1, Dtype::u8)},
+        [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[1], inputs[2], inputs[3]); }};
+}
+
+const std::map<std::string, MakeStep>& models() {
+    using nn::ResNetOptions;
+    static const std::map<std::string, MakeStep> all{
+        {"resnet18", class_step<nn::ResNet>(ResNetOptions::resnet18())},
+        {"resnet34", class_step<nn::ResNet>(ResNetOptions::resnet34())},
+        {"resnet50", class_step<nn::ResNet>(ResNetOptions::resnet50())},
+        {"resnet101", class_step<nn::ResNet>(ResNetOptions::resnet101())},
+        {"resnet152", class_step<nn::ResNet>(ResNetOptions::resnet152())},
+        {"vgg16", class_step<nn::Vgg>(nn::VggOptions::vgg16())},
+        {"vgg16_bn", class_step<nn::Vgg>(nn::VggOptions{.batch_norm = true})},
+        {"unet", class_step<nn::UNet>(nn::UNetOptions())},
+        {"unet_bilinear", class_step<nn::UNet>(nn::UNetOptions{.bilinear = true})},
+        {"maskrcnn", mask_rcnn_step},
+        {"bert", text_step<nn::BertForMaskedLm, nn::BertOptions>},
+        {"gpt2", text_step<nn::Gpt, nn::GptOptions>}};
+    return all;
 }
 
 /// On a real context or in a rehearsal: forward, all gradients, SGD with momentum.
@@ -97,7 +131,7 @@ class Training {
         : context_(context),
           dtype_(autocast_dtype(flags.dtype)),
           parameters_(context),
-          step_(make_step(parameters_, flags)),
+          step_(models().at(flags.model)(parameters_, flags)),
           optimizer_(parameters_, {.momentum = 0.9}),
           accumulator_(parameters_, optimizer_) {
         if (flags.recompute == "cheap") context.policy("", recompute_cheap());
@@ -180,9 +214,7 @@ int main(int argc, char** argv) {
     Flags flags;
     CLI::App app("Times training steps of a model on random data.", "model_step");
     app.add_option("--device", flags.device)->check(CLI::IsMember({"cpu", "cuda", "dry"}))->capture_default_str();
-    app.add_option("--model", flags.model)
-        ->check(CLI::IsMember({"resnet18", "resnet50", "resnet152", "vgg16", "unet", "bert"}))
-        ->capture_default_str();
+    app.add_option("--model", flags.model)->check(CLI::IsMember(models()))->capture_default_str();
     app.add_option("--dtype", flags.dtype)->check(CLI::IsMember({"f32", "bf16", "f16"}))->capture_default_str();
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap"}))->capture_default_str();
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();

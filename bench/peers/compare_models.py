@@ -16,11 +16,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from runs import cpu_name, write_result  # noqa: E402
 
+UNET = ["--batch", "1", "--height", "384", "--width", "384", "--classes", "4"]
+TORCH_ONE = ["--steps", "1", "--warmup", "0"]
 SIZES = {
-    "resnet50": ["--batch", "8", "--height", "224", "--width", "224"],
-    "unet": ["--batch", "1", "--height", "384", "--width", "384", "--classes", "4"],
-    "vgg16": ["--batch", "4", "--height", "224", "--width", "224"],
+    **{f"resnet{layers}": ["--batch", "8", "--height", "224", "--width", "224"] for layers in (18, 34, 50, 101, 152)},
+    "unet": UNET,
+    "unet_bilinear": UNET,
+    **{name: ["--batch", "4", "--height", "224", "--width", "224"] for name in ("vgg16", "vgg16_bn")},
+    "maskrcnn": ["--batch", "1", "--height", "800", "--width", "1216", "--classes", "91"],
     "bert": ["--batch", "4", "--height", "128"],
+    "gpt2": ["--batch", "4", "--height", "128"],
 }
 
 
@@ -35,7 +40,7 @@ def compare(model, flags):
     torch_step = [sys.executable, str(pathlib.Path(__file__).with_name("models_torch.py")), *common]
     one = ["--steps", "1", "--warmup", "1"]
     rows = {"headroom": json_of([flags.model_step, *common, *one]), "cheap": json_of([flags.model_step, *common, *cheap, *one]),
-            "torch": json_of([*torch_step, *one])}
+            "torch": json_of([*torch_step, *TORCH_ONE])}
     assert len({row["parameters"] for row in rows.values()}) == 1, rows
     assert all(rows[name]["peak_bytes"] == rows[name]["predicted_bytes"] for name in ("headroom", "cheap")), rows
     held = 3 * 4 * rows["torch"]["parameters"]  # weights, momentum and gradients
@@ -50,6 +55,8 @@ def compare(model, flags):
         "peak_ratio_without_them": (peaks["headroom"] - held) / (peaks["torch"] - held),
         "peak_ratio_without_them_cheap": (peaks["cheap"] - held) / (peaks["torch"] - held),
     }
+    if model == "maskrcnn":
+        result["torch_peak_bytes_with_few_masks"] = json_of([*torch_step, *TORCH_ONE, "--few-masks"])["peak_bytes"]
     steps = ["--steps", str(flags.steps)]
     pairs = []
     for number in range(flags.pairs):
