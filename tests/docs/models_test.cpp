@@ -6,22 +6,44 @@
 
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/nn/bert_names.hpp>
 #include <headroom/nn/checkpoint.hpp>
+#include <headroom/nn/gpt2_names.hpp>
+#include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
+#include <headroom/nn/vgg.hpp>
 
 namespace headroom {
 namespace {
 
-TEST(Models, ResNetFromWeightsForOtherClasses) {
-    const auto file = std::filesystem::path(testing::TempDir()) / "headroom_models_resnet18.safetensors";
-    Context context = Context::cpu({.threads = 2});
-    {
+namespace fs = std::filesystem;
+
+class Models : public ::testing::Test {
+  protected:
+    ~Models() override { fs::remove_all(folder); }
+
+    /// The weights of such a model, as they are initialised.
+    template <class Model, class Options>
+    void publish(const Options& options) {
         Parameters parameters(context);
-        const nn::ResNet published(parameters, nn::ResNetOptions::resnet18());
+        const Model published(parameters, options);
         nn::save_parameters(file, parameters);
     }
+
+    const fs::path folder =
+        fs::path(testing::TempDir()) /
+        fmt::format("headroom_models_{}", testing::UnitTest::GetInstance()->current_test_info()->name());
+    const fs::path file = (fs::create_directories(folder), folder / "published.safetensors");
+    const fs::path mine = folder / "mine.safetensors";
+    Context context = Context::cpu({.threads = 2});
+};
+
+TEST_F(Models, ResNetFromWeightsForOtherClasses) {
+    publish<nn::ResNet>(nn::ResNetOptions::resnet18());
     const Tensor images = randn(context, {2, 64, 64, 3}).permute({0, 3, 1, 2});
     const Tensor labels = randint(context, 0, 4, {2});
 
@@ -37,29 +59,48 @@ TEST(Models, ResNetFromWeightsForOtherClasses) {
         context.policy(blocks, recompute_all());  // or recompute_cheap(): norms and the like
     }
     backward(cross_entropy(model(images), labels).mean());
+    nn::save_parameters(mine, parameters);
 
     EXPECT_EQ(report.other_shape, (std::vector<std::string>{"fc.weight", "fc.bias"}));
     EXPECT_TRUE(model.fc->weight.grad().defined());
     EXPECT_FALSE(parameters.at("layer1.0.conv1.weight").tensor.grad().defined());
-    std::filesystem::remove(file);
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
 }
 
-TEST(Models, UNetHasAClassPerPixel) {
-    Context context = Context::cpu({.threads = 2});
+TEST_F(Models, VggIsRehearsed) {
+    Context context = Context::dry(Profile::gpu(std::size_t{11} << 30));  // a GPU that is not there
+    nn::VggOptions options = nn::VggOptions::vgg16();
+    options.batch_norm = true;
+    Parameters parameters(context);
+    const nn::Vgg model(parameters, options);
+    const Tensor images = randn(context, {32, 224, 224, 3}).permute({0, 3, 1, 2});  // channels-last in memory
+    backward(cross_entropy(model(images), randint(context, 0, 1000, {32})).mean());
+    fmt::print("weights, gradients and activations: {} bytes\n", context.memory().statistics().peak_allocated);
+
+    const auto weights = static_cast<std::size_t>(4 * parameters.count());
+    EXPECT_GT(context.memory().statistics().peak_allocated, 2 * weights);
+}
+
+TEST_F(Models, UNetHasAClassPerPixel) {
+    publish<nn::UNet>(nn::UNetOptions{.channels = 3, .classes = 2, .width = 4});
     const Tensor images = randn(context, {1, 35, 50, 3}).permute({0, 3, 1, 2});
     const Tensor masks = randint(context, 0, 2, {1, 35, 50});
 
     Parameters parameters(context);
-    const nn::UNet model(parameters, {.channels = 3, .classes = 2, .width = 4});
+    const nn::UNet model(parameters, nn::unet_sizes(file));  // without a file: {.classes = 2}, {.bilinear = true}
+    nn::load_parameters(nn::SafetensorsFile(file), parameters);
+    context.policy("", recompute_cheap());
     const Tensor logits = model(images);  // [1, 2, 35, 50]
     backward(cross_entropy(logits.permute({0, 2, 3, 1}), masks).mean());
+    nn::save_parameters(mine, parameters);
 
     EXPECT_EQ(logits.shape(), (Shape{1, 2, 35, 50}));
     EXPECT_TRUE(model.outc.weight.grad().defined());
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
 }
 
-TEST(Models, MaskRcnnLearnsAndDetects) {
-    Context context = Context::cpu({.threads = 2});
+TEST_F(Models, MaskRcnnLearnsAndDetects) {
+    publish<nn::MaskRcnn>(nn::MaskRcnnOptions{.boxes = {.body = nn::ResNetOptions::resnet18(), .pyramid = 32}});
     const Tensor images = randn(context, {1, 64, 64, 3}).permute({0, 3, 1, 2});
     const Tensor boxes = context.from_host(std::vector<float>{8, 8, 40, 40, 0, 0, 0, 0}, {1, 2, 4});
     const Tensor labels = context.from_host(std::vector<std::int64_t>{1, 0}, {1, 2});
@@ -70,12 +111,63 @@ TEST(Models, MaskRcnnLearnsAndDetects) {
     options.boxes.regions = 64;                            // of an image that the second stage learns from
     Parameters parameters(context);
     const nn::MaskRcnn model(parameters, options);
+    nn::load_parameters(nn::SafetensorsFile(file), parameters, {.skip_other_shapes = true});
+    context.policy("backbone.body.*.*", recompute_all());
     backward(model.loss(images, boxes, labels, masks).mean());  // labels below 1: no object in this place
     const nn::Detections found = model.detect(images);          // boxes [1, 100, 4], masks [1, 100, 28, 28]
+    nn::save_parameters(mine, parameters);
 
     EXPECT_EQ(found.boxes.shape(), (Shape{1, 100, 4}));
     EXPECT_EQ(found.masks.shape(), (Shape{1, 100, 28, 28}));
     EXPECT_TRUE(parameters.at("backbone.body.conv1.weight").tensor.grad().defined());
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+}
+
+TEST_F(Models, LstmFromWeightsOfPyTorchs) {
+    publish<nn::Lstm>(nn::RecurrentNetOptions{.in = 8, .width = 16, .layers = 2});
+    const Tensor x = randn(context, {50, 3, 8});
+
+    Parameters parameters(context);
+    const nn::Lstm net(parameters, {.in = 8, .width = 16, .layers = 2, .dropout = 0.1, .checkpoint = kSqrtOfTime});
+    nn::load_parameters(nn::SafetensorsFile(file), parameters);  // of nn.LSTM(8, 16, 2): weight_ih_l0, ...
+    const auto [y, state] = net(x);                              // [50, 3, 8] -> [50, 3, 16]; h and c [2, 3, 16]
+    backward(mean(square(y)));
+    nn::save_parameters(mine, parameters);
+
+    EXPECT_EQ(y.shape(), (Shape{50, 3, 16}));
+    EXPECT_EQ(state.c.shape(), (Shape{2, 3, 16}));
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), 8);
+    EXPECT_NE(nn::SafetensorsFile(mine).find("weight_ih_l0"), nullptr);
+}
+
+TEST_F(Models, BertFromAFileOfHuggingFace) {
+    const fs::path file = HEADROOM_SOURCE_DIR "/tests/reference/bert_initial.safetensors";
+    const Tensor ids = randint(context, 0, 13, {2, 9}), targets = randint(context, 0, 13, {2, 9});
+
+    Parameters parameters(context);
+    const nn::BertForMaskedLm model(parameters, nn::bert_sizes(file));
+    nn::load_bert(file, parameters);
+    context.policy("bert.encoder.layers.*", recompute_all());
+    backward(model.loss(ids, targets).mean());  // targets: -100 where nothing is asked
+    nn::save_bert(mine, parameters);
+
+    EXPECT_TRUE(model.bias.grad().defined());
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+}
+
+TEST_F(Models, GptFromAFileOfHuggingFace) {
+    const fs::path file = HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors";
+    const Tensor ids = randint(context, 0, 11, {2, 8}), targets = randint(context, 0, 11, {2, 8});
+
+    Parameters parameters(context);
+    nn::Gpt model(parameters, nn::gpt2_sizes(file));
+    nn::load_gpt2(file, model);
+    context.policy("blocks.*", recompute_all());
+    backward(model.loss(ids, targets).mean());
+    nn::save_gpt2(mine, model);
+
+    EXPECT_TRUE(parameters.at("tokens.weight").tensor.grad().defined());
+    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
 }
 
 }  // namespace
