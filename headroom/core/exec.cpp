@@ -9,14 +9,22 @@
 
 namespace headroom {
 
+namespace {
+
+/// Null: row-major.
+Strides dense_like(const Shape& shape, const Strides* like) {
+    return like ? kernels::dense_strides(shape, *like) : contiguous_strides(shape);
+}
+
+}  // namespace
+
 Array Exec::allocate(const Shape& shape, const Strides* like, Dtype dtype, memory::Tag tag) const {
     const std::optional<std::int64_t> bytes = bytes_of(shape, dtype);
     if (!bytes) {
         throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
                                      *op_ ? ": " : "", shape.to_string()));
     }
-    const Strides strides = like ? kernels::dense_strides(shape, *like) : contiguous_strides(shape);
-    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, {shape, strides}};
+    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, {shape, dense_like(shape, like)}};
 }
 
 Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {
@@ -49,7 +57,8 @@ Array Exec::empty_for_model(const Shape& shape, Dtype dtype, Category category) 
 const Strides* Exec::handed_on(const Shape& shape) const {
     const Strides* with_gaps = nullptr;
     for (const Array& array : arrays_) {
-        if (!array.defined() || array.shape() != shape) continue;
+        const bool same = &array.shape() == &shape || array.shape() == shape;  // most ops pass their input's own
+        if (!same || !array.defined()) continue;
         if (array.is_contiguous()) return nullptr;
         if (is_dense(shape, array.strides())) return &array.strides();
         if (!with_gaps) with_gaps = &array.strides();
@@ -68,8 +77,7 @@ Array Exec::output(const Shape& shape, Dtype dtype, unsigned kept) {
         if (input.dtype != dtype || input.shape() != shape) continue;
         if (like ? !same_strides(shape, input.strides(), *like) : !input.is_contiguous()) continue;
         offered_ = 0;  // a second output has storage of its own
-        const Strides strides = like ? kernels::dense_strides(shape, *like) : contiguous_strides(shape);
-        return {input.buffer, dtype, {shape, strides, input.geometry.offset}};
+        return {input.buffer, dtype, {shape, dense_like(shape, like), input.geometry.offset}};
     }
     return allocate(shape, like, dtype, tag(Category::activations));
 }

@@ -19,7 +19,7 @@ class InlineList {
     InlineList() = default;
     explicit InlineList(std::size_t count) {
         reserve(count);
-        while (size_ < count) emplace_back();
+        while (size_ < count) new (data() + size_++) T;  // T() would write zeros first
     }
     InlineList(const InlineList&) = delete;
     InlineList& operator=(const InlineList&) = delete;

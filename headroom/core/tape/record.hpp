@@ -91,7 +91,7 @@ class RecordArena {
     template <class T>
     T* make(std::size_t count) {
         T* first = static_cast<T*>(allocate(count * sizeof(T), alignof(T)));
-        for (std::size_t i = 0; i < count; ++i) new (first + i) T();
+        for (std::size_t i = 0; i < count; ++i) new (first + i) T;  // T() would write zeros first
         return first;
     }
     std::size_t chunk() const { return chunk_; }

@@ -23,7 +23,7 @@ Tape::~Tape() {
     std::abort();
 }
 
-Value* Tape::new_value(Array array) {
+Value* Tape::new_value(Array&& array) {
     if (free_values_.empty()) {
         for (int i = 0; i < 64; ++i) free_values_.push_back(&value_storage_.emplace_back());
     }
@@ -72,7 +72,8 @@ void Tape::set_recording(bool on) {
 
 void Tape::release_value(Value* value) noexcept {
     forget_cast(*value);
-    *value = Value{};
+    value->~Value();  // an assignment would make a second one first
+    new (value) Value;
     --statistics_.values;
     free_values_.push_back(value);
 }
@@ -102,12 +103,11 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (free) take_over(inputs, free, out[i]);
-        const Geometry geometry{out[i].shape(), out[i].strides()};
         const bool has_gradient = is_floating(out[i].dtype) && i < op.info.differentiable_outputs;
         Value* value = new_value(std::move(out[i]));
         value->requires_grad = differentiable && has_gradient;
         value->retains_grad = !recording_;
-        outputs[i] = Tensor(value, geometry);
+        outputs[i] = Tensor(value, {value->array.shape(), value->array.strides()});
     }
     if (recording_) record(op, attrs, inputs, outputs, {saved.data(), saved.size()}, gradients);
 }

@@ -92,7 +92,7 @@ class Tape {
   private:
     friend class GradSink;
 
-    Value* new_value(Array array);
+    Value* new_value(Array&& array);
     void release_value(Value* value) noexcept;
     static void forget_cast(Value& value) noexcept;
     Record* new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs);
