@@ -29,7 +29,7 @@ constexpr const char* kH200 = R"({"maxGridSize": [2147483647, 65535, 65535], "ma
 std::unique_ptr<Cudnn> without_gpu(int capability = 90) {
     // Before cuDNN asks for libcuda.so.1, by which name the loader then knows it.
     if (!dlopen(HEADROOM_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL)) throw DeviceError(dlerror());
-    return std::make_unique<Cudnn>(Cudnn::Gpu{.capability = capability, .stream = nullptr, .description = kH200});
+    return std::make_unique<Cudnn>(open_cudnn({.capability = capability, .stream = nullptr, .description = kH200}));
 }
 
 class CudnnPlans : public ::testing::Test {
@@ -56,7 +56,7 @@ TEST(CudnnLibrary, SaysWhatToDoWhereItIsNotInstalled) {
     using ::testing::AllOf;
     using ::testing::HasSubstr;
     const auto open = [](const char* name) {
-        return [name] { Cudnn({.capability = 90, .stream = nullptr, .description = kH200}, {name}); };
+        return [name] { open_cudnn({.capability = 90, .stream = nullptr, .description = kH200}, {name}); };
     };
     EXPECT_THAT(open("libnosuch.so.9"),
                 ::testing::ThrowsMessage<DeviceError>(

@@ -27,7 +27,8 @@ class RuntimeAttention : public testing::Test {
   protected:
     RuntimeAttention() {
         fake_runtime::reset(2);
-        Cudnn({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});  // opened for all
+        open_cudnn({.capability = 90, .stream = nullptr, .description = "{}"},
+                   {HEADROOM_FAKE_CUDNN});  // opened for all
         device = open_cuda_device(0);
         stream.device = device.get();
     }
@@ -209,7 +210,7 @@ TEST_F(RuntimeAttention, TuningThatCannotBeTimedChangesNothing) {
     Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
     const Sdpa sdpa = *plan_sdpa(t.forward());
     std::vector<std::byte> scratch(sdpa.scratch());
-    Cudnn cudnn({.capability = 90, .stream = device->native(), .description = {}}, {HEADROOM_FAKE_CUDNN});
+    Cudnn cudnn(open_cudnn({.capability = 90, .stream = device->native(), .description = {}}, {HEADROOM_FAKE_CUDNN}));
     ASSERT_EQ(cudnn.plan(sdpa).refusal, "");
     const WorkTimer timer = [](int, const auto&) -> std::vector<float> { throw DeviceError("no events"); };
     EXPECT_THROW(cudnn.choose_fastest(sdpa, data_of(t.forward()), scratch.data(), timer), DeviceError);

@@ -4,9 +4,11 @@
 
 #include <gmock/gmock.h>
 
+#include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/convolution_trial.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
@@ -24,7 +26,7 @@ class RuntimeConvolution : public testing::Test {
   protected:
     RuntimeConvolution() {
         fake_runtime::reset(2);
-        CudnnConvolutions({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});
+        open_cudnn({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});
         device = open_cuda_device(0);
         stream.device = device.get();
     }
@@ -139,6 +141,12 @@ TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
     EXPECT_FALSE(asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.bias = true; }), dtype));
     EXPECT_TRUE(
         asked(but([](auto& of) { of.pass = ConvolutionPass::weight, of.to_f32 = true, of.beta = 0.5f; }), dtype));
+}
+
+TEST_F(RuntimeConvolution, SharesTheStreamsHandleWithAttention) {
+    convolution_library(stream);
+    attention_library(stream);
+    EXPECT_EQ(state.get<OpenedCudnn>().session.use_count(), 3);  // the stream, and what each family makes plans with
 }
 
 TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -93,27 +94,24 @@ CudnnAddresses addresses_of(const Sdpa& x, const SdpaData& data) {
 }  // namespace
 
 struct Cudnn::State {
-    State(const Gpu& gpu, const std::vector<std::string>& libraries) : session(gpu, libraries) {}
-
-    const CudnnSession session;
+    std::shared_ptr<const CudnnSession> session;
     CudnnGraphs<Sdpa> made{kMostPlans};
 
     /// Why cuDNN is not even asked, or nothing.
     std::string reserve(const Sdpa& x) const {
-        const int major = session.capability() / 10;
+        const int major = session->capability() / 10;
         if (!x.gradient || !x.deterministic || major == 9) return "";
-        if (major == 10 && session.version() >= kOldestBlackwell) return "";
+        if (major == 10 && session->version() >= kOldestBlackwell) return "";
         return fmt::format("no deterministic gradient by cuDNN {} on compute capability {}.{}",
-                           CudnnSession::text_of(session.version()), major, session.capability() % 10);
+                           CudnnSession::text_of(session->version()), major, session->capability() % 10);
     }
 };
 
-Cudnn::Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries)
-    : state_(std::make_unique<State>(gpu, libraries)) {}
+Cudnn::Cudnn(std::shared_ptr<const CudnnSession> session) : state_(new State{.session = std::move(session)}) {}
 
 Cudnn::~Cudnn() = default;
 
-std::string Cudnn::version() const { return state_->session.text(); }
+std::string Cudnn::version() const { return state_->session->text(); }
 
 const Cudnn::Plan& Cudnn::plan(const Sdpa& x) {
     return state_->made
@@ -121,7 +119,7 @@ const Cudnn::Plan& Cudnn::plan(const Sdpa& x) {
              [&](CudnnGraph& made) {
                  made.plan.refusal = state_->reserve(x);
                  if (!made.plan.refusal.empty()) return;
-                 made.make(state_->session, x.scratch(), [&](Graph& graph) {
+                 made.make(*state_->session, x.scratch(), [&](Graph& graph) {
                      graph.set_io_data_type(x.dtype == Dtype::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16);
                      x.gradient ? add_gradient(graph, x) : add_forward(graph, x);
                  });
@@ -134,12 +132,12 @@ Cudnn::Choice& Cudnn::choice(const Sdpa& sdpa) { return state_->made.at(sdpa).ch
 void Cudnn::choose(const Sdpa& sdpa, const std::string& name) { state_->made.at(sdpa).choose(name, sdpa.scratch()); }
 
 std::string Cudnn::choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer) {
-    return state_->made.at(sdpa).choose_fastest(state_->session, addresses_of(sdpa, data), scratch, sdpa.scratch(),
+    return state_->made.at(sdpa).choose_fastest(*state_->session, addresses_of(sdpa, data), scratch, sdpa.scratch(),
                                                 timer);
 }
 
 void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {
-    const auto refusal = state_->made.at(sdpa).execute(state_->session, addresses_of(sdpa, data), scratch);
+    const auto refusal = state_->made.at(sdpa).execute(*state_->session, addresses_of(sdpa, data), scratch);
     if (!refusal) return;
     throw DeviceError(fmt::format("{}: cuDNN: {}: q [{}, {}, {}, {}], {} keys, {} key heads",
                                   sdpa.gradient ? "attention_gradient" : "attention", *refusal, sdpa.batch,

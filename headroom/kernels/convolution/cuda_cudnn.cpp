@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -122,24 +123,22 @@ CudnnAddresses addresses_of(const CudnnConvolution& c, const CudnnConvolutionDat
 }  // namespace
 
 struct CudnnConvolutions::State {
-    State(const CudnnGpu& gpu, const std::vector<std::string>& libraries) : session(gpu, libraries) {}
-
-    const CudnnSession session;
+    std::shared_ptr<const CudnnSession> session;
     CudnnGraphs<CudnnConvolution> made{kMostPlans};
 };
 
-CudnnConvolutions::CudnnConvolutions(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
-    : state_(std::make_unique<State>(gpu, libraries)) {}
+CudnnConvolutions::CudnnConvolutions(std::shared_ptr<const CudnnSession> session)
+    : state_(new State{.session = std::move(session)}) {}
 
 CudnnConvolutions::~CudnnConvolutions() = default;
 
-std::string CudnnConvolutions::version() const { return state_->session.text(); }
+std::string CudnnConvolutions::version() const { return state_->session->text(); }
 
 const CudnnPlan& CudnnConvolutions::plan(const CudnnConvolution& c) {
     return state_->made
         .get(c,
              [&](CudnnGraph& made) {
-                 made.make(state_->session, c.scratch(), [&](Graph& graph) { describe_graph(graph, c); });
+                 made.make(*state_->session, c.scratch(), [&](Graph& graph) { describe_graph(graph, c); });
              })
         .plan;
 }
@@ -152,11 +151,11 @@ void CudnnConvolutions::choose(const CudnnConvolution& c, const std::string& nam
 
 std::string CudnnConvolutions::choose_fastest(const CudnnConvolution& c, const CudnnConvolutionData& data,
                                               std::byte* scratch, const WorkTimer& timer) {
-    return state_->made.at(c).choose_fastest(state_->session, addresses_of(c, data), scratch, c.scratch(), timer);
+    return state_->made.at(c).choose_fastest(*state_->session, addresses_of(c, data), scratch, c.scratch(), timer);
 }
 
 void CudnnConvolutions::run(const CudnnConvolution& c, const CudnnConvolutionData& data, std::byte* scratch) {
-    const auto refusal = state_->made.at(c).execute(state_->session, addresses_of(c, data), scratch);
+    const auto refusal = state_->made.at(c).execute(*state_->session, addresses_of(c, data), scratch);
     if (refusal) throw DeviceError(fmt::format("convolution: cuDNN: {}: {}", *refusal, c.text()));
 }
 

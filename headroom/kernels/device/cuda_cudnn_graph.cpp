@@ -91,6 +91,10 @@ std::vector<std::string> cudnn_libraries() {
 #endif
 }
 
+std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu, const std::vector<std::string>& libraries) {
+    return std::make_shared<const CudnnSession>(gpu, libraries);
+}
+
 CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
     : version_(open_once(libraries)), capability_(gpu.capability) {
     if (!gpu.description.empty()) {

@@ -2,8 +2,9 @@
 // What every user of cuDNN shares: the GPU that it is opened for, and what is known of one of its plans. No header of
 // cuDNN is included; internal/cudnn_graph.hpp has those.
 //
-//     CudnnGpu gpu{.capability = 90, .stream = stream};
+//     const std::shared_ptr<const CudnnSession> cudnn = open_cudnn({.capability = 90, .stream = stream});
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,13 @@ struct CudnnChoice {
 
 /// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
 std::vector<std::string> cudnn_libraries();
+
+class CudnnSession;  // internal/cudnn_graph.hpp
+
+/// cuDNN with a handle for the GPU. The library is opened once for the process: later calls find what the first one
+/// opened. Errors: DeviceError if it is not installed, is older than 9.15.1 or of another major version than the
+/// headers, or can't use the GPU.
+std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
+                                               const std::vector<std::string>& libraries = cudnn_libraries());
 
 }  // namespace headroom::kernels

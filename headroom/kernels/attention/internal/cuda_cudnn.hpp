@@ -2,12 +2,11 @@
 // cuDNN's fused attention through its C++ frontend, which only the source of this header includes. cuDNN itself is
 // opened at run time. Internal to kernels/attention.
 //
-//     Cudnn cudnn({.capability = 90, .stream = stream});          // DeviceError if there is no usable cuDNN
+//     Cudnn cudnn(open_cudnn({.capability = 90, .stream = stream}));
 //     if (cudnn.plan(sdpa).refusal.empty()) cudnn.run(sdpa, data, scratch);
 #include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <headroom/kernels/attention/sdpa.hpp>
 #include <headroom/kernels/device/cuda_timing.hpp>
@@ -17,14 +16,10 @@ namespace headroom::kernels {
 
 class Cudnn {
   public:
-    using Gpu = CudnnGpu;
     using Plan = CudnnPlan;
     using Choice = CudnnChoice;
 
-    /// Opens cuDNN, once for the process: later calls find what the first one opened. Errors:
-    /// DeviceError if it is not installed, is older than 9.15.1 or of another major version than the headers, or can't
-    /// use the GPU.
-    explicit Cudnn(const Gpu& gpu, const std::vector<std::string>& libraries = cudnn_libraries());
+    explicit Cudnn(std::shared_ptr<const CudnnSession> session);
     ~Cudnn();
     Cudnn(const Cudnn&) = delete;
     Cudnn& operator=(const Cudnn&) = delete;

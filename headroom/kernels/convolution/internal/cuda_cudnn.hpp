@@ -2,11 +2,10 @@
 // cuDNN's convolutions through its C++ frontend, which only the source of this header includes. cuDNN itself is opened
 // at run time. Internal to kernels/convolution.
 //
-//     CudnnConvolutions cudnn({.capability = 90, .stream = stream});   // DeviceError if there is no usable cuDNN
+//     CudnnConvolutions cudnn(open_cudnn({.capability = 90, .stream = stream}));
 //     if (cudnn.plan(convolution).refusal.empty()) cudnn.run(convolution, data, scratch);
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 #include <headroom/kernels/device/cuda_timing.hpp>
@@ -16,8 +15,7 @@ namespace headroom::kernels {
 
 class CudnnConvolutions {
   public:
-    /// Errors: DeviceError if cuDNN is not installed, too old or can't use the GPU.
-    explicit CudnnConvolutions(const CudnnGpu& gpu, const std::vector<std::string>& libraries = cudnn_libraries());
+    explicit CudnnConvolutions(std::shared_ptr<const CudnnSession> session);
     ~CudnnConvolutions();
     CudnnConvolutions(const CudnnConvolutions&) = delete;
     CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;

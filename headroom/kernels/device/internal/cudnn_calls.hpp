@@ -20,6 +20,23 @@
 
 namespace headroom::kernels {
 
+/// A stream's cuDNN, with one handle for all families; with neither member, nobody has asked for it so far.
+struct OpenedCudnn {
+    std::shared_ptr<const CudnnSession> session;
+    std::string absence;  ///< why there is none
+
+    void open(CudaStream& stream) {
+        if (session || !absence.empty()) return;
+        const CudaProperties& gpu = stream.device->properties();
+        try {
+            session = open_cudnn(
+                {.capability = 10 * gpu.major + gpu.minor, .stream = stream.device->native(), .description = {}});
+        } catch (const DeviceError& error) {
+            absence = error.what();
+        }
+    }
+};
+
 /// A stream's.
 template <class Library>
 class CudnnCalls {
@@ -30,14 +47,9 @@ class CudnnCalls {
     /// Opens cuDNN when first asked; null if there is none.
     Library* open(CudaStream& stream) {
         stream.device->make_current();
-        if (library_ || !absence_.empty()) return library_.get();
-        const CudaProperties& gpu = stream.device->properties();
-        try {
-            library_ = std::make_unique<Library>(CudnnGpu{
-                .capability = 10 * gpu.major + gpu.minor, .stream = stream.device->native(), .description = {}});
-        } catch (const DeviceError& error) {
-            absence_ = error.what();
-        }
+        auto& cudnn = stream.state->get<OpenedCudnn>();
+        cudnn.open(stream);
+        if (!library_ && cudnn.session) library_ = std::make_unique<Library>(cudnn.session);
         return library_.get();
     }
 
@@ -61,7 +73,7 @@ class CudnnCalls {
     std::string text(CudaStream& stream) {
         if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
         const Library* const library = open(stream);
-        if (!library) return one_line(fmt::format("own kernels: {}", absence_));
+        if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
         if (refusal.empty()) return library->version();
         return one_line(fmt::format("{}; own kernels at least once: {}", library->version(), refusal));
     }
@@ -85,7 +97,6 @@ class CudnnCalls {
     }
 
     std::unique_ptr<Library> library_;
-    std::string absence_;  ///< why there is none
 };
 
 }  // namespace headroom::kernels

@@ -37,8 +37,7 @@ using CudnnAddresses = std::unordered_map<std::int64_t, void*>;
 /// cuDNN, opened, with a handle for a GPU.
 class CudnnSession {
   public:
-    /// Opens cuDNN, once for the process: later calls find what the first one opened. Errors: DeviceError if it is not
-    /// installed, is older than 9.15.1 or of another major version than the headers, or can't use the GPU.
+    /// As `open_cudnn`.
     CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries);
     ~CudnnSession();
     CudnnSession(const CudnnSession&) = delete;
