@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/evaluation_scope.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/sgd.hpp>
@@ -104,12 +105,9 @@ void Session::explain_not_finite(std::int64_t step, const optim::StepResult& res
 
 template <class Work>
 auto Session::evaluating(Work work) {
-    NoGradGuard no_grad(context_);
+    const EvaluationScope evaluation(parameters_);
     Autocast autocast(context_, flags_.autocast());
-    parameters_.train(false);
-    auto result = work();
-    parameters_.train(true);
-    return result;
+    return work();
 }
 
 Validation Session::evaluate() {

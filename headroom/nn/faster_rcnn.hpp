@@ -138,23 +138,6 @@ class FasterRcnn : public Module<FasterRcnn> {
     Tensor box_loss(const Tensor& codes, const Regions& regions, const Tensor& boxes) const;
 };
 
-/// In its scope a model evaluates, and nothing is recorded.
-class EvaluationScope {
-  public:
-    explicit EvaluationScope(Parameters& parameters)
-        : guard_(parameters.context()), parameters_(parameters), before_(parameters.training()) {
-        parameters.train(false);
-    }
-    ~EvaluationScope() { parameters_.train(before_); }
-    EvaluationScope(const EvaluationScope&) = delete;
-    EvaluationScope& operator=(const EvaluationScope&) = delete;
-
-  private:
-    NoGradGuard guard_;
-    Parameters& parameters_;
-    bool before_;
-};
-
 /// What detectors ask of a batch. Errors: ShapeError, DtypeError, which name `model`.
 void check_detection_images(const char* model, const Tensor& images, std::int64_t channels);
 void check_detection_targets(const char* model, const Tensor& images, const Tensor& boxes, const Tensor& labels);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/evaluation_scope.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt.hpp>
 
@@ -14,29 +15,13 @@ void check(const std::vector<std::int32_t>& prompt, std::int64_t count) {
     if (count < 0) throw Error(fmt::format("generate: the number of tokens must not be negative, got {}", count));
 }
 
-/// Evaluation mode until the scope ends, however it ends.
-class EvaluationMode {
-  public:
-    explicit EvaluationMode(Parameters& parameters) : parameters_(parameters), training_(parameters.training()) {
-        parameters_.train(false);
-    }
-    ~EvaluationMode() { parameters_.train(training_); }
-    EvaluationMode(const EvaluationMode&) = delete;
-    EvaluationMode& operator=(const EvaluationMode&) = delete;
-
-  private:
-    Parameters& parameters_;
-    bool training_;
-};
-
 }  // namespace
 
 std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int32_t>& prompt, std::int64_t count,
                                    const SamplingOptions& options) {
     check(prompt, count);
     Context& context = model.context();
-    NoGradGuard no_grad(context);
-    const EvaluationMode evaluation(model.parameters());
+    const EvaluationScope evaluation(model.parameters());
     TokenDraws draw(context, options);
     const auto block = static_cast<std::size_t>(model.options.block);
     std::vector<std::int32_t> text = prompt;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/cat.hpp>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/format.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/compare.hpp>
@@ -66,15 +67,13 @@ Loss loss_of(const Classifier& model, const Points::Batch& batch) {
 
 double accuracy(const Classifier& model, const Points& points) {
     Context& context = model.context();
-    const NoGradGuard no_grad(context);
-    model.parameters().train(false);
+    const EvaluationScope evaluation(model.parameters());
     double right = 0;
     data::DataLoader<Points> loader(points, data::Sampler::sequential(points.size(), 64), {.epochs = 1});
     while (const Points::Batch* batch = loader.next()) {
         const Tensor logits = model(context.from_host(batch->features, {batch->rows, 2}));
         right += sum(argmax(logits) == context.from_host(batch->targets, {batch->rows})).item();
     }
-    model.parameters().train(true);
     return right / static_cast<double>(points.size());
 }
 

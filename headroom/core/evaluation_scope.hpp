@@ -1,0 +1,28 @@
+#pragma once
+// Evaluation of a model, with its mode and the tape as before when the scope ends, however it ends.
+//
+//     const EvaluationScope evaluation(parameters);
+//     Tensor logits = model(x);
+#include <headroom/core/context.hpp>
+#include <headroom/core/parameters.hpp>
+
+namespace headroom {
+
+/// In its scope modules evaluate, as after `train(false)`, and nothing is recorded.
+class EvaluationScope {
+  public:
+    explicit EvaluationScope(Parameters& parameters)
+        : guard_(parameters.context()), parameters_(parameters), before_(parameters.training()) {
+        parameters.train(false);
+    }
+    ~EvaluationScope() { parameters_.train(before_); }
+    EvaluationScope(const EvaluationScope&) = delete;
+    EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+  private:
+    NoGradGuard guard_;
+    Parameters& parameters_;
+    bool before_;
+};
+
+}  // namespace headroom
