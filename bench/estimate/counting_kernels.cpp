@@ -137,14 +137,14 @@ void layer_norm(CudaStream& stream, const View& x, const View*, const View*, dou
     count(stream, "layer_norm", {&x, &mean, &rstd, &y});
 }
 void LayerNormGradientPlan::run(CudaStream& stream, std::byte*) const {
-    count(stream, "layer_norm gradient", {&x_, &dy_, &mean_, &rstd_, gradients_.x}, gradients_.x_beta, 2);
+    count(stream, "layer_norm gradient", {&x_, &dy_, &mean_, &rstd_, gradients_.x.view}, gradients_.x.beta, 2);
 }
 
 void rms_norm(CudaStream& stream, const View& x, const View*, double, const View& y, const View& rstd) {
     count(stream, "rms_norm", {&x, &rstd, &y});
 }
 void RmsNormGradientPlan::run(CudaStream& stream, std::byte*) const {
-    count(stream, "rms_norm gradient", {&x_, &dy_, &rstd_, gradients_.x}, gradients_.x_beta, 2);
+    count(stream, "rms_norm gradient", {&x_, &dy_, &rstd_, gradients_.x.view}, gradients_.x.beta, 2);
 }
 void rotary(CudaStream& stream, const Rotary&, const View& x, float beta, const View& y) {
     count(stream, "rotary", {&x, &y}, beta);

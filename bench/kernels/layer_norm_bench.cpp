@@ -44,9 +44,8 @@ void layer_norm_forward(benchmark::State& state) {
 void layer_norm_gradient(benchmark::State& state) {
     Layer layer(state);
     const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma, dbeta = layer.dbeta;
-    const LayerNormGradientPlan plan(
-        layer.stream, layer.x, layer.dy, &gamma, layer.mean, layer.rstd,
-        {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1, .beta = &dbeta, .beta_beta = 1});
+    const LayerNormGradientPlan plan(layer.stream, layer.x, layer.dy, &gamma, layer.mean, layer.rstd,
+                                     {.x = {&dx, 1}, .gamma = {&dgamma, 1}, .beta = {&dbeta, 1}});
     std::vector<std::byte> scratch(plan.scratch());
     for (auto _ : state) {
         plan.run(layer.stream, scratch.data());
@@ -69,7 +68,7 @@ void rms_norm_gradient(benchmark::State& state) {
     Layer layer(state);
     const kernels::View gamma = layer.gamma, dx = layer.dx, dgamma = layer.dgamma;
     const RmsNormGradientPlan plan(layer.stream, layer.x, layer.dy, &gamma, layer.rstd,
-                                   {.x = &dx, .x_beta = 1, .gamma = &dgamma, .gamma_beta = 1});
+                                   {.x = {&dx, 1}, .gamma = {&dgamma, 1}});
     std::vector<std::byte> scratch(plan.scratch());
     for (auto _ : state) {
         plan.run(layer.stream, scratch.data());

@@ -217,9 +217,9 @@ Trial backward_trial(const Variant& v, Random& random, const Images& of, const O
                                        .dy = of.seen(in[5]),
                                        .y = options.y ? &y : nullptr,
                                        .constant = options.constant};
-        device.run<ChannelNormGradientPlan>(inputs, norm, ChannelNormGradients{.x = &to_sum, .x_beta = 1});
+        device.run<ChannelNormGradientPlan>(inputs, norm, ChannelNormGradients{.x = {&to_sum, 1}});
         ChannelNormGradients to{.x = &to_x, .bias = &out[3], .residual = &to_residual};
-        if (options.x) to.weight = &out[2], to.weight_beta = 1;
+        if (options.x) to.weight = {&out[2], 1};
         device.run<ChannelNormGradientPlan>(inputs, norm, to);
     };
     return trial;
@@ -302,9 +302,8 @@ TEST_P(ChannelNormTest, NothingToNormaliseLeavesParametersWithoutGradients) {
                bias = device().put(dbias);
     const ChannelNorm norm{.mean = number, .variance = number};
     device().run([&](auto& stream) { channel_norm(stream, in, norm, nullptr, in); });
-    device().run<ChannelNormGradientPlan>(
-        ChannelNormInputs{.x = &in, .dy = in, .constant = true}, norm,
-        ChannelNormGradients{.x = &in, .weight = &weight, .weight_beta = 1, .bias = &bias});
+    device().run<ChannelNormGradientPlan>(ChannelNormInputs{.x = &in, .dy = in, .constant = true}, norm,
+                                          ChannelNormGradients{.x = &in, .weight = {&weight, 1}, .bias = &bias});
     device().get(weight, dweight), device().get(bias, dbias);
     EXPECT_EQ(dweight.values(), (std::vector<double>{5, 6}));
     EXPECT_EQ(dbias.values(), (std::vector<double>{0, 0}));

@@ -29,8 +29,7 @@ void forward(Device& device, Kind kind, bool affine, const Views& in, const View
 void backward(Device& device, Kind kind, bool affine, const Views& in, const LayerNormGradients& to) {
     const View* gamma = affine ? &in[2] : nullptr;
     if (kind == Kind::layer) return device.run<LayerNormGradientPlan>(in[0], in[1], gamma, in[4], in[3], to);
-    const RmsNormGradients gradients{to.x, to.x_beta, to.gamma, to.gamma_beta};
-    device.run<RmsNormGradientPlan>(in[0], in[1], gamma, in[3], gradients);
+    device.run<RmsNormGradientPlan>(in[0], in[1], gamma, in[3], RmsNormGradients{to.x, to.gamma});
 }
 
 /// Of one row, by definition.
@@ -126,9 +125,9 @@ Trial backward_trial(const Variant& v, Random& random, const Shape& shape, Kind 
     }
     if (kind == Kind::rms) trial.out.pop_back();
     trial.call = [=](Device& device, const Views& in, const Views& out) {
-        backward(device, kind, affine, in, {.x = &out[1], .x_beta = 1});
+        backward(device, kind, affine, in, {.x = {&out[1], 1}});
         backward(device, kind, affine, in,
-                 {.x = out.data(), .gamma = &out[2], .gamma_beta = 1, .beta = kind == Kind::layer ? &out[3] : nullptr});
+                 {.x = out.data(), .gamma = {&out[2], 1}, .beta = kind == Kind::layer ? &out[3] : nullptr});
     };
     return trial;
 }

@@ -101,14 +101,7 @@ void BatchNorm::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arr
     const JointTarget& dresidual = attrs.relu ? targets.ask(kResidual) : none;
     const JointTarget& dx = targets.ask(kX, dy);
     exec.run<kernels::ChannelNormGradientPlan>(inputs, norm,
-                                               kernels::ChannelNormGradients{.x = dx.pointer(),
-                                                                             .x_beta = dx.beta,
-                                                                             .weight = dweight.pointer(),
-                                                                             .weight_beta = dweight.beta,
-                                                                             .bias = dbias.pointer(),
-                                                                             .bias_beta = dbias.beta,
-                                                                             .residual = dresidual.pointer(),
-                                                                             .residual_beta = dresidual.beta});
+                                               kernels::ChannelNormGradients{dx, dweight, dbias, dresidual});
 }
 
 std::vector<Sample<BatchNorm::Attrs>> BatchNorm::samples() {

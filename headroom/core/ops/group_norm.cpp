@@ -51,13 +51,7 @@ void GroupNorm::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arr
     const JointTarget& dweight = targets.ask(1);
     const JointTarget& dbias = targets.ask(2);
     const JointTarget& dx = targets.ask(0, dy);
-    exec.run<kernels::ChannelNormGradientPlan>(inputs, norm,
-                                               kernels::ChannelNormGradients{.x = dx.pointer(),
-                                                                             .x_beta = dx.beta,
-                                                                             .weight = dweight.pointer(),
-                                                                             .weight_beta = dweight.beta,
-                                                                             .bias = dbias.pointer(),
-                                                                             .bias_beta = dbias.beta});
+    exec.run<kernels::ChannelNormGradientPlan>(inputs, norm, kernels::ChannelNormGradients{dx, dweight, dbias, {}});
 }
 
 std::vector<Sample<GroupNorm::Attrs>> GroupNorm::samples() {

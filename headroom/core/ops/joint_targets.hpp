@@ -6,12 +6,13 @@
 //     JointTargets targets(exec, sink);
 //     const JointTarget& dgamma = targets.ask(1);
 //     const JointTarget& dx = targets.ask(0, dy);   // last, since it may take over dy's storage
-//     launch(... dx.pointer(), dx.beta, dgamma.pointer(), dgamma.beta ...);
+//     exec.run<LayerNormGradientPlan>(..., {.x = dx, .gamma = dgamma});
 #include <cstddef>
 
 #include <headroom/core/exec.hpp>
 #include <headroom/core/grad_sink.hpp>
 #include <headroom/core/inline_list.hpp>
+#include <headroom/kernels/gradient_target.hpp>
 
 namespace headroom {
 
@@ -22,7 +23,7 @@ struct JointTarget {
     bool wanted = false;
 
     explicit operator bool() const { return wanted; }
-    const View* pointer() const { return wanted ? &view : nullptr; }
+    operator kernels::GradientTarget() const { return {wanted ? &view : nullptr, beta}; }
 };
 
 /// Ask for each input once. References stay valid, but `beta` may change until the last call of `ask`.

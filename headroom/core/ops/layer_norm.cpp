@@ -37,14 +37,9 @@ void LayerNorm::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy,
     const JointTarget& dgamma = targets.ask(1);
     const JointTarget& dbeta = targets.ask(2);
     const JointTarget& dx = targets.ask(0, dy);
-    const kernels::LayerNormGradients gradients{.x = dx.pointer(),
-                                                .x_beta = dx.beta,
-                                                .gamma = dgamma.pointer(),
-                                                .gamma_beta = dgamma.beta,
-                                                .beta = dbeta.pointer(),
-                                                .beta_beta = dbeta.beta};
     exec.run<kernels::LayerNormGradientPlan>(saved.x.view(), dy_view, saved.gamma.defined() ? &gamma : nullptr,
-                                             saved.mean.view(), saved.rstd.view(), gradients);
+                                             saved.mean.view(), saved.rstd.view(),
+                                             kernels::LayerNormGradients{dx, dgamma, dbeta});
 }
 
 std::vector<Sample<LayerNorm::Attrs>> LayerNorm::samples() {

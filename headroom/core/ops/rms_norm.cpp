@@ -32,10 +32,8 @@ void RmsNorm::backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, G
     JointTargets targets(exec, sink);
     const JointTarget& dgamma = targets.ask(1);
     const JointTarget& dx = targets.ask(0, dy);
-    const kernels::RmsNormGradients gradients{
-        .x = dx.pointer(), .x_beta = dx.beta, .gamma = dgamma.pointer(), .gamma_beta = dgamma.beta};
     exec.run<kernels::RmsNormGradientPlan>(saved.x.view(), dy_view, saved.gamma.defined() ? &gamma : nullptr,
-                                           saved.rstd.view(), gradients);
+                                           saved.rstd.view(), kernels::RmsNormGradients{dx, dgamma});
 }
 
 std::vector<Sample<RmsNorm::Attrs>> RmsNorm::samples() {

@@ -6,7 +6,7 @@
 //
 //     ChannelMomentsPlan(stream, x, mean, variance);                       // x [8, 64, 56, 56], mean, variance [64]
 //     channel_norm(stream, x, {.mean = mean, .variance = variance, .weight = &weight, .relu = true}, nullptr, y);
-//     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = &dweight, .weight_beta = 1});
+//     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = {&dweight, 1}});
 //
 // x is [N, C, ...]. The shape of mean and variance says what has statistics of its own: [C], a channel over the batch;
 // [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides: fast where channels are
@@ -17,6 +17,7 @@
 #include <cstddef>
 
 #include <headroom/kernels/channel_norm/internal/columns.hpp>
+#include <headroom/kernels/gradient_target.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -59,16 +60,9 @@ struct ChannelNormInputs {
     bool constant = false;  ///< mean and variance do not depend on x
 };
 
-/// Destinations of gradients, each with a beta of its own; null if not wanted. The residual's is dy behind the mask.
+/// The residual's gradient is dy behind the mask.
 struct ChannelNormGradients {
-    const View* x = nullptr;
-    float x_beta = 0;
-    const View* weight = nullptr;
-    float weight_beta = 0;
-    const View* bias = nullptr;
-    float bias_beta = 0;
-    const View* residual = nullptr;
-    float residual_beta = 0;
+    GradientTarget x{}, weight{}, bias{}, residual{};
 };
 
 /// With g = dy behind the mask, h = (x - mean) * rstd: dweight = sum(g * h) and dbias = sum(g) of each channel, and
@@ -85,7 +79,7 @@ class ChannelNormGradientPlan {
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
-    bool wants_sums() const { return !in_.constant || to_.weight != nullptr || to_.bias != nullptr; }
+    bool wants_sums() const { return !in_.constant || to_.weight || to_.bias; }
 
     ChannelNormInputs in_;
     ChannelNorm norm_;

@@ -73,8 +73,8 @@ class Gradient {
             GradientSums all;
             for (std::int64_t image = 0; image < columns_.images; ++image)
                 all.add(of_column(image * columns_.channels + channel));
-            put(to_.weight, to_.weight_beta, channel, all.weight);
-            put(to_.bias, to_.bias_beta, channel, all.bias);
+            put(to_.weight, channel, all.weight);
+            put(to_.bias, channel, all.bias);
         }
     }
 
@@ -91,8 +91,8 @@ class Gradient {
     }
 
     void write_inputs(CpuStream& stream) const {
-        const View& first = to_.x ? *to_.x : *to_.residual;
-        const Tiles<5> tiles(columns_, {&x_, &in_.dy, &y_, &first, to_.residual ? to_.residual : &first});
+        const View& first = *(to_.x ? to_.x : to_.residual).view;
+        const Tiles<5> tiles(columns_, {&x_, &in_.dy, &y_, &first, to_.residual ? to_.residual.view : &first});
         for_each_part(stream, tiles, shares_of(tiles, in_.dy.numel()), 4 * in_.dy.numel(),
                       [&](std::int64_t tile, std::int64_t, auto&& for_each_block) {
                           const ItemNorm<T> norm(norm_, columns_, tiles, tile);
@@ -148,11 +148,11 @@ class Gradient {
         return all;
     }
 
-    static void put(const View* to, float beta, std::int64_t channel, double value) {
-        if (to == nullptr) return;
-        std::byte* at = to->at(channel * to->stride(0));
-        if (beta != 0) value += static_cast<double>(beta) * load_one<double>(at, to->dtype);
-        store_one(value, at, to->dtype);
+    static void put(const GradientTarget& to, std::int64_t channel, double value) {
+        if (!to) return;
+        std::byte* at = to.view->at(channel * to.view->stride(0));
+        if (to.beta != 0) value += static_cast<double>(to.beta) * load_one<double>(at, to.view->dtype);
+        store_one(value, at, to.view->dtype);
     }
 
     void write_block(const TileBlock<5>& block, const ItemNorm<T>& norm, const ItemMeans& means) const {
@@ -160,13 +160,13 @@ class Gradient {
         const TileLines<const T> x = read_x(block, x_buffer);
         const TileLines<const T> g = masked(block, in_, norm_.relu, x, norm, g_buffer);
         if (to_.residual) {  // first, since dx may be dy's memory
-            const TileLines<T> out = block.target(4, to_.residual_beta, buffer);
+            const TileLines<T> out = block.target(4, to_.residual.beta, buffer);
             for (std::int64_t r = 0; r < block.lines; ++r)
                 if (out.line(r) != g.line(r)) std::copy_n(g.line(r), block.items, out.line(r));
-            block.write(4, to_.residual_beta, out);
+            block.write(4, to_.residual.beta, out);
         }
         if (!to_.x) return;
-        const TileLines<T> out = block.target(3, to_.x_beta, buffer);
+        const TileLines<T> out = block.target(3, to_.x.beta, buffer);
         for (std::int64_t r = 0; r < block.lines; ++r) {
             const T *d = g.line(r), *values = in_.x ? x.line(r) : nullptr;
             T* result = out.line(r);
@@ -179,7 +179,7 @@ class Gradient {
                     result[i] = d[i] * norm.scale[i] - means.shift[i] - (values[i] - norm.mean[i]) * means.slope[i];
             }
         }
-        block.write(3, to_.x_beta, out);
+        block.write(3, to_.x.beta, out);
     }
 
     const ChannelNormInputs& in_;

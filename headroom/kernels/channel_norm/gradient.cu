@@ -65,11 +65,11 @@ struct AddGradients {
 
 /// A vector's gradient in memory.
 struct NormTarget {
-    NormTarget(const View* view, float beta) : beta(beta) {
-        if (view == nullptr) return;
-        data = view->data;
-        dtype = view->dtype;
-        stride = view->stride(0);
+    explicit NormTarget(const GradientTarget& to) : beta(to.beta) {
+        if (!to) return;
+        data = to.view->data;
+        dtype = to.view->dtype;
+        stride = to.view->stride(0);
     }
     template <class C>
     HEADROOM_DEVICE void put(std::int64_t i, C value) const {
@@ -172,16 +172,15 @@ void ChannelNormGradientPlan::run(CudaStream& stream, std::byte* scratch) const 
                                                              sums);
             const C elements = static_cast<C>(columns.elements * columns.group);
             launch(stream, warps_for(columns.sets() + columns.channels), JoinGradients<C>{}, sums, ColumnSets(parts_),
-                   norm.weight, elements, means, NormTarget(to_.weight, to_.weight_beta),
-                   NormTarget(to_.bias, to_.bias_beta));
+                   norm.weight, elements, means, NormTarget(to_.weight), NormTarget(to_.bias));
         }
         if (in_.dy.numel() == 0 || (!to_.x && !to_.residual)) return;
-        const View& first = to_.x ? *to_.x : *to_.residual;
-        const View& second = to_.residual ? *to_.residual : first;
+        const View& first = *(to_.x ? to_.x : to_.residual).view;
+        const View& second = to_.residual ? *to_.residual.view : first;
         launch_columns<C, InputGradients, void>(
             stream, parts_.tile, columns, shares_of(parts_),
             ColumnArrays<5>(columns, {&x, &in_.dy, &y, &first, &second}), norm, in, means,
-            InputTargets{to_.x != nullptr, to_.residual != nullptr, to_.x_beta, to_.residual_beta});
+            InputTargets{to_.x.view != nullptr, to_.residual.view != nullptr, to_.x.beta, to_.residual.beta});
     });
 }
 

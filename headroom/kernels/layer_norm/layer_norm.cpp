@@ -110,7 +110,7 @@ LayerNormGradientPlan::LayerNormGradientPlan(const Stream& stream, const View& x
 
 void LayerNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     const Rows in(x_), gradient(dy_);
-    const Rows out(gradients_.x ? *gradients_.x : x_);
+    const Rows out(gradients_.x ? *gradients_.x.view : x_);
     const std::int64_t rows = in.count(), length = in.length(), parts = chunks_.parts;
     dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
         T* sums = reinterpret_cast<T*>(scratch);  // per part: dgamma, then dbeta
@@ -120,16 +120,16 @@ void LayerNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);
                 row_gradient(values, upstream, gamma_, mean_.as<T>()[row], rstd_.as<T>()[row],
-                             gradients_.x ? &out : nullptr, gradients_.x_beta, row, length, dgamma, dgamma + length);
+                             gradients_.x ? &out : nullptr, gradients_.x.beta, row, length, dgamma, dgamma + length);
             }
         });
-        const auto add_parts = [&](T* first, const View* to, float factor) {
+        const auto add_parts = [&](T* first, const GradientTarget& to) {
             if (!to) return;
             const View all{first, dtype_of<T>, {parts, length}, {2 * length, 1}};
-            SumPlan(stream, all, 1.0, *to, factor).run(stream, nullptr);
+            SumPlan(stream, all, 1.0, *to.view, to.beta).run(stream, nullptr);
         };
-        add_parts(sums, gradients_.gamma, gradients_.gamma_beta);
-        add_parts(sums + length, gradients_.beta, gradients_.beta_beta);
+        add_parts(sums, gradients_.gamma);
+        add_parts(sums + length, gradients_.beta);
     });
 }
 

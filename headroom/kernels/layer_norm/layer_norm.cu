@@ -9,8 +9,8 @@ void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View
 }
 
 void LayerNormGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
-    normalize_backward(stream, chunks_, x_, dy_, gamma_, &mean_, rstd_, {gradients_.x, gradients_.x_beta},
-                       {gradients_.gamma, gradients_.gamma_beta}, {gradients_.beta, gradients_.beta_beta}, scratch);
+    normalize_backward(stream, chunks_, x_, dy_, gamma_, &mean_, rstd_, gradients_.x, gradients_.gamma, gradients_.beta,
+                       scratch);
 }
 
 }  // namespace headroom::kernels

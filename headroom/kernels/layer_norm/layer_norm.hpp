@@ -4,7 +4,7 @@
 //
 //     layer_norm(stream, x, &gamma, &beta, 1e-5, y, mean, rstd);          // x, y [768, 128], gamma, beta [128]
 //     const LayerNormGradientPlan plan(stream, x, dy, &gamma, mean, rstd,
-//                           {.x = &dx, .gamma = &dgamma, .gamma_beta = 1});
+//                           {.x = &dx, .gamma = {&dgamma, 1}});
 //     plan.run(stream, scratch);                                          // plan.scratch() bytes
 //
 // Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `mean` and `rstd` are contiguous, one
@@ -12,6 +12,7 @@
 // the variance from the differences to the mean.
 #include <cstddef>
 
+#include <headroom/kernels/gradient_target.hpp>
 #include <headroom/kernels/layer_norm/normalize.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
@@ -25,14 +26,8 @@ void layer_norm(CpuStream& stream, const View& x, const View* gamma, const View*
 void layer_norm(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                 const View& mean, const View& rstd);
 
-/// Destinations of gradients, each with a beta of its own; null if not wanted.
 struct LayerNormGradients {
-    const View* x = nullptr;
-    float x_beta = 0;
-    const View* gamma = nullptr;
-    float gamma_beta = 0;
-    const View* beta = nullptr;
-    float beta_beta = 0;
+    GradientTarget x{}, gamma{}, beta{};
 };
 
 /// With h = (x - mean) * rstd and g = dy * gamma:  dx = rstd * (g - mean(g) - h * mean(g * h)), dgamma = sum(dy * h)

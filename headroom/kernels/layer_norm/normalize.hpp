@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <headroom/kernels/gradient_target.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
 
@@ -48,19 +49,13 @@ inline NormChunks norm_chunks(const Stream& stream, const View& x) {
     return chunks;
 }
 
-/// The destination and beta of a gradient; null if not wanted.
-struct NormTarget {
-    const View* view = nullptr;
-    float beta = 0;
-};
-
 /// `mean` null: the mean is not subtracted.
 void normalize(CudaStream& stream, const View& x, const View* gamma, const View* beta, double epsilon, const View& y,
                const View* mean, const View& rstd);
 
 /// `mean` as above. Scratch is for 2 sums if there is a mean, else for 1, and then `beta` is not wanted.
 void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View& x, const View& dy, const View* gamma,
-                        const View* mean, const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta,
-                        std::byte* scratch);
+                        const View* mean, const View& rstd, GradientTarget dx, GradientTarget dgamma,
+                        GradientTarget dbeta, std::byte* scratch);
 
 }  // namespace headroom::kernels

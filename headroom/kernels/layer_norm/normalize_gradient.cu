@@ -215,14 +215,14 @@ struct AddChunks {
     }
 };
 
-Parameter parameter(const NormTarget& target) {
-    if (target.view == nullptr) return {};
+Parameter parameter(const GradientTarget& target) {
+    if (!target) return {};
     return {target.view->data, target.view->dtype, target.view->stride(0), target.beta};
 }
 
 template <class T>
 void start_wide(CudaStream& stream, const View& x, const View& dy, const View* gamma, std::int64_t rows,
-                std::int64_t length, NormTarget dx, const NormChunks& chunks, const Statistics<float>& statistics,
+                std::int64_t length, GradientTarget dx, const NormChunks& chunks, const Statistics<float>& statistics,
                 const ChunkSums<float>& sums) {
     using Way = Wide<T>;
     const unsigned threads = kWarp * chunks.warps * chunks.teams;
@@ -238,7 +238,7 @@ void start_wide(CudaStream& stream, const View& x, const View& dy, const View* g
 
 template <class C>
 void start_general(CudaStream& stream, const View& x, const View& dy, const View* gamma, std::int64_t rows,
-                   std::int64_t length, NormTarget dx, const Statistics<C>& statistics, const ChunkSums<C>& sums) {
+                   std::int64_t length, GradientTarget dx, const Statistics<C>& statistics, const ChunkSums<C>& sums) {
     using Way = General<C>;
     if (sums.data != nullptr) {
         const LaunchShape shape{.x = blocks_for(length, kWarp),
@@ -248,7 +248,7 @@ void start_general(CudaStream& stream, const View& x, const View& dy, const View
         launch(stream, shape, ColumnSums<C>{}, typename Way::Rows(x), typename Way::Rows(dy), rows, length, statistics,
                sums);
     }
-    if (dx.view == nullptr) return;
+    if (!dx) return;
     const unsigned warps = team_warps(length, 8, 16);
     launch(stream, team_launch<C>(rows, warps), GeneralGradient<C>{}, typename Way::Rows(x), typename Way::Rows(dy),
            typename Way::Target(*dx.view), dx.beta, typename Way::Weights(gamma, length), rows, length, statistics,
@@ -258,14 +258,14 @@ void start_general(CudaStream& stream, const View& x, const View& dy, const View
 }  // namespace
 
 void normalize_backward(CudaStream& stream, const NormChunks& chunks, const View& x, const View& dy, const View* gamma,
-                        const View* mean, const View& rstd, NormTarget dx, NormTarget dgamma, NormTarget dbeta,
-                        std::byte* scratch) {
+                        const View* mean, const View& rstd, GradientTarget dx, GradientTarget dgamma,
+                        GradientTarget dbeta, std::byte* scratch) {
     const std::int64_t length = x.rank() == 0 ? 1 : x.size(x.rank() - 1);
     if (length == 0) return;
     const std::int64_t rows = x.numel() / length;
-    const bool wants_sums = dgamma.view != nullptr || dbeta.view != nullptr;
+    const bool wants_sums = dgamma || dbeta;
     const bool wide = chunks.fits && has_aligned_rows(x) && is_wide_source(x, dy) && is_wide_weight(x, gamma) &&
-                      (dx.view == nullptr || is_wide_target(x, *dx.view));
+                      (!dx || is_wide_target(x, *dx.view));
     dispatch_way(x.dtype, wide, [&]<class Way>(Way) {
         using C = typename Way::Compute;
         const Statistics<C> statistics{mean ? mean->as<C>() : nullptr, rstd.as<C>()};

@@ -88,7 +88,7 @@ RmsNormGradientPlan::RmsNormGradientPlan(const Stream& stream, const View& x, co
 
 void RmsNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     const Rows in(x_), gradient(dy_);
-    const Rows out(gradients_.x ? *gradients_.x : x_);
+    const Rows out(gradients_.x ? *gradients_.x.view : x_);
     const std::int64_t rows = in.count(), length = in.length(), parts = chunks_.parts;
     dispatch_compute(x_.dtype, [&]<class T>(TypeTag<T>) {
         T* dgamma = reinterpret_cast<T*>(scratch);
@@ -97,12 +97,12 @@ void RmsNormGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
             for (std::int64_t row = rows * part / parts; row < rows * (part + 1) / parts; ++row) {
                 RowReader<T> values(in, row), upstream(gradient, row);
                 row_gradient(values, upstream, gamma_, rstd_.as<T>()[row], gradients_.x ? &out : nullptr,
-                             gradients_.x_beta, row, length, dgamma + part * length);
+                             gradients_.x.beta, row, length, dgamma + part * length);
             }
         });
         if (gradients_.gamma) {
-            SumPlan(stream, contiguous_view(dgamma, dtype_of<T>, {parts, length}), 1.0, *gradients_.gamma,
-                    gradients_.gamma_beta)
+            SumPlan(stream, contiguous_view(dgamma, dtype_of<T>, {parts, length}), 1.0, *gradients_.gamma.view,
+                    gradients_.gamma.beta)
                 .run(stream, nullptr);
         }
     });

@@ -8,8 +8,7 @@ void rms_norm(CudaStream& stream, const View& x, const View* gamma, double epsil
 }
 
 void RmsNormGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
-    normalize_backward(stream, chunks_, x_, dy_, gamma_, nullptr, rstd_, {gradients_.x, gradients_.x_beta},
-                       {gradients_.gamma, gradients_.gamma_beta}, {}, scratch);
+    normalize_backward(stream, chunks_, x_, dy_, gamma_, nullptr, rstd_, gradients_.x, gradients_.gamma, {}, scratch);
 }
 
 }  // namespace headroom::kernels

@@ -4,13 +4,14 @@
 //
 //     rms_norm(stream, x, &gamma, 1e-5, y, rstd);                          // x, y [768, 128], gamma [128]
 //     const RmsNormGradientPlan plan(stream, x, dy, &gamma, rstd,
-//                         {.x = &dx, .gamma = &dgamma, .gamma_beta = 1});
+//                         {.x = &dx, .gamma = {&dgamma, 1}});
 //     plan.run(stream, scratch);                                          // plan.scratch() bytes
 //
 // Any floating dtypes and strides; f64 is computed in f64, the rest in f32. `rstd` is contiguous, one element per row,
 // f32 (f64 for f64 x).
 #include <cstddef>
 
+#include <headroom/kernels/gradient_target.hpp>
 #include <headroom/kernels/layer_norm/normalize.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
@@ -21,12 +22,8 @@ namespace headroom::kernels {
 void rms_norm(CpuStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
 void rms_norm(CudaStream& stream, const View& x, const View* gamma, double epsilon, const View& y, const View& rstd);
 
-/// Destinations of gradients, each with a beta of its own; null if not wanted.
 struct RmsNormGradients {
-    const View* x = nullptr;
-    float x_beta = 0;
-    const View* gamma = nullptr;
-    float gamma_beta = 0;
+    GradientTarget x{}, gamma{};
 };
 
 /// With h = x * rstd and g = dy * gamma:  dx = rstd * (g - h * mean(g * h)), dgamma = sum(dy * h) over all rows, in
