@@ -9,6 +9,7 @@
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -95,7 +96,7 @@ Parameter& Parameters::add(std::string path, const Shape& shape, Initializer ini
 Tensor Parameters::create(std::string path, const Shape& shape, Initializer initializer, MemoryFormat format) {
     Parameter& added = add(std::move(path), shape, std::move(initializer), dtype(), format);
     const std::int64_t unit = kParameterAlignment / static_cast<std::int64_t>(size_of(dtype()));
-    added.room = (shape.numel() + unit - 1) / unit * unit;
+    added.room = kernels::round_up(shape.numel(), unit);
     added.tensor.requires_grad_();
     return added.tensor;
 }

@@ -7,6 +7,7 @@
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/internal/products.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -53,10 +54,9 @@ std::int64_t chunk_rows(const Exec& exec, const View& wide) {
         const auto room = static_cast<std::int64_t>(budget / size_of(wide.dtype));
         elements = std::max(elements, std::min(room, wide.numel()));
     }
-    const std::int64_t chunks = std::clamp((wide.numel() + elements - 1) / elements, std::int64_t{1}, most);
-    const std::int64_t rows = (wide.size(0) + chunks - 1) / chunks;
+    const std::int64_t chunks = std::clamp(kernels::quotient_up(wide.numel(), elements), std::int64_t{1}, most);
     const std::int64_t step = wide.rank() == 2 ? kRowStep : 1;  // else a position is many rows
-    return std::min(wide.size(0), (rows + step - 1) / step * step);
+    return std::min(wide.size(0), kernels::round_up(kernels::quotient_up(wide.size(0), chunks), step));
 }
 
 /// `view`, whose leading axes are those of x, as a matrix where x's lie evenly.

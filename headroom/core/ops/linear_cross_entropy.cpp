@@ -10,6 +10,7 @@
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -23,8 +24,6 @@ constexpr std::int64_t kMinRows = 128;  // fewer, and the weight is read more of
 constexpr std::int64_t kRowStep = 16;
 constexpr std::int64_t kLineStep = 64;  // elements between rows of logits on a GPU, for aligned products
 
-std::int64_t rounded_up(std::int64_t count, std::int64_t step) { return (count + step - 1) / step * step; }
-
 std::size_t bytes_of(const Array& array, Dtype dtype) {
     return static_cast<std::size_t>(array.numel()) * size_of(dtype);
 }
@@ -36,13 +35,14 @@ std::size_t budget_of(const Exec& exec) { return kernels::compute_of(exec.stream
 /// weight up to three times and goes over its whole gradient; a processor's caches are better served by small ones.
 std::int64_t chunk_rows(const Exec& exec, std::int64_t rows, std::int64_t classes, std::size_t row_bytes) {
     if (!kernels::on_cuda(exec.stream())) {
-        const std::int64_t wanted = std::min(std::max(kMinRows, kChunkElements / classes), (rows + 3) / 4);
-        return std::min(rows, rounded_up(wanted, kRowStep));
+        const std::int64_t wanted =
+            std::min(std::max(kMinRows, kChunkElements / classes), kernels::quotient_up(rows, 4));
+        return std::min(rows, kernels::round_up(wanted, kRowStep));
     }
     const auto room = static_cast<std::int64_t>(budget_of(exec) / row_bytes);
     const std::int64_t most = std::max(room / kMinRows * kMinRows, kMinRows);
-    const std::int64_t chunks = std::max<std::int64_t>((rows + most - 1) / most, 1);
-    return std::min(rows, rounded_up((rows + chunks - 1) / chunks, kMinRows));
+    const std::int64_t chunks = std::max<std::int64_t>(kernels::quotient_up(rows, most), 1);
+    return std::min(rows, kernels::round_up(kernels::quotient_up(rows, chunks), kMinRows));
 }
 
 /// Rows [first, first + count) and their logits.
@@ -63,7 +63,7 @@ class Chunks {
           targets_(call.targets.view()),
           lse_(call.lse.view()),
           classes_(exec, attrs, call.class_weights, call.x.dtype),
-          line_(rounded_up(weight_.size(0), kernels::on_cuda(exec.stream()) ? kLineStep : 1)) {
+          line_(kernels::round_up(weight_.size(0), kernels::on_cuda(exec.stream()) ? kLineStep : 1)) {
         const std::size_t row_bytes = static_cast<std::size_t>(line_) * size_of(x_.dtype);
         step_ = chunk_rows(exec, x_.size(0), weight_.size(0), row_bytes);
         memory_ = exec.scratch(static_cast<std::size_t>(step_) * row_bytes);

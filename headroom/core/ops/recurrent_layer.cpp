@@ -7,6 +7,7 @@
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/internal/recurrent_gradient.hpp>
 #include <headroom/kernels/fill/fill.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -117,7 +118,7 @@ RecurrentResult recurrent_forward(Exec& exec, Cell cell, const RecurrentAttrs& a
     if (keeps) saved.gates = exec.empty({d, size.time, size.batch, kept_gates_of(cell) * size.width}, x.dtype);
     if (keeps && lstm) saved.cells = exec.empty({d, size.time, size.batch, size.width}, compute);
     if (exec.saved_wanted() && lstm) {
-        saved.begins = exec.empty({d, (size.time + chunk - 1) / chunk, size.batch, size.width}, compute);
+        saved.begins = exec.empty({d, kernels::quotient_up(size.time, chunk), size.batch, size.width}, compute);
     }
     const Room block(exec, {keeps ? 0 : size.block(), size.batch, kept_gates_of(cell) * size.width}, x.dtype);
     for (const bool reverse : {false, true}) {

@@ -8,6 +8,7 @@
 #include <headroom/kernels/matmul/packed.hpp>
 #include <headroom/kernels/recurrent/gru.hpp>
 #include <headroom/kernels/recurrent/lstm.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::recurrent {
 
@@ -25,13 +26,13 @@ std::int64_t Sizes::block() const {
     constexpr std::int64_t rows = 512;
     const std::int64_t sequences = std::max<std::int64_t>(batch, 1);
     const auto up = [](std::int64_t n) { return std::bit_ceil(static_cast<std::uint64_t>(n)); };
-    return static_cast<std::int64_t>(std::min(up((rows + sequences - 1) / sequences), up(root_of(time))));
+    return static_cast<std::int64_t>(std::min(up(kernels::quotient_up(rows, sequences)), up(root_of(time))));
 }
 
 std::int64_t Sizes::chunk(const ops::RecurrentAttrs& attrs) const {
     if (attrs.checkpoint == 0) return time;
     const std::int64_t steps = attrs.checkpoint == kSqrtOfTime ? root_of(time) : std::min(attrs.checkpoint, time);
-    return std::min(time, (steps + block() - 1) / block() * block());
+    return std::min(time, kernels::round_up(steps, block()));
 }
 
 void affine_part(Exec& exec, const View& a, const View& weight, const View& bias, std::int64_t first, const View& c) {

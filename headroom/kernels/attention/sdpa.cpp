@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -14,8 +15,6 @@ constexpr std::int64_t kFewest = 64;       // queries, and keys
 constexpr std::int64_t kWidest = 128;      // on any GPU
 constexpr std::int64_t kVector = 8;        // halves of 16 bytes
 constexpr std::uintptr_t kAlignment = 16;  // bytes
-
-std::int64_t round_up(std::int64_t i, std::int64_t multiple) { return (i + multiple - 1) / multiple * multiple; }
 
 /// Bytes of a gradient for each of its query heads, of each batch: dP as halves, in tiles, or dq as f32, to which is
 /// added in any order; the sums of dy * o; dk and dv, before those of the heads of a group are added.

@@ -7,6 +7,7 @@
 #include <headroom/kernels/matmul/internal/pack.hpp>
 #include <headroom/kernels/matmul/internal/tile.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -14,9 +15,6 @@ namespace {
 
 constexpr std::int64_t kPixels = 240;  // of sums per share: they and a panel of weights share the second-level cache
 constexpr std::int64_t kDepth = 384;   // rows of a panel at a time
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// The weights as both passes read them: for each group and panel of columns, each tap's matrix [depth, width].
 template <class T>

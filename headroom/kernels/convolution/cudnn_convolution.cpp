@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/convolution/convolution.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -14,8 +15,6 @@ constexpr std::int64_t kLeastWork = 1 << 18;
 constexpr std::int64_t kWeights = 4;  // partial sums of a weight's gradient, in f32
 constexpr std::size_t kCounters = std::size_t{64} << 10;
 constexpr std::int64_t kVector = 16;  // bytes of channels that a kernel reads at once
-
-std::int64_t round_up(std::int64_t i, std::int64_t multiple) { return (i + multiple - 1) / multiple * multiple; }
 
 /// Bytes of a copy whose channels are padded; none where they need not be.
 std::int64_t padded_bytes(std::int64_t pixels, std::int64_t channels, Dtype dtype) {

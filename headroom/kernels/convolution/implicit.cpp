@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <headroom/kernels/round_up.hpp>
+
 namespace headroom::kernels {
 
 namespace {
@@ -11,8 +13,6 @@ constexpr std::int64_t kTile = 64;          // as kernels/matmul/internal/tiles.
 constexpr std::int64_t kBlocks = 512;       // some four for each multiprocessor of a large GPU
 constexpr std::int64_t kThreads = 1 << 16;  // for elements that one thread sums
 constexpr std::int64_t kLeastDepth = 512;   // of a part
-
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Images, rows and columns of positions: of y, and where they stand in it.
 ImplicitSteps pixels_of(const ConvolutionArray& array) {

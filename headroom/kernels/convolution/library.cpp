@@ -12,13 +12,11 @@
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/pointwise/activations.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
 namespace {
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// A slice with its arguments.
 class Call {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -16,8 +17,6 @@ namespace {
 using Dims = dnnl::memory::dims;
 
 constexpr std::int64_t kUnit = 64;  // channels
-
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Where position [row, column] of the kernel begins, in bytes.
 std::int64_t place_of(const dnnl::memory::desc& weight, std::int64_t row, std::int64_t column) {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include <headroom/kernels/round_up.hpp>
+
 namespace headroom::kernels {
 
 namespace {
-
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 bool turns(const ConvolutionAxis& axis) { return axis.stride == 1 && axis.padding < axis.covered(); }
 ConvolutionAxis turned_axis(const ConvolutionAxis& a) {

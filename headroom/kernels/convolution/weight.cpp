@@ -8,6 +8,7 @@
 #include <headroom/kernels/matmul/internal/pack.hpp>
 #include <headroom/kernels/matmul/internal/tile.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -15,9 +16,6 @@ namespace {
 
 constexpr std::int64_t kPixels = 1024;  // at a time: a panel of x then stays in the second-level cache
 constexpr std::int64_t kTileRows = 12;  // of y's channels that registers hold at once
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-constexpr std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Positions of a kernel whose tap meets x, of those in [begin, end).
 struct Range {

@@ -7,6 +7,7 @@
 #include <headroom/kernels/matmul/internal/pack.hpp>
 #include <headroom/kernels/matmul/internal/tile.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -17,8 +18,6 @@ constexpr std::int64_t kDepth = 384;       // of k per block
 constexpr std::int64_t kTileRows = 12;     // of c: what registers take at once is a divisor
 constexpr std::int64_t kPackedRows = 48;   // of a, converted at a time
 constexpr std::size_t kStackBytes = 8192;  // below this, scratch is on the stack
-
-constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Where one thread keeps its blocks.
 template <class T>
@@ -108,9 +107,8 @@ struct Block {
 /// At most kRows, in whole register tiles, so that every thread gets as much. No bit depends on it.
 std::int64_t rows_per_block(const Problem& p, int threads) {
     const std::int64_t share = p.batches() >= threads ? 1 : threads;
-    const std::int64_t chunks = ((p.m + kRows - 1) / kRows + share - 1) / share * share;
-    const std::int64_t rows = (p.m + chunks - 1) / chunks;
-    return (rows + kTileRows - 1) / kTileRows * kTileRows;
+    const std::int64_t chunks = round_up(quotient_up(p.m, kRows), share);
+    return round_up(quotient_up(p.m, chunks), kTileRows);
 }
 
 template <class T>
@@ -118,9 +116,9 @@ void compute(CpuStream& stream, const Problem& p, std::byte* scratch) {
     const std::size_t bytes = Workspace<T>::bytes(p);
     alignas(64) std::byte stack[kStackBytes];
     const bool on_stack = bytes <= kStackBytes;
-    const std::int64_t panels = (p.n + kPanel<T> - 1) / kPanel<T>;
+    const std::int64_t panels = quotient_up(p.n, kPanel<T>);
     const std::int64_t rows = rows_per_block(p, stream.threads);
-    const std::int64_t chunks = (p.m + rows - 1) / rows;
+    const std::int64_t chunks = quotient_up(p.m, rows);
     const std::int64_t blocks = p.batches() * panels * chunks;
     const std::int64_t threads = on_stack ? 1 : std::min<std::int64_t>(stream.threads, blocks);
     // Neighbouring blocks are columns of the same rows, so that each thread writes to rows of its own.

@@ -10,6 +10,7 @@
 
 #include <headroom/kernels/internal/onednn.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -100,7 +101,7 @@ class Part {
     /// In whole cache lines.
     std::size_t scratch() const {
         const auto bytes = [](const Variant& variant) { return variant.description.scratchpad_desc().get_size(); };
-        return (std::max(bytes(variants_[0]), bytes(variants_[1])) + 63) / 64 * 64;
+        return aligned(std::max(bytes(variants_[0]), bytes(variants_[1])));
     }
 
     void compile(bool accumulate) {
@@ -150,7 +151,7 @@ class Product final : public LibraryMatmul {
         by_rows_ = m >= kLeastRows * count;
         const std::int64_t all = by_rows_ ? m : n;
         const std::int64_t unit = by_rows_ ? 1 : kColumnUnit;
-        step_ = ((all + count - 1) / count + unit - 1) / unit * unit;
+        step_ = round_up(quotient_up(all, count), unit);
         for (std::int64_t first = 0; first < all; first += step_) {
             Geometry share = g;
             (by_rows_ ? share.a.rows : share.b.columns) = std::min(step_, all - first);

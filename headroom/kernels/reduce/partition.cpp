@@ -4,6 +4,7 @@
 #include <bit>
 
 #include <headroom/kernels/device/shape.hpp>
+#include <headroom/kernels/round_up.hpp>
 
 namespace headroom::kernels {
 
@@ -15,8 +16,6 @@ constexpr std::int64_t kMostRowTasks = 1024;  // outputs times parts
 constexpr std::int64_t kRowsPerThread = 8;    // in a part of columns, at least
 constexpr std::int64_t kMostColumnTasks = 512;
 constexpr std::int64_t kBlockGroups = 512;  // above so many a block takes an output, below a warp or less
-
-std::int64_t quotient_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 unsigned power_of_two(std::int64_t least) {
     const auto most = std::int64_t{device::kWarp};
