@@ -11,27 +11,27 @@ namespace headroom::kernels {
 /// The CPU's kernels have one way to compute each result, which repeats: there, only the scratch budget changes
 /// something.
 struct ComputeOptions {
-    /// f32 operands of matrix products are rounded to TF32 (10 bits of fraction) and multiplied by tensor cores:
-    /// several times as fast. Kernels of our own multiply f32 as it is.
+    /// f32 operands of matrix products and of convolutions are rounded to TF32 (10 bits of fraction) and multiplied by
+    /// tensor cores: several times as fast. Kernels of our own multiply f32 as it is.
     bool tf32 = false;
-    /// The first call of a product or an attention tries several algorithms of cuBLASLt or cuDNN, waits for them, and
-    /// keeps the fastest. Which one wins may differ from run to run, and with it the last bits, unless the choices of
-    /// an earlier run are read (`ContextOptions::tuning_file`). Without tuning, the first algorithm that the library
-    /// proposes is used: the same in every run with the same device and versions. Products that add to their result are
-    /// tried on scratch of its size; those whose result exceeds the scratch budget are not tried.
+    /// The first call of a product, a convolution or an attention tries several algorithms of cuBLASLt or cuDNN, waits
+    /// for them, and keeps the fastest. Which one wins may differ from run to run, and with it the last bits, unless
+    /// the choices of an earlier run are read (`ContextOptions::tuning_file`). Without tuning, the first algorithm that
+    /// the library proposes is used: the same in every run with the same device and versions. Products that add to
+    /// their result are tried on scratch of its size; those whose result exceeds the scratch budget are not tried.
     bool tune = false;
-    /// Use only algorithms whose bits repeat. If false, cuDNN's gradient of attention adds its parts in the order in
-    /// which they arrive, which takes scratch that is linear in the sequence. Forward passes repeat in any case,
-    /// because recomputation needs that.
+    /// Use only algorithms whose bits repeat. If false, cuDNN's gradients of convolutions may add their parts in the
+    /// order in which they arrive, and that of attention does, which takes scratch that is linear in the sequence.
+    /// Forward passes repeat in any case, because recomputation needs that.
     bool deterministic = true;
     /// Use neither cuBLASLt nor cuDNN, which then need not be installed. Slow.
     bool own_kernels = false;
     /// Bytes of memory that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
-    /// cuBLASLt's 32 MiB. The budget limits, each by itself: on a GPU, cuDNN's gradient of attention, which is computed
-    /// in parts (with 0 the project's own kernels compute it), the chunks of logits of `linear_cross_entropy` and those
-    /// of `feed_forward`, and what tuning tries products on; everywhere, the gradients that the forward pass of
-    /// `linear_cross_entropy` keeps, so that backward need not compute the logits again. Another budget may give other
-    /// bits. `fit_scratch_budget` finds out how much a program has free anyway.
+    /// cuBLASLt's 32 MiB. The budget limits, each by itself: on a GPU, cuDNN's convolutions and its gradient of
+    /// attention, which is computed in parts (with 0 the project's own kernels compute it), the chunks of logits of
+    /// `linear_cross_entropy` and those of `feed_forward`, and what tuning tries products on; everywhere, the gradients
+    /// that the forward pass of `linear_cross_entropy` keeps, so that backward need not compute the logits again.
+    /// Another budget may give other bits. `fit_scratch_budget` finds out how much a program has free anyway.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     /// A micro-batch that comes again (see `optim::GradientAccumulator::accumulate` with inputs) is launched as one

@@ -93,27 +93,21 @@ class GradientAccumulator {
     /// makes micro-batches of this kind run without one, and `graph_refusal` says why.
     template <std::size_t N, class Work>
     void accumulate(std::array<Tensor, N> inputs, Work&& work) {
-        using Type = std::remove_cvref_t<Work>;
-        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, std::function<Loss()>>,
-                      "a graph is known by the type of its callable: give a lambda or a class of its own");
         const auto call = [&work](std::span<Tensor> given) -> Loss {
             std::array<Tensor, N> own;
             std::move(given.begin(), given.end(), own.begin());
             return std::apply(work, std::move(own));
         };
-        run_kind(inputs, typeid(Work), call);
+        run_kind(inputs, type_of<Work>(), call);
     }
     /// The same for any number of inputs: `work(const std::vector<Tensor>&)`.
     template <class Work>
     void accumulate(std::vector<Tensor> inputs, Work&& work) {
-        using Type = std::remove_cvref_t<Work>;
-        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, std::function<Loss()>>,
-                      "a graph is known by the type of its callable: give a lambda or a class of its own");
         const auto call = [&work](std::span<Tensor> given) -> Loss {
             return work(
                 std::vector<Tensor>(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())));
         };
-        run_kind(inputs, typeid(Work), call);
+        run_kind(inputs, type_of<Work>(), call);
     }
     /// Why a micro-batch or a step could not be captured as a graph; empty if all could, or graphs are off.
     std::string graph_refusal() const;
@@ -154,6 +148,14 @@ class GradientAccumulator {
     enum class Phase : std::uint8_t { ready, running, retry, broken };
 
     using Forward = std::function<Loss()>;
+    /// By which a graph is known.
+    template <class Work>
+    static std::type_index type_of() {
+        using Type = std::remove_cvref_t<Work>;
+        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, Forward>,
+                      "a graph is known by the type of its callable: give a lambda or a class of its own");
+        return typeid(Type);
+    }
     void run(const Forward& work);
     void run_kind(std::span<Tensor> inputs, std::type_index type, const std::function<Loss(std::span<Tensor>)>& work);
     StepGraphs::Kind kind(std::type_index work, std::span<const Tensor> inputs) const;

@@ -28,10 +28,11 @@ View heads_of(const View& packed, std::int64_t first, std::int64_t count, std::i
             {packed.stride(0), packed.stride(1), width * step, step}};
 }
 
-struct Packed {
+/// Of queries, keys and values, or of their gradients: [B, T, H, D].
+struct Heads {
     View q, k, v;
 };
-Packed unpack(const View& packed, const AttentionPacked::Attrs& attrs) {
+Heads unpack(const View& packed, const AttentionPacked::Attrs& attrs) {
     const std::int64_t h = attrs.heads, g = attrs.kv_heads, width = packed.size(2) / (h + 2 * g);
     return {heads_of(packed, 0, h, width), heads_of(packed, h, g, width), heads_of(packed, h + g, g, width)};
 }
@@ -70,6 +71,42 @@ Shape scores_of(const View& q, const View& k) { return {q.size(0), q.size(2), q.
 /// The view of [B, T, H * D] as [B, T, H, D].
 View split_heads(const View& x, std::int64_t heads) { return heads_of(x, 0, heads, x.size(2) / heads); }
 
+/// `Attrs`, `Saved`: those of either op. `o` and `dy` are [B, T, H, D].
+template <class Attrs>
+void run_attention(Exec& exec, const Attrs& attrs, const Heads& in, const kernels::AttentionMask& mask, const View& o,
+                   const Array& lse) {
+    exec.run<kernels::AttentionPlan>(kernels::Attention{.q = in.q,
+                                                        .k = in.k,
+                                                        .v = in.v,
+                                                        .o = o,
+                                                        .lse = lse.view(),
+                                                        .causal = attrs.causal,
+                                                        .scale = resolve(attrs.scale, in.q.size(3)),
+                                                        .mask = mask,
+                                                        .dropout = attrs.dropout});
+}
+template <class Attrs, class Saved>
+void run_gradient(Exec& exec, const Attrs& attrs, const Saved& saved, const Heads& in, const View& o, const View& dy,
+                  const JointTarget& dq, const JointTarget& dk, const JointTarget& dv) {
+    exec.run<kernels::AttentionGradientPlan>(
+        kernels::AttentionGradient{.q = in.q,
+                                   .k = in.k,
+                                   .v = in.v,
+                                   .o = o,
+                                   .lse = saved.lse.view(),
+                                   .dy = dy,
+                                   .dq = dq.view,
+                                   .dk = dk.view,
+                                   .dv = dv.view,
+                                   .beta_q = dq.beta,
+                                   .beta_k = dk.beta,
+                                   .beta_v = dv.beta,
+                                   .causal = attrs.causal,
+                                   .scale = resolve(attrs.scale, in.q.size(3)),
+                                   .mask = masks_of(saved.mask, saved.lengths, scores_of(in.q, in.k)),
+                                   .dropout = attrs.dropout});
+}
+
 void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
     check_floating("attention_packed", {{"qkv", qkv}});
     if (attrs.heads < 1 || attrs.kv_heads < 1 || attrs.heads % attrs.kv_heads != 0) {
@@ -101,44 +138,21 @@ Result<AttentionPacked::Saved, Array> AttentionPacked::forward(Exec& exec, const
                                                                const Array& mask, const Array& lengths) {
     check(qkv, attrs);
     check_range("attention_packed", "dropout", attrs.dropout.p, 0, 1);
-    const Packed in = unpack(qkv.view(), attrs);
+    const Heads in = unpack(qkv.view(), attrs);
     const kernels::AttentionMask masks = checked_masks("attention_packed", mask, lengths, scores_of(in.q, in.k));
     const std::int64_t batch = qkv.size(0), time = qkv.size(1), width = in.q.size(3);
     Array o = exec.empty({batch, time, attrs.heads * width}, qkv.dtype);
     Array lse = exec.empty({batch, attrs.heads, time}, compute_dtype(qkv.dtype));
-    exec.run<kernels::AttentionPlan>(kernels::Attention{.q = in.q,
-                                                        .k = in.k,
-                                                        .v = in.v,
-                                                        .o = split_heads(o.view(), attrs.heads),
-                                                        .lse = lse.view(),
-                                                        .causal = attrs.causal,
-                                                        .scale = resolve(attrs.scale, width),
-                                                        .mask = masks,
-                                                        .dropout = attrs.dropout});
+    run_attention(exec, attrs, in, masks, split_heads(o.view(), attrs.heads), lse);
     return {{qkv, mask, lengths, o, std::move(lse)}, o};
 }
 
 void AttentionPacked::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink) {
     const auto target = sink.destination(0);
     if (!target) return;
-    const Packed in = unpack(saved.qkv.view(), attrs), out = unpack(target.view(), attrs);
-    exec.run<kernels::AttentionGradientPlan>(
-        kernels::AttentionGradient{.q = in.q,
-                                   .k = in.k,
-                                   .v = in.v,
-                                   .o = split_heads(saved.o.view(), attrs.heads),
-                                   .lse = saved.lse.view(),
-                                   .dy = split_heads(dy.view(), attrs.heads),
-                                   .dq = out.q,
-                                   .dk = out.k,
-                                   .dv = out.v,
-                                   .beta_q = target.beta,
-                                   .beta_k = target.beta,
-                                   .beta_v = target.beta,
-                                   .causal = attrs.causal,
-                                   .scale = resolve(attrs.scale, in.q.size(3)),
-                                   .mask = masks_of(saved.mask, saved.lengths, scores_of(in.q, in.k)),
-                                   .dropout = attrs.dropout});
+    const Heads in = unpack(saved.qkv.view(), attrs), out = unpack(target.view(), attrs);
+    run_gradient(exec, attrs, saved, in, split_heads(saved.o.view(), attrs.heads), split_heads(dy.view(), attrs.heads),
+                 {out.q, target.beta, true}, {out.k, target.beta, true}, {out.v, target.beta, true});
 }
 
 std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
@@ -194,15 +208,7 @@ Result<Attention::Saved, Array> Attention::forward(Exec& exec, const Attrs& attr
     const kernels::AttentionMask masks = checked_masks("attention", mask, lengths, scores_of(q.view(), k.view()));
     Array o = exec.empty(q.shape(), q.dtype);
     Array lse = exec.empty({q.size(0), q.size(2), q.size(1)}, compute_dtype(q.dtype));
-    exec.run<kernels::AttentionPlan>(kernels::Attention{.q = q.view(),
-                                                        .k = k.view(),
-                                                        .v = v.view(),
-                                                        .o = o.view(),
-                                                        .lse = lse.view(),
-                                                        .causal = attrs.causal,
-                                                        .scale = resolve(attrs.scale, q.size(3)),
-                                                        .mask = masks,
-                                                        .dropout = attrs.dropout});
+    run_attention(exec, attrs, {q.view(), k.view(), v.view()}, masks, o.view(), lse);
     return {{q, k, v, mask, lengths, o, std::move(lse)}, o};
 }
 
@@ -211,23 +217,8 @@ void Attention::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arr
     const JointTarget& dq = targets.ask(0);
     const JointTarget& dk = targets.ask(1);
     const JointTarget& dv = targets.ask(2);
-    exec.run<kernels::AttentionGradientPlan>(kernels::AttentionGradient{
-        .q = saved.q.view(),
-        .k = saved.k.view(),
-        .v = saved.v.view(),
-        .o = saved.o.view(),
-        .lse = saved.lse.view(),
-        .dy = dy.view(),
-        .dq = dq.view,
-        .dk = dk.view,
-        .dv = dv.view,
-        .beta_q = dq.beta,
-        .beta_k = dk.beta,
-        .beta_v = dv.beta,
-        .causal = attrs.causal,
-        .scale = resolve(attrs.scale, saved.q.size(3)),
-        .mask = masks_of(saved.mask, saved.lengths, scores_of(saved.q.view(), saved.k.view())),
-        .dropout = attrs.dropout});
+    run_gradient(exec, attrs, saved, {saved.q.view(), saved.k.view(), saved.v.view()}, saved.o.view(), dy.view(), dq,
+                 dk, dv);
 }
 
 std::vector<Sample<Attention::Attrs>> Attention::samples() {

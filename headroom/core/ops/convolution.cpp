@@ -18,14 +18,6 @@ namespace {
 using kernels::Convolution;
 using kernels::ConvolutionPass;
 
-/// beta db + the sums of dy [n, c, h, w] over all but its channels.
-void bias_gradient(Exec& exec, const View& dy, const JointTarget& dbias) {
-    if (!dbias) return;
-    View channels = dbias.view;
-    for (int axis = 0; axis < 2; ++axis) channels.shape.push_back(1), channels.strides.push_back(1);
-    exec.run<kernels::SumPlan>(dy, 1.0, channels, dbias.beta);
-}
-
 /// Of neighbouring channels, as kernels are fast with.
 Array images(Exec& exec, const Shape& shape, Dtype dtype) {
     return exec.empty_like(shape, kernels::dense_strides(shape, MemoryFormat::channels_last), dtype);
@@ -36,6 +28,21 @@ void run(Exec& exec, Convolution convolution, ConvolutionPass pass, float beta) 
     convolution.pass = pass;
     convolution.beta = beta;
     exec.run<kernels::ConvolutionPlan>(convolution);
+}
+
+/// Of weight and bias; `dy`: the gradient of the op's result, which is the convolution's y or, of a transposed one, x.
+void parameter_gradients(Exec& exec, Convolution convolution, const View& dy, GradSink& sink) {
+    JointTargets targets(exec, sink);
+    const JointTarget &dweight = targets.ask(1), &dbias = targets.ask(2);
+    if (dbias) {
+        View channels = dbias.view;
+        for (int axis = 0; axis < 2; ++axis) channels.shape.push_back(1), channels.strides.push_back(1);
+        exec.run<kernels::SumPlan>(dy, 1.0, channels, dbias.beta);
+    }
+    if (dweight) {
+        convolution.weight = dweight.view;
+        run(exec, convolution, ConvolutionPass::weight, dweight.beta);
+    }
 }
 
 void check_inputs(const char* op, const Array& x, const Array& weight, const Array& bias, const char* form) {
@@ -113,16 +120,7 @@ void Conv2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, Gr
     }
     Convolution convolution{
         .x = saved.x.view(), .weight = saved.weight.view(), .y = dy.view(), .steps = steps_of(attrs)};
-    {
-        JointTargets targets(exec, sink);
-        const JointTarget &dweight = targets.ask(1), &dbias = targets.ask(2);
-        bias_gradient(exec, dy.view(), dbias);
-        if (dweight) {
-            Convolution gradient = convolution;
-            gradient.weight = dweight.view;
-            run(exec, gradient, ConvolutionPass::weight, dweight.beta);
-        }
-    }
+    parameter_gradients(exec, convolution, dy.view(), sink);
     if (const auto dx = sink.destination(0, saved.x)) {
         convolution.x = dx.view();
         run(exec, convolution, ConvolutionPass::data, dx.beta);
@@ -147,16 +145,7 @@ Result<ConvTranspose2d::Saved, Array> ConvTranspose2d::forward(Exec& exec, const
 void ConvTranspose2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink) {
     Convolution convolution{
         .x = dy.view(), .weight = saved.weight.view(), .y = saved.x.view(), .steps = steps_of(attrs)};
-    {
-        JointTargets targets(exec, sink);
-        const JointTarget &dweight = targets.ask(1), &dbias = targets.ask(2);
-        bias_gradient(exec, dy.view(), dbias);
-        if (dweight) {
-            Convolution gradient = convolution;
-            gradient.weight = dweight.view;
-            run(exec, gradient, ConvolutionPass::weight, dweight.beta);
-        }
-    }
+    parameter_gradients(exec, convolution, dy.view(), sink);
     if (const auto dx = sink.destination(0, saved.x)) {
         convolution.y = dx.view();
         run(exec, convolution, ConvolutionPass::forward, dx.beta);

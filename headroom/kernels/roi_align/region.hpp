@@ -74,8 +74,7 @@ struct RegionAxis {
     /// The bins that may take from a pixel.
     HEADROOM_DEVICE Span bins_at(std::int64_t pixel) const {
         if (samples < 1) return {0, 0};
-        const T at = static_cast<T>(pixel), below = bin > 0 ? bin : T(0), above = bin < 0 ? bin : T(0);
-        return between(begin, bin, at - 1 - below, at + 1 - above, bins);
+        return between(begin, bin, static_cast<T>(pixel - 1), static_cast<T>(pixel + 1), bins);
     }
     /// What a bin takes of a pixel: the sum of its samples' weights.
     HEADROOM_DEVICE T weight(std::int64_t o, std::int64_t pixel) const {
@@ -102,7 +101,8 @@ struct RegionAxis {
         const T last = static_cast<T>(pixels - 1);
         return at < 0 ? T(0) : at < last ? at : last;
     }
-    /// Those numbers k of [0, count) with low <= first + k step <= high, and perhaps one more on each side.
+    /// Those numbers k of [0, count) whose stretch, from first + k step to first + (k + 1) step, begins in [low, high]
+    /// or reaches into it, and perhaps one more on each side.
     HEADROOM_DEVICE static Span between(T first, T step, T low, T high, std::int64_t count) {
         if (step == 0) return {0, first >= low && first <= high ? count : 0};
         const T a = (low - first) / step, b = (high - first) / step;
