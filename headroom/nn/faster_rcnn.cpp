@@ -45,8 +45,14 @@ const FasterRcnnOptions& checked(const FasterRcnnOptions& options) {
         throw Error(fmt::format("rcnn: trained_stages must be between 0 and 5, got {}", options.trained_stages));
     }
     const auto fraction = [](const char* name, double value) { check_range("rcnn", name, value, 0, 1); };
-    fraction("positive_fraction", options.positive_fraction);
-    fraction("positive_fraction", first.positive_fraction);
+    const auto sample = [&](const char* what, std::int64_t count, double of_objects) {
+        fraction("positive_fraction", of_objects);
+        if (static_cast<double>(count) * of_objects >= 1) return;
+        throw ShapeError(
+            fmt::format("rcnn: a positive_fraction of {} of {} {} leaves none for objects", of_objects, count, what));
+    };
+    sample("regions", options.regions, options.positive_fraction);
+    sample("anchors", first.anchors, first.positive_fraction);
     for (const auto& [low, high] : {std::pair(options.negative_overlap, options.positive_overlap),
                                     std::pair(first.negative_overlap, first.positive_overlap)}) {
         fraction("negative_overlap", low);

@@ -294,6 +294,9 @@ TEST(MaskRcnn, RefusesWhatItCannotTake) {
     EXPECT_THAT(made([](auto& options) { options.boxes.classes = 1; }),
                 throws<ShapeError>("1 classes; the background"));
     EXPECT_THAT(made([](auto& options) { options.boxes.regions = 0; }), throws<ShapeError>("at least 1, got 0"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.regions = 3; }),
+                throws<ShapeError>("a positive_fraction of 0.25 of 3 regions leaves none for objects"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.proposals.anchors = 1; }), throws<ShapeError>("of 1 anchors"));
     EXPECT_THAT(made([](auto& options) { options.hidden = 0; }), throws<ShapeError>("mask_rcnn: sizes"));
     EXPECT_THAT(made([](auto& options) { options.boxes.positive_fraction = 2; }), throws<Error>("positive_fraction"));
     EXPECT_THAT(made([](auto& options) { options.boxes.trained_stages = 6; }), throws<Error>("trained_stages"));
