@@ -9,7 +9,9 @@ namespace {
 
 TEST(ModelsSearchCuda, PeaksAreKnownAndRecomputationChangesNoBit) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
-    test::search_models_at_random(3, 2, [](int) { return Context::cuda(0, {.seed = 7}); });
+    test::search_models_at_random(3, 2, [](const test::Place& place) {
+        return Context::cuda(0, {.memory_limit = place.limit, .seed = 7, .compute = {.graphs = place.graphs}});
+    });
 }
 
 }  // namespace
