@@ -1,11 +1,15 @@
-// Three training steps of a small BERT against Hugging Face's BertForMaskedLM in f64: losses, first gradients, weights.
+// Three training steps of a small BERT against Hugging Face's BertForMaskedLM and BertForSequenceClassification:
+// losses, first gradients, weights.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/bert_names.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
@@ -36,9 +40,6 @@ class BertReference : public ::testing::Test {
         const auto begin = all.values.begin() + static_cast<std::ptrdiff_t>(step) * shape.numel();
         return context.from_host(std::vector<std::int64_t>(begin, begin + shape.numel()), shape);
     }
-    Loss loss(std::size_t step) {
-        return model.loss(of("ids", step), of("targets", step), {.lengths = of("lengths", step)}, of("types", step));
-    }
     /// Of packed queries, keys and values, one after the other, as here.
     std::vector<double> values_of(const std::string& group, const std::string& name) {
         std::vector<double> all;
@@ -53,35 +54,73 @@ class BertReference : public ::testing::Test {
         return all;
     }
 
+    /// Gradients pass some 40 ops with sums of up to 39 terms; f64 is thus within 1e-12.
+    void expect_near(const std::vector<double>& got, const std::vector<double>& want, Dtype dtype,
+                     const std::string& name) {
+        EXPECT_LE(test::error_in_epsilons(got, want, epsilon(dtype)), 512) << name;
+    }
+
+    /// Three steps of SGD with momentum.
+    void expect_agrees(Parameters& own, const std::string& group, const std::function<Loss(std::size_t)>& loss) {
+        optim::Sgd optimizer(own, {.momentum = 0.9});
+        optim::GradientAccumulator accumulator(own, optimizer, {.keep_gradients = true});
+        for (std::size_t step = 0; step < 3; ++step) {
+            accumulator.accumulate([&] { return loss(step); });
+            accumulator.step(0.1);
+            const optim::StepResult result = accumulator.result();
+            expect_near({result.loss}, {reference.at(group + "/losses").values[step]}, own.dtype(), "loss");
+            for (const Parameter& parameter : own.all()) {
+                if (step != 0) break;
+                std::vector<double> got = parameter.tensor.grad().to_vector<double>();
+                for (double& value : got) value *= result.multiplier;
+                const std::string name = bert_name(path_below(own, parameter));
+                expect_near(got, values_of(group + "/gradient", name), own.dtype(), "gradient of " + name);
+            }
+        }
+        for (const Parameter& parameter : own.all()) {
+            const std::string name = bert_name(path_below(own, parameter));
+            expect_near(parameter.tensor.to_vector<double>(), values_of(group + "/trained", name), own.dtype(), name);
+        }
+    }
+    static std::string path_below(const Parameters& own, const Parameter& parameter) {
+        return own.name().empty() ? parameter.path : parameter.path.substr(own.name().size() + 1);
+    }
+
     test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"};
     Context context = Context::cpu({.threads = 2});
     Parameters parameters{context, {.dtype = Dtype::f64}};
     BertForMaskedLm model{parameters, kSizes};
 };
 
-/// Three steps of SGD with momentum; gradients pass some 40 ops with sums of up to 39 terms.
-TEST_F(BertReference, LossesGradientsAndWeightsAgree) {
-    EXPECT_EQ(load_bert(kInitial, parameters).missing.size(), 0u);
-    optim::Sgd optimizer(parameters, {.momentum = 0.9});
-    optim::GradientAccumulator accumulator(parameters, optimizer, {.keep_gradients = true});
-    for (std::size_t step = 0; step < 3; ++step) {
-        accumulator.accumulate([&] { return loss(step); });
-        accumulator.step(0.1);
-        const optim::StepResult result = accumulator.result();
-        EXPECT_NEAR(result.loss, reference.at("losses").values[step], 1e-10);
-        for (const Parameter& parameter : parameters.all()) {
-            if (step != 0) break;
-            std::vector<double> got = parameter.tensor.grad().to_vector<double>();
-            for (double& value : got) value *= result.multiplier;
-            const std::string name = bert_name(parameter.path);
-            EXPECT_LE(test::error_in_epsilons(got, values_of("gradient", name), 0x1p-52), 512) << name;
-        }
+TEST_F(BertReference, StepsOfWordsAgree) {
+    for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
+        SCOPED_TRACE(name(dtype));
+        Parameters own(context, {.name = "words", .dtype = dtype});
+        const BertForMaskedLm words(own, kSizes);
+        EXPECT_EQ(load_bert(kInitial, own).missing.size(), 0u);
+        expect_agrees(own, "words", [&](std::size_t step) {
+            return words.loss(of("ids", step), of("targets", step), {.lengths = of("lengths", step)},
+                              of("types", step));
+        });
     }
-    for (const Parameter& parameter : parameters.all()) {
-        const std::string name = bert_name(parameter.path);
-        const std::vector<double> got = parameter.tensor.to_vector<double>(), want = values_of("trained", name);
-        ASSERT_EQ(got.size(), want.size()) << name;
-        for (std::size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-10) << name << " " << i;
+}
+
+TEST_F(BertReference, StepsOfClassesAgree) {
+    for (const Dtype dtype : {Dtype::f64, Dtype::f32}) {
+        SCOPED_TRACE(name(dtype));
+        Parameters own(context, {.name = "classes", .dtype = dtype});
+        const BertForClassification judge(own, 3, kSizes);
+        for (const std::string& path : load_bert(kInitial, own, /*partial=*/true).missing) {
+            const auto head = std::find_if(own.all().begin(), own.all().end(), [&](const Parameter& parameter) {
+                return bert_name(path_below(own, parameter)) == path;
+            });
+            ASSERT_NE(head, own.all().end()) << path;
+            own.set(head->path, reference.at("classes/initial/" + path).values);
+        }
+        expect_agrees(own, "classes", [&](std::size_t step) {
+            const AttentionMask mask{.lengths = of("lengths", step)};
+            return cross_entropy(judge(of("ids", step), mask, of("types", step)), of("classes/targets", step));
+        });
     }
 }
 

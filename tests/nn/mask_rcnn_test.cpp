@@ -45,69 +45,92 @@ class MaskRcnnReference : public ::testing::Test {
         const auto begin = all.values.begin() + static_cast<std::ptrdiff_t>(step.value_or(0) * shape.numel());
         return context.from_host(std::vector<T>(begin, begin + shape.numel()), shape);
     }
-    Tensor images(std::int64_t step) { return of<double>("images", step) * (1.0 / 64) - 2.0; }
-    DetectionLosses losses(std::int64_t step) {
-        return model.losses(images(step), of<double>("boxes", step), of<std::int64_t>("labels", step),
-                            of<std::uint8_t>("masks", step));
-    }
-    void load() {
-        const SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
-        EXPECT_EQ(load_parameters(file, parameters).loaded.size(), file.entries().size());
-    }
+    /// The model with the file's parameters, and its inputs, in a dtype.
+    struct Model {
+        explicit Model(MaskRcnnReference& test_, Dtype dtype)
+            : test(test_), parameters(test.context, {.dtype = dtype}), model(parameters, test::reference_options()) {
+            const SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+            EXPECT_EQ(load_parameters(file, parameters).loaded.size(), file.entries().size());
+        }
+        Tensor images(std::int64_t step) const {
+            return cast(test.of<double>("images", step) * (1.0 / 64) - 2.0, parameters.dtype());
+        }
+        DetectionLosses losses(std::int64_t step) const {
+            return model.losses(images(step), test.of<double>("boxes", step), test.of<std::int64_t>("labels", step),
+                                test.of<std::uint8_t>("masks", step));
+        }
+        MaskRcnnReference& test;
+        Parameters parameters;
+        MaskRcnn model;
+    };
+    void expect_steps(Dtype dtype, double errors);
 
     headroom::test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_steps.safetensors"};
     Context context = Context::cpu({.threads = 2});
-    Parameters parameters{context, {.dtype = Dtype::f64}};
-    MaskRcnn model{parameters, test::reference_options()};
 };
 
-/// Three steps of SGD with momentum, then the trained model's detections. Gradients pass some 60 ops with sums of up to
-/// 1,500 terms.
-TEST_F(MaskRcnnReference, LossesGradientsWeightsAndDetectionsAgree) {
-    load();
-    optim::Sgd optimizer(parameters, {.momentum = 0.9});
-    optim::GradientAccumulator accumulator(parameters, optimizer, {.keep_gradients = true});
+/// Three steps of SGD with momentum, then the trained model's detections. `errors`: epsilons that one may be off by.
+void MaskRcnnReference::expect_steps(Dtype dtype, double errors) {
+    const auto expect_near = [&](const std::vector<double>& got, const std::vector<double>& want,
+                                 const std::string& name) {
+        EXPECT_LE(headroom::test::error_in_epsilons(got, want, epsilon(dtype)), errors) << name;
+    };
+    Model mine(*this, dtype);
+    optim::Sgd optimizer(mine.parameters, {.momentum = 0.9});
+    optim::GradientAccumulator accumulator(mine.parameters, optimizer, {.keep_gradients = true});
     for (std::int64_t step = 0; step < 3; ++step) {
         accumulator.accumulate([&] {
-            const DetectionLosses got = losses(step);
-            const Tensor want = of<double>("losses", step);
-            int i = 0;
+            const DetectionLosses got = mine.losses(step);
+            const std::vector<double> want = numbers(of<double>("losses", step));
+            std::size_t i = 0;
             for (const Tensor& loss : {got.objectness, got.rpn_box, got.classifier, got.box, got.mask}) {
-                EXPECT_NEAR(loss.item(), want[i].item(), 1e-10) << "step " << step << ", loss " << i;
+                expect_near({loss.item()}, {want[i]}, "loss " + std::to_string(i));
                 ++i;
             }
             return got.total(2);
         });
         accumulator.step(0.01);
         const double multiplier = accumulator.result().multiplier;
-        for (const Parameter& parameter : parameters.all()) {
+        for (const Parameter& parameter : mine.parameters.all()) {
             if (step != 0 || !parameter.trained) continue;
             std::vector<double> got = numbers(parameter.tensor.grad());
             for (double& value : got) value *= multiplier;
-            const std::vector<double>& want = reference.at("gradient/" + parameter.path).values;
-            EXPECT_LE(headroom::test::error_in_epsilons(got, want, 0x1p-52), 512) << parameter.path;
+            expect_near(got, reference.at("gradient/" + parameter.path).values, "gradient of " + parameter.path);
         }
     }
-    for (const Parameter& parameter : parameters.all()) {
-        const std::vector<double> got = numbers(parameter.tensor),
-                                  want = reference.at("trained/" + parameter.path).values;
-        ASSERT_EQ(got.size(), want.size()) << parameter.path;
-        for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-10) << parameter.path << " " << i;
-    }
-    const Detections found = model.detect(images(0));
+    for (const Parameter& parameter : mine.parameters.all())
+        expect_near(numbers(parameter.tensor), reference.at("trained/" + parameter.path).values, parameter.path);
+    const Detections found = mine.model.detect(mine.images(0));
     EXPECT_EQ(numbers(found.labels), reference.at("found/labels").values);
     for (const auto& [name, got] : {std::pair("found/boxes", found.boxes), std::pair("found/scores", found.scores),
                                     std::pair("found/masks", found.masks)}) {
-        const std::vector<double> values = numbers(got), &want = reference.at(name).values;
-        ASSERT_EQ(values.size(), want.size()) << name;
-        for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(values[i], want[i], 1e-10) << name << " " << i;
+        expect_near(numbers(got), reference.at(name).values, name);
     }
 }
 
+/// Gradients pass some 60 ops with sums of up to 1,500 terms.
+TEST_F(MaskRcnnReference, LossesGradientsWeightsAndDetectionsAgree) { expect_steps(Dtype::f64, 512); }
+
+TEST_F(MaskRcnnReference, ThoseOfF32Agree) { expect_steps(Dtype::f32, 512); }
+
+/// The four losses that both have, and torchvision's names.
+TEST_F(MaskRcnnReference, FasterRcnnHasItsLosses) {
+    Parameters parameters(context, {.dtype = Dtype::f64});
+    const FasterRcnn model(parameters, test::reference_options().boxes);
+    const SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+    EXPECT_EQ(load_parameters(file, parameters, {.partial = true}).missing.size(), 0u);
+    const DetectionLosses got =
+        model.losses(of<double>("images", 0) * (1.0 / 64) - 2.0, of<double>("boxes", 0), of<std::int64_t>("labels", 0));
+    const std::vector<double> want = numbers(of<double>("losses", 0));
+    std::size_t i = 0;
+    for (const Tensor& loss : {got.objectness, got.rpn_box, got.classifier, got.box})
+        EXPECT_NEAR(loss.item(), want[i++], 1e-10);
+}
+
 TEST_F(MaskRcnnReference, FilesOfTorchvisionAreReadAndWritten) {
-    load();
+    Model model(*this, Dtype::f64);
     const testing::ScratchFolder folder;
-    save_parameters(folder.path() / "mine.safetensors", parameters);
+    save_parameters(folder.path() / "mine.safetensors", model.parameters);
     const SafetensorsFile mine(folder.path() / "mine.safetensors"),
         theirs(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());
