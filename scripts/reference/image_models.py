@@ -8,7 +8,8 @@ tests/reference/image_model_names.txt, for tests/nn/image_models_reference_test.
 ResNet and VGG are torchvision's own layers, made narrower; U-Net is written here after milesial's Pytorch-UNet. In a
 file: images, u8 [3, N, 3, H, W], which stand for (image - 128) / 64; targets, u8 [3, N] or [3, N, H, W]; initial/NAME;
 losses [3]; gradient/NAME of the first step; trained/NAME after three steps of SGD (rate 0.01, momentum 0.9), buffers
-included; evaluated, the logits of the first image then. Of resnet_frozen the stem and the first stage are not trained.
+included; evaluated, the logits of the first image then. Of resnet_frozen the stem and the first stage are not trained;
+the norms of resnet_frozen_norms are torchvision's FrozenBatchNorm2d.
 No dropout. No value is so near to the kink of a ReLU that f32 could take the other side. The list of names has
 "= MODEL", then a line NAME [SHAPE] for each tensor of its state.
 """
@@ -21,6 +22,7 @@ from safetensors.torch import save_file
 from torch import nn
 from torchvision.models.resnet import BasicBlock, Bottleneck, ResNet
 from torchvision.models.vgg import VGG, make_layers
+from torchvision.ops import FrozenBatchNorm2d
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "tests/reference"
 STEPS, RATE, MOMENTUM, KINK = 3, 0.01, 0.9, 1e-5
@@ -30,12 +32,12 @@ CLASSES, REGIONS = 5, 3
 class NarrowResNet(ResNet):
     """torchvision's, which fixes the widths in its constructor."""
 
-    def __init__(self, block, blocks, width):
+    def __init__(self, block, blocks, width, norm=nn.BatchNorm2d):
         nn.Module.__init__(self)
-        self._norm_layer = nn.BatchNorm2d
+        self._norm_layer = norm
         self.inplanes, self.dilation, self.groups, self.base_width = width, 1, 1, 64
         self.conv1 = nn.Conv2d(3, width, 7, stride=2, padding=3, bias=False)
-        self.bn1 = nn.BatchNorm2d(width)
+        self.bn1 = norm(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
         for i, count in enumerate(blocks):
@@ -211,6 +213,7 @@ def main():
     write_case("resnet_bottleneck", NarrowResNet(Bottleneck, (1, 2, 1, 1), 2), 3, (45, 37))
     write_case("resnet_frozen", NarrowResNet(BasicBlock, (1, 1, 1, 1), 2), 3, (45, 37),
                frozen=("conv1.", "bn1.", "layer1."))
+    write_case("resnet_frozen_norms", NarrowResNet(BasicBlock, (1, 1, 1, 1), 1, FrozenBatchNorm2d), 3, (33, 35))
     write_case("vgg", narrow_vgg((1, 1, 2, 2, 2), 2, 6, batch_norm=False), 2, (64, 40))
     write_case("vgg_bn", narrow_vgg((2, 1, 1, 1, 2), 2, 6, batch_norm=True), 2, (64, 40))
     write_case("unet", UNet(3, REGIONS, bilinear=False, width=1), 2, (35, 50), REGIONS, masks=True)

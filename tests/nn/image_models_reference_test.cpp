@@ -47,6 +47,9 @@ const std::vector<Case> kCases{
     {"resnet_frozen",
      make<ResNet>(ResNetOptions{.blocks = {1, 1, 1, 1}, .bottleneck = false, .classes = 5, .width = 2}),
      {"conv1.*", "bn1.*", "layer1.**"}},
+    {"resnet_frozen_norms",
+     make<ResNet>(
+         ResNetOptions{.blocks = {1, 1, 1, 1}, .bottleneck = false, .classes = 5, .width = 1, .frozen_norms = true})},
     {"vgg",
      make<Vgg>(VggOptions{.convolutions = {1, 1, 2, 2, 2}, .classes = 5, .width = 2, .hidden = 6, .dropout = 0})},
     {"vgg_bn",

@@ -1,4 +1,4 @@
-// The transformer's encoder against torch.nn.TransformerEncoder in f64: output and all gradients, with padding.
+// The transformer's encoder against torch.nn.TransformerEncoder: output and all gradients, with padding.
 #include <headroom/nn/transformer_encoder.hpp>
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -39,29 +40,34 @@ class TransformerEncoders : public ::testing::Test {
   protected:
     static constexpr int kErrors = 512;  // gradients pass some 30 ops with sums of up to 24 terms
 
-    Tensor at(const std::string& name) {
+    Tensor at(const std::string& name, Dtype dtype) {
         const test::ReferenceTensor& tensor = reference.at(name);
         if (tensor.dtype == "I64")
             return context.from_host(std::vector<std::int64_t>(tensor.values.begin(), tensor.values.end()),
                                      tensor.shape);
-        return context.from_host(tensor.values, tensor.shape);
+        return cast(context.from_host(tensor.values, tensor.shape), dtype).detach();
     }
     void expect_near(const Tensor& got, const std::string& name) {
-        EXPECT_LE(test::error_in_epsilons(got.to_vector<double>(), reference.at(name).values, 0x1p-52), kErrors)
-            << name;
+        const double error =
+            test::error_in_epsilons(got.to_vector<double>(), reference.at(name).values, epsilon(got.dtype()));
+        EXPECT_LE(error, kErrors) << name;
     }
     void expect_agrees(const std::string& name, const TransformerEncoderOptions& options) {
-        Parameters parameters(context, {.name = name, .dtype = Dtype::f64});
+        for (const Dtype dtype : {Dtype::f64, Dtype::f32}) expect_agrees(name, options, dtype);
+    }
+    void expect_agrees(const std::string& name, const TransformerEncoderOptions& options, Dtype dtype) {
+        SCOPED_TRACE(kernels::name(dtype));
+        Parameters parameters(context, {.name = name, .dtype = dtype});
         const TransformerEncoder encoder(parameters, options);
         for (const Parameter& parameter : parameters.all())
             parameters.set(parameter.path, reference.at(name + "/" + torch_name(parameter.path)).values);
-        const Tensor lengths = at(name + "/lengths");
+        const Tensor lengths = at(name + "/lengths", dtype);
         const Tensor seen = lt(arange(context, 0, 7, 1, Dtype::i64), lengths.unsqueeze(1));
         for (const AttentionMask& mask : {AttentionMask{.lengths = lengths}, AttentionMask{.keys = seen}}) {
-            const Tensor x = at(name + "/x").requires_grad_();
+            const Tensor x = at(name + "/x", dtype).requires_grad_();
             const Tensor y = encoder(x, mask);
             expect_near(y, name + "/y");
-            backward(sum(y * at(name + "/dy")));
+            backward(sum(y * at(name + "/dy", dtype)));
             expect_near(x.grad(), name + "/dx");
             for (const Parameter& parameter : parameters.all())
                 expect_near(parameter.tensor.grad(), name + "/grad/" + torch_name(parameter.path));
