@@ -47,6 +47,7 @@ Images read_coco(const DetectionFlags& flags) {
     const auto all = std::make_shared<const data::CocoImages>(
         file, flags.data,
         data::CocoOptions{.masks = flags.masks(), .classes = flags.classes, .skip_bad_boxes = flags.skip_bad_boxes});
+    if (all->objects() == 0) throw FileError(fmt::format("{}: has no object to learn", file.string()));
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);

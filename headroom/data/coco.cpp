@@ -39,7 +39,10 @@ class CocoReader {
         });
         if (!left.is_object()) fail("is no object with \"images\", \"categories\" and \"annotations\"");
         for (const char* name : {"images", "categories", "annotations"})
-            if (!left.contains(name)) fail(fmt::format("has no list \"{}\"", name));
+            if (const auto rest = left.find(name); rest == left.end() || !rest->is_array())
+                fail(fmt::format("has no list \"{}\"", name));
+            else if (!rest->empty())
+                fail(fmt::format("\"{}\" has something else than objects", name));
         if (out_.entries_.empty()) fail("has no images");
         number_classes();
         for (Found& found : found_) place(found);
@@ -53,6 +56,7 @@ class CocoReader {
         CocoImages::Annotation annotation;
         int64_t image, category;
         double x, y, width, height;
+        std::vector<double> mask_size;  // height and width, where run lengths say it
     };
 
     [[noreturn]] void fail(const std::string& what) const { throw FileError(fmt::format("{}: {}", out_.path_, what)); }
@@ -135,17 +139,19 @@ class CocoReader {
         if (box.size() != 4) fail(fmt::format("{}: \"bbox\" has {} numbers in place of 4", where, box.size()));
         found.x = box[0], found.y = box[1], found.width = box[2], found.height = box[3];
         annotation.crowd = element.contains("iscrowd") && integer(element, "iscrowd", where) != 0;
-        if (out_.options_.masks) take_mask(member(element, "segmentation", where), where, annotation);
+        if (out_.options_.masks) take_mask(member(element, "segmentation", where), where, found);
         found_.push_back(std::move(found));
     }
 
-    void take_mask(const Json& shape, const std::string& where, CocoImages::Annotation& annotation) const {
+    void take_mask(const Json& shape, const std::string& where, Found& found) const {
+        CocoImages::Annotation& annotation = found.annotation;
         if (shape.is_array()) {
             for (const Json& polygon : shape) annotation.polygons.push_back(numbers(polygon, "segmentation", where));
             if (annotation.polygons.empty()) fail(fmt::format("{}: \"segmentation\" is empty", where));
             return;
         }
         if (!shape.is_object()) fail(fmt::format("{}: \"segmentation\" is neither polygons nor run lengths", where));
+        if (const auto size = shape.find("size"); size != shape.end()) found.mask_size = numbers(*size, "size", where);
         const Json& counts = member(shape, "counts", where);
         if (counts.is_string()) {
             try {
@@ -192,6 +198,7 @@ class CocoReader {
                         static_cast<float>(found.x + found.width), static_cast<float>(found.y + found.height)};
         annotation.box = clip(whole, entry.height, entry.width);
         if (whole.has_area() && annotation.box.has_area()) {
+            if (out_.options_.masks) check_mask(found, entry);
             entry.annotations.push_back(std::move(annotation));
             return;
         }
@@ -201,6 +208,23 @@ class CocoReader {
             entry.width, entry.height);
         if (!out_.options_.skip_bad_boxes) fail(what + "; skip_bad_boxes leaves it out");
         out_.skipped_.push_back(fmt::format("{}: {}", out_.path_, what));
+    }
+
+    /// Whether it can be drawn when the image is loaded.
+    void check_mask(const Found& found, const CocoImages::Entry& entry) const {
+        const CocoImages::Annotation& annotation = found.annotation;
+        const std::vector<double> size{static_cast<double>(entry.height), static_cast<double>(entry.width)};
+        try {
+            if (!found.mask_size.empty() && found.mask_size != size)
+                throw Error(fmt::format("a mask of [{}] pixels, but image {} has {} x {}",
+                                        fmt::join(found.mask_size, ", "), entry.id, entry.height, entry.width));
+            if (!annotation.polygons.empty())
+                check_polygons(annotation.polygons, entry.height, entry.width);
+            else
+                check_runs(annotation.runs, entry.height, entry.width);
+        } catch (const Error& error) {
+            fail(fmt::format("annotation {}: {}", annotation.id, error.what()));
+        }
     }
 
     CocoImages& out_;
@@ -231,17 +255,19 @@ ImageSample CocoImages::load(int64_t index) const {
         object.label = annotation.label;
         object.crowd = annotation.crowd;
         object.id = annotation.id;
-        try {
-            if (!annotation.polygons.empty())
-                object.mask = fill_polygons(annotation.polygons, entry.height, entry.width);
-            else if (options_.masks)
-                object.mask = decode_runs(annotation.runs, entry.height, entry.width);
-        } catch (const Error& error) {
-            throw FileError(fmt::format("{}: annotation {}: {}", path_, annotation.id, error.what()));
-        }
+        if (!annotation.polygons.empty())
+            object.mask = fill_polygons(annotation.polygons, entry.height, entry.width);
+        else if (options_.masks)
+            object.mask = decode_runs(annotation.runs, entry.height, entry.width);
         sample.objects.push_back(std::move(object));
     }
     return sample;
+}
+
+int64_t CocoImages::objects() const {
+    int64_t count = 0;
+    for (const Entry& entry : entries_) count += std::ranges::count(entry.annotations, false, &Annotation::crowd);
+    return count;
 }
 
 std::string CocoImages::name(int64_t index) const { return entries_.at(static_cast<std::size_t>(index)).file.native(); }

@@ -34,12 +34,15 @@ class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
     /// that can't be read, values that are missing or no numbers, ids of images or categories that are not there or are
-    /// there twice, classes beyond `classes`, boxes as above, and a file without images. `load`: FileError for images
-    /// that can't be read or have another size than the file says, and for masks that can't be drawn.
+    /// there twice, classes beyond `classes`, boxes as above, masks that can't be drawn or are of another size than
+    /// their image, and a file without images. `load`: FileError for images that can't be read or have another size
+    /// than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; those of labels that no category has are empty.
     const std::vector<std::string>& classes() const { return classes_; }
+    /// In all images, without crowds.
+    int64_t objects() const;
     /// What was left out: a line for each annotation.
     const std::vector<std::string>& skipped() const { return skipped_; }
 

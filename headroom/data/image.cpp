@@ -30,9 +30,11 @@ Image repeat_grey(const Image& grey) {
 
 Image::Image(int64_t height, int64_t width, int64_t channels, uint8_t value)
     : height(height), width(width), channels(channels) {
-    if (height < 1 || width < 1 || channels < 1)
+    int64_t bytes = channels;
+    if (height < 1 || width < 1 || channels < 1 || __builtin_mul_overflow(bytes, height, &bytes) ||
+        __builtin_mul_overflow(bytes, width, &bytes))
         throw ShapeError(fmt::format("an image of {} x {} pixels and {} channels can't be", height, width, channels));
-    pixels.assign(static_cast<std::size_t>(height * width * channels), value);
+    pixels.assign(static_cast<std::size_t>(bytes), value);
 }
 
 void check_image_size(const std::string& name, uint64_t width, uint64_t height) {

@@ -23,7 +23,7 @@ struct Image {
     std::vector<uint8_t> pixels;  // [height, width, channels]
 
     Image() = default;
-    /// All pixels are `value`. Errors: ShapeError unless all are at least 1.
+    /// All pixels are `value`. Errors: ShapeError unless all are at least 1 and the bytes can be counted.
     Image(int64_t height, int64_t width, int64_t channels, uint8_t value = 0);
 
     bool empty() const { return pixels.empty(); }

@@ -106,7 +106,8 @@ MaskedImages::MaskedImages(const path& images, const path& masks, int64_t classe
     if (!std::filesystem::is_directory(masks))
         throw FileError(fmt::format("{}: no such folder; check the path", masks.native()));
     for (const path& image : images_of(images)) {
-        const path mask = masks / (image.stem().native() + options_.mask_suffix + ".png");
+        const path below = image.parent_path().lexically_relative(images);
+        const path mask = masks / (below / (image.stem().native() + options_.mask_suffix + ".png")).lexically_normal();
         if (!std::filesystem::exists(mask))
             throw FileError(fmt::format("{}: has no mask {}", image.native(), mask.native()));
         files_.emplace_back(image, mask);

@@ -53,7 +53,8 @@ struct MaskedImagesOptions {
     Colors colors = Colors::rgb;
 };
 
-/// Each image of a folder, with its mask of another: a PNG of ids (`read_mask`).
+/// Each image of a folder and of those in it, with its mask of another folder, at the same place: a PNG of ids
+/// (`read_mask`).
 class MaskedImages : public ImageSource {
   public:
     /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 #include <headroom/data/image_color.hpp>
@@ -11,6 +12,11 @@
 
 namespace headroom::data {
 namespace {
+
+void expect_in(const char* what, double value, double least, double most) {
+    if (!(value >= least && value <= most))
+        throw Error(fmt::format("{} is {}, which is not in {} to {}", what, value, least, most));
+}
 
 bool is_gone(const ImageObject& object) {
     const auto& mask = object.mask.pixels;
@@ -131,6 +137,7 @@ void RandomResizedCrop::operator()(ImageSample& sample, Draws& draws) const {
 }
 
 void RandomHorizontalFlip::operator()(ImageSample& sample, Draws& draws) const {
+    expect_in("RandomHorizontalFlip: probability", probability, 0, 1);
     if (!draws.chance(probability)) return;
     const auto width = static_cast<float>(sample.image.width);
     change(
@@ -141,6 +148,7 @@ void RandomHorizontalFlip::operator()(ImageSample& sample, Draws& draws) const {
 }
 
 void RandomVerticalFlip::operator()(ImageSample& sample, Draws& draws) const {
+    expect_in("RandomVerticalFlip: probability", probability, 0, 1);
     if (!draws.chance(probability)) return;
     const auto height = static_cast<float>(sample.image.height);
     change(
@@ -164,6 +172,11 @@ void RandomAffine::operator()(ImageSample& sample, Draws& draws) const {
 }
 
 void ColorJitter::operator()(ImageSample& sample, Draws& draws) const {
+    constexpr double largest = std::numeric_limits<double>::max();
+    expect_in("ColorJitter: brightness", brightness, 0, largest);
+    expect_in("ColorJitter: contrast", contrast, 0, largest);
+    expect_in("ColorJitter: saturation", saturation, 0, largest);
+    expect_in("ColorJitter: hue", hue, 0, 0.5);
     std::array<int, 4> order{0, 1, 2, 3};
     for (std::size_t left = order.size(); left > 1; --left)
         std::swap(order[left - 1], order[static_cast<std::size_t>(draws.below(static_cast<int64_t>(left)))]);

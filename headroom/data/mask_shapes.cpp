@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <headroom/memory/error.hpp>
@@ -62,24 +63,37 @@ void visit_edge(Crossings& crossings, int x0, int y0, int x1, int y1) {
     }
 }
 
-int on_fine_grid(double coordinate, int64_t extent) {
-    const auto size = static_cast<double>(extent);
-    if (!(coordinate >= -size && coordinate <= 2 * size))
-        throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels", coordinate,
-                                extent));
-    return static_cast<int>(fine * coordinate + 0.5);
-}
+int on_fine_grid(double coordinate) { return static_cast<int>(fine * coordinate + 0.5); }
 
 }  // namespace
 
-Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
-    Image image(height, width, 1);
+void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
     for (const std::vector<double>& polygon : polygons) {
         if (polygon.size() < 6 || polygon.size() % 2 != 0)
             throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
+        for (std::size_t i = 0; i < polygon.size(); ++i) {
+            const int64_t extent = i % 2 == 0 ? width : height;
+            const auto size = static_cast<double>(extent);
+            if (!(polygon[i] >= -size && polygon[i] <= 2 * size))
+                throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels",
+                                        polygon[i], extent));
+        }
+    }
+}
+
+void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
+    const uint64_t sum = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+    if (sum != static_cast<uint64_t>(height * width))
+        throw Error(fmt::format("runs of {} pixels are no mask of {} x {}", sum, height, width));
+}
+
+Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
+    check_polygons(polygons, height, width);
+    Image image(height, width, 1);
+    for (const std::vector<double>& polygon : polygons) {
         std::vector<std::pair<int, int>> points;
         for (std::size_t i = 0; i < polygon.size(); i += 2)
-            points.emplace_back(on_fine_grid(polygon[i], width), on_fine_grid(polygon[i + 1], height));
+            points.emplace_back(on_fine_grid(polygon[i]), on_fine_grid(polygon[i + 1]));
         points.push_back(points.front());
         Crossings crossings(height, width);
         for (std::size_t i = 1; i < points.size(); ++i)
@@ -90,20 +104,14 @@ Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t he
 }
 
 Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
+    check_runs(counts, height, width);
     Image image(height, width, 1);
-    const int64_t pixels = height * width;
     int64_t at = 0;
     uint8_t value = 0;
     for (const uint32_t count : counts) {
-        const int64_t end = at + count;
-        if (end > pixels) break;
-        for (; at < end; ++at) *image.at(at % height, at / height) = value;
+        for (const int64_t end = at + count; at < end; ++at) *image.at(at % height, at / height) = value;
         value = !value;
     }
-    uint64_t sum = 0;
-    for (const uint32_t count : counts) sum += count;
-    if (sum != static_cast<uint64_t>(pixels))
-        throw Error(fmt::format("runs of {} pixels are no mask of {} x {}", sum, height, width));
     return image;
 }
 

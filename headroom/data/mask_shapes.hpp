@@ -15,12 +15,17 @@
 
 namespace headroom::data {
 
-/// Ones where any of the polygons is, x0, y0, x1, y1, ... in pixels. Errors: Error for a polygon of fewer than three
-/// points, an odd number of coordinates, or a coordinate further from the image than the image is large.
+/// Of polygons x0, y0, x1, y1, ... in pixels. Errors: Error for one of fewer than three points, an odd number of
+/// coordinates, or a coordinate further from the image than the image is large.
+void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
+
+/// Ones where any of the polygons is. Errors: as `check_polygons`.
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
 
-/// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: Error unless they add up to the
-/// number of pixels.
+/// Errors: Error unless the runs add up to the number of pixels.
+void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
+
+/// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: as `check_runs`.
 Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
 
 /// The counts of a string: each in groups of 5 bits, the lowest first, as characters from '0' on, the sixth bit set

@@ -164,7 +164,15 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
     refuse(R"({"images": [{"file_name": "a"}]})", "image number 0 has no \"id\"");
     refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})", "image 1 has 0 x 2 pixels");
     refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 is there twice");
+    refuse(
+        R"({"images": [{"id": 1, "file_name": "a", "height": 1, "width": 2}], "categories": [], "annotations": null})",
+        "has no list \"annotations\"");
+    refuse(R"({"images": [], "categories": [], "annotations": [1, 2]})",
+           "\"annotations\" has something else than objects");
     json contents = small();
+    EXPECT_EQ(read(contents).objects(), 1);
+    contents["annotations"][0]["iscrowd"] = 1;
+    EXPECT_EQ(read(contents).objects(), 0);
     contents["images"].push_back(contents["images"][0]);
     EXPECT_THAT([&] { read(contents); }, throws<FileError>("image 1 is there twice"));
     contents = small();
@@ -181,19 +189,21 @@ TEST_F(Coco, SaysOfAnImageWhatDiffers) {
     EXPECT_THAT([&] { source.load(0); },
                 throws<FileError>("c.png: has 30 x 20 pixels, but", "a.json says 20 x 30 of image 1"));
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
-    const auto load = [&](const json& shape) {
-        json contents = small();
-        contents["annotations"][0]["segmentation"] = shape;
-        return [=, this] { read(contents).load(0); };
-    };
-    EXPECT_THAT(load({{1, 2, 3, 4}}), throws<FileError>("a.json: annotation 17: 4 coordinates are no polygon"));
+}
+
+TEST_F(Coco, SaysBeforeImagesAreLoadedWhichMaskCannotBeDrawn) {
+    const auto shape = [&](const json& mask) { return with("segmentation", mask); };
+    EXPECT_THAT(shape({{1, 2, 3, 4}}), throws<FileError>("a.json: annotation 17: 4 coordinates are no polygon"));
     EXPECT_THAT(
-        load({{1, 2, 3, 4, 100, 6}}),
+        shape({{1, 2, 3, 4, 100, 6}}),
         throws<FileError>("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
-    EXPECT_THAT(load({{"counts", {10, 589}}}),
+    EXPECT_THAT(shape({{"counts", {10, 589}}}),
                 throws<FileError>("annotation 17: runs of 599 pixels are no mask of 20 x 30"));
-    EXPECT_THAT(load({{"counts", {10, 4294967295u, 4294967295u}}}),
+    EXPECT_THAT(shape({{"counts", {10, 4294967295u, 4294967295u}}}),
                 throws<FileError>("annotation 17: runs of 8589934600 pixels"));
+    EXPECT_THAT(shape({{"size", {30, 20}}, {"counts", {10, 590}}}),
+                throws<FileError>("annotation 17: a mask of [30, 20] pixels, but image 1 has 20 x 30"));
+    EXPECT_NO_THROW(with("segmentation", {{1, 2}}, {.masks = false})());
 }
 
 TEST(Runs, AreParsedAsPycocotoolsWritesThem) {

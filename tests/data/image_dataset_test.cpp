@@ -278,6 +278,19 @@ TEST_F(MaskedImagesTest, HaveTheMaskOfTheSameName) {
                 throws<FileError>("masks/a.png: the value 3 in row 29, column 3 is none of the 3 classes' (0, 1, 2)"));
 }
 
+TEST_F(MaskedImagesTest, AreInFoldersOfTheSameNames) {
+    for (const auto& folder : {images(), masks()}) std::filesystem::create_directory(folder / "b");
+    std::filesystem::copy_file(images() / "a.jpg", images() / "b" / "a.jpg");
+    write_png(masks() / "a.png", Image(30, 40, 1, 1));
+    EXPECT_THAT([&] { MaskedImages(images(), masks(), 3); },
+                throws<FileError>("b/a.jpg: has no mask", "masks/b/a.png"));
+    write_png(masks() / "b" / "a.png", Image(30, 40, 1, 2));
+    const MaskedImages source(images() / ".", masks(), 3);
+    ASSERT_EQ(source.size(), 2);
+    EXPECT_EQ(source.load(0).mask, Image(30, 40, 1, 1));
+    EXPECT_EQ(source.load(1).mask, Image(30, 40, 1, 2));
+}
+
 TEST_F(MaskedImagesTest, MayHaveValuesOfTheirOwn) {
     Image mask(30, 40, 1, 255), ids(30, 40, 1, 1);
     *mask.at(0, 1) = 7, *ids.at(0, 1) = 0;

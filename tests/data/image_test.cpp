@@ -145,6 +145,7 @@ TEST(WritePng, RefusesWhatItCantWrite) {
 
 TEST(ImageOfBytes, NeedsPixels) {
     EXPECT_THAT([] { Image(0, 4, 3); }, throws<ShapeError>("0 x 4 pixels and 3 channels"));
+    EXPECT_THAT([] { Image(int64_t{1} << 31, int64_t{1} << 31, 4); }, throws<ShapeError>("2147483648 x 2147483648"));
 }
 
 }  // namespace

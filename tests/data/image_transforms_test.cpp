@@ -205,7 +205,10 @@ TEST(Transforms, RefuseWhatCantBe) {
     EXPECT_THAT([&] { ResizeShortestSide{}(sample, draws); }, throws<ShapeError>("ResizeShortestSide: 0 pixels"));
     EXPECT_THAT([&] { (CenterCrop{0, 8}(sample, draws)); }, throws<ShapeError>("0 x 8"));
     EXPECT_THAT([&] { (RandomAffine{.least_scale = -1, .most_scale = -1}(sample, draws)); }, throws<Error>("scale -1"));
-    EXPECT_THAT([&] { (ColorJitter{.hue = 2}(sample, draws)); }, throws<Error>("adjust_hue"));
+    EXPECT_THAT([&] { (ColorJitter{.hue = 2}(sample, draws)); }, throws<Error>("hue is 2, which is not in 0 to 0.5"));
+    EXPECT_THAT([&] { (ColorJitter{.contrast = -1}(sample, draws)); }, throws<Error>("ColorJitter: contrast is -1"));
+    EXPECT_THAT([&] { RandomHorizontalFlip{2}(sample, draws); }, throws<Error>("probability is 2"));
+    EXPECT_THAT([&] { RandomVerticalFlip{NAN}(sample, draws); }, throws<Error>("probability is nan"));
 }
 
 }  // namespace
