@@ -99,6 +99,15 @@ StateDict whole_state(const Context& context, const CheckpointParts& parts) {
     return all;
 }
 
+/// In a checkpoint, what is kept beside a tensor has its name behind one of its own: "adamw.first_moment.conv1.weight".
+bool is_state_of_a_tensor(const SafetensorsFile& file, std::string_view name) {
+    if (!file.metadata().contains(kFormat)) return false;
+    for (auto dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
+        if (file.find(name.substr(dot + 1))) return true;
+    }
+    return false;
+}
+
 void check_format(const SafetensorsFile& file) {
     const auto found = file.metadata().find(kFormat);
     if (found != file.metadata().end() && found->second == kVersion) return;
@@ -175,7 +184,11 @@ void save_parameters(const std::filesystem::path& path, Parameters& parameters, 
 
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options) {
-    const LoadReport report = match(file, wanted, options);
+    LoadOptions without_state = options;
+    without_state.ignore = [&](std::string_view name) {
+        return (options.ignore && options.ignore(name)) || is_state_of_a_tensor(file, name);
+    };
+    const LoadReport report = match(file, wanted, without_state);
     fill(file, context, wanted);
     return report;
 }

@@ -84,6 +84,7 @@ void save_parameters(const std::filesystem::path& path, Parameters& parameters, 
 /// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error if a
 /// tensor is missing or left over (unless partial), ShapeError (unless skip_other_shapes) or DtypeError if one does not
 /// fit: it names the first, says how many there are, and nothing is changed. FileError if the file changes meanwhile.
+/// Of a checkpoint, what an optimizer keeps beside a tensor is neither wanted nor left over.
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options = {});
 

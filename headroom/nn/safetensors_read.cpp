@@ -141,6 +141,9 @@ std::string read_header_text(const std::filesystem::path& path, std::uint64_t& d
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | raw[i];
     if (length > kLargestHeader || length > size - 8) {
+        if (std::string_view(reinterpret_cast<const char*>(raw), 4) == "PK\3\4")
+            throw FileError(
+                fmt::format("{}: a file of torch.save; scripts/convert_pth makes safetensors of it", path.string()));
         refuse(path, fmt::format("the header claims {} bytes, the file has {} (truncated?)", length, size - 8));
     }
     std::string text(length, '\0');

@@ -100,6 +100,20 @@ TEST_F(TrainingCheckpoint, ResumesBitForBitWhateverItsParts) {
     EXPECT_EQ(second.generator_steps.loss_scale().value(), whole.generator_steps.loss_scale().value());
 }
 
+TEST_F(TrainingCheckpoint, HasTheParametersForAnotherTraining) {
+    Training saved(1), other(2);
+    saved.run(1);
+    saved.save(path);
+    std::vector<NamedArray> wanted = other.generator.parameters.state_dict().arrays;
+    EXPECT_THAT([&] { load_arrays(SafetensorsFile(path), other.context, wanted); },
+                throws<Error>("holds critic.down.bias, which the model has not; tensors that differ: 4;"));
+    const auto is_critic = [](std::string_view name) { return name.starts_with("critic."); };
+    const LoadReport report = load_arrays(SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
+    EXPECT_EQ(report.loaded.size(), 4u);
+    EXPECT_THAT(report.left_over, ::testing::IsEmpty());
+    EXPECT_EQ(other.generator.values(), saved.generator.values());
+}
+
 TEST_F(TrainingCheckpoint, TwoModelsOfOneShapeHaveNamesAndWeightsOfTheirOwn) {
     Training training(1);
     EXPECT_NE(training.generator.values(), training.critic.values());
