@@ -17,6 +17,12 @@ std::string value_of(const CLI::Option& option) {
     return option.count() > 0 ? option.results().back() : option.get_default_str();
 }
 
+/// A default has no effect where an option is given that excludes it.
+bool is_excluded(const CLI::Option& option) {
+    return option.count() == 0 &&
+           std::ranges::any_of(option.get_excludes(), [](const CLI::Option* other) { return other->count() > 0; });
+}
+
 bool equal(const std::string& a, const std::string& b) {
     double x = 0, y = 0;
     return a == b || (CLI::detail::lexical_cast(a, x) && CLI::detail::lexical_cast(b, y) && x == y);
@@ -81,7 +87,7 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
 std::string StoredFlags::text(const std::map<std::string, std::string>& found) const {
     nlohmann::json stored = nlohmann::json::object();
     for (const CLI::Option* option : app_.get_options()) {
-        if (!option->get_configurable()) continue;
+        if (!option->get_configurable() || is_excluded(*option)) continue;
         const std::string& name = option->get_lnames().front();
         const auto other = found.find(name);
         if (const std::string value = other != found.end() ? other->second : value_of(*option); !value.empty())

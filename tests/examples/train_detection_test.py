@@ -18,26 +18,6 @@ def png(height, width, shade):
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def weights_of(checkpoint, path):
-    """Writes those of the model alone to a safetensors file."""
-    with open(checkpoint, "rb") as file:
-        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
-        begin, parts, at = file.tell(), [], 0
-        kept = {}
-        for name, entry in header.items():
-            if not name.startswith(("backbone.", "rpn.", "roi_heads.")):
-                continue
-            first, last = entry["data_offsets"]
-            file.seek(begin + first)
-            parts.append(file.read(last - first))
-            kept[name] = {**entry, "data_offsets": [at, at + last - first]}
-            at += last - first
-    text = json.dumps(kept).encode()
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
-    return path
-
-
 class TrainDetection(ProgramCase):
     program = "train_detection"
     flags = ("--height", "64", "--width", "96", "--images", "8", "--validation", "3", "--steps", "3", "--batch", "2",
@@ -109,6 +89,9 @@ class TrainDetection(ProgramCase):
         self.assertIn("4 images of 2 classes to train on, 1 others to validate", printed)
         with open(file, encoding="utf-8") as stream:
             self.expect_predicted(json.load(stream))
+        saved = self.path("coco.safetensors")
+        self.succeeds("--data", data, "--validation", 1, "--steps", 1, "--save", saved)
+        self.assertIn("step 2/2", self.succeeds("--data", data, "--validation", 1, "--steps", 2, "--resume", saved))
 
     def test_data_that_cannot_be_used(self):
         self.fails(1, ["--data", self.path("missing")], "missing", "no folder")
@@ -119,6 +102,13 @@ class TrainDetection(ProgramCase):
         self.fails(1, ["--data", outside], "annotation 0", "is outside")
         self.fails(1, ["--data", self.dataset("masks", segmentation=[])], "annotation 0", "segmentation")
         self.fails(1, ["--data", self.dataset("class", category_id=9)], "annotation 0", "category 9")
+        short = self.dataset("short", segmentation={"size": [40, 60], "counts": [0, 100]})
+        self.fails(1, ["--data", short, "--device", "dry"], "annotation 0", "runs of 100 pixels")
+        nothing = self.dataset("nothing", count=2)
+        self.write("nothing/instances.json", json.dumps({
+            "images": [{"id": i, "file_name": f"{i}.png", "height": 40, "width": 60} for i in range(2)],
+            "categories": [{"id": 4, "name": "cat"}], "annotations": []}))
+        self.fails(1, ["--data", nothing], "instances.json", "has no object to learn")
         good = self.dataset("good")
         self.fails(1, ["--data", good, "--classes", 2], "dog", "not in 1 to 1")
         self.fails(1, ["--data", good, "--validation", 5], "--validation 5", "none is left to train on")
@@ -131,11 +121,10 @@ class TrainDetection(ProgramCase):
     def test_given_weights_are_the_beginning(self):
         saved = self.path("saved.safetensors")
         whole = self.figures("--steps", 1, "--save", saved)
-        weights = weights_of(saved, self.path("weights.safetensors"))
-        flags = ("--from", weights, "--steps", 0)
+        flags = ("--from", saved, "--steps", 0)
         self.assertEqual(self.figures(*flags)["val_loss"], whole["val_loss"])
         printed = self.succeeds(*flags, "--classes", 6)
-        self.assertIn(f"; the head stays as initialised: that of {weights} is not for 6 classes", printed)
+        self.assertIn(f"; the head stays as initialised: that of {saved} is not for 6 classes", printed)
         self.succeeds(*flags, "--model", "fasterrcnn")
         self.fails(2, [*flags, "--hidden", 17], "--hidden 17", "it is 16")
         self.fails(2, [*flags, "--backbone", "resnet50"], "--backbone resnet50", "it is resnet18")
