@@ -192,10 +192,10 @@ std::vector<ImageTransform> resized(const Found& found, const Images& images) {
 }
 
 std::string resizing(const Found& found, const Images& images, const ImageFlags& flags, std::int64_t least) {
-    if (found.height == images.height && found.width == images.width) return "";
-    std::string what = fmt::format("; resized to {} x {} pixels", images.height, images.width);
     const bool raised =
         images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
+    if (!raised && found.height == images.height && found.width == images.width) return "";
+    std::string what = fmt::format("; resized to {} x {} pixels", images.height, images.width);
     if (raised) what += fmt::format(", since {} takes no less than {} x {}", flags.model, least, least);
     return what;
 }

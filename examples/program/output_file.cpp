@@ -23,10 +23,18 @@ void expect_writable(const std::string& flag, const std::filesystem::path& path)
     }
 }
 
-void expect_no_file(const std::string& flag, const std::filesystem::path& path) {
+void expect_folder(const std::string& flag, const std::filesystem::path& path) {
+    if (path.empty()) return;
+    const auto refuse = [&](const std::string& what) {
+        throw FileError(fmt::format("{} {}: {}", flag, path.string(), what));
+    };
     std::error_code error;
-    if (std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error))
-        throw FileError(fmt::format("{} {}: is a file; name a folder", flag, path.string()));
+    std::filesystem::path there = std::filesystem::absolute(path);
+    while (!std::filesystem::exists(there, error)) there = there.parent_path();
+    if (!std::filesystem::is_directory(there, error))
+        refuse(fmt::format("{} is a file; name a folder", there.string()));
+    if (::access(there.c_str(), W_OK | X_OK) != 0)
+        refuse(fmt::format("files can't be created in {}; change its permissions or name another", there.string()));
 }
 
 void expect_apart(const NamedFiles& outputs, const NamedFiles& inputs) {

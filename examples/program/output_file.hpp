@@ -14,8 +14,9 @@ namespace headroom::program {
 /// can't be written to, or if `path` is a folder.
 void expect_writable(const std::string& flag, const std::filesystem::path& path);
 
-/// Of a flag that names a folder, which need not be there yet. Errors: FileError that names the flag if it is a file.
-void expect_no_file(const std::string& flag, const std::filesystem::path& path);
+/// Of a flag that names a folder, which need not be there yet. Errors: FileError that names the flag if it or a folder
+/// above it is a file, or if it can't be created or written to.
+void expect_folder(const std::string& flag, const std::filesystem::path& path);
 
 /// Flags and the files that they name; empty paths pass.
 using NamedFiles = std::vector<std::pair<std::string, std::filesystem::path>>;

@@ -67,13 +67,25 @@ void Session::step() {
     const std::int64_t kinds = flags_.compute.graphs ? 3 : 2;
     const std::int64_t count = context_.dry() ? std::min(flags_.accumulate, kinds) : flags_.accumulate;
     for (std::int64_t i = 0; i < count; ++i) {
-        const auto begin = std::chrono::steady_clock::now();
-        Task::Batch batch = task_->batch();
-        loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        accumulator_->accumulate(std::move(batch), [this](const Task::Batch& given) { return loss(given); });
+        accumulator_->accumulate(next_batch(), [this](const Task::Batch& given) { return loss(given); });
     }
     accumulator_->step(learning_rate(steps_done_ + 1));
     ++steps_done_;
+}
+
+Task::Batch Session::next_batch() {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+        Task::Batch batch = task_->batch();
+        loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        return batch;
+    } catch (const FileError& error) {
+        accumulator_->reset();
+        task_->order().restore(unread_.back().order);
+        context_.set_random_counter(unread_.back().random_counter);
+        unread_.pop_back();
+        throw UnreadableBatch(error.what());
+    }
 }
 
 std::vector<optim::StepResult> Session::results(std::int64_t leave) {
@@ -111,7 +123,13 @@ auto Session::evaluating(Work work) {
 }
 
 Validation Session::evaluate() {
-    return evaluating([&] { return task_->evaluate(); });
+    const std::uint64_t counter = context_.random_counter();
+    try {
+        return evaluating([&] { return task_->evaluate(); });
+    } catch (const FileError& error) {
+        context_.set_random_counter(counter);
+        throw UnreadableBatch(error.what());
+    }
 }
 
 bool Session::is_best(const Validation& validation) {

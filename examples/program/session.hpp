@@ -15,11 +15,18 @@
 
 #include <headroom/examples/program/flags.hpp>
 #include <headroom/examples/program/task.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/schedule.hpp>
 
 namespace headroom::program {
+
+/// A file of a batch can't be read. The training is where it was before the step or the validation, and can be saved.
+class UnreadableBatch : public FileError {
+  public:
+    using FileError::FileError;
+};
 
 class Session {
   public:
@@ -30,7 +37,8 @@ class Session {
     /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
 
-    /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says.
+    /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says. Errors:
+    /// also UnreadableBatch.
     void step();
     /// Steps done, skipped ones and those before a resume included.
     std::int64_t steps_done() const { return steps_done_; }
@@ -43,7 +51,7 @@ class Session {
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_->unread(); }
 
-    /// Over the validation data, in evaluation mode. Changes nothing of the training.
+    /// Over the validation data, in evaluation mode. Changes nothing of the training. Errors: also UnreadableBatch.
     Validation evaluate();
     /// Whether no validation before came to less, before a resume neither; remembers it.
     bool is_best(const Validation& validation);
@@ -77,6 +85,7 @@ class Session {
     };
 
     nn::CheckpointParts parts(Description& description);
+    Task::Batch next_batch();
     void resume(const std::string& path);
     Loss loss(const Task::Batch& batch);
     [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);

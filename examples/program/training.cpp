@@ -156,7 +156,17 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     Reporter reporter(session, flags, program);
     if (!flags.resume().empty() && session.steps_done() >= flags.steps)
         fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), flags.steps);
-    const bool complete = run_steps(session, flags, interrupt, reporter);
+    bool complete = false;
+    try {
+        complete = run_steps(session, flags, interrupt, reporter);
+    } catch (const UnreadableBatch&) {
+        reporter.look(0);
+        reporter.end();
+        if (flags.save.empty()) throw;
+        reporter.save();
+        fmt::print("saved to {} after step {}; --resume goes on from there\n", flags.save, session.steps_done());
+        throw;
+    }
     if (session.loading_seconds() > 0) {
         summary.loading_share = session.loading_seconds() / reporter.seconds();
         fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *summary.loading_share);
@@ -209,8 +219,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--log", flags.log);
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
-    expect_no_file("--tensorboard", flags.tensorboard);
-    expect_no_file("--pictures", flags.pictures);
+    expect_folder("--tensorboard", flags.tensorboard);
+    expect_folder("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
         const std::vector<std::string>& anew = flags.stored->anew();

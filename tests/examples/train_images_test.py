@@ -168,6 +168,8 @@ class TrainImages(ProgramCase):
             self.write(f"cifar/{part}.bin", cifar(10))
         printed = self.succeeds("--data", self.path("cifar"), "--validation", 10, "--epochs", 1)
         self.assertIn("50 images of data_batch_* to train on, 10 of test_batch to validate\n", printed)
+        dry = ("--data", self.path("cifar"), "--validation", 10, "--model", "resnet18", "--height", 16, "--device", "dry")
+        self.assertIn("; resized to 32 x 32 pixels, since resnet18 takes no less than 32 x 32\n", self.succeeds(*dry))
         self.fails(1, ["--data", self.path("cifar"), "--validation", 10, "--classes", 9], "--classes 9", "has 10 classes")
         self.write("cifar/data_batch_3.bin", bytes([10]) + bytes(3072))
         self.fails(1, ["--data", self.path("cifar")], "data_batch_3.bin", "label 10")
@@ -212,6 +214,25 @@ class TrainImages(ProgramCase):
         broken = self.folder_of("broken", ("a", "b"), 4)
         self.write("broken/b/1.png", png(1, 1, 24, 30)[:200])
         self.fails(1, ["--data", broken, "--validation", 1, "--batch", 7, "--height", 8], "broken/b/1.png")
+
+    def test_an_image_that_cannot_be_read_costs_no_step_before_it(self):
+        classes = ("ash", "oak", "yew")
+        self.folder_of("damaged/train", classes, 8)
+        self.folder_of("damaged/val", classes, 2)
+        file = self.path("before.safetensors")
+        flags = ("--data", self.path("damaged"), "--height", 16, "--batch", 2, "--validate-every", 5, "--validation", 6)
+        whole = self.figures(*flags)
+        for name, step in (("train/oak/3.png", "[1-9]"), ("val/yew/1.png", "5")):
+            with open(self.path(f"damaged/{name}"), "rb") as image:
+                sound = image.read()
+            self.write(f"damaged/{name}", sound[:200])
+            run = self.run_program(*flags, "--save", file)
+            self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1), run.stderr)
+            self.assertIn(name, run.stderr)
+            self.assertRegex(run.stdout, f"saved to {file} after step {step}; --resume goes on from there\n")
+            self.write(f"damaged/{name}", sound)
+            self.runs.clear()
+            self.assertEqual(self.figures(*flags, "--resume", file)["state_sha256"], whole["state_sha256"])
 
     def test_wrong_usage(self):
         for flags in (["--model", "resnet19"], ["--height", 0], ["--lr", "nan"], ["--augment", "all"], ["--bogus"]):

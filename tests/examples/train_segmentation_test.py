@@ -88,25 +88,12 @@ class TrainSegmentation(ProgramCase):
         self.figures("--epochs", 2, "--bilinear", "--save", file)
         names = tensors_of(file)
         self.assertEqual(names["down3.maxpool_conv.1.double_conv.4.running_mean"], [16])
-        with open(file, "rb") as saved:
-            length = struct.unpack("<Q", saved.read(8))[0]
-            header, data = json.loads(saved.read(length)), saved.read()
-        weights = {name: tensor for name, tensor in header.items()
-                   if name.split(".")[0] in ("inc", "outc", "down1", "down2", "down3", "down4", "up1", "up2", "up3", "up4")}
-        pieces, at = [], 0
-        for tensor in weights.values():
-            begin, end = tensor["data_offsets"]
-            pieces.append(data[begin:end])
-            tensor["data_offsets"] = [at, at + end - begin]
-            at += end - begin
-        text = json.dumps(weights).encode()
-        text += b" " * (-len(text) % 8)
-        plain = self.write("plain.safetensors", struct.pack("<Q", len(text)) + text + b"".join(pieces))
-        command = ("--from", plain, "--lr", 0, "--steps", 1)
+        command = ("--from", file, "--lr", 0, "--steps", 1)
         self.assertNotIn("head", self.succeeds("--base-width", 2, *command))
         self.assertIn("; the head stays as initialised", self.succeeds(*command, "--classes", 4))
-        self.fails(2, ["--from", plain, "--base-width", 3], "--base-width 3: it is 2 in")
+        self.fails(2, ["--from", file, "--base-width", 3], "--base-width 3: it is 2 in")
         self.fails(1, ["--from", self.write("none.safetensors", b"\2\0\0\0\0\0\0\0{}")], "none.safetensors", "no U-Net")
+        self.fails(1, ["--from", self.write("unet.pth", b"PK\3\4" + bytes(range(8, 40)))], "unet.pth", "convert_pth")
 
     def test_trains_on_files(self):
         folder = self.pairs("files")
@@ -127,6 +114,13 @@ class TrainSegmentation(ProgramCase):
         whole = self.figures("--data", self.pairs("more"), "--classes", 2, "--validation", 2)
         self.succeeds("--data", self.path("more"), "--classes", 2, "--validation", 2, "--stop-after", 1, "--save", file)
         self.assertEqual(self.figures("--resume", file, "--validation", 2)["state_sha256"], whole["state_sha256"])
+
+    def test_pictures_that_cannot_be_drawn_cost_no_training(self):
+        file = self.write("file", "")
+        for folder in (file, f"{file}/below", f"{file}/far/below"):
+            line = self.fails(1, ["--pictures", folder, "--json", self.path("none.json")], f"--pictures {folder}", "is a file")
+            self.assertIn(f"{file} is a file; name a folder", line)
+        self.fails(1, ["--tensorboard", f"{file}/below"], "--tensorboard", "is a file")
 
     def test_large_images_fit_a_gpu_by_cheap_recomputation(self):
         flags = ("--height", 1400, "--width", 2100, "--base-width", 64, "--batch", 1, "--accumulate", 4, "--clouds", 4,
