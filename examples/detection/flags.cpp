@@ -10,6 +10,14 @@ namespace headroom::detection {
 
 namespace {
 
+constexpr const char* kExamples = R"(
+Examples:
+  train_detection --pictures drawn                                     # on shapes that it draws
+  train_detection --data photos --save run.safetensors --pictures drawn
+  train_detection --data train2017 --annotations instances_train2017.json --skip-bad-boxes --backbone resnet50 \
+      --pyramid 256 --hidden 1024 --height 800 --width 1216 --batch 1 --accumulate 8
+  train_detection --resume run.safetensors --epochs 10)";
+
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, const DetectionFlags& flags) {
     const nn::SafetensorsFile weights(flags.from);
@@ -92,6 +100,7 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         app, flags.from,
         "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
         "the file's; for another number of classes the head, its last layers, stays as initialised");
+    app.footer(kExamples);
     app.callback([&] {
         if (!flags.from.empty()) take_sizes(app, flags);
     });

@@ -12,6 +12,13 @@ namespace headroom::text {
 
 namespace {
 
+constexpr const char* kExamples = R"(
+Examples:
+  train_text --data input.txt --save run.safetensors --sample 500
+  train_text --resume run.safetensors --steps 2000 --sample 500
+  train_text --model gru --data input.txt --bytes --recompute layers
+  train_text --model bert --data input.txt --vocabulary vocab.txt --from bert-base-uncased/model.safetensors --lr 5e-5)";
+
 /// --vocabulary is a number of kinds, or the file that lists them.
 void take_vocabulary(ModelFlags& flags) {
     const std::string& given = flags.given_vocabulary;
@@ -103,6 +110,7 @@ void add_flags(CLI::App& app, ModelFlags& flags) {
         ->description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
     program::add_flags(app, flags);
     program::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
+    app.footer(kExamples);
     app.callback([&] {
         if (!flags.given_vocabulary.empty()) take_vocabulary(flags);
         if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
