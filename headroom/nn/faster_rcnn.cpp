@@ -1,6 +1,7 @@
 #include <headroom/nn/faster_rcnn.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -58,6 +59,13 @@ const FasterRcnnOptions& checked(const FasterRcnnOptions& options) {
         fraction("negative_overlap", low);
         fraction("positive_overlap", high);
     }
+    const auto positive = [](const char* name, double value) {
+        if (!(value > 0 && std::isfinite(value)))
+            throw Error(fmt::format("rcnn: {} must be above 0 and finite, got {}", name, value));
+    };
+    for (const double size : first.sizes) positive("the size of anchors", size);
+    for (const double ratio : first.ratios) positive("the ratio of anchors", ratio);
+    positive("canonical_size", options.canonical_size);
     return options;
 }
 
@@ -215,14 +223,14 @@ Detections FasterRcnn::detect(const Pyramid& levels, std::array<std::int64_t, 2>
 void check_detection_images(const char* model, const Tensor& images, std::int64_t channels) {
     check_floating(model, {{"images", images}});
     const bool fits = images.rank() == 4 && images.size(1) == channels && images.numel() > 0;
-    check_form(model, {"images", images}, fits, fmt::format("[N, {}, H, W]", channels).c_str());
+    check_form(model, {"images", images}, fits, fmt::format("[N, {}, H, W] with pixels", channels).c_str());
 }
 
 void check_detection_targets(const char* model, const Tensor& images, const Tensor& boxes, const Tensor& labels) {
     check_floating(model, {{"boxes", boxes}});
     check_index(model, {"labels", labels});
     const bool fits = boxes.rank() == 3 && boxes.size(0) == images.size(0) && boxes.size(1) > 0 && boxes.size(2) == 4;
-    check_form(model, {"boxes", boxes}, fits, fmt::format("[{}, M, 4]", images.size(0)).c_str());
+    check_form(model, {"boxes", boxes}, fits, fmt::format("[{}, M, 4], M at least 1", images.size(0)).c_str());
     check_shape(model, {"labels", labels}, {boxes.size(0), boxes.size(1)}, {"boxes", boxes});
 }
 

@@ -95,7 +95,8 @@ class BoxHead : public Module<BoxHead> {
 class FasterRcnn : public Module<FasterRcnn> {
   public:
     /// Initialised as torchvision has it. Errors: ShapeError for sizes below 1, less than two classes, or samples of
-    /// which none may show objects; Error for fractions and overlaps outside of [0, 1].
+    /// which none may show objects; Error for fractions and overlaps outside of [0, 1], and for sizes and ratios of
+    /// boxes that are not above 0.
     FasterRcnn(const Path& path, const FasterRcnnOptions& options);
 
     /// images [N, 3, H, W]; boxes [N, M, 4] and labels [N, M] (i32 or i64: below 1 no object; M at least 1) -> the four

@@ -26,19 +26,23 @@ RecurrentWeights weights_of(const Path& path, const std::string& suffix, std::in
     return weights;
 }
 
-void check_sizes(const Path& path, std::int64_t in, std::int64_t width, std::int64_t layers) {
+/// What an error calls the net: its path may be empty.
+std::string name_of(const Path& path, std::int64_t gates) {
+    return fmt::format("{}{}{}", gates == 4 ? "lstm" : "gru", path.path().empty() ? "" : " ", path.path());
+}
+
+void check_sizes(const Path& path, std::int64_t gates, std::int64_t in, std::int64_t width, std::int64_t layers) {
     if (in >= 1 && width >= 1 && layers >= 1) return;
     throw ShapeError(
-        fmt::format("{}: in {}, width {} and layers {} must be at least 1", path.path(), in, width, layers));
+        fmt::format("{}: in {}, width {} and layers {} must be at least 1", name_of(path, gates), in, width, layers));
 }
 
 }  // namespace
 
 std::vector<RecurrentWeights> recurrent_weights(const Path& path, std::int64_t gates,
                                                 const RecurrentNetOptions& options) {
-    check_sizes(path, options.in, options.width, options.layers);
-    if (!(options.dropout >= 0 && options.dropout <= 1))
-        throw Error(fmt::format("{}: dropout must be in [0, 1], got {}", path.path(), options.dropout));
+    check_sizes(path, gates, options.in, options.width, options.layers);
+    check_range(name_of(path, gates).c_str(), "dropout", options.dropout, 0, 1);
     const std::int64_t directions = options.bidirectional ? 2 : 1;
     std::vector<RecurrentWeights> all;
     for (std::int64_t layer = 0; layer < options.layers; ++layer) {
@@ -53,7 +57,7 @@ std::vector<RecurrentWeights> recurrent_weights(const Path& path, std::int64_t g
 
 RecurrentWeights recurrent_cell_weights(const Path& path, std::int64_t gates, std::int64_t in, std::int64_t width,
                                         bool bias) {
-    check_sizes(path, in, width, 1);
+    check_sizes(path, gates, in, width, 1);
     return weights_of(path, "", gates * width, in, width, bias);
 }
 

@@ -298,7 +298,11 @@ TEST(MaskRcnn, RefusesWhatItCannotTake) {
         return [&, x, b, l, m] { training.model.losses(x, b, l, m); };
     };
     EXPECT_THAT(losses(images[0], boxes, labels, masks), throws<ShapeError>("images [3, 64, 64] must be [N, 3, H, W]"));
+    EXPECT_THAT(losses(images.slice(0, 0, 0), boxes, labels, masks),
+                throws<ShapeError>("[0, 3, 64, 64]", "with pixels"));
     EXPECT_THAT(losses(images, boxes[0], labels, masks), throws<ShapeError>("boxes [1, 4] must be [2, M, 4]"));
+    EXPECT_THAT(losses(images, boxes.slice(1, 0, 0), labels, masks),
+                throws<ShapeError>("boxes [2, 0, 4] must be [2, M, 4], M at least 1"));
     EXPECT_THAT(losses(images, boxes, labels[0], masks), throws<ShapeError>("mask_rcnn: labels [1]"));
     EXPECT_THAT(losses(images, boxes, cast(labels, Dtype::f32), masks),
                 throws<DtypeError>("labels must be i32 or i64"));
@@ -322,6 +326,9 @@ TEST(MaskRcnn, RefusesWhatItCannotTake) {
     EXPECT_THAT(made([](auto& options) { options.boxes.proposals.anchors = 1; }), throws<ShapeError>("of 1 anchors"));
     EXPECT_THAT(made([](auto& options) { options.hidden = 0; }), throws<ShapeError>("mask_rcnn: sizes"));
     EXPECT_THAT(made([](auto& options) { options.boxes.positive_fraction = 2; }), throws<Error>("positive_fraction"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.proposals.sizes[2] = 0; }), throws<Error>("size of anchors"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.proposals.ratios[0] = -1; }), throws<Error>("ratio of anchors"));
+    EXPECT_THAT(made([](auto& options) { options.boxes.canonical_size = NAN; }), throws<Error>("canonical_size"));
     EXPECT_THAT(made([](auto& options) { options.boxes.trained_stages = 6; }), throws<Error>("trained_stages"));
 }
 

@@ -180,7 +180,8 @@ void expect_refusals(const std::string& op) {
                     throws<ShapeError>("net: in ", "must be at least 1"));
     }
     EXPECT_THAT([&] { Net(Path(parameters) / "net", {.in = 2, .width = 2, .dropout = 2}); },
-                throws<Error>("net: dropout", "2"));
+                throws<Error>(op + " net: dropout", "2"));
+    EXPECT_THAT([&] { Net(Path(parameters), {.in = 2}); }, throws<ShapeError>(op + ": in 2, width 0"));
     EXPECT_THAT([&] { Cell(Path(parameters) / "cell", 2, 0); }, throws<ShapeError>("cell: in 2", "at least 1"));
     const Net net(Path(parameters) / "net", {.in = 3, .width = 4, .layers = 2});
     const Tensor x = randn(context, {5, 2, 3});
