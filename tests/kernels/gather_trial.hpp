@@ -132,15 +132,19 @@ inline Trial index_gradient_trial(const Variant& v, Random& random, const IndexC
     return trial;
 }
 
-/// Both ways in every dtype. A sort costs the emulator much: few layouts of gradients that take one.
+/// Both ways in every dtype. A sort costs the emulator much: most gradients that take one lie in one layout.
 inline void add_index_cases(Cases& cases, const IndexCase& problem, bool forward = true, bool backward = true) {
     if (forward) cases.add(problem.name(), index_trial, problem).only(kAllDtypes, layouts_for(problem.y()));
     if (!backward) return;
-    const bool sorts = problem.kind != IndexKind::gather || problem.index[problem.axis] > 256;
+    const Shape& x = problem.x;
+    const bool gathers = problem.kind == IndexKind::gather, sorts = !gathers || problem.index[problem.axis] > 256;
+    const bool moves = x == Shape{4, 5} || x == Shape{3, 16} || x == Shape{7, 64} || x == Shape{7, 5};
+    std::span<const Layouts> layouts = kContiguous;
+    if (gathers || moves || x == Shape{3, 4, 5}) layouts = kFewLayouts;
+    if (!sorts) layouts = layouts_for(problem.y());
     cases.add("gradient_of_" + problem.name(), index_gradient_trial, problem, false, false)
-        .only(kFloating, sorts ? kFewLayouts : layouts_for(problem.y()))
-        .moves =
-        problem.x == Shape{4, 5} || problem.x == Shape{3, 16} || problem.x == Shape{7, 64} || problem.x == Shape{7, 5};
+        .only(kFloating, layouts)
+        .moves = moves;
 }
 
 /// The gradient where most indices are the same.
