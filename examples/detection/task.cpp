@@ -44,8 +44,7 @@ class DetectionTask final : public program::Task {
           feed_(parameters.context()) {}
 
     void begin() override {
-        const std::vector<std::string> unused =
-            flags_.masks() ? std::vector<std::string>() : std::vector<std::string>{"roi_heads.mask_"};
+        const char* const unused = flags_.masks() ? "" : "roi_heads.mask_";
         program::load_weights(flags_.from, parameters_, head(), images_.classes, unused);
     }
 

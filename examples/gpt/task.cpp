@@ -1,6 +1,5 @@
 #include <headroom/examples/gpt/task.hpp>
 
-#include <algorithm>
 #include <span>
 
 #include <headroom/examples/text/corpus.hpp>

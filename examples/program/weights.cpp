@@ -11,10 +11,6 @@ namespace headroom::program {
 
 namespace {
 
-bool begins_with_any(std::string_view name, const std::vector<std::string>& prefixes) {
-    return std::ranges::any_of(prefixes, [&](const std::string& prefix) { return name.starts_with(prefix); });
-}
-
 /// True also if the file has no head.
 bool has_other_head(const nn::SafetensorsFile& file, const Head& head, std::int64_t classes) {
     const nn::SafetensorsEntry* const bias = file.find(head.bias);
@@ -24,12 +20,13 @@ bool has_other_head(const nn::SafetensorsFile& file, const Head& head, std::int6
 }  // namespace
 
 void load_weights(const std::string& file, Parameters& parameters, const Head& head, std::int64_t classes,
-                  const std::vector<std::string>& unused) {
+                  const std::string& unused) {
     if (file.empty()) return;
     const nn::SafetensorsFile weights(file);
     const bool other = has_other_head(weights, head, classes);
     const auto left_out = [&](std::string_view name) {
-        return (other && begins_with_any(name, head.layers)) || begins_with_any(name, unused);
+        const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
+        return (other && std::ranges::any_of(head.layers, begins)) || (!unused.empty() && begins(unused));
     };
     std::vector<NamedArray> wanted = parameters.state_dict().arrays;
     std::erase_if(wanted, [&](const NamedArray& entry) {

@@ -20,10 +20,11 @@ struct Head {
 
 /// Fills all parameters and buffers but those of a head for another number of classes, and counts of batches that the
 /// file lacks, as old files and those of frozen norms do. `unused`: what names in the file begin with that the model
-/// need not have. Does nothing where `file` is empty. Errors: FileError for a damaged file; Error that names the first
-/// tensor which is missing, left over or of another size, and how many there are: nothing is changed then.
+/// does not have; empty: none. Does nothing where `file` is empty. Errors: FileError for a damaged file; Error that
+/// names the first tensor which is missing, left over or of another size, and how many there are: nothing is changed
+/// then.
 void load_weights(const std::string& file, Parameters& parameters, const Head& head, std::int64_t classes,
-                  const std::vector<std::string>& unused = {});
+                  const std::string& unused = "");
 
 /// For people: that the head stays as initialised; empty if it does not, or `file` is empty. Errors: FileError for a
 /// damaged file.

@@ -1,15 +1,12 @@
 #include <headroom/examples/segmentation/images.hpp>
 
-#include <algorithm>
 #include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 
 #include <headroom/data/image_files.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/segmentation/clouds.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom::segmentation {
 

@@ -1,6 +1,5 @@
 #include <headroom/examples/text/flags.hpp>
 
-#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
