@@ -48,7 +48,7 @@ void describe(Tensor_attributes& tensor, const CudnnConvolution& c, Id id) {
     const auto [n, channels, height, width] = sizes_of(c, id);
     tensor.set_uid(id).set_dim({n, channels, height, width});
     tensor.set_stride({channels * height * width, 1, channels * width, channels});
-    tensor.set_data_type(type_of(id == kBias ? c.bias_dtype : c.dtype));
+    tensor.set_data_type(type_of(c.dtype));
 }
 
 TensorPtr tensor_of(Graph& graph, const CudnnConvolution& c, Id id) {

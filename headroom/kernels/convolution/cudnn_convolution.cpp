@@ -25,8 +25,8 @@ std::int64_t padded_bytes(std::int64_t pixels, std::int64_t channels, Dtype dtyp
 }  // namespace
 
 std::string CudnnConvolution::text() const {
-    std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass), name(dtype),
-                                   name(bias_dtype), tf32, any_order, adds, has_bias, images, groups, inputs, outputs);
+    std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass), name(dtype), tf32,
+                                   any_order, adds, has_bias, images, groups, inputs, outputs);
     for (const ConvolutionAxis& a : {h, w}) {
         text += fmt::format(" {}:{}:{}:{}:{}:{}", a.input, a.output, a.kernel, a.stride, a.padding, a.dilation);
     }
@@ -48,14 +48,13 @@ std::size_t CudnnConvolution::weight_bytes() const {
 
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const ComputeOptions& options) {
     const bool weight = p.pass == ConvolutionPass::weight;
-    if (options.own_kernels || p.operand == Dtype::f64 || p.images == 0 || p.work() < kLeastWork) return std::nullopt;
+    if (options.own_kernels || p.operand == Dtype::f64 || p.work() < kLeastWork) return std::nullopt;
     if (!p.channels_last()) return std::nullopt;
     if (!weight && ((p.beta != 0 && p.beta != 1) || p.written().dtype != p.operand)) return std::nullopt;
     if (p.pass == ConvolutionPass::data && (p.has_bias || p.activation != Activation::none)) return std::nullopt;
     if (p.has_bias && p.bias_step != 1) return std::nullopt;
     return CudnnConvolution{.pass = p.pass,
                             .dtype = p.operand,
-                            .bias_dtype = p.has_bias ? p.bias_dtype : p.operand,
                             .tf32 = options.tf32 && p.operand == Dtype::f32,
                             .any_order = !options.deterministic && p.pass != ConvolutionPass::forward,
                             .adds = !weight && p.beta == 1,

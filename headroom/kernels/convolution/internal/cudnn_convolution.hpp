@@ -21,11 +21,11 @@ namespace headroom::kernels {
 /// Shapes and options: what one of cuDNN's plans is made for. All arrays are channels-last, without gaps.
 struct CudnnConvolution {
     ConvolutionPass pass = ConvolutionPass::forward;
-    Dtype dtype = Dtype::f32, bias_dtype = Dtype::f32;
-    bool tf32 = false;       ///< f32 operands may be rounded to TF32
-    bool any_order = false;  ///< bits need not repeat
-    bool adds = false;       ///< to what is there; not of the weight pass
-    bool has_bias = false;   ///< of a forward pass
+    Dtype dtype = Dtype::f32;  ///< of all arrays
+    bool tf32 = false;         ///< f32 operands may be rounded to TF32
+    bool any_order = false;    ///< bits need not repeat
+    bool adds = false;         ///< to what is there; not of the weight pass
+    bool has_bias = false;     ///< of a forward pass
     std::int64_t images = 0, groups = 1;
     std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
     ConvolutionAxis h{}, w{};
