@@ -48,6 +48,13 @@ TEST_F(AfterBackward, RunsOnceAndInOrder) {
     EXPECT_EQ(losses, (std::vector<double>{3, 3}));
 }
 
+TEST_F(AfterBackward, RunsOnceThoughNothingWasRecordedBefore) {
+    context.after_backward([this](Exec&, const Array*) { done += 'a'; });
+    backward(sum(toy::mul(x, x)));
+    backward(sum(toy::mul(x, x)));
+    EXPECT_EQ(done, "a");
+}
+
 TEST_F(AfterBackward, SeesTheSumOfAllLosses) {
     const Tensor first = sum(marked(x, 'a')), second = sum(toy::mul(x, x));
     backward({first, second}, {1.0, 5.0});

@@ -11,6 +11,7 @@
 #include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/dropout.hpp>
+#include <headroom/core/ops/embedding.hpp>
 #include <headroom/core/ops/expand.hpp>
 #include <headroom/core/ops/index.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -157,6 +158,15 @@ TEST_F(Arrangement, CatUndoesSplit) {
     const Tensor x = sequence({2, 7});
     EXPECT_EQ(values(cat(x.split({2, 4, 1}, 1), 1)), values(x));
     EXPECT_EQ(values(cat(x.split(3, -1), -1)), values(x));
+}
+
+TEST_F(Arrangement, ThePaddingOfAnEmbeddingIsNamedFromEitherEnd) {
+    const Tensor ids = context.from_host(std::vector<std::int64_t>{1, 0, 1, 2, 2}, {5});
+    for (const std::int64_t padding : {1, -2}) {
+        const Tensor table = sequence({3, 2}).detach().requires_grad_();
+        backward(sum(embedding(table, ids, padding)));
+        EXPECT_EQ(values(table.grad()), (Doubles{1, 1, 0, 0, 2, 2})) << padding;
+    }
 }
 
 TEST_F(Arrangement, ExpandOfItsOwnShapeIsFree) {

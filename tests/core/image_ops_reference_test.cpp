@@ -121,6 +121,22 @@ TEST_P(ImagesReference, AgreesWithPyTorchChannelsLast) { compare(Dtype::f32, tru
 INSTANTIATE_TEST_SUITE_P(All, ImagesReference, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+TEST(CeilMode, AddsNoWindowWhereAllOfTheInputIsRead) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor x = context.from_host(std::vector<float>(30), {1, 1, 5, 6});
+    EXPECT_EQ(max_pool2d(x, {.kernel = {3, 3}, .stride = {2, 1}, .ceil_mode = true}).shape(), (Shape{1, 1, 2, 4}));
+    EXPECT_EQ(avg_pool2d(x, {.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true}).shape(), (Shape{1, 1, 2, 3}));
+}
+
+/// As in PyTorch, where floor(o / factor) would be another pixel.
+TEST(InterpolateNearest, ToTheSameOrTheDoubleSizeTakesEachPixelAlike) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor x = context.from_host(std::vector<float>{0, 1, 2, 3, 4}, {1, 1, 1, 5});
+    EXPECT_EQ(interpolate(x, {.scale = 1.1}).to_vector<float>(), x.to_vector<float>());
+    EXPECT_EQ(interpolate(x, {.scale = 2.1}).select(2, 0).to_vector<float>(),
+              (std::vector<float>{0, 0, 1, 1, 2, 2, 3, 3, 4, 4}));
+}
+
 TEST(ImagesReferenceFile, HoldsTheSameCasesAsTheTest) {
     std::set<std::string> in_file, here;
     for (const auto& [name, tensor] : reference().all()) in_file.insert(name.substr(0, name.find('/')));

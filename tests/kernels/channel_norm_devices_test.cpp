@@ -268,6 +268,7 @@ Cases cases() {
         result.add("moments/" + of.name(), moments_trial, of).only(kTwo);
         add(of, {.relu = true}, kTwo, kContiguous);
     }
+    add({1, 1040, 2, 1, 104}, {}, kTwo, kContiguous);  // a tile of the processor begins within a group
     const Images large{2, 64, 70, 64};
     result.add("moments/" + large.name(), moments_trial, large).only(kHalf).large = true;
     result.add("backward/" + large.name(), backward_trial, large, Options{.relu = true}).only(kHalf).large = true;

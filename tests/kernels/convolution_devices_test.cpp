@@ -22,7 +22,7 @@ const Geometry kGeometries[] = {
     {"3x3", {.images = 2, .inputs = 3, .outputs = 4, .h = {5, 3, 1, 1}, .w = {6, 3, 1, 1}}},
     {"unpadded", {.inputs = 2, .outputs = 3, .h = {4, 2}, .w = {7, 3}}},
     {"strided", {.inputs = 4, .outputs = 3, .h = {7, 3, 2, 1}, .w = {8, 3, 3, 1}}},
-    {"strides_beyond_the_kernel", {.images = 2, .inputs = 3, .outputs = 2, .h = {7, 1, 2}, .w = {9, 2, 4}}},
+    {"strides_beyond_the_kernel", {.images = 2, .inputs = 3, .outputs = 2, .h = {7, 1, 2}, .w = {11, 2, 4, 1}}},
     {"dilated", {.inputs = 2, .outputs = 5, .h = {8, 3, 1, 2, 2}, .w = {9, 2, 2, 3, 3}}},
     {"padded_beyond_the_kernel", {.inputs = 2, .outputs = 3, .h = {3, 2, 1, 3}, .w = {2, 1, 2, 2}}},
     {"a_row", {.images = 2, .inputs = 3, .outputs = 5, .h = {1, 1}, .w = {11, 4, 2, 1}}},
@@ -32,12 +32,14 @@ const Geometry kGeometries[] = {
     {"depthwise_twice", {.groups = 5, .inputs = 1, .outputs = 2, .h = {5, 2, 2, 1}, .w = {4, 3, 1, 1}}},
 };
 
-/// Tiles, their rests, several parts of a weight's sums. Row-major: oneDNN takes none of these.
+/// Tiles, their rests, several parts of a weight's sums and of a depth. Row-major: oneDNN takes none of these.
 const Geometry kLarge[] = {
     {"tiles", {.images = 2, .inputs = 35, .outputs = 70, .h = {6, 3, 1, 1}, .w = {7, 3, 1, 1}}},
     {"vectors", {.images = 2, .inputs = 64, .outputs = 24, .h = {9, 3, 2, 1}, .w = {8, 2, 1, 1}}},
     {"tiles_of_groups", {.images = 2, .groups = 3, .inputs = 9, .outputs = 10, .h = {5, 3, 1, 1}, .w = {4, 3, 1, 1}}},
-    {"pixels", {.images = 3, .inputs = 3, .outputs = 4, .h = {37, 2, 1, 1}, .w = {33, 2, 1, 0}}},
+    {"pixels", {.images = 3, .inputs = 3, .outputs = 4, .h = {37, 2}, .w = {33, 2, 1, 1}}},
+    {"images_in_pairs", {.images = 3, .inputs = 9, .outputs = 10, .h = {20}, .w = {20}}},
+    {"deep", {.inputs = 400, .outputs = 3, .h = {2}, .w = {3}}},
 };
 
 Cases cases() {

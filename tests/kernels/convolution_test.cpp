@@ -130,12 +130,12 @@ TEST(Convolution, OfTheGradientByImagesHasOneSecondSetOfWeights) {
 TEST(Convolution, OfRowMajorWeightsIsTheSame) {
     for (const ConvolutionPass pass : kPasses) {
         std::vector<TestArray> results;
+        Device device(Place::cpu);  // which keeps the primitives of both
         for (const bool last : {true, false}) {
             Random random(3);
             TestArray x(Dtype::f32, {2, 9, 8, 32}), y(Dtype::f32, {2, 9, 8, 48}), w(Dtype::f32, {48, 3, 3, 32});
             x.fill(random), y.fill(random), w.fill(random);
             TestArray rows(w, {288, 3, 1, 9}, 0);  // as [48, 32, 3, 3] in order of rows
-            Device device(Place::cpu);
             const View of_x = device.put(x), of_y = device.put(y), of_w = device.put(last ? w : rows);
             device.run<ConvolutionPlan>(Convolution{.x = from_memory(of_x, true),
                                                     .weight = from_memory(of_w, true),
@@ -150,6 +150,31 @@ TEST(Convolution, OfRowMajorWeightsIsTheSame) {
         }
         for (std::int64_t i = 0; i < results[0].numel(); ++i)
             ASSERT_NEAR(results[0].get(i), results[1].get(i), 512 * epsilon(Dtype::f32)) << i;
+    }
+}
+
+/// Their primitives are kept in a stream, and differ in one number at a time.
+TEST(Convolution, OfOneStreamAreToldApart) {
+    for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+        Device device(Place::cpu);
+        for (const ConvolutionPass pass : kPasses) {
+            ConvolutionCase of{.inputs = 32, .outputs = 48, .h = {12, 3, 2, 1}, .w = {13, 3, 2, 1}, .pass = pass};
+            const auto expect_right = [&](const char* what) {
+                SCOPED_TRACE(std::string(what) + ", pass " + std::to_string(static_cast<int>(pass)));
+                Random random(5);
+                expect_values(device, convolution_trial({.dtype = dtype}, random, of));
+            };
+            expect_right("plain");
+            of.beta = 1;
+            expect_right("added");
+            of.beta = -0.5f;
+            expect_right("scaled");
+            of.beta = 0;
+            of.to_f32 = dtype != Dtype::f32;
+            expect_right("to f32");
+            of.bias = pass != ConvolutionPass::weight;
+            expect_right("bias");
+        }
     }
 }
 

@@ -52,7 +52,7 @@ class Device {
     Place place() const { return place_; }
     /// A copy on the device with the same strides; lives as long as this.
     View put(const TestArray& x);
-    /// Brings back what `put` copied, gaps included.
+    /// Brings back what `put` copied, gaps included. What lies behind scratch must be as it was.
     void get(const View& view, TestArray& x);
 
     template <class Work>
@@ -83,7 +83,11 @@ class Device {
     StreamState state_;
     Stream stream_;
     std::deque<TestArray> arrays_;  // on the processor
-    std::deque<std::unique_ptr<std::byte[]>> scratch_;
+    struct Scratch {
+        std::byte* end;
+        std::unique_ptr<std::byte[]> own;  ///< on the processor
+    };
+    std::deque<Scratch> scratch_;
 };
 
 /// A test that runs on each device of the build, and is skipped on a GPU where there is none.

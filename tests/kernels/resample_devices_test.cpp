@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <headroom/tests/kernels/image_layout.hpp>
@@ -157,6 +158,11 @@ Cases interpolations() {
     Cases result;
     add(result, "nearest", AxisMap::nearest(3, 6), AxisMap::nearest(5, 7));
     add(result, "nearest_to_fewer", AxisMap::nearest(7, 3), AxisMap::nearest(5, 5), kContiguous);
+    // Here f32 and f64 tell different pixels, and a quotient another first reader than there is.
+    for (const auto& [in, out] : {std::pair{2, 82}, {2, 98}, {6, 118}}) {
+        add(result, "nearest_rounded_to_" + std::to_string(out), AxisMap::nearest(in, out), AxisMap::nearest(1, 1),
+            kContiguous);
+    }
     add(result, "nearest_by_factor", AxisMap::nearest(5, 8, 1.7), AxisMap::nearest(6, 4, 0.7), kContiguous);
     for (const bool align : {false, true}) {
         const std::string name = align ? "aligned" : "linear";
@@ -166,6 +172,11 @@ Cases interpolations() {
             kContiguous);
         add(result, name + "_to_and_from_one", AxisMap::linear(5, 1, align), AxisMap::linear(1, 4, align), kContiguous);
         add(result, name + "_far", AxisMap::linear(3, 50, align), AxisMap::linear(60, 59, align), kContiguous);
+        const AxisMap one = AxisMap::linear(1, 1, align);
+        add(result, name + "_rounded_up", align ? AxisMap::linear(2, 42, true) : AxisMap::linear(3, 37, false), one,
+            kContiguous);
+        add(result, name + "_rounded_down", align ? AxisMap::linear(4, 60, true) : AxisMap::linear(2, 82, false), one,
+            kContiguous);
     }
     return result;
 }

@@ -1,6 +1,8 @@
 // What cuDNN is told of a convolution, by a stand-in for its frontend that computes the graph as it is described.
 #include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 
 #include <gmock/gmock.h>
 
@@ -139,6 +141,12 @@ TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
     EXPECT_FALSE(asked(but([](auto& of) { of.beta = 0.5f; }), dtype));
     EXPECT_FALSE(asked(but([](auto& of) { of.to_f32 = true; }), dtype));
     EXPECT_FALSE(asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.bias = true; }), dtype));
+    EXPECT_FALSE(
+        asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.activation = Activation::relu; }), dtype));
+    Trial gaps = trial(but([](auto& of) { of.bias = true; }), dtype);
+    ConvolutionProblem p = problem_of(but([](auto& of) { of.bias = true; }), gaps);
+    p.bias_step = 2;
+    EXPECT_FALSE(plan_cudnn(p, {}).has_value());
     EXPECT_TRUE(
         asked(but([](auto& of) { of.pass = ConvolutionPass::weight, of.to_f32 = true, of.beta = 0.5f; }), dtype));
 }
@@ -160,12 +168,49 @@ TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
 }
 
 TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
-    Trial t = trial(kCases[0], Dtype::bf16);
-    const ConvolutionProblem p = problem_of(kCases[0], t);
+    ConvolutionCase of = kCases[0];
+    of.bias = true;
+    Trial t = trial(of, Dtype::bf16);
+    const ConvolutionProblem p = problem_of(of, t);
     const auto library = plan_cudnn(p, {});
     std::vector<std::byte> scratch(library->scratch());
-    EXPECT_FALSE(convolution_by_library(stream, *library, {.x = p.x.data + 2, .weight = p.weight.data, .y = p.y.data},
-                                        scratch.data()));
+    const auto taken = [&](auto change) {
+        CudnnConvolutionData data{.x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias};
+        change(data);
+        const bool result = convolution_by_library(stream, *library, data, scratch.data());
+        device->synchronize();
+        return result;
+    };
+    EXPECT_TRUE(taken([](auto&) {}));
+    EXPECT_FALSE(taken([](auto& data) { data.x += 2; }));
+    EXPECT_FALSE(taken([](auto& data) { data.weight += 2; }));
+    EXPECT_FALSE(taken([](auto& data) { data.y += 2; }));
+    EXPECT_FALSE(taken([](auto& data) { data.bias += 2; }));
+}
+
+/// Else a choice from a file would be another problem's.
+TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
+    const CudnnConvolution plain{.images = 2, .inputs = 3, .outputs = 4, .h = {5, 5, 3, 1, 1}, .w = {5, 5, 3, 1, 1}};
+    std::set<std::string> texts{plain.text()};
+    const auto expect_other = [&](const char* what, auto change) {
+        CudnnConvolution other = plain;
+        change(other);
+        EXPECT_TRUE(texts.insert(other.text()).second) << what;
+    };
+    expect_other("pass", [](auto& c) { c.pass = ConvolutionPass::data; });
+    expect_other("dtype", [](auto& c) { c.dtype = Dtype::f16; });
+    expect_other("tf32", [](auto& c) { c.tf32 = true; });
+    expect_other("any_order", [](auto& c) { c.any_order = true; });
+    expect_other("adds", [](auto& c) { c.adds = true; });
+    expect_other("has_bias", [](auto& c) { c.has_bias = true; });
+    for (const auto number :
+         {&CudnnConvolution::images, &CudnnConvolution::groups, &CudnnConvolution::inputs, &CudnnConvolution::outputs})
+        expect_other("a number", [=](auto& c) { c.*number += 10; });
+    for (const auto axis : {&CudnnConvolution::h, &CudnnConvolution::w}) {
+        for (const auto number : {&ConvolutionAxis::input, &ConvolutionAxis::output, &ConvolutionAxis::kernel,
+                                  &ConvolutionAxis::stride, &ConvolutionAxis::padding, &ConvolutionAxis::dilation})
+            expect_other("an axis", [=](auto& c) { c.*axis.*number += 10; });
+    }
 }
 
 TEST_F(RuntimeConvolution, ScratchIsForWeightsAndForChannelsThatArePadded) {

@@ -62,6 +62,18 @@ TEST(BatchNorm2d, WithoutMomentumIsTheAverageOfAllBatches) {
     EXPECT_NEAR(norm.running_var.item(), 2, 1e-6);
 }
 
+TEST(BatchNorm2d, StatisticsThatABackwardNeedsMustNotChange) {
+    Context context = cpu();
+    Parameters parameters(context);
+    const BatchNorm2d norm(Path(parameters) / "bn", 1);
+    const Tensor x = ones(context, {4, 1}).detach().requires_grad_(), loss = sum(x * norm.running_var);
+    {
+        const NoGradGuard no_grad(context);
+        norm(randn(context, {4, 1}));
+    }
+    EXPECT_THROW(backward(loss), Error);
+}
+
 TEST(BatchNorm2d, RecomputationChangesNeitherBitsNorHowOftenABatchCounts) {
     Training kept(cpu);
     kept.accumulate(), kept.accumulator.step(0.1), kept.accumulate();

@@ -107,6 +107,17 @@ TEST_F(DetectionBoxes, SamplesAreBalanced) {
     for (std::size_t i = 0; i < 20; ++i) EXPECT_NEAR(drawn[i], 80, 5 * 7) << i;
 }
 
+/// Places are left over: no box is drawn twice for them.
+TEST_F(DetectionBoxes, SamplesOfFewOthersEndWithPlacesOfNone) {
+    const BoxSample sample = sample_balanced(indices({1, 0, 2, 0, 3, 0}, {1, 6}), 5, 0.2);
+    EXPECT_EQ(sample.objects, 1);
+    Indices places = sample.indices.to_vector<std::int64_t>();
+    EXPECT_EQ(sample.labels.to_vector<std::int64_t>().back(), -1);
+    places.pop_back();
+    std::sort(places.begin(), places.end());
+    EXPECT_EQ(std::unique(places.begin(), places.end()), places.end());
+}
+
 TEST_F(DetectionBoxes, SamplesHaveNoMorePlacesThanThereAreBoxes) {
     const BoxSample all = sample_balanced(indices({1, 0, -1, 2}, {1, 4}), 1'000'000, 0.5);
     EXPECT_EQ(all.labels.to_vector<std::int64_t>().back(), -1);

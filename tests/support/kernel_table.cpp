@@ -1,8 +1,10 @@
 #include <headroom/tests/kernels/kernel_table.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/memory/error.hpp>
@@ -15,6 +17,8 @@
 namespace headroom::kernels::test {
 
 // ---- devices
+
+constexpr std::size_t kGuard = 64;  // bytes behind scratch
 
 #if HEADROOM_CUDA_KERNELS
 bool is_there(Place place) { return place == Place::cpu || cuda_device_count() > 0; }
@@ -46,6 +50,14 @@ View Device::put(const TestArray& x) {
 }
 
 void Device::get(const View& view, TestArray& x) {
+    for (const Scratch& scratch : scratch_) {
+        std::array<std::byte, kGuard> behind{};
+#if HEADROOM_CUDA_KERNELS
+        if (gpu_) gpu_->device->copy_to_host(scratch.end, behind.data(), kGuard);
+#endif
+        if (scratch.own) std::memcpy(behind.data(), scratch.end, kGuard);
+        for (const std::byte byte : behind) ASSERT_EQ(byte, std::byte{0xff}) << "more scratch than was said";
+    }
 #if HEADROOM_CUDA_KERNELS
     if (gpu_) return gpu_->get(view, x);
 #endif
@@ -56,12 +68,19 @@ std::byte* Device::scratch(const std::function<std::size_t(Stream&)>& size) {
     const std::size_t bytes = size(stream_);
     Stream rehearsal = DryStream{.threads = threads_of(stream_), .state = &state_, .cuda = on_cuda(stream_)};
     EXPECT_EQ(size(rehearsal), bytes);
+    if (bytes == 0) return nullptr;
 #if HEADROOM_CUDA_KERNELS
-    if (gpu_) return gpu_->scratch(bytes);
+    if (gpu_) {
+        std::byte* const memory = gpu_->scratch(bytes + kGuard);
+        scratch_.push_back({memory + bytes, nullptr});
+        return memory;
+    }
 #endif
-    scratch_.push_back(std::make_unique<std::byte[]>(bytes));
-    std::memset(scratch_.back().get(), 0xff, bytes);
-    return scratch_.back().get();
+    auto own = std::make_unique<std::byte[]>(bytes + kGuard);
+    std::byte* const memory = own.get();
+    std::memset(memory, 0xff, bytes + kGuard);
+    scratch_.push_back({memory + bytes, std::move(own)});
+    return memory;
 }
 
 void Device::expect_index_error(const std::string& what, [[maybe_unused]] std::int64_t value, std::int64_t position,

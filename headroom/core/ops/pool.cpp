@@ -127,7 +127,7 @@ std::vector<Sample<MaxPool2d::Attrs>> MaxPool2d::samples() {
         {"dilated", {.kernel = {2, 2}, .stride = {1, 2}, .dilation = {2, 3}}, {x}},
         {"one more window", {.kernel = {2, 2}, .ceil_mode = true}, {In::distinct({1, 2, 5, 3})}},
         {"places of four bytes",
-         {.kernel = {17, 17}, .stride = {1, 1}, .padding = {8, 8}},
+         {.kernel = {2, 200}, .stride = {1, 1}, .padding = {1, 100}},
          {In::distinct({1, 1, 2, 3})}},
         {"no images", {.kernel = {2, 2}}, {In::distinct({0, 3, 4, 4})}},
         {"no kernel", {}, {x}, "kernel must be in [1, "},

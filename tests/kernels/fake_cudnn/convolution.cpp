@@ -21,6 +21,7 @@ TensorPtr Graph::conv_wgrad(TensorPtr dy, TensorPtr x, const Conv_wgrad_attribut
 }
 TensorPtr Graph::pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes&) {
     if (a != convolution_.result) throw std::invalid_argument("only behind the convolution");
+    if (a->type != DataType_t::FLOAT) throw std::invalid_argument("a sum that is rounded before it is complete");
     convolution_.added.push_back(std::move(b));
     convolution_.result = std::make_shared<Tensor_attributes>();
     return convolution_.result;
