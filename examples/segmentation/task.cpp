@@ -17,6 +17,7 @@
 #include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/segmentation/images.hpp>
 #include <headroom/examples/segmentation/mean_iou.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::segmentation {
 
@@ -75,6 +76,9 @@ class SegmentationTask final : public program::Task {
             mean.add(loss_of(logits, given[1]));
             iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch->masks);
         }
+        if (mean.terms == 0 && !parameters_.context().dry())
+            throw FileError(fmt::format("{}: no pixel of the validation images has a class: all are --ignore {}",
+                                        flags_.data.empty() ? flags_.masks : flags_.data, flags_.ignore));
         return {.loss = mean.value(), .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()}};
     }
 

@@ -146,6 +146,8 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, [*flags, damaged], "images/2.png", "no mask")
         self.succeeds("--data", self.pairs("border", mask=png([bytes(35) + b"\xff"] * 40, 1)), "--validation", 2,
                       "--ignore", 255, "--classes", 2, "--steps", 1)
+        unknown = self.pairs("unknown", mask=png([b"\xff" * 36] * 40, 1))
+        self.fails(1, ["--data", unknown, "--validation", 2, "--ignore", 255, "--steps", 1], "no pixel", "--ignore 255")
 
     def test_wrong_usage_and_failures(self):
         for flags in (["--base-width", 0], ["--classes", 1], ["--crop", 0], ["--flips", "all"], ["--model", "vgg"],
