@@ -63,6 +63,8 @@ void check_for_model(const ModelFlags& flags) {
     };
     if (flags.masked()) {
         refuse(!flags.token_names.empty(), "--token-names");
+        refuse(flags.temperature != ModelFlags().temperature, "--temperature");  // its guesses are the likeliest
+        refuse(flags.top_k > 0, "--top-k");
         check_heads(flags);
         check_positions(flags);
         if (flags.block < 3) throw CLI::ValidationError("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");

@@ -132,6 +132,8 @@ class TrainText(ProgramCase):
                             (["--recompute", "cheap"], "--recompute cheap is not for --model lstm"),
                             (["--from", BERT], "--from"), (["--hidden", 8], "--hidden"), (["--positions", 20], "--positions"),
                             (["--model", "bert", "--heads", 3], "--heads 3"),
+                            (["--model", "bert", "--top-k", 3], "--top-k is not for --model bert"),
+                            (["--model", "bert", "--temperature", 1], "--temperature is not for --model bert"),
                             (["--model", "bert", "--block", 2], "--block"), (["--model", "bert", "--positions", 8], "8 positions"),
                             (["--vocabulary", self.pieces, "--bytes"], "--bytes"),
                             (["--tokens", "u16", "--vocabulary", 0], "--vocabulary 0")):
