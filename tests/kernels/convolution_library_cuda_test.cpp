@@ -47,7 +47,7 @@ TEST_F(ConvolutionLibraryCuda, MatchesF64) {
                     SCOPED_TRACE(std::to_string(of.inputs) + " inputs, pass " + std::to_string(static_cast<int>(pass)) +
                                  ", " + std::string(name(dtype)));
                     const bool weight = pass == ConvolutionPass::weight;
-                    of.pass = pass, of.beta = beta, of.bias = pass == ConvolutionPass::forward;
+                    of.pass = pass, of.beta = beta, of.bias = !weight;
                     of.activation = of.bias ? Activation::relu : Activation::none;
                     of.to_f32 = weight && beta == 1;
                     Random random(3);

@@ -11,6 +11,7 @@
 #include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
+#include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/convolution_trial.hpp>
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
@@ -35,6 +36,8 @@ class RuntimeConvolution : public testing::Test {
     ~RuntimeConvolution() override {
         headroom_cudnn_frontend::take_more_scratch(0);
         headroom_cudnn_frontend::fail_always(false);
+        headroom_cudnn_frontend::give_notes(0, {});
+        headroom_cudnn_frontend::give_notes(3, {});
         device->synchronize();
         EXPECT_EQ(fake_runtime::problem(), "");
     }
@@ -89,7 +92,7 @@ TEST_F(RuntimeConvolution, IsDescribedAsItIs) {
                 Trial plain = trial(of, dtype);
                 EXPECT_TRUE(run(of, plain));
                 expect_right(plain);
-                if (pass == ConvolutionPass::weight) continue;
+                if (pass == ConvolutionPass::weight || dtype == Dtype::f32) continue;
                 of.beta = 1, of.bias = pass == ConvolutionPass::forward;
                 Trial added = trial(of, dtype);
                 EXPECT_TRUE(run(of, added));
@@ -99,27 +102,104 @@ TEST_F(RuntimeConvolution, IsDescribedAsItIs) {
     }
 }
 
-/// Kernels that a promise of digits or of bits forbids.
-TEST_F(RuntimeConvolution, DeselectsWhatIsNotPromised) {
-    const auto deselected = [&](ConvolutionPass pass, Dtype dtype, const ComputeOptions& options,
-                                NumericalNote_t note) {
+/// Kernels that a promise of digits or of bits forbids: the plan that cuDNN prefers has the note, so another one runs.
+TEST_F(RuntimeConvolution, PlansThatBreakAPromiseDoNotRun) {
+    using enum NumericalNote_t;
+    constexpr auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
+    const auto runs = [&](NumericalNote_t note, ConvolutionPass pass, Dtype dtype, const ComputeOptions& options = {}) {
+        state = StreamState();  // without plans
+        headroom_cudnn_frontend::give_notes(0, {note});
         ConvolutionCase of = kCases[0];
         of.pass = pass;
         Trial t = trial(of, dtype);
         EXPECT_TRUE(run(of, t, options));
-        const auto& notes = headroom_cudnn_frontend::executed().deselected;
-        return std::count(notes.begin(), notes.end(), note) == 1;
+        expect_right(t);
+        return headroom_cudnn_frontend::executed().last == 0;
     };
-    using enum NumericalNote_t;
-    constexpr auto forward = ConvolutionPass::forward, weight = ConvolutionPass::weight;
     for (const auto note : {DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, WINOGRAD, FFT})
-        EXPECT_TRUE(deselected(forward, Dtype::f16, {.tf32 = true, .deterministic = false}, note));
-    EXPECT_TRUE(deselected(forward, Dtype::f32, {}, TENSOR_CORE));
-    EXPECT_FALSE(deselected(forward, Dtype::f32, {.tf32 = true}, TENSOR_CORE));
-    EXPECT_FALSE(deselected(forward, Dtype::bf16, {}, TENSOR_CORE));
-    EXPECT_TRUE(deselected(weight, Dtype::bf16, {}, NONDETERMINISTIC));
-    EXPECT_FALSE(deselected(weight, Dtype::bf16, {.deterministic = false}, NONDETERMINISTIC));
-    EXPECT_TRUE(deselected(forward, Dtype::bf16, {.deterministic = false}, NONDETERMINISTIC));  // it is recomputed
+        EXPECT_FALSE(runs(note, forward, Dtype::f16, {.tf32 = true, .deterministic = false}));
+    EXPECT_FALSE(runs(TENSOR_CORE, forward, Dtype::f32));
+    EXPECT_TRUE(runs(TENSOR_CORE, forward, Dtype::f32, {.tf32 = true}));
+    EXPECT_TRUE(runs(TENSOR_CORE, forward, Dtype::bf16));
+    for (const auto pass : {data, weight}) {
+        EXPECT_FALSE(runs(NONDETERMINISTIC, pass, Dtype::bf16));
+        EXPECT_TRUE(runs(NONDETERMINISTIC, pass, Dtype::bf16, {.deterministic = false}));
+        EXPECT_FALSE(runs(NONDETERMINISTIC, pass, Dtype::bf16, {.tune = true}));  // none of those that are tried
+    }
+    EXPECT_FALSE(runs(NONDETERMINISTIC, forward, Dtype::bf16, {.deterministic = false}));  // it is recomputed
+}
+
+TEST_F(RuntimeConvolution, TuningLeavesOutPlansThatBreakAPromise) {
+    headroom_cudnn_frontend::give_notes(3, {NumericalNote_t::NONDETERMINISTIC});  // the fastest
+    ConvolutionCase of = kCases[0];
+    of.pass = ConvolutionPass::weight;
+    Trial t = trial(of, Dtype::bf16);
+    EXPECT_TRUE(run(of, t, {.tune = true}));
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
+    EXPECT_TRUE(run(of, t, {.tune = true, .deterministic = false}));
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 3);
+}
+
+/// A CUDA graph can't wait for a trial; the next call outside tries.
+TEST_F(RuntimeConvolution, TuningWaitsUntilNothingIsCaptured) {
+    Trial t = trial(kCases[0], Dtype::bf16);
+    const ConvolutionProblem p = problem_of(kCases[0], t);
+    const CudnnConvolution library = *plan_cudnn(p, {});
+    std::vector<std::byte> scratch(library.scratch());
+    stream.compute.tune = true;
+    const auto call = [&] {
+        EXPECT_TRUE(convolution_by_library(stream, library, {.x = p.x.data, .weight = p.weight.data, .y = p.y.data},
+                                           scratch.data()));
+    };
+    device->begin_capture();
+    call();
+    device->end_capture();
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
+    EXPECT_TRUE(state.get<CudnnCalls<CudnnConvolutions>>().open(stream)->choice(library).captured);
+    EXPECT_EQ(state.get<ConvolutionChoices>().size(), 0u);
+    call();
+    EXPECT_EQ(headroom_cudnn_frontend::executed().last, 3);
+    EXPECT_EQ(state.get<ConvolutionChoices>().size(), 1u);
+}
+
+/// As many shapes as Mask R-CNN has for several sizes of images.
+TEST_F(RuntimeConvolution, OfManyShapesThePlanThatWasAskedForLeastRecentlyGoes) {
+    CudnnConvolution c{.dtype = Dtype::bf16, .inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    CudnnConvolutions cudnn(open_cudnn({.capability = 90, .stream = device->native()}, {HEADROOM_FAKE_CUDNN}));
+    auto& builds = headroom_cudnn_frontend::executed().builds;
+    const auto made_for = [&](std::int64_t images) {
+        c.images = images;
+        builds = 0;
+        EXPECT_EQ(cudnn.plan(c).refusal, "");
+        return builds > 0;
+    };
+    for (std::int64_t images = 1; images <= 512; ++images) EXPECT_TRUE(made_for(images));
+    EXPECT_FALSE(made_for(1));   // there, and now the latest
+    EXPECT_TRUE(made_for(513));  // in place of 2
+    EXPECT_FALSE(made_for(1));
+    EXPECT_FALSE(made_for(3));
+    EXPECT_TRUE(made_for(2));  // in place of 4
+    cudnn.choice(c).captured = true;
+    for (std::int64_t images = 1001; images <= 1512; ++images) EXPECT_TRUE(made_for(images));
+    EXPECT_FALSE(made_for(2));  // a CUDA graph launches it
+}
+
+/// What a stream may still run is not taken from it; a capture can't wait.
+TEST_F(RuntimeConvolution, APlanGoesWhenTheGpuIsDoneWithIt) {
+    int waits = 0;
+    bool capturing = false;
+    const auto finish_work = [&] { return capturing ? false : (++waits, true); };
+    CudnnConvolutions cudnn(
+        open_cudnn({.capability = 90, .stream = device->native(), .description = {}, .finish_work = finish_work},
+                   {HEADROOM_FAKE_CUDNN}));
+    CudnnConvolution c{.dtype = Dtype::bf16, .inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    for (c.images = 1; c.images <= 512; ++c.images) cudnn.plan(c);
+    EXPECT_EQ(waits, 0);
+    capturing = true;
+    EXPECT_EQ(cudnn.plan(c).refusal, "the plans for 512 shapes are all in use");
+    capturing = false;
+    EXPECT_EQ(cudnn.plan(c).refusal, "");
+    EXPECT_EQ(waits, 1);
 }
 
 TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
@@ -140,9 +220,6 @@ TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
     EXPECT_FALSE(asked(but([](auto& of) { of.outputs = 8; }), dtype));  // too little work
     EXPECT_FALSE(asked(but([](auto& of) { of.beta = 0.5f; }), dtype));
     EXPECT_FALSE(asked(but([](auto& of) { of.to_f32 = true; }), dtype));
-    EXPECT_FALSE(asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.bias = true; }), dtype));
-    EXPECT_FALSE(
-        asked(but([](auto& of) { of.pass = ConvolutionPass::data, of.activation = Activation::relu; }), dtype));
     Trial gaps = trial(but([](auto& of) { of.bias = true; }), dtype);
     ConvolutionProblem p = problem_of(but([](auto& of) { of.bias = true; }), gaps);
     p.bias_step = 2;
@@ -161,8 +238,12 @@ TEST_F(RuntimeConvolution, APlanWithMoreScratchThanWasReckonedWithIsRefused) {
     Trial t = trial(kCases[0], Dtype::bf16);
     headroom_cudnn_frontend::take_more_scratch(std::int64_t{1} << 20);
     EXPECT_FALSE(run(kCases[0], t));
-    EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels at least once: a plan that was deselected"));
+    EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels at least once: No execution plans support"));
+    headroom_cudnn_frontend::take_more_scratch(1, 1);
+    EXPECT_FALSE(run(kCases[0], t, {.scratch_budget = 256}));
+    EXPECT_THAT(convolution_library(stream), HasSubstr("fake plan 0 takes 257 bytes of scratch, more than 256"));
     headroom_cudnn_frontend::take_more_scratch(0);
+    state = StreamState();
     EXPECT_TRUE(run(kCases[0], t, {.scratch_budget = 256}));
     EXPECT_FALSE(run(kCases[0], t, {.scratch_budget = 255}));
 }
@@ -213,19 +294,64 @@ TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
     }
 }
 
-TEST_F(RuntimeConvolution, ScratchIsForWeightsAndForChannelsThatArePadded) {
+/// Which of what is added cuDNN adds, and which stays for a pass behind it.
+TEST_F(RuntimeConvolution, WhatCudnnHasNoPlansForIsAddedBehindIt) {
+    const auto planned = [&](ConvolutionPass pass, Dtype dtype, bool tf32) {
+        ConvolutionCase of = kCases[0];
+        of.pass = pass, of.beta = 1, of.bias = pass != ConvolutionPass::weight;
+        Trial t = trial(of, dtype);
+        const ConvolutionProblem p = problem_of(of, t);
+        const CudnnConvolution c = *plan_cudnn(p, {.tf32 = tf32});
+        const auto whole = p.written_elements() * static_cast<std::int64_t>(size_of(dtype));
+        const std::size_t behind = c.adds ? 0 : static_cast<std::size_t>(round_up(whole, 256));
+        EXPECT_EQ(bytes_behind(p, c), behind);
+        EXPECT_EQ(cudnn_scratch(p, {.tf32 = tf32}), behind + c.scratch());
+        return c;
+    };
+    constexpr auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
+    for (const auto pass : {forward, data}) {
+        EXPECT_TRUE(planned(pass, Dtype::bf16, false).adds);
+        EXPECT_TRUE(planned(pass, Dtype::f32, true).adds);
+        EXPECT_FALSE(planned(pass, Dtype::f32, false).adds);
+    }
+    EXPECT_FALSE(planned(weight, Dtype::bf16, false).adds);
+    ConvolutionCase of = kCases[0];
+    of.beta = 1;
+    Trial t = trial(of, Dtype::f32);
+    const ConvolutionProblem p = problem_of(of, t);
+    const auto whole = static_cast<std::size_t>(round_up(4 * p.written_elements(), 256));
+    EXPECT_TRUE(plan_cudnn(p, {.scratch_budget = whole}));
+    EXPECT_FALSE(plan_cudnn(p, {.scratch_budget = whole - 1}));
+    EXPECT_TRUE(planned(forward, Dtype::f32, false).has_bias);
+    EXPECT_FALSE(planned(data, Dtype::bf16, false).has_bias);
+}
+
+TEST_F(RuntimeConvolution, ScratchIsForPartialSumsAndCopies) {
     CudnnConvolution c{
         .dtype = Dtype::bf16, .images = 2, .inputs = 64, .outputs = 64, .h = {8, 8, 3, 1, 1}, .w = {8, 8, 3, 1, 1}};
-    const std::size_t weights = std::size_t{64} * 64 * 9 * 4 * 4 + 65536;
-    EXPECT_EQ(c.scratch(), weights);
-    c.inputs = 3;
-    EXPECT_EQ(c.scratch(), weights / 64 * 3 + 65536 / 64 * 61 + 2 * 8 * 8 * 8 * 2);
+    const std::size_t counters = 65536, weights = std::size_t{64} * 64 * 9 * 4, pixels = 2 * 8 * 8;
+    EXPECT_EQ(c.scratch(), counters + 4 * weights);
+    c.inputs = 3;  // padded to 8
+    EXPECT_EQ(c.scratch(), counters + 4 * weights / 64 * 3 + pixels * 8 * 2);
+    c.inputs = 64, c.pass = ConvolutionPass::weight;
+    EXPECT_EQ(c.scratch(), counters + (std::size_t{16} << 20));  // 113 parts
+    c.h.kernel = c.w.kernel = 1;
+    EXPECT_EQ(c.scratch(), counters + 128 * 64 * 64 * 4);
+    c.outputs = 1;  // a tile
+    EXPECT_EQ(c.scratch(), counters + 128 * 64 * 64 * 4 + pixels * 8 * 2);
+    c.inputs = c.outputs = 2048;
+    EXPECT_EQ(c.scratch(), counters + std::size_t{4} * 2048 * 2048 * 4);
     c.budget = 1000;
     EXPECT_EQ(c.scratch(), 1000u);
-    EXPECT_EQ(c.weight_bytes(), 0u);
-    c.pass = ConvolutionPass::weight;
-    EXPECT_EQ(cudnn_scratch(c), 1000u + 64 * 3 * 9 * 2 + 128);
-    EXPECT_EQ(cudnn_scratch({}), 0u);
+    CudnnConvolution exact{
+        .pass = ConvolutionPass::data, .images = 2, .inputs = 64, .outputs = 32, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4 + pixels * (64 + 32) * 4);
+    exact.budget = pixels * (64 + 32) * 4;  // no copies, rather than a part of them
+    EXPECT_EQ(exact.scratch(), exact.budget);
+    exact.images = 20, exact.budget *= 10;
+    EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4);
+    exact.tf32 = true;
+    EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4);
 }
 
 TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {

@@ -115,7 +115,7 @@ std::string Cudnn::version() const { return state_->session->text(); }
 
 const Cudnn::Plan& Cudnn::plan(const Sdpa& x) {
     return state_->made
-        .get(x,
+        .get(*state_->session, x,
              [&](CudnnGraph& made) {
                  made.plan.refusal = state_->reserve(x);
                  if (!made.plan.refusal.empty()) return;

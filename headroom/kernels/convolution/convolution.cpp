@@ -117,8 +117,7 @@ ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convol
     problem_ = reduce(convolution);
     if (problem_.empty()) return;
     if (on_cuda(stream)) {
-        scratch_ =
-            std::max(implicit_product(problem_).scratch(), cudnn_scratch(plan_cudnn(problem_, compute_of(stream))));
+        scratch_ = std::max(implicit_product(problem_).scratch(), cudnn_scratch(problem_, compute_of(stream)));
         return;
     }
     StreamState* const state = state_of(stream);

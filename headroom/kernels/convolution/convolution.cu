@@ -212,13 +212,21 @@ bool by_library(CudaStream& stream, const ConvolutionProblem& p, std::byte* scra
     const auto library = plan_cudnn(p, stream.compute);
     if (!library) return false;
     const ConvolutionArray& written = p.written();
-    const bool behind = p.pass == ConvolutionPass::weight && (written.dtype != p.operand || p.beta != 0);
-    const CudnnConvolutionData data{
-        .x = p.x.data, .weight = behind ? scratch : p.weight.data, .y = p.y.data, .bias = p.bias};
-    if (!convolution_by_library(stream, *library, data, scratch + library->weight_bytes())) return false;
+    const bool adds = p.beta != 0 && !library->adds;
+    const bool behind = adds || written.dtype != p.operand;
+    CudnnConvolutionData data{.x = p.x.data, .weight = p.weight.data, .y = p.y.data};
+    if (library->has_bias) data.bias = p.bias;
+    if (behind) data.written(p.pass) = scratch;
+    if (!convolution_by_library(stream, *library, data, scratch + bytes_behind(p, *library))) return false;
     const View result = contiguous_view(written.data, written.dtype, {p.written_elements()});
     if (behind) {
-        accumulate(stream, contiguous_view(data.weight, p.operand, {p.written_elements()}), result, 1, p.beta);
+        accumulate(stream, contiguous_view(scratch, p.operand, {p.written_elements()}), result, 1, p.beta);
+    }
+    if (p.has_bias && !library->has_bias) {  // cuDNN has no plan that adds one to a data pass of stride 2
+        const std::int64_t channels = p.groups * p.inputs;
+        const View rows = contiguous_view(written.data, written.dtype, {p.written_elements() / channels, channels});
+        const View bias = contiguous_view(const_cast<std::byte*>(p.bias), p.bias_dtype, {channels});
+        map(stream, Add{}, rows, bias, rows);
     }
     if (p.activation == Activation::relu) map(stream, Relu{}, result, result);  // cuDNN's makes 0 of NaN
     return true;

@@ -102,15 +102,17 @@ void describe_graph(Graph& graph, const CudnnConvolution& c) {
         result = add(graph, c, result, old);
     }
     describe(result->set_output(true), c, written(c));
+}
 
-    // What `ConvolutionPlan` promises of digits: halves multiplied exactly and added in f32, f32 as it is.
-    std::vector<NumericalNote_t> unwanted{NumericalNote_t::DOWN_CONVERT_INPUTS,
-                                          NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::WINOGRAD,
-                                          NumericalNote_t::FFT};
-    if (!c.any_order) unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
-    if (c.dtype == Dtype::f32 && !c.tf32) unwanted.push_back(NumericalNote_t::TENSOR_CORE);
-    graph.deselect_numeric_notes(unwanted);
-    graph.deselect_workspace_greater_than(static_cast<std::int64_t>(c.scratch()));
+/// Notes of plans that break what `ConvolutionPlan` promises of digits: halves multiplied exactly and added in f32, f32
+/// as it is.
+std::vector<NumericalNote_t> unwanted_notes(const CudnnConvolution& c) {
+    std::vector<NumericalNote_t> notes{NumericalNote_t::DOWN_CONVERT_INPUTS,
+                                       NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::WINOGRAD,
+                                       NumericalNote_t::FFT};
+    if (!c.any_order) notes.push_back(NumericalNote_t::NONDETERMINISTIC);
+    if (c.exact_f32()) notes.push_back(NumericalNote_t::TENSOR_CORE);
+    return notes;
 }
 
 CudnnAddresses addresses_of(const CudnnConvolution& c, const CudnnConvolutionData& data) {
@@ -136,9 +138,10 @@ std::string CudnnConvolutions::version() const { return state_->session->text();
 
 const CudnnPlan& CudnnConvolutions::plan(const CudnnConvolution& c) {
     return state_->made
-        .get(c,
+        .get(*state_->session, c,
              [&](CudnnGraph& made) {
-                 made.make(*state_->session, c.scratch(), [&](Graph& graph) { describe_graph(graph, c); });
+                 made.make(
+                     *state_->session, c.scratch(), [&](Graph& graph) { describe_graph(graph, c); }, unwanted_notes(c));
              })
         .plan;
 }

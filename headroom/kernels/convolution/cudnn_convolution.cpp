@@ -12,9 +12,12 @@ namespace headroom::kernels {
 namespace {
 
 constexpr std::int64_t kLeastWork = 1 << 18;
-constexpr std::int64_t kWeights = 4;  // partial sums of a weight's gradient, in f32
 constexpr std::size_t kCounters = std::size_t{64} << 10;
 constexpr std::int64_t kVector = 16;  // bytes of channels that a kernel reads at once
+
+// Partial sums of a weight's gradient, in f32: by tiles, of at most so many parts of the depth, as one part for each
+// multiprocessor fills a GPU; so many bytes are two tiles of 128 x 128 for each. Large weights are cut into few parts.
+constexpr std::int64_t kTile = 64, kMostParts = 128, kPartialSums = std::int64_t{16} << 20, kFewParts = 4;
 
 /// Bytes of a copy whose channels are padded; none where they need not be.
 std::int64_t padded_bytes(std::int64_t pixels, std::int64_t channels, Dtype dtype) {
@@ -35,15 +38,28 @@ std::string CudnnConvolution::text() const {
 
 std::size_t CudnnConvolution::scratch() const {
     const std::int64_t weights = groups * outputs * inputs * h.kernel * w.kernel * 4;
-    const std::int64_t copies = padded_bytes(images * h.input * w.input, groups * inputs, dtype) +
-                                padded_bytes(images * h.output * w.output, groups * outputs, dtype);
-    return std::min(budget, kCounters + static_cast<std::size_t>(kWeights * weights + copies));
-}
-
-std::size_t CudnnConvolution::weight_bytes() const {
-    if (pass != ConvolutionPass::weight) return 0;
-    const std::int64_t count = groups * outputs * inputs * h.kernel * w.kernel;
-    return static_cast<std::size_t>(round_up(count * static_cast<std::int64_t>(size_of(dtype)), 256));
+    const std::int64_t x = images * h.input * w.input * groups * inputs;
+    const std::int64_t y = images * h.output * w.output * groups * outputs;
+    std::int64_t bytes = padded_bytes(images * h.input * w.input, groups * inputs, dtype) +
+                         padded_bytes(images * h.output * w.output, groups * outputs, dtype);
+    switch (pass) {
+        case ConvolutionPass::forward:
+            bytes += kFewParts * weights;
+            break;
+        case ConvolutionPass::data: {
+            const std::int64_t copies = 4 * (x + y);
+            bytes += kFewParts * weights;
+            if (exact_f32() && static_cast<std::size_t>(copies) < budget) bytes += copies;
+            break;
+        }
+        case ConvolutionPass::weight: {
+            const std::int64_t part =
+                groups * round_up(outputs, kTile) * round_up(weights / groups / outputs / 4, kTile) * 4;
+            bytes += std::max(kFewParts * weights, std::min(kMostParts * part, kPartialSums));
+            break;
+        }
+    }
+    return std::min(budget, kCounters + static_cast<std::size_t>(bytes));
 }
 
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const ComputeOptions& options) {
@@ -51,25 +67,33 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
     if (options.own_kernels || p.operand == Dtype::f64 || p.work() < kLeastWork) return std::nullopt;
     if (!p.channels_last()) return std::nullopt;
     if (!weight && ((p.beta != 0 && p.beta != 1) || p.written().dtype != p.operand)) return std::nullopt;
-    if (p.pass == ConvolutionPass::data && (p.has_bias || p.activation != Activation::none)) return std::nullopt;
     if (p.has_bias && p.bias_step != 1) return std::nullopt;
-    return CudnnConvolution{.pass = p.pass,
-                            .dtype = p.operand,
-                            .tf32 = options.tf32 && p.operand == Dtype::f32,
-                            .any_order = !options.deterministic && p.pass != ConvolutionPass::forward,
-                            .adds = !weight && p.beta == 1,
-                            .has_bias = p.has_bias,
-                            .images = p.images,
-                            .groups = p.groups,
-                            .inputs = p.inputs,
-                            .outputs = p.outputs,
-                            .h = p.h,
-                            .w = p.w,
-                            .budget = options.scratch_budget};
+    CudnnConvolution c{.pass = p.pass,
+                       .dtype = p.operand,
+                       .tf32 = options.tf32 && p.operand == Dtype::f32,
+                       .any_order = !options.deterministic && p.pass != ConvolutionPass::forward,
+                       .has_bias = p.has_bias && p.pass == ConvolutionPass::forward,
+                       .images = p.images,
+                       .groups = p.groups,
+                       .inputs = p.inputs,
+                       .outputs = p.outputs,
+                       .h = p.h,
+                       .w = p.w,
+                       .budget = options.scratch_budget};
+    c.adds = !weight && p.beta == 1 && !c.exact_f32();
+    if (!weight && bytes_behind(p, c) > c.budget) return std::nullopt;
+    return c;
 }
 
-std::size_t cudnn_scratch(const std::optional<CudnnConvolution>& library) {
-    return library ? library->weight_bytes() + library->scratch() : 0;
+std::size_t bytes_behind(const ConvolutionProblem& p, const CudnnConvolution& library) {
+    if (p.pass != ConvolutionPass::weight && (p.beta == 0 || library.adds)) return 0;
+    return static_cast<std::size_t>(
+        round_up(p.written_elements() * static_cast<std::int64_t>(size_of(p.operand)), 256));
+}
+
+std::size_t cudnn_scratch(const ConvolutionProblem& p, const ComputeOptions& options) {
+    const auto library = plan_cudnn(p, options);
+    return library ? bytes_behind(p, *library) + library->scratch() : 0;
 }
 
 void append_convolution_choices(CudaStream& stream, const std::string& path) {

@@ -16,10 +16,11 @@ namespace headroom::kernels {
 namespace {
 
 namespace fe = ::cudnn_frontend;
+using fe::NumericalNote_t;
 using fe::graph::Graph;
 
 constexpr std::size_t kOldest = 91501;  // before it, the frontend pads by copies from the host
-constexpr std::int64_t kMostTried = 8;  // of the plans for one shape
+constexpr std::size_t kMostTried = 8;   // of the plans for one shape
 
 [[noreturn]] void unusable(const std::string& why) { throw DeviceError(fmt::format("cuDNN: {}", why)); }
 
@@ -54,16 +55,22 @@ std::string words_of(fe::error_t error) {
     return fmt::format("{} {}", first, text.substr(line, text.find('\n', reason) - line));
 }
 
-/// Its steps, until one refuses; the refusal, or nothing.
-std::string build(Graph& graph, cudnnHandle_t handle) {
-    const auto steps = {
-        +[](Graph& g, cudnnHandle_t) { return g.validate(); },
-        +[](Graph& g, cudnnHandle_t h) { return h ? g.build_operation_graph(h) : g.build_operation_graph(); },
-        +[](Graph& g, cudnnHandle_t) { return g.create_execution_plans({fe::HeurMode_t::A}); },
-        +[](Graph& g, cudnnHandle_t) { return g.check_support(); },
-        +[](Graph& g, cudnnHandle_t) { return g.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); }};
+/// Its steps, until one refuses; the refusal, or nothing. Notes are those of plans: until there are plans, deselecting
+/// them deselects nothing.
+std::string build(Graph& graph, cudnnHandle_t handle, std::size_t scratch,
+                  const std::vector<NumericalNote_t>& unwanted) {
+    const std::function<fe::error_t()> steps[] = {
+        [&] { return graph.validate(); },
+        [&] { return handle ? graph.build_operation_graph(handle) : graph.build_operation_graph(); },
+        [&] { return graph.create_execution_plans({fe::HeurMode_t::A}); },
+        [&] {
+            graph.deselect_numeric_notes(unwanted);
+            graph.deselect_workspace_greater_than(static_cast<std::int64_t>(scratch));
+            return graph.check_support();
+        },
+        [&] { return graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE); }};
     for (const auto& step : steps) {
-        const fe::error_t error = step(graph, handle);
+        const fe::error_t error = step();
         if (error.is_bad()) return words_of(error);
     }
     return "";
@@ -96,7 +103,7 @@ std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu, const std::v
 }
 
 CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& libraries)
-    : version_(open_once(libraries)), capability_(gpu.capability) {
+    : version_(open_once(libraries)), capability_(gpu.capability), finish_work_(gpu.finish_work) {
     if (!gpu.description.empty()) {
         auto absent = std::make_shared<fe::DeviceProperties>();
         const fe::error_t error = absent->deserialize({gpu.description.begin(), gpu.description.end()});
@@ -126,7 +133,8 @@ std::string CudnnSession::text_of(std::size_t version) {
     return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
-void CudnnGraph::make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe) {
+void CudnnGraph::make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe,
+                      const std::vector<NumericalNote_t>& unwanted) {
     graph_ = std::make_unique<Graph>();
     try {
         graph_->set_intermediate_data_type(fe::DataType_t::FLOAT)
@@ -134,7 +142,7 @@ void CudnnGraph::make(const CudnnSession& session, std::size_t scratch, const st
             .set_sm_version(session.capability());
         if (session.absent()) graph_->set_device_properties(session.absent());
         describe(*graph_);
-        plan.refusal = build(*graph_, session.handle());
+        plan.refusal = build(*graph_, session.handle(), scratch, unwanted);
         if (plan.refusal.empty()) {
             std::string preferred;
             const auto index = graph_->get_plan_name(preferred).is_bad() ? std::nullopt : find(preferred);
@@ -160,7 +168,7 @@ void CudnnGraph::choose(const std::string& name, std::size_t scratch) {
 std::string CudnnGraph::choose_fastest(const CudnnSession& session, const CudnnAddresses& addresses, std::byte* memory,
                                        std::size_t scratch, const WorkTimer& timer) {
     std::vector<std::int64_t> found;
-    for (std::int64_t i = 0; i < std::min<std::int64_t>(graph_->get_execution_plan_count(), kMostTried); ++i) {
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && found.size() < kMostTried; ++i) {
         if (fits(i, scratch)) found.push_back(i);
     }
     std::vector<bool> failed(found.size());

@@ -4,6 +4,7 @@
 //
 //     const std::shared_ptr<const CudnnSession> cudnn = open_cudnn({.capability = 90, .stream = stream});
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,9 @@ struct CudnnGpu {
     void* stream = nullptr;
     /// A GPU that is not there, in cuDNN's own words (JSON): plans can be made for it, but not run. Empty: the one that
     /// is current.
-    std::string description;
+    std::string description = {};
+    /// Waits for the stream's work; false, without waiting, while a CUDA graph is captured. Empty: there is no work.
+    std::function<bool()> finish_work = {};
 };
 
 struct CudnnPlan {
@@ -26,8 +29,9 @@ struct CudnnPlan {
 
 /// Kept for the caller beside each plan.
 struct CudnnChoice {
-    bool known = false;  ///< that of an earlier run was looked for
-    bool tuned = false;  ///< it was found, or plans were tried
+    bool known = false;     ///< that of an earlier run was looked for
+    bool tuned = false;     ///< it was found, or plans were tried
+    bool captured = false;  ///< a CUDA graph launches the plan: it must stay
 };
 
 /// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.

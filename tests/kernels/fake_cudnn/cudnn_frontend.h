@@ -4,7 +4,9 @@
 // it was described, on the stream of the handle, when that comes to it. A gradient that need not be deterministic has
 // other bits each time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, 2 can't be
 // built and 4 fails; 3 is faster than 0; to build 5, and to execute 6, throws. Without an index, it is the plan that
-// was built last.
+// was built last. Steps come in the real one's order: there, notes that are deselected before there are plans deselect
+// nothing, without a word; here, that throws, as does any other step that comes too early. A plan that was deselected,
+// by a note or by its workspace, can't be supported, built or executed any more.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -148,14 +150,18 @@ class Graph {
     TensorPtr conv_dgrad(TensorPtr dy, TensorPtr weight, const Conv_dgrad_attributes& attributes);
     TensorPtr conv_wgrad(TensorPtr dy, TensorPtr x, const Conv_wgrad_attributes& attributes);
     TensorPtr pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes& attributes);
-    Graph& deselect_numeric_notes(std::vector<NumericalNote_t> notes) { return deselected_ = std::move(notes), *this; }
+    /// Errors: std::logic_error if there are no plans yet.
+    Graph& deselect_numeric_notes(const std::vector<NumericalNote_t>& notes);
+    /// Looked at by `check_support` and by `build_plan_at_index`.
     Graph& deselect_workspace_greater_than(std::int64_t bytes) { return most_ = bytes, *this; }
 
-    error_t validate() const;
-    error_t build_operation_graph(cudnnHandle_t = nullptr) { return {}; }
-    error_t create_execution_plans(std::initializer_list<HeurMode_t>) { return {}; }
-    error_t check_support() { return {}; }
-    error_t build_plans(BuildPlanPolicy_t) { return build_plan_at_index(0); }
+    error_t validate();
+    error_t build_operation_graph(cudnnHandle_t = nullptr) { return advance(validated, described); }
+    error_t create_execution_plans(std::initializer_list<HeurMode_t>) { return advance(described, planned); }
+    /// Good if one plan may be used.
+    error_t check_support();
+    /// The first one that can be built.
+    error_t build_plans(BuildPlanPolicy_t);
     std::int64_t get_workspace_size() const { return get_workspace_size_plan_at_index(candidate_); }
     error_t get_plan_name(std::string& name) const { return get_plan_name_at_index(candidate_, name); }
     error_t execute(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses, void* workspace) const {
@@ -171,7 +177,9 @@ class Graph {
 
   private:
     static constexpr std::int64_t kPlans = 7;
+    enum Step { empty, validated, described, planned, supported } step_ = empty;
     std::int64_t candidate_ = -1;
+    std::array<bool, kPlans> barred_{};
     DataType_t io_ = DataType_t::NONE;
     SDPA_attributes attributes_;
     bool gradient_ = false;
@@ -180,13 +188,18 @@ class Graph {
     std::vector<NumericalNote_t> deselected_;
     std::int64_t most_ = -1;  ///< bytes of workspace, if 0 or more
 
+    /// Errors: std::logic_error if the last step was another one.
+    error_t advance(Step from, Step to);
+    error_t support(std::int64_t index);
     TensorPtr convolve(Convolution::Pass pass, TensorPtr left, TensorPtr right, const Conv_attributes& attributes);
 };
 
 }  // namespace graph
 
-/// How much more scratch plans take from now on: a test's.
-void take_more_scratch(std::int64_t bytes);
+/// How much more scratch plans take from now on, and how much of that they say only when they are built: a test's.
+void take_more_scratch(std::int64_t bytes, std::int64_t unsaid = 0);
+/// The notes of a plan from now on: a test's.
+void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes);
 /// Whether every plan fails from now on: a test's.
 void fail_always(bool fail);
 /// The index of the plan that was executed last, the number of executions, and of plans that were to be built.

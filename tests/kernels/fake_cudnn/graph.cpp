@@ -1,6 +1,8 @@
 // What the stand-in for cuDNN computes.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <stdexcept>
 
 #include <headroom/kernels/convert.hpp>
@@ -14,8 +16,9 @@ namespace {
 
 using namespace headroom::kernels;
 
-std::int64_t more_scratch = 0;
+std::int64_t more_scratch = 0, unsaid_scratch = 0;
 bool failing = false;
+std::map<std::int64_t, std::vector<NumericalNote_t>> notes_of;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
 
 struct Call {
@@ -93,7 +96,9 @@ struct Call {
 
 }  // namespace
 
-void take_more_scratch(std::int64_t bytes) { more_scratch = bytes; }
+void take_more_scratch(std::int64_t bytes, std::int64_t unsaid) { more_scratch = bytes, unsaid_scratch = unsaid; }
+
+void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes) { notes_of[plan] = std::move(notes); }
 
 void fail_always(bool fail) { failing = fail; }
 
@@ -119,7 +124,47 @@ std::array<TensorPtr, 3> Graph::sdpa_backward(TensorPtr q, TensorPtr k, TensorPt
     return {dq_, dk_, dv_};
 }
 
-error_t Graph::validate() const {
+error_t Graph::advance(Step from, Step to) {
+    if (step_ != from) throw std::logic_error("a step out of order");
+    step_ = to;
+    return {};
+}
+
+Graph& Graph::deselect_numeric_notes(const std::vector<NumericalNote_t>& notes) {
+    if (step_ != planned) throw std::logic_error("notes are deselected before there are plans");
+    deselected_.insert(deselected_.end(), notes.begin(), notes.end());
+    for (std::int64_t i = 0; i < kPlans; ++i) {
+        const auto& has = notes_of[i];
+        if (std::find_first_of(has.begin(), has.end(), notes.begin(), notes.end()) != has.end())
+            barred_.at(static_cast<std::size_t>(i)) = true;
+    }
+    return *this;
+}
+
+error_t Graph::support(std::int64_t index) {
+    bool& barred = barred_.at(static_cast<std::size_t>(index));
+    barred = barred || (most_ >= 0 && get_workspace_size_plan_at_index(index) - unsaid_scratch > most_);
+    return {barred ? "a plan that was deselected" : ""};
+}
+
+error_t Graph::check_support() {
+    advance(planned, supported);
+    for (std::int64_t i = 0; i < kPlans; ++i) {
+        if (support(i).is_good()) return {};
+    }
+    return {"No execution plans support the graph."};
+}
+
+error_t Graph::build_plans(BuildPlanPolicy_t) {
+    if (step_ != supported) throw std::logic_error("a step out of order");
+    for (std::int64_t i = 0; i < kPlans; ++i) {
+        if (build_plan_at_index(i).is_good()) return {};
+    }
+    return {"No valid execution plans built."};
+}
+
+error_t Graph::validate() {
+    advance(empty, validated);
     if (convolution_.pass != Convolution::none) return convolution_.refusal();
     const auto same = [](const TensorPtr& a, const TensorPtr& b) { return !a || !b || a->dim == b->dim; };
     if (io_ == DataType_t::NONE) return {"no data type"};
@@ -143,9 +188,10 @@ std::int64_t Graph::get_workspace_size_plan_at_index(std::int64_t index) const {
 
 error_t Graph::build_plan_at_index(std::int64_t index) {
     ++executed().builds;
+    if (step_ != supported) throw std::logic_error("a step out of order");
+    if (const error_t error = support(index); error.is_bad()) return error;
     if (index == kThrowsWhenBuilt) throw std::runtime_error("a function that cuDNN lacks");
     if (index == kUnbuilt) return {"a plan that can't be built"};
-    if (most_ >= 0 && get_workspace_size_plan_at_index(index) > most_) return {"a plan that was deselected"};
     candidate_ = index;
     return {};
 }
@@ -157,6 +203,7 @@ error_t Graph::get_plan_name_at_index(std::int64_t index, std::string& name) con
 
 error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<std::int64_t, void*>& addresses,
                                      void* workspace, std::int64_t index) const {
+    if (barred_.at(static_cast<std::size_t>(index))) return {"a plan that was deselected"};
     if (failing || index == kFailing) return {"a plan that fails"};
     if (index == kThrows) throw std::runtime_error("a function that the driver lacks");
     executed().last = index;

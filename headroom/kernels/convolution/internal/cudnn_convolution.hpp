@@ -24,7 +24,7 @@ struct CudnnConvolution {
     Dtype dtype = Dtype::f32;  ///< of all arrays
     bool tf32 = false;         ///< f32 operands may be rounded to TF32
     bool any_order = false;    ///< bits need not repeat
-    bool adds = false;         ///< to what is there; not of the weight pass
+    bool adds = false;         ///< to what is there; not of the weight pass, nor in exact f32
     bool has_bias = false;     ///< of a forward pass
     std::int64_t images = 0, groups = 1;
     std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
@@ -34,33 +34,43 @@ struct CudnnConvolution {
     static constexpr std::string_view kind = "convolution";
     /// Everything that a plan is made for.
     std::string text() const;
-    /// Bytes of scratch that a plan may take; with more, it is not used: what cuDNN 9.19 takes on an H200 for images
-    /// whose channels it pads to 16 bytes (copies of them), and for four sets of weights in f32; within the budget.
+    /// f32 operands as they are: by few of cuDNN's kernels, which add to nothing and whose data pass copies x and y.
+    bool exact_f32() const { return dtype == Dtype::f32 && !tf32; }
+    /// Bytes of scratch that a plan may take; with more, it is not used. What cuDNN 9.19 was seen to take for an H200,
+    /// as docs/convolution_plans.md lists: copies of images whose channels it pads to 16 bytes; partial sums of a
+    /// weight's gradient; of a data pass in exact f32 copies of x and y, if they fit the budget. Within the budget.
     std::size_t scratch() const;
-    /// Bytes of a weight's gradient that is added or converted behind cuDNN's kernel: that has one of its own dtype.
-    std::size_t weight_bytes() const;
 
     auto operator<=>(const CudnnConvolution&) const = default;
 };
 
 /// Empty if cuDNN is not used: as `own_kernels` say; for f64; images or weights that are not channels-last; fewer than
 /// 2^18 multiply-adds (a plan for a shape takes about a second to make); a forward or data pass with another beta than
-/// 0 and 1, or that writes another dtype than it reads; a data pass with a bias or activation.
+/// 0 and 1, that writes another dtype than it reads, or that adds in exact f32 and whose result exceeds the budget.
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& problem, const ComputeOptions& options);
 
-/// Bytes of scratch of a call; the same without cuDNN, so that memory does not depend on what is installed.
-std::size_t cudnn_scratch(const std::optional<CudnnConvolution>& library);
+/// Bytes of a result that is added or converted behind cuDNN's kernel: of a weight's gradient, as that has one of its
+/// own dtype, whether or not this call adds; and of what `library` does not add.
+std::size_t bytes_behind(const ConvolutionProblem& problem, const CudnnConvolution& library);
 
-/// Addresses on the device; the bias is null without one.
+/// Bytes of scratch of a call, 0 if cuDNN is not used; the same without cuDNN, so that memory does not depend on what
+/// is installed.
+std::size_t cudnn_scratch(const ConvolutionProblem& problem, const ComputeOptions& options);
+
+/// Addresses on the device; the bias is null unless cuDNN adds it.
 struct CudnnConvolutionData {
     std::byte *x = nullptr, *weight = nullptr, *y = nullptr;
     const std::byte* bias = nullptr;
+
+    std::byte*& written(ConvolutionPass pass) {
+        return pass == ConvolutionPass::forward ? y : pass == ConvolutionPass::data ? x : weight;
+    }
 };
 
 using ConvolutionChoices = PlanChoices<CudnnConvolution>;
 
-/// By cuDNN; activations, and what `weight_bytes` are for, are the caller's. Returns false, and does nothing, if cuDNN
-/// is missing or refuses, or if addresses are no multiples of 16 bytes, as it needs.
+/// By cuDNN; activations, a data pass's bias, and what `bytes_behind` are for, are the caller's. Returns false, and
+/// does nothing, if cuDNN is missing or refuses, or if addresses are no multiples of 16 bytes, as it needs.
 bool convolution_by_library(CudaStream& stream, const CudnnConvolution& library, const CudnnConvolutionData& data,
                             std::byte* scratch);
 

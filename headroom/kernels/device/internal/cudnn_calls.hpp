@@ -27,10 +27,18 @@ struct OpenedCudnn {
 
     void open(CudaStream& stream) {
         if (session || !absence.empty()) return;
-        const CudaProperties& gpu = stream.device->properties();
+        CudaDevice& device = *stream.device;
+        const CudaProperties& gpu = device.properties();
+        const auto finish_work = [&device] {
+            if (device.capturing()) return false;
+            device.synchronize();
+            return true;
+        };
         try {
-            session = open_cudnn(
-                {.capability = 10 * gpu.major + gpu.minor, .stream = stream.device->native(), .description = {}});
+            session = open_cudnn({.capability = 10 * gpu.major + gpu.minor,
+                                  .stream = device.native(),
+                                  .description = {},
+                                  .finish_work = finish_work});
         } catch (const DeviceError& error) {
             absence = error.what();
         }
@@ -66,6 +74,7 @@ class CudnnCalls {
     template <class Problem, class Data>
     void run(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
         choose(stream, problem, data, scratch);
+        if (stream.device->capturing()) library_->choice(problem).captured = true;
         library_->run(problem, data, scratch);
     }
 
@@ -83,16 +92,18 @@ class CudnnCalls {
     template <class Problem, class Data>
     void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
         CudnnChoice& choice = library_->choice(problem);
-        const bool tune = stream.compute.tune;
+        const bool tune = stream.compute.tune && !stream.device->capturing();  // trials are timed, which waits
         if (choice.tuned || (choice.known && !tune)) return;
         const std::string place = fmt::format("{}, {}", stream.device->properties().name, library_->version());
         auto& choices = stream.state->get<PlanChoices<Problem>>();
         const std::string* const earlier = choices.find(problem, place);
-        choice = {.known = true, .tuned = tune || earlier};  // whatever comes of it, it is tried once
+        choice.known = true;
+        choice.tuned = earlier != nullptr;
         if (earlier) return library_->choose(problem, *earlier);
         if (!tune) return;
         const auto timer = std::bind_front(time_each, std::ref(*stream.device));
         const std::string fastest = library_->choose_fastest(problem, data, scratch, timer);
+        choice.tuned = true;  // whatever came of it; what threw is tried again
         if (!fastest.empty()) choices.set(problem, place, fastest);
     }
 

@@ -48,6 +48,8 @@ class CudnnSession {
     /// "cuDNN 9.26.0, frontend 1.32.0".
     std::string text() const;
     cudnnHandle_t handle() const { return handle_; }
+    /// Waits for all that was given to the GPU; false, without waiting, while a CUDA graph is captured.
+    bool finish_work() const { return !finish_work_ || finish_work_(); }
     /// Null: the GPU is there.
     const std::shared_ptr<const ::cudnn_frontend::DeviceProperties>& absent() const { return absent_; }
 
@@ -58,6 +60,7 @@ class CudnnSession {
     std::size_t version_ = 0;
     int capability_ = 0;
     cudnnHandle_t handle_ = nullptr;
+    std::function<bool()> finish_work_;
     std::shared_ptr<const ::cudnn_frontend::DeviceProperties> absent_;
 };
 
@@ -69,9 +72,10 @@ class CudnnGraph {
     CudnnPlan plan;
     CudnnChoice choice;
 
-    /// Its plan is the first that cuDNN proposes, unless that takes more than `scratch` bytes. `describe` adds tensors
-    /// and operations, and may deselect plans.
-    void make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe);
+    /// Its plan is the first that cuDNN proposes of those that take at most `scratch` bytes and have none of the
+    /// `unwanted` notes. `describe` adds tensors and operations.
+    void make(const CudnnSession& session, std::size_t scratch, const std::function<void(Graph&)>& describe,
+              const std::vector<::cudnn_frontend::NumericalNote_t>& unwanted = {});
     /// The plan of that name is its plan from now on; if cuDNN makes none of that name, or one that takes more scratch,
     /// the plan stays.
     void choose(const std::string& name, std::size_t scratch);
@@ -105,25 +109,46 @@ class CudnnGraphs {
   public:
     explicit CudnnGraphs(std::size_t most) : most_(most) {}
 
-    /// As `make(graph)` made it when first asked for; beyond `most`, one whose plan says why it is none.
+    /// As `make(graph)` made it when first asked for. Beyond `most`, the one that was asked for least recently goes,
+    /// when the GPU is done with it; CUDA graphs launch theirs again, so these stay. Where none can go, one whose plan
+    /// says why it is none. Valid until the next call.
     template <class Make>
-    CudnnGraph& get(const Problem& problem, Make make) {
-        const auto known = made_.find(problem);
-        if (known != made_.end()) return known->second;
-        if (made_.size() >= most_) {
-            too_many_.plan.refusal = fmt::format("there are plans for {} shapes already", most_);
-            return too_many_;
+    CudnnGraph& get(const CudnnSession& session, const Problem& problem, Make make) {
+        auto known = made_.find(problem);
+        if (known == made_.end()) {
+            if (made_.size() >= most_ && !drop_oldest(session)) return none_left_;
+            known = made_.try_emplace(problem).first;
+            make(known->second.graph);
         }
-        CudnnGraph& graph = made_[problem];
-        make(graph);
-        return graph;
+        known->second.asked = ++clock_;
+        return known->second.graph;
     }
-    CudnnGraph& at(const Problem& problem) { return made_.at(problem); }
+    CudnnGraph& at(const Problem& problem) { return made_.at(problem).graph; }
 
   private:
+    struct Made {
+        CudnnGraph graph;
+        std::uint64_t asked = 0;
+    };
+
+    bool drop_oldest(const CudnnSession& session) {
+        auto oldest = made_.end();
+        for (auto i = made_.begin(); i != made_.end(); ++i) {
+            if (i->second.graph.choice.captured) continue;
+            if (oldest == made_.end() || i->second.asked < oldest->second.asked) oldest = i;
+        }
+        if (oldest == made_.end() || !session.finish_work()) {
+            none_left_.plan.refusal = fmt::format("the plans for {} shapes are all in use", most_);
+            return false;
+        }
+        made_.erase(oldest);
+        return true;
+    }
+
     std::size_t most_;
-    std::map<Problem, CudnnGraph> made_;
-    CudnnGraph too_many_;
+    std::uint64_t clock_ = 0;
+    std::map<Problem, Made> made_;
+    CudnnGraph none_left_;
 };
 
 }  // namespace headroom::kernels
