@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
     try {
         run({argv + 1, argv + argc});
     } catch (const std::exception& error) {
-        fmt::print(stderr, "allocators: {}\n", error.what());
+        std::fputs(fmt::format("allocators: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
     return 0;

@@ -240,8 +240,8 @@ int main(int argc, char** argv) {
     try {
         run(flags);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "gpt2_step: {}\n", error.what());
+        std::fputs(fmt::format("gpt2_step: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
-    return 0;
+    return std::fflush(stdout) == 0 ? 0 : 1;
 }

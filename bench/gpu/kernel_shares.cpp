@@ -367,7 +367,7 @@ int main(int argc, char** argv) {
     try {
         run(argc == 2 ? argv[1] : "");
     } catch (const std::exception& error) {
-        fmt::print(stderr, "kernel_shares: {}\n", error.what());
+        std::fputs(fmt::format("kernel_shares: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
     return 0;

@@ -234,8 +234,8 @@ int main(int argc, char** argv) {
     try {
         run(flags);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "model_step: {}\n", error.what());
+        std::fputs(fmt::format("model_step: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
-    return 0;
+    return std::fflush(stdout) == 0 ? 0 : 1;
 }

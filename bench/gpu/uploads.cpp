@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
     try {
         run(megabytes, products, steps);
     } catch (const std::exception& error) {
-        fmt::print(stderr, "uploads: {}\n", error.what());
+        std::fputs(fmt::format("uploads: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
-    return 0;
+    return std::fflush(stdout) == 0 ? 0 : 1;
 }

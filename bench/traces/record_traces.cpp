@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -228,7 +229,7 @@ int main(int argc, char** argv) {
                        steps(trace), static_cast<double>(peak_live(trace)) / 1e6);
         }
     } catch (const std::exception& error) {
-        fmt::print(stderr, "record_traces: {}\n", error.what());
+        std::fputs(fmt::format("record_traces: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
     return 0;

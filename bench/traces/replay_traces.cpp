@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
     try {
         run(parse(argc, argv));
     } catch (const std::exception& error) {
-        fmt::print(stderr, "replay_traces: {}\n", error.what());
+        std::fputs(fmt::format("replay_traces: {}\n", error.what()).c_str(), stderr);  // fmt::print would throw
         return 1;
     }
     return 0;

@@ -42,7 +42,7 @@ void Interrupt::watch() {
         if (watched == 2 && (events[1].revents & POLLIN)) {
             signalfd_siginfo first;
             if (::read(incoming_, &first, sizeof(first)) != sizeof(first)) continue;
-            requested_ = true;
+            signal_ = static_cast<int>(first.ssi_signo);
             pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);  // the next one finds this thread, and ends the program
             watched = 1;
         }

@@ -19,7 +19,9 @@ class Interrupt {
     Interrupt& operator=(const Interrupt&) = delete;
 
     /// True once a signal has come.
-    bool requested() const { return requested_; }
+    bool requested() const { return signal_ != 0; }
+    /// Which one, or 0.
+    int signal() const { return signal_; }
     /// Signals work as usual again: for what comes after the loop and may be cut short. In the constructor's thread.
     void release();
 
@@ -30,7 +32,7 @@ class Interrupt {
     sigset_t before_{};
     int incoming_ = -1;  ///< signals to read
     int stop_ = -1;      ///< tells the watcher to end
-    std::atomic<bool> requested_ = false;
+    std::atomic<int> signal_ = 0;
     std::thread watcher_;
 };
 

@@ -1,14 +1,20 @@
 #include <headroom/examples/program/outcome.hpp>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <headroom/core/nearest.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/version.hpp>
 
@@ -34,31 +40,50 @@ std::string wrong_usage(const CLI::App& app, const CLI::ParseError& error) {
                        rest);
 }
 
+/// A file that is opened must not take the place of a standard one that is closed: what is printed would go there.
+void keep_standard_files() {
+    for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(file, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", O_RDONLY);  // takes the lowest number
+    }
+}
+
+void flush_results() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        throw FileError(fmt::format("standard output: results can't be written ({})", std::strerror(errno)));
+}
+
 }  // namespace
 
 int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body) {
     app.set_version_flag("--version", fmt::format("{} {}", app.get_name(), version));
     // A file that grows past the shell's limit is then an error of the write, and the program can say so.
     std::signal(SIGXFSZ, SIG_IGN);
+    keep_standard_files();
+    const auto end = [&](int code, const std::string& why) {
+        std::fputs(fmt::format("{}: {}\n", app.get_name(), why).c_str(), stderr);  // fmt::print would throw
+        return code;
+    };
     try {
         app.parse(argc, argv);
         body();
+        flush_results();
         return 0;
     } catch (const CLI::Success& help) {
-        return app.exit(help);
+        app.exit(help);
+        return std::fflush(stdout) == 0 ? 0 : end(1, "the text can't be written to standard output");
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "{}: {} (--help lists the options)\n", app.get_name(), wrong_usage(app, error));
-        return 2;
+        return end(2, wrong_usage(app, error) + " (--help lists the options)");
+    } catch (const Interrupted& early) {
+        std::fflush(stdout);
+        return 128 + early.signal;  // as shells have it
     } catch (const memory::OutOfMemory& error) {
-        fmt::print(stderr, "{}: {}\n{}", app.get_name(), error.what(), error.report().to_string());
+        end(3, error.what());
+        std::fputs(error.report().to_string().c_str(), stderr);
         return 3;
     } catch (const std::bad_alloc&) {
-        fmt::print(stderr, "{}: the host's memory does not suffice; use a smaller batch or less data\n",
-                   app.get_name());
-        return 3;
+        return end(3, "the host's memory does not suffice; use a smaller batch or less data");
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
-        return 1;
+        return end(1, error.what());
     }
 }
 

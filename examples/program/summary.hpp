@@ -31,6 +31,7 @@ struct Summary {
     std::optional<std::string> state_sha256;
     ComputeOptions compute;
     std::string graph_refusal;
+    int signal = 0;  ///< which ended the training early, or 0
 };
 
 /// Takes the peaks of what a context has allocated so far.

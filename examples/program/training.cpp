@@ -12,6 +12,7 @@
 #include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/interrupt.hpp>
 #include <headroom/examples/program/loss_curve.hpp>
+#include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/progress.hpp>
 #include <headroom/examples/program/recent.hpp>
@@ -180,6 +181,7 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
         fmt::print("saved to {}\n", flags.save);
     }
     context.save_tuning();
+    if (!complete) summary.signal = interrupt.signal();
     interrupt.release();  // nothing is lost any more
     if (complete) {
         summary.validation = reporter.validate();
@@ -255,6 +257,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         fmt::print("not all work was done by graphs: {}\n", why);
     summary.seconds = seconds_since(begin);
     if (!flags.json.empty()) write_summary(flags.json, summary);
+    if (summary.signal != 0) throw Interrupted(summary.signal);
 }
 
 }  // namespace headroom::program

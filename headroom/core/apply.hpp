@@ -47,7 +47,7 @@ template <class Function>
 struct ForwardTraits;
 /// The parameters after (Exec&, const Attrs&): arrays, or one span of them.
 template <class Saved, class Out, class Attrs, class... Inputs>
-struct ForwardTraits<Result<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
+struct ForwardTraits<OpResult<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
     static constexpr std::size_t n_inputs = sizeof...(Inputs);
     static constexpr bool takes_span = (std::is_same_v<Inputs, std::span<const Array>> || ...);
     using Output = Out;

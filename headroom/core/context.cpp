@@ -238,7 +238,7 @@ void Context::find_non_finite(bool on) {
     if (on) first_non_finite_.reset();
 }
 
-void Context::check_finite(const Region& region) {
+void Context::check_finite(const TapeRegion& region) {
     if (first_non_finite_ || dry()) return;
     tape_.for_each_held(region, [&](const Value& value) {
         if (!is_floating(value.array.dtype) || value.missing()) return;

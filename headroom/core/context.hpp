@@ -165,7 +165,7 @@ class Context {
     const Policy* policy_for(PathId path);
     /// Errors: Error that names a pattern that fits no module, and the paths most like it.
     void check_policies();
-    void check_finite(const Region& region);
+    void check_finite(const TapeRegion& region);
     bool keeps_tuning() const;
 
     std::shared_ptr<CudaDevice> device_;

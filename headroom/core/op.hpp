@@ -7,7 +7,7 @@
 //         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
 //         struct Attrs {};
 //         struct Saved { Array x; };
-//         static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x);
+//         static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x);
 //         static void backward(Exec& exec, const Attrs&, const Saved& saved, Array dy, GradSink sink);
 //         static std::vector<Sample<Attrs>> samples();
 //     };
@@ -62,7 +62,7 @@ struct OpInfo {
 
 /// The result of forward: the arrays that backward needs, and the output or outputs.
 template <class Saved, class Out>
-struct Result {
+struct OpResult {
     Saved saved;
     Out out;
 };

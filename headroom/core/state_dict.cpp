@@ -20,7 +20,9 @@ T state_value(const StateValues& values, std::string_view name) {
         T number{};
         const char* const end = text.data() + text.size();
         const auto [stop, error] = std::from_chars(text.data(), end, number);
-        if (stop == end && error == std::errc()) return number;
+        // A counter goes on from there, and the next checkpoint must be one that loads.
+        const bool counts_on = !std::is_same_v<T, std::int64_t> || number <= T{std::int64_t{1} << 62};
+        if (stop == end && error == std::errc() && counts_on) return number;
         throw Error(fmt::format("the state's \"{}\" is \"{}\", which is no number of its kind", name, text));
     }
 }

@@ -8,8 +8,10 @@
 //     } catch (const headroom::ShapeError& error) {
 //         fmt::print(stderr, "{}\n", error.what());
 //     }
+#include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace headroom {
 
@@ -42,10 +44,18 @@ class DtypeError : public Error {
     using Error::Error;
 };
 
-/// A file that can't be read or written, or whose contents are not what they claim to be.
+/// A file that can't be read or written, or whose contents are not what they claim to be. A path may hold any byte but
+/// 0, so control characters in the message are replaced by "?".
 class FileError : public Error {
   public:
-    using Error::Error;
+    explicit FileError(std::string message) : Error(printable(std::move(message))) {}
+
+  private:
+    static std::string printable(std::string text) {
+        const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 127; };
+        std::replace_if(text.begin(), text.end(), is_control, '?');
+        return text;
+    }
 };
 
 /// Work that can't be part of a CUDA graph, while one is made.

@@ -2,7 +2,7 @@
 // Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON
 // header, then the tensors' bytes, row-major and little-endian, without gaps. No field of a file is trusted: every
 // length, dtype, shape and offset is checked, against the others and the file's size, before a byte is used. A new file
-// is written beside the old one, and replaces it only when it is complete.
+// is written beside the old one, under a name of its own, and replaces it only when it is complete.
 //
 //     nn::write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
 //     nn::SafetensorsFile file("model.safetensors");
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,7 +37,10 @@ struct SafetensorsEntry {
 
 class SafetensorsFile {
   public:
-    /// Opens and checks the whole header. Errors: FileError that names the file, the tensor and what is wrong.
+    class OpenFile;  // of safetensors_read.cpp
+
+    /// Opens the file, which stays open: all that is read is of this one, whatever takes its name meanwhile. Checks the
+    /// whole header. Errors: FileError that names the file, the tensor and what is wrong.
     explicit SafetensorsFile(const std::filesystem::path& path);
 
     const std::filesystem::path& path() const { return path_; }
@@ -56,12 +60,14 @@ class SafetensorsFile {
     void read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const;
 
     std::filesystem::path path_;
+    std::shared_ptr<const OpenFile> file_;
     std::vector<SafetensorsEntry> entries_;
     Metadata metadata_;
 };
 
 /// Writes tensors in ascending order of names: the same tensors give the same bytes. Errors: FileError if it can't be
-/// written, and Error for two tensors of one name; an existing file is then as it was.
+/// written, and Error for two tensors of one name; an existing file is then as it was. Several processes may save to
+/// one path: the last one to finish wins.
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
 

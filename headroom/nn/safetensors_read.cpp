@@ -1,11 +1,16 @@
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
@@ -14,8 +19,49 @@
 
 namespace headroom::nn {
 
+/// A file that stays the same one when another takes its name.
+class SafetensorsFile::OpenFile {
+  public:
+    explicit OpenFile(const std::filesystem::path& path) {
+        const auto fail = [&](const std::string& what) { throw FileError(fmt::format("{}: {}", path.string(), what)); };
+        if (path.native().find('\0') != std::string::npos) fail("a path can't hold a NUL");
+        file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // else a pipe waits for its writer
+        const int error = errno;
+        struct stat status {};
+        if ((file_ < 0 ? ::stat(path.c_str(), &status) : ::fstat(file_, &status)) == 0) {
+            const bool folder = S_ISDIR(status.st_mode), regular = S_ISREG(status.st_mode);
+            if (!regular && file_ >= 0) ::close(std::exchange(file_, -1));
+            if (folder) fail("is a folder");
+            if (!regular) fail("is a device, a pipe or a socket; name a file");
+        }
+        if (file_ < 0) fail(fmt::format("can't be opened ({})", std::strerror(error)));
+        size_ = static_cast<std::uint64_t>(status.st_size);
+    }
+    OpenFile(const OpenFile&) = delete;
+    OpenFile& operator=(const OpenFile&) = delete;
+    ~OpenFile() { ::close(file_); }
+
+    std::uint64_t size() const { return size_; }
+    /// All of `bytes`, from this place on; false if they can't be read.
+    bool read(std::uint64_t place, std::span<char> bytes) const {
+        while (!bytes.empty()) {
+            const ssize_t count = ::pread(file_, bytes.data(), bytes.size(), static_cast<off_t>(place));
+            if (count < 0 && errno == EINTR) continue;
+            if (count <= 0) return false;
+            place += static_cast<std::uint64_t>(count);
+            bytes = bytes.subspan(static_cast<std::size_t>(count));
+        }
+        return true;
+    }
+
+  private:
+    int file_ = -1;
+    std::uint64_t size_ = 0;
+};
+
 namespace {
 
+using OpenFile = SafetensorsFile::OpenFile;
 using Json = nlohmann::json;
 
 /// Far above any real header; keeps a lying length from allocating.
@@ -123,32 +169,23 @@ void check_layout(const std::filesystem::path& path, std::vector<SafetensorsEntr
     if (place != data_bytes) refuse(path, fmt::format("{} bytes follow the last tensor", data_bytes - place));
 }
 
-std::string read_header_text(const std::filesystem::path& path, std::uint64_t& data_begin, std::uint64_t& data_bytes) {
-    std::error_code error;
-    if (std::filesystem::is_directory(path, error)) throw FileError(fmt::format("{}: is a folder", path.string()));
-    if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
-        throw FileError(fmt::format("{}: is a device, a pipe or a socket; name a file", path.string()));
-    }
-    const std::uint64_t size = std::filesystem::file_size(path, error);
-    std::ifstream file(path, std::ios::binary);
-    if (error || !file) {
-        throw FileError(
-            fmt::format("{}: can't be opened ({})", path.string(), error ? error.message() : "no permission?"));
-    }
+std::string read_header_text(const std::filesystem::path& path, const OpenFile& file, std::uint64_t& data_begin,
+                             std::uint64_t& data_bytes) {
+    const std::uint64_t size = file.size();
     if (size < 8) refuse(path, fmt::format("it has {} bytes, 8 are the least", size));
     unsigned char raw[8];
-    file.read(reinterpret_cast<char*>(raw), 8);
+    bool read = file.read(0, {reinterpret_cast<char*>(raw), 8});
     std::uint64_t length = 0;
     for (int i = 7; i >= 0; --i) length = length << 8 | raw[i];
-    if (length > kLargestHeader || length > size - 8) {
+    if (read && (length > kLargestHeader || length > size - 8)) {
         if (std::string_view(reinterpret_cast<const char*>(raw), 4) == "PK\3\4")
             throw FileError(
                 fmt::format("{}: a file of torch.save; scripts/convert_pth makes safetensors of it", path.string()));
         refuse(path, fmt::format("the header claims {} bytes, the file has {} (truncated?)", length, size - 8));
     }
-    std::string text(length, '\0');
-    file.read(text.data(), static_cast<std::streamsize>(length));
-    if (!file) throw FileError(fmt::format("{}: can't be read", path.string()));
+    std::string text(read ? length : 0, '\0');
+    read = read && file.read(8, text);
+    if (!read) throw FileError(fmt::format("{}: can't be read", path.string()));
     data_begin = 8 + length;
     data_bytes = size - data_begin;
     return text;
@@ -156,10 +193,11 @@ std::string read_header_text(const std::filesystem::path& path, std::uint64_t& d
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::filesystem::path& path) : path_(path) {
+SafetensorsFile::SafetensorsFile(const std::filesystem::path& path)
+    : path_(path), file_(std::make_shared<const OpenFile>(path)) {
     std::uint64_t data_begin = 0;
     std::uint64_t data_bytes = 0;
-    const Json header = parse_header(path, read_header_text(path, data_begin, data_bytes));
+    const Json header = parse_header(path, read_header_text(path, *file_, data_begin, data_bytes));
     for (const auto& [name, json] : header.items()) {
         if (name != "__metadata__") {
             entries_.push_back(read_entry(path, name, json));
@@ -188,10 +226,8 @@ const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
 }
 
 void SafetensorsFile::read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const {
-    std::ifstream file(path_, std::ios::binary);
-    file.seekg(static_cast<std::streamoff>(entry.begin + offset));
-    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!file) throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
+    if (!file_->read(entry.begin + offset, bytes))
+        throw FileError(fmt::format("{}: {} can't be read; has the file changed?", path_.string(), entry.name));
 }
 
 bool SafetensorsFile::equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const {

@@ -1,10 +1,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <random>
+#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <headroom/core/transfer.hpp>
@@ -18,10 +22,13 @@ namespace {
 
 constexpr const char* kMetadataName = "__metadata__";
 
-/// A file beside `path` that takes its place when it is complete, or disappears.
+/// A file beside `path` that takes its place when it is complete, or disappears. Its name is its own, so that of
+/// several that save to one path the last one to finish wins, whole. While it is written it is locked: what lies there
+/// unlocked was left by a process that was killed, and is removed.
 class FileAside {
   public:
     explicit FileAside(const std::filesystem::path& path) : path_(path) {
+        if (path.native().find('\0') != std::string::npos) throw FileError(path.string() + ": a path can't hold a NUL");
         std::error_code error;
         for (int links = 0; std::filesystem::is_symlink(path_, error) && links < 40; ++links) {  // as the system does
             path_ = path_.parent_path() / std::filesystem::read_symlink(path_, error);
@@ -29,9 +36,14 @@ class FileAside {
         if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
             throw FileError(fmt::format("{}: it is not a file that can be replaced", path_.string()));
         }
-        aside_ = path_.string() + ".partial";
-        file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-        if (file_ < 0) fail("can't be created");
+        remove_abandoned();
+        std::random_device random;
+        do {
+            if (file_ >= 0) ::close(file_);  // somebody took it for abandoned before it was locked
+            aside_ = fmt::format("{}.{:08x}.partial", path_.string(), random());
+            file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+            if (file_ < 0 && errno != EEXIST) fail("can't be created");
+        } while (file_ < 0 || (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_there());
     }
     FileAside(const FileAside&) = delete;
     FileAside& operator=(const FileAside&) = delete;
@@ -53,18 +65,37 @@ class FileAside {
 
     void finish() {
         if (::fsync(file_) != 0) fail("can't be written");
-        const int file = std::exchange(file_, -1);
-        if (::close(file) != 0) fail("can't be written");
         if (::rename(aside_.c_str(), path_.c_str()) != 0) fail("can't be put in place");
         complete_ = true;
-        const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-        const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const int directory = ::open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (directory < 0) return;  // the rename is done; only its durability is the file system's business now
         ::fsync(directory);
         ::close(directory);
     }
 
   private:
+    std::filesystem::path folder() const { return path_.has_parent_path() ? path_.parent_path() : "."; }
+
+    /// Whether the open file still has its name.
+    bool is_there() const {
+        struct stat status {};
+        return ::fstat(file_, &status) == 0 && status.st_nlink > 0;
+    }
+
+    void remove_abandoned() const {
+        const std::string begin = path_.filename().string() + ".";
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(folder(), error)) {
+            const std::string name = entry.path().filename().string();
+            if (!name.starts_with(begin) || !name.ends_with(".partial") || !entry.is_regular_file(error)) continue;
+            if (name.size() != begin.size() + 8 + std::string_view(".partial").size()) continue;
+            const int file = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+            if (file < 0) continue;
+            if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+            ::close(file);
+        }
+    }
+
     [[noreturn]] void fail(const char* what) const {
         throw FileError(fmt::format("{}: {} ({}); what stood there before is untouched", path_.string(), what,
                                     std::strerror(errno)));

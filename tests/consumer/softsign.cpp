@@ -47,7 +47,7 @@ struct Softsign {
         Array y;
     };
 
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         if (x.dtype != compute_dtype(x.dtype)) throw DtypeError("softsign: takes f32 and f64; cast its input");
         if (!x.is_contiguous()) throw ShapeError("softsign: takes row-major inputs only; call contiguous() on it");
         Array y = exec.empty(x.shape(), x.dtype);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/norm.hpp>
 #include <headroom/core/ops/reduce.hpp>
 
@@ -46,7 +48,7 @@ class Edges : public ::testing::Test {
 TEST_F(Edges, OfTheVarianceOfTooFewElements) {
     for (const double correction : {3.0, 5.0}) {
         const auto variance = [&](const Tensor& x) { return var(x, 1, correction); };
-        const auto deviation = [&](const Tensor& x) { return headroom::std(x, 1, correction); };
+        const auto deviation = [&](const Tensor& x) { return standard_deviation(x, 1, correction); };
         expect(variance, {1, 2, 3}, {1, 3}, {kInfinity}, {-kInfinity, kNan, kInfinity});
         expect(deviation, {1, 2, 3}, {1, 3}, {kInfinity}, {kNan, kNan, kNan});
         expect(variance, {2, 2, 2}, {1, 3}, {kNan}, {kNan, kNan, kNan});
@@ -54,8 +56,8 @@ TEST_F(Edges, OfTheVarianceOfTooFewElements) {
     const auto of_all = [](const Tensor& x) { return var(x); };
     expect(of_all, {3}, {1}, {kNan}, {kNan});
     expect(of_all, {}, {0}, {kNan}, {});
-    expect([](const Tensor& x) { return headroom::std(x, 1); }, {3, 4}, {2, 1}, {kNan, kNan}, {kNan, kNan});
-    expect([](const Tensor& x) { return headroom::std(x, 1); }, {}, {2, 0}, {kNan, kNan}, {});
+    expect([](const Tensor& x) { return standard_deviation(x, 1); }, {3, 4}, {2, 1}, {kNan, kNan}, {kNan, kNan});
+    expect([](const Tensor& x) { return standard_deviation(x, 1); }, {}, {2, 0}, {kNan, kNan}, {});
     expect([](const Tensor& x) { return var(x, 1, 0.0); }, {}, {2, 0}, {kNan, kNan}, {});
 }
 
@@ -77,6 +79,20 @@ TEST_F(Edges, OfNormsWhoseElementsAreZero) {
 TEST_F(Edges, OfNormsOfNothing) {
     const Tensor nothing = context.from_host(Doubles{}, {2, 0});
     for (const double p : {0.0, 0.5, 1.0, 2.0, 3.0}) expect_values(norm(nothing, p, 1), {0, 0});
+}
+
+/// More inputs of one op than 16 bits count, with what is left of them at the beginning and at the end.
+TEST_F(Edges, OfManyTensorsJoined) {
+    constexpr std::int64_t kCount = 65538;
+    const Tensor leaf = context.from_host(Doubles(kCount, 1.0), {kCount}).requires_grad_();
+    std::vector<Tensor> parts;
+    Doubles factors;
+    for (std::int64_t i = 0; i < kCount; ++i) {
+        parts.push_back(leaf.slice(0, i, i + 1));
+        factors.push_back(static_cast<double>(i % 7));
+    }
+    backward(sum(cat(std::move(parts), 0) * context.from_host(factors, {kCount})));
+    expect_values(leaf.grad(), factors);
 }
 
 }  // namespace

@@ -308,7 +308,7 @@ inline const Calls kFunctions{
      [](Tensor x) {
          stack({x, x});
      }},
-    {"std", [](Tensor x) { headroom::std(x); }},
+    {"standard_deviation", [](Tensor x) { standard_deviation(x); }},
     {"sub", [](Tensor x) { sub(x, x); }},
     {"sum", [](Tensor x) { sum(x); }},
     {"swiglu", [](Tensor x) { swiglu(x, x); }},

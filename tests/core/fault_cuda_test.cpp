@@ -23,7 +23,7 @@ struct Faulty {
     static constexpr OpInfo info{.name = "faulty"};
     struct Attrs {};
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         Array y = exec.empty(x.shape(), x.dtype);
         exec.launch([](auto& stream) {
             if constexpr (std::is_same_v<decltype(stream), CudaStream&>) test::diverge(stream);

@@ -44,7 +44,7 @@ struct Faulty {
     struct Saved {
         Array x;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         if (kFault == Fault::accepts && !is_floating(x.dtype)) return {{x}, exec.empty(x.shape(), Dtype::f32)};
         if (kFault == Fault::message && !is_floating(x.dtype)) throw DtypeError("not floating");
         check_floating(info.name, {{"x", x}});

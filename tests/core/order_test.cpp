@@ -96,8 +96,8 @@ TEST_F(Order, ReductionsOfNothingAndOfOne) {
     EXPECT_EQ(values(prod(nothing, 0)), (Doubles{1, 1}));
     EXPECT_EQ(values(norm(nothing, 2.0, 0)), (Doubles{0, 0}));
     EXPECT_EQ(values(logsumexp(nothing, 0)), (Doubles{-kInfinity, -kInfinity}));
-    EXPECT_TRUE(std::isnan(std(one).item()));
-    EXPECT_EQ(std(one, 0, 0.0).item(), 0.0);
+    EXPECT_TRUE(std::isnan(standard_deviation(one).item()));
+    EXPECT_EQ(standard_deviation(one, 0, 0.0).item(), 0.0);
     EXPECT_EQ(any(host({0, kNan})).item(), 1.0);
     EXPECT_EQ(all(host({-1, kNan})).item(), 1.0);
     EXPECT_EQ(logsumexp(host({1e4, 1e4})).item(), 1e4 + std::log(2.0));
@@ -114,7 +114,7 @@ TEST_F(Order, ReductionsOfNothingAndOfOne) {
 TEST_F(Order, RootsOfHalvesAreTakenBeforeRounding) {
     const Tensor x = host({300, -300, 300, -300});
     const Tensor half = cast(x, Dtype::f16);
-    EXPECT_EQ(std(half, 0, 0.0).item(), 300.0);
+    EXPECT_EQ(standard_deviation(half, 0, 0.0).item(), 300.0);
     EXPECT_EQ(norm(half).item(), 600.0);
     EXPECT_EQ(norm(half, 4.0).dtype(), Dtype::f16);
     EXPECT_NEAR(norm(half, 4.0).item(), 300 * std::sqrt(2.0), 300 * epsilon(Dtype::f16));

@@ -270,7 +270,7 @@ class TrainGpt(ProgramCase):
     def test_ctrl_c_saves_and_leaves_cleanly(self):
         for sent in (signal.SIGINT, signal.SIGTERM):
             code, output = self.interrupted(sent)
-            self.assertEqual(code, 0, output)
+            self.assertEqual(code, 128 + sent, output)
             steps = int(re.search(r"interrupted after step (\d+)\r\n", output)[1])
             self.assertIn("saved to", output)
             self.assertIn("\r\x1b[K", output)  # drawn over the one before

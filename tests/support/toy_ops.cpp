@@ -19,7 +19,7 @@ struct Add {
     static constexpr OpInfo info{.name = "toy_add", .in_place = 0b11};
     struct Attrs {};
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
         if (a.shape() != b.shape()) throw ShapeError("toy_add: shapes differ");
         Array y = exec.output(a.shape(), a.dtype);
         exec.launch([&](auto& stream) { k::map(stream, k::Add{}, a.view(), b.view(), y.view()); });
@@ -39,7 +39,7 @@ struct Mul {
         Array a;
         Array b;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
         Array y = exec.fresh_output(a.shape(), a.dtype);
         exec.launch([&](auto& stream) { k::map(stream, k::Mul{}, a.view(), b.view(), y.view()); });
         return {{a, b}, std::move(y)};
@@ -65,7 +65,7 @@ struct Tanh {
     struct Saved {
         Array y;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         Array y = exec.output(x.shape(), x.dtype);
         exec.launch([&](auto& stream) { k::map(stream, k::Tanh{}, x.view(), y.view()); });
         return {{y}, y};
@@ -87,7 +87,7 @@ struct Noisy {
     struct Saved {
         Array noise;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
         Array noise = exec.fresh_output(x.shape(), x.dtype);
         Array y = exec.fresh_output(x.shape(), x.dtype);
         exec.launch([&](auto& stream) {
@@ -114,7 +114,7 @@ struct Sine {
     struct Saved {
         Array cosine;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
         Array cosine, y;
         if (exec.saved_wanted()) {
             cosine = exec.empty(x.shape(), x.dtype);
@@ -141,7 +141,7 @@ struct Fork {
     static constexpr OpInfo info{.name = "toy_fork"};
     struct Attrs {};
     struct Saved {};
-    static Result<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs&, const Array& x) {
         Array one = exec.fresh_output(x.shape(), x.dtype);
         Array two = exec.fresh_output(x.shape(), x.dtype);
         exec.launch([&](auto& stream) {
@@ -165,7 +165,7 @@ struct Total {
     static constexpr OpInfo info{.name = "toy_total"};
     struct Attrs {};
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         Array y = exec.empty({}, x.dtype);
         exec.run<k::SumPlan>(x.view(), 1.0, y.view(), 0.0f);
         return {{}, std::move(y)};
@@ -184,7 +184,7 @@ struct Count {
         Shape shape;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs) {
         Array y = exec.empty(attrs.shape, Dtype::f32);
         exec.launch([&](auto&) {
             for (std::int64_t i = 0; i < y.numel(); ++i) y.view().as<float>()[i] = static_cast<float>(i);
@@ -202,7 +202,7 @@ struct Fragile {
     struct Saved {
         Array x;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x) {
         Array y = exec.empty(x.shape(), x.dtype);
         if (attrs.faults->forward-- == 0) throw Error("toy_fragile: forward fails as asked");
         exec.launch([&](auto& stream) { k::copy(stream, x.view(), y.view()); });
@@ -221,7 +221,7 @@ struct Coarse {
     struct Saved {
         Array x;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, const Array& x) {
         Array y = exec.empty(x.shape(), Dtype::f32);
         exec.launch([&](auto& stream) { k::copy(stream, x.view(), y.view()); });
         return {{x}, std::move(y)};
@@ -236,7 +236,7 @@ struct Squares {
     struct Saved {
         Array a, b, c, d, e, f, g, h;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs&, std::span<const Array> x) {
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs&, std::span<const Array> x) {
         Array y = exec.empty(x[0].shape(), x[0].dtype);
         const Array square = exec.empty(x[0].shape(), x[0].dtype, Category::workspace);
         exec.launch([&](auto& stream) {

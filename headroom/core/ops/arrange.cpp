@@ -30,7 +30,7 @@ View reversed(View x, const Axes& axes) {
 
 }  // namespace
 
-Result<Flip::Saved, Array> Flip::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Flip::Saved, Array> Flip::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("flip", {{"x", x}});
     const View from = reversed(x.view(), attrs.axes);
     Array y = exec.fresh_output(x.shape(), x.dtype);

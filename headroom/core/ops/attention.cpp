@@ -134,8 +134,8 @@ void check(const Array& q, const Array& k, const Array& v) {
 
 }  // namespace
 
-Result<AttentionPacked::Saved, Array> AttentionPacked::forward(Exec& exec, const Attrs& attrs, const Array& qkv,
-                                                               const Array& mask, const Array& lengths) {
+OpResult<AttentionPacked::Saved, Array> AttentionPacked::forward(Exec& exec, const Attrs& attrs, const Array& qkv,
+                                                                 const Array& mask, const Array& lengths) {
     check(qkv, attrs);
     check_range("attention_packed", "dropout", attrs.dropout.p, 0, 1);
     const Heads in = unpack(qkv.view(), attrs);
@@ -201,8 +201,8 @@ std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
     };
 }
 
-Result<Attention::Saved, Array> Attention::forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k,
-                                                   const Array& v, const Array& mask, const Array& lengths) {
+OpResult<Attention::Saved, Array> Attention::forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k,
+                                                     const Array& v, const Array& mask, const Array& lengths) {
     check(q, k, v);
     check_range("attention", "dropout", attrs.dropout.p, 0, 1);
     const kernels::AttentionMask masks = checked_masks("attention", mask, lengths, scores_of(q.view(), k.view()));

@@ -30,8 +30,8 @@ struct AttentionPacked {
         Array o;
         Array lse;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& qkv, const Array& mask,
-                                        const Array& lengths);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& qkv, const Array& mask,
+                                          const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -53,8 +53,8 @@ struct Attention {
         Array o;
         Array lse;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k, const Array& v,
-                                        const Array& mask, const Array& lengths);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k,
+                                          const Array& v, const Array& mask, const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

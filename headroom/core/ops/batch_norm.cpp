@@ -19,7 +19,7 @@ enum : int { kX, kMean, kVariance, kWeight, kBias, kResidual };
 
 }  // namespace
 
-Result<BatchMoments::Saved, std::array<Array, 2>> BatchMoments::forward(Exec& exec, const Attrs&, const Array& x) {
+OpResult<BatchMoments::Saved, std::array<Array, 2>> BatchMoments::forward(Exec& exec, const Attrs&, const Array& x) {
     check_floating("batch_moments", {{"x", x}});
     check_form("batch_moments", {"x", x}, x.rank() >= 2, "[N, C, ...]");
     const std::int64_t channels = x.size(1);
@@ -48,9 +48,9 @@ std::vector<Sample<BatchMoments::Attrs>> BatchMoments::samples() {
     };
 }
 
-Result<BatchNorm::Saved, Array> BatchNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
-                                                   const Array& variance, const Array& weight, const Array& bias,
-                                                   const Array& residual) {
+OpResult<BatchNorm::Saved, Array> BatchNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
+                                                     const Array& variance, const Array& weight, const Array& bias,
+                                                     const Array& residual) {
     check_floating("batch_norm", {{"x", x},
                                   {"mean", mean},
                                   {"variance", variance},

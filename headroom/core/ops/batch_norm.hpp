@@ -21,7 +21,7 @@ struct BatchMoments {
     static constexpr OpInfo info{.name = "batch_moments", .cost = Cost::expensive, .precision = Precision::full};
     using Attrs = NoAttrs;
     struct Saved {};
-    static Result<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, std::array<Array, 2>> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -40,9 +40,9 @@ struct BatchNorm {
         Array mean, variance, weight, bias;
         Array y;  ///< where it is the mask
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
-                                        const Array& variance, const Array& weight, const Array& bias,
-                                        const Array& residual);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& mean,
+                                          const Array& variance, const Array& weight, const Array& bias,
+                                          const Array& residual);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

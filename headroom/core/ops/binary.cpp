@@ -13,8 +13,8 @@ namespace headroom {
 namespace ops {
 
 template <class F>
-Result<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const Attrs& f, const Array& a,
-                                                            const Array& b) {
+OpResult<typename Binary<F>::Saved, Array> Binary<F>::forward(Exec& exec, const Attrs& f, const Array& a,
+                                                              const Array& b) {
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     const Dtype dtype = promoted(a.dtype, b.dtype);
     if (!kernels::takes_integers<F>()) check_floating(F::name, "one side", dtype);

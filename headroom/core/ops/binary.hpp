@@ -27,7 +27,7 @@ struct Binary {
     static constexpr OpInfo info{.name = F::name, .precision = Precision::full, .in_place = 0b11};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, Nothing, Two>;
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
     static void backward(Exec& exec, const Attrs& f, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

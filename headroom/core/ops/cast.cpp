@@ -7,7 +7,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Cast::Saved, Array> Cast::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("cast", {{"x", x}});
     Array y = exec.fresh_output(x.shape(), attrs.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });

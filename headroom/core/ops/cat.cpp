@@ -60,7 +60,7 @@ View part(const Array& whole, int axis, std::int64_t start, std::int64_t size) {
 
 }  // namespace
 
-Result<Cat::Saved, Array> Cat::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
+OpResult<Cat::Saved, Array> Cat::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
     const Shape shape = joined(inputs, attrs.axis);
     const int axis = shape.axis(attrs.axis);
     Array y = exec.empty_like(shape, deciding(inputs, shape), inputs[0].dtype);

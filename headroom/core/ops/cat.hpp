@@ -18,7 +18,7 @@ struct Cat {
         int axis = 0;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

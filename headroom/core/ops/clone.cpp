@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Clone::Saved, Array> Clone::forward(Exec& exec, const Attrs&, const Array& x) {
+OpResult<Clone::Saved, Array> Clone::forward(Exec& exec, const Attrs&, const Array& x) {
     check_defined("clone", {{"x", x}});
     Array y = exec.fresh_output(x.shape(), x.dtype);
     exec.launch([&](auto& stream) { kernels::copy(stream, x.view(), y.view()); });
@@ -23,7 +23,7 @@ std::vector<Sample<Clone::Attrs>> Clone::samples() {
     return {{"matrix", {}, {SampleInput::normal({3, 4})}}, {"empty", {}, {SampleInput::normal({2, 0})}}};
 }
 
-Result<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Contiguous::Saved, Array> Contiguous::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("contiguous", {{"x", x}});
     if (attrs.format == MemoryFormat::channels_last && x.rank() < 3) {
         throw ShapeError(fmt::format("contiguous: x {} must be [N, C, ...] for channels_last, of three axes or more",

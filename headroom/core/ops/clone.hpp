@@ -14,7 +14,7 @@ struct Clone {
     static constexpr OpInfo info{.name = "clone", .precision = Precision::full};
     struct Attrs {};
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -26,7 +26,7 @@ struct Contiguous {
         MemoryFormat format = MemoryFormat::contiguous;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -9,8 +9,8 @@ namespace headroom {
 namespace ops {
 
 template <class F>
-Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, const Attrs& f, const Array& a,
-                                                                    const Array& b) {
+OpResult<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, const Attrs& f, const Array& a,
+                                                                      const Array& b) {
     check_defined(F::name, {{"the left side", a}, {"the right side", b}});
     Array y = exec.fresh_output(broadcast_shapes(F::name, a.shape(), b.shape()), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, f, a.view(), b.view(), y.view()); });
@@ -18,7 +18,7 @@ Result<typename Comparison<F>::Saved, Array> Comparison<F>::forward(Exec& exec, 
 }
 
 template <class F>
-Result<typename Predicate<F>::Saved, Array> Predicate<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
+OpResult<typename Predicate<F>::Saved, Array> Predicate<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     check_defined(F::name, {{"x", x}});
     Array y = exec.fresh_output(x.shape(), Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });

@@ -19,7 +19,7 @@ struct Comparison {
     static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
     using Attrs = F;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& a, const Array& b);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -29,7 +29,7 @@ struct Predicate {
     static constexpr OpInfo info{.name = F::name, .precision = Precision::full};
     using Attrs = F;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -95,8 +95,8 @@ Shape transposed_shape(const ConvTranspose2dOptions& options, const Shape& x, co
 
 }  // namespace
 
-Result<Conv2d::Saved, Array> Conv2d::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                             const Array& bias) {
+OpResult<Conv2d::Saved, Array> Conv2d::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                               const Array& bias) {
     check_inputs("conv2d", x, weight, bias, "[out, in / groups, kh, kw]");
     check_shape("conv2d", {"bias", bias}, {weight.size(0)}, {"weight", weight});
     const Shape shape =
@@ -127,8 +127,8 @@ void Conv2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, Gr
     }
 }
 
-Result<ConvTranspose2d::Saved, Array> ConvTranspose2d::forward(Exec& exec, const Attrs& attrs, const Array& x,
-                                                               const Array& weight, const Array& bias) {
+OpResult<ConvTranspose2d::Saved, Array> ConvTranspose2d::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                                 const Array& weight, const Array& bias) {
     check_inputs("conv_transpose2d", x, weight, bias, "[in, out / groups, kh, kw]");
     const Shape shape = transposed_shape(attrs, x.shape(), weight.shape());
     check_shape("conv_transpose2d", {"bias", bias}, {shape[1]}, {"weight", weight});

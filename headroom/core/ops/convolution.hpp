@@ -39,8 +39,8 @@ struct Conv2d {
         Array weight;
         Array y;  ///< with ReLU
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                        const Array& bias);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                          const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -52,8 +52,8 @@ struct ConvTranspose2d {
         Array x;
         Array weight;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                        const Array& bias);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                          const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -13,7 +13,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Arange::Saved, Array> Arange::forward(Exec& exec, const Attrs& attrs) {
+OpResult<Arange::Saved, Array> Arange::forward(Exec& exec, const Attrs& attrs) {
     const double count = std::ceil((attrs.stop - attrs.start) / attrs.step);
     if (attrs.step == 0.0 || !(std::abs(count) < 0x1p63)) {
         throw Error(fmt::format("arange: can't go from {} to {} by {}", attrs.start, attrs.stop, attrs.step));
@@ -30,7 +30,7 @@ std::vector<Sample<Arange::Attrs>> Arange::samples() {
             {"no step", {.stop = 7.0, .step = 0.0}, {}, "by 0"}};
 }
 
-Result<Linspace::Saved, Array> Linspace::forward(Exec& exec, const Attrs& attrs) {
+OpResult<Linspace::Saved, Array> Linspace::forward(Exec& exec, const Attrs& attrs) {
     check_floating("linspace", "dtype", attrs.dtype);
     Array y = exec.empty({attrs.steps}, attrs.dtype);
     const double step = (attrs.stop - attrs.start) / static_cast<double>(std::max<std::int64_t>(1, attrs.steps - 1));
@@ -60,7 +60,7 @@ Array arranged(Exec& exec, const Shape& shape, const Strides& like, Dtype dtype)
 
 }  // namespace
 
-Result<Full::Saved, Array> Full::forward(Exec& exec, const Attrs& attrs) {
+OpResult<Full::Saved, Array> Full::forward(Exec& exec, const Attrs& attrs) {
     Array y = arranged(exec, attrs.shape, attrs.like, attrs.dtype);
     exec.launch([&](auto& stream) { kernels::fill(stream, attrs.value, y.view()); });
     return {{}, std::move(y)};
@@ -75,7 +75,7 @@ std::vector<Sample<Full::Attrs>> Full::samples() {
 }
 
 template <bool kNormal>
-Result<typename Random<kNormal>::Saved, Array> Random<kNormal>::forward(Exec& exec, const Attrs& attrs) {
+OpResult<typename Random<kNormal>::Saved, Array> Random<kNormal>::forward(Exec& exec, const Attrs& attrs) {
     check_floating(info.name, "dtype", attrs.dtype);
     Array y = arranged(exec, attrs.shape, attrs.like, attrs.dtype);
     exec.launch([&](auto& stream) {
@@ -101,7 +101,7 @@ std::vector<Sample<typename Random<kNormal>::Attrs>> Random<kNormal>::samples() 
 template struct Random<true>;
 template struct Random<false>;
 
-Result<RandInt::Saved, Array> RandInt::forward(Exec& exec, const Attrs& attrs) {
+OpResult<RandInt::Saved, Array> RandInt::forward(Exec& exec, const Attrs& attrs) {
     if (attrs.dtype != Dtype::i32 && attrs.dtype != Dtype::i64) {
         throw DtypeError(fmt::format("randint: dtype must be i32 or i64, got {}", name(attrs.dtype)));
     }
@@ -133,7 +133,7 @@ std::vector<Sample<RandInt::Attrs>> RandInt::samples() {
             {"floating", {.shape = {3}, .dtype = Dtype::f32, .key = key}, {}, "must be i32 or i64"}};
 }
 
-Result<CausalMask::Saved, Array> CausalMask::forward(Exec& exec, const Attrs& attrs) {
+OpResult<CausalMask::Saved, Array> CausalMask::forward(Exec& exec, const Attrs& attrs) {
     Array y = exec.empty({attrs.queries, attrs.keys}, Dtype::boolean);
     exec.launch([&](auto& stream) { kernels::causal_mask(stream, y.view()); });
     return {{}, std::move(y)};

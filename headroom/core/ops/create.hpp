@@ -24,7 +24,7 @@ struct Arange {
         Dtype dtype = Dtype::i64;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -37,7 +37,7 @@ struct Linspace {
         Dtype dtype = Dtype::f32;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -50,7 +50,7 @@ struct Full {
         Strides like{};  ///< whose order the axes have in memory; none: row-major
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -67,7 +67,7 @@ struct Random {
         Strides like{};  ///< whose order the axes have in memory; none: row-major
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 using Randn = Random<true>;
@@ -83,7 +83,7 @@ struct RandInt {
         kernels::RandomKey key;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -94,7 +94,7 @@ struct CausalMask {
         std::int64_t keys = 0;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -40,9 +40,9 @@ kernels::CrossEntropyOptions attributes_of(const char* op, const CrossEntropyOpt
     return {options.ignore_index, options.label_smoothing};
 }
 
-Result<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec, const Attrs& attrs,
-                                                                     const Array& logits, const Array& targets,
-                                                                     const Array& weights) {
+OpResult<CrossEntropy::Saved, CrossEntropy::Out> CrossEntropy::forward(Exec& exec, const Attrs& attrs,
+                                                                       const Array& logits, const Array& targets,
+                                                                       const Array& weights) {
     check_floating(info.name, {{"logits", logits}});
     check_form(info.name, {"logits", logits}, logits.rank() > 0 && logits.size(-1) > 0, "[..., C], C at least 1");
     Shape rows = logits.shape();

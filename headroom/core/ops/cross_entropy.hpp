@@ -33,8 +33,8 @@ struct CrossEntropy {
         Array lse;
     };
     using Out = std::array<Array, 2>;  ///< sum and number of terms
-    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& logits, const Array& targets,
-                                      const Array& weights);
+    static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& logits, const Array& targets,
+                                        const Array& weights);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -7,7 +7,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Cumsum::Saved, Array> Cumsum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Cumsum::Saved, Array> Cumsum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("cumsum", {{"x", x}});
     const int axis = check_axis("cumsum", x.shape(), attrs.axis);
     Array y = exec.fresh_output(x.shape(), is_floating(x.dtype) ? x.dtype : Dtype::i64);

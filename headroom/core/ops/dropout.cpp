@@ -8,7 +8,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Dropout::Saved, Array> Dropout::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Dropout::Saved, Array> Dropout::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("dropout", {{"x", x}});
     check_range("dropout", "p", attrs.p, 0, 1);
     Array y = exec.output(x.shape(), x.dtype);
@@ -34,8 +34,8 @@ std::vector<Sample<Dropout::Attrs>> Dropout::samples() {
             {"integers", {0.5f, key}, {SampleInput::index({4}, 3)}, "must be floating"}};
 }
 
-Result<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& attrs, const Array& branch,
-                                                     const Array& x) {
+OpResult<DropoutAdd::Saved, Array> DropoutAdd::forward(Exec& exec, const Attrs& attrs, const Array& branch,
+                                                       const Array& x) {
     check_floating("dropout_add", {{"branch", branch}, {"x", x}});
     check_range("dropout_add", "p", attrs.p, 0, 1);
     check_same_shape("dropout_add", {"branch", branch}, {"x", x});

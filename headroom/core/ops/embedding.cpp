@@ -10,8 +10,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<Embedding::Saved, Array> Embedding::forward(Exec& exec, const Attrs& attrs, const Array& table,
-                                                   const Array& ids) {
+OpResult<Embedding::Saved, Array> Embedding::forward(Exec& exec, const Attrs& attrs, const Array& table,
+                                                     const Array& ids) {
     check_floating("embedding", {{"table", table}});
     check_index("embedding", {"ids", ids});
     check_form("embedding", {"table", table}, table.rank() == 2, "[V, D]");

@@ -21,7 +21,7 @@ struct Embedding {
     struct Saved {
         Array ids;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& table, const Array& ids);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& table, const Array& ids);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -24,7 +24,7 @@ bool stretches(const Shape& from, const Shape& to) {
 
 }  // namespace
 
-Result<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Expand::Saved, Array> Expand::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("expand", {{"x", x}});
     if (!stretches(x.shape(), attrs.shape)) {
         throw ShapeError(

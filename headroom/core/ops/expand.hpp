@@ -16,7 +16,7 @@ struct Expand {
         Shape shape;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

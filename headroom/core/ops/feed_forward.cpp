@@ -70,9 +70,9 @@ View rows_with(const Array& x, const View& view) {
 
 }  // namespace
 
-Result<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& attrs, const Array& x,
-                                                       const Array& up_weight, const Array& up_bias,
-                                                       const Array& down_weight, const Array& down_bias) {
+OpResult<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                         const Array& up_weight, const Array& up_bias,
+                                                         const Array& down_weight, const Array& down_bias) {
     check(attrs.activation, x, up_weight, up_bias, down_weight, down_bias);
     const bool output = exec.output_wanted();
     // On a GPU a library may compute `inner` by itself otherwise than beside the hidden layer, and bits would differ.

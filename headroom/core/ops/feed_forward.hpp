@@ -25,8 +25,8 @@ struct FeedForward {
         Array down_weight;
         Array inner;  ///< the activation's argument
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& up_weight,
-                                        const Array& up_bias, const Array& down_weight, const Array& down_bias);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& up_weight,
+                                          const Array& up_bias, const Array& down_weight, const Array& down_bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -13,8 +13,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<GroupNorm::Saved, Array> GroupNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                                   const Array& bias) {
+OpResult<GroupNorm::Saved, Array> GroupNorm::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                     const Array& weight, const Array& bias) {
     check_floating("group_norm", {{"x", x}, {"weight", weight, kOptional}, {"bias", bias, kOptional}});
     check_form("group_norm", {"x", x}, x.rank() >= 2, "[N, C, ...]");
     const std::int64_t channels = x.size(1);

@@ -23,8 +23,8 @@ struct GroupNorm {
     struct Saved {
         Array x, weight, mean, variance;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                        const Array& bias);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                          const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

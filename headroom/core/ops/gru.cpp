@@ -6,7 +6,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Gru::Saved, Gru::Out> Gru::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
+OpResult<Gru::Saved, Gru::Out> Gru::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
     RecurrentResult result = recurrent_forward(exec, recurrent::Cell::gru, attrs, inputs);
     return {std::move(result.saved), {std::move(result.y), std::move(result.h_n)}};
 }

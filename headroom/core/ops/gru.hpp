@@ -19,7 +19,7 @@ struct Gru {
     using Attrs = RecurrentAttrs;
     using Saved = RecurrentSaved;
     using Out = std::array<Array, 2>;
-    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
+    static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -33,7 +33,7 @@ void check_along(const char* op, const Array& x, int axis, const Array& index) {
 
 }  // namespace
 
-Result<Gather::Saved, Array> Gather::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index) {
+OpResult<Gather::Saved, Array> Gather::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index) {
     const int axis = checked_axis("gather", x, attrs.axis, index);
     check_along("gather", x, axis, index);
     Array y = exec.empty(index.shape(), x.dtype);
@@ -62,8 +62,8 @@ std::vector<Sample<IndexAttrs>> Gather::samples() {
             {"axis outside", {2}, {In::normal({3, 2}), In::index({3, 2}, 3)}, "axis 2 is outside"}};
 }
 
-Result<ScatterAdd::Saved, Array> ScatterAdd::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index,
-                                                     const Array& source) {
+OpResult<ScatterAdd::Saved, Array> ScatterAdd::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                       const Array& index, const Array& source) {
     const int axis = checked_axis("scatter_add", x, attrs.axis, index);
     check_floating("scatter_add", {{"x", x}, {"source", source}});
     check_along("scatter_add", x, axis, index);
@@ -97,8 +97,8 @@ std::vector<Sample<IndexAttrs>> ScatterAdd::samples() {
         {"integers", {0}, {In::index({5}, 9), In::index({4}, 5), In::index({4}, 9)}, "must be floating"}};
 }
 
-Result<IndexSelect::Saved, Array> IndexSelect::forward(Exec& exec, const Attrs& attrs, const Array& x,
-                                                       const Array& index) {
+OpResult<IndexSelect::Saved, Array> IndexSelect::forward(Exec& exec, const Attrs& attrs, const Array& x,
+                                                         const Array& index) {
     const int axis = checked_axis("index_select", x, attrs.axis, index);
     check_form("index_select", {"index", index}, index.rank() == 1, "[n]");
     Shape shape = x.shape();

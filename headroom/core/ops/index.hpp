@@ -24,7 +24,7 @@ struct Gather {
     struct Saved {
         Array index;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -35,8 +35,8 @@ struct ScatterAdd {
     struct Saved {
         Array index;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index,
-                                        const Array& source);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index,
+                                          const Array& source);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -47,7 +47,7 @@ struct IndexSelect {
     struct Saved {
         Array index;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& index);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -46,7 +46,7 @@ void check_options(const InterpolateOptions& options) {
 
 }  // namespace
 
-Result<Interpolate::Saved, Array> Interpolate::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Interpolate::Saved, Array> Interpolate::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_images("interpolate", x);
     check_options(attrs);
     const auto size = size_of_result(attrs, x.shape());

@@ -10,8 +10,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
-                                                   const Array& beta) {
+OpResult<LayerNorm::Saved, Array> LayerNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
+                                                     const Array& beta) {
     check_floating("layer_norm", {{"x", x}, {"gamma", gamma, kOptional}, {"beta", beta, kOptional}});
     check_form("layer_norm", {"x", x}, x.rank() > 0, "[..., n]");
     check_shape("layer_norm", {"gamma", gamma}, {x.size(-1)}, {"x", x});

@@ -24,8 +24,8 @@ struct LayerNorm {
         Array mean;
         Array rstd;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
-                                        const Array& beta);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma,
+                                          const Array& beta);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -7,8 +7,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const Array& x, const Array& weight,
-                                             const Array& bias) {
+OpResult<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const Array& x, const Array& weight,
+                                               const Array& bias) {
     check_one_dtype("linear", {{"x", x}, {"weight", weight}, {"bias", bias, kOptional}});
     check_form("linear", {"weight", weight}, weight.rank() == 2, "[out, in]");
     check_last_axis("linear", {"x", x}, weight.size(1), {"weight", weight});

@@ -18,8 +18,8 @@ struct Linear {
         Array x;
         Array weight;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                        const Array& bias);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                          const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

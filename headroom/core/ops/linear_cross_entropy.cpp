@@ -158,11 +158,11 @@ void give_kept(Exec& exec, LinearCrossEntropy::Kept& kept, const View& dloss, Gr
 
 }  // namespace
 
-Result<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs,
-                                                                                       const Array& x,
-                                                                                       const Array& weight,
-                                                                                       const Array& targets,
-                                                                                       const Array& class_weights) {
+OpResult<LinearCrossEntropy::Saved, LinearCrossEntropy::Out> LinearCrossEntropy::forward(Exec& exec, const Attrs& attrs,
+                                                                                         const Array& x,
+                                                                                         const Array& weight,
+                                                                                         const Array& targets,
+                                                                                         const Array& class_weights) {
     constexpr const char* op = info.name;
     check_one_dtype(op, {{"x", x}, {"weight", weight}});
     check_form(op, {"x", x}, x.rank() == 2, "[..., in]");

@@ -36,8 +36,8 @@ struct LinearCrossEntropy {
         Kept kept;
     };
     using Out = std::array<Array, 2>;  ///< sum and number of terms
-    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
-                                      const Array& targets, const Array& class_weights);
+    static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
+                                        const Array& targets, const Array& class_weights);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

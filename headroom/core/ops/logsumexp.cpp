@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<LogSumExp::Saved, Array> LogSumExp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<LogSumExp::Saved, Array> LogSumExp::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("logsumexp", {{"x", x}});
     const Reduced to = reduced("logsumexp", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, x.dtype);

@@ -18,8 +18,8 @@ namespace headroom {
 namespace ops {
 
 template <class F>
-Result<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec, const Attrs& f, const Array& x,
-                                                                      const Array& target) {
+OpResult<typename ElementLoss<F>::Saved, Array> ElementLoss<F>::forward(Exec& exec, const Attrs& f, const Array& x,
+                                                                        const Array& target) {
     check_floating(F::name, {{"x", x}});
     check_defined(F::name, {{"target", target}});
     check_same_shape(F::name, {"target", target}, {"x", x});

@@ -20,7 +20,7 @@ struct ElementLoss {
         Array x;
         Array target;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x, const Array& target);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x, const Array& target);
     static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dloss, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -6,7 +6,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Lstm::Saved, Lstm::Out> Lstm::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
+OpResult<Lstm::Saved, Lstm::Out> Lstm::forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs) {
     RecurrentResult result = recurrent_forward(exec, recurrent::Cell::lstm, attrs, inputs);
     return {std::move(result.saved), {std::move(result.y), std::move(result.h_n), std::move(result.c_n)}};
 }

@@ -21,7 +21,7 @@ struct Lstm {
     using Attrs = RecurrentAttrs;
     using Saved = RecurrentSaved;
     using Out = std::array<Array, 3>;
-    static Result<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
+    static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

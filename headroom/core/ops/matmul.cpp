@@ -29,7 +29,7 @@ Shape shape_of_product(const Array& a, const Array& b) {
 
 }  // namespace
 
-Result<Matmul::Saved, Array> Matmul::forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
+OpResult<Matmul::Saved, Array> Matmul::forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
     Array c = exec.empty(shape_of_product(a, b), a.dtype);
     product(exec, {.a = a.view(), .b = b.view(), .c = c.view()});
     return {{a, b}, std::move(c)};

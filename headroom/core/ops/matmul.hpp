@@ -18,7 +18,7 @@ struct Matmul {
         Array a;
         Array b;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dc, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -10,8 +10,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<Nms::Saved, Array> Nms::forward(Exec& exec, const Attrs& attrs, const Array& boxes, const Array& scores,
-                                       const Array& groups) {
+OpResult<Nms::Saved, Array> Nms::forward(Exec& exec, const Attrs& attrs, const Array& boxes, const Array& scores,
+                                         const Array& groups) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     check_number("nms", {"boxes", boxes});
     check_number("nms", {"scores", scores});

@@ -29,8 +29,8 @@ struct Nms {
         std::int64_t most;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& boxes, const Array& scores,
-                                        const Array& groups);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& boxes, const Array& scores,
+                                          const Array& groups);
     static std::vector<Sample<Attrs>> samples();
 };
 

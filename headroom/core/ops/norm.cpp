@@ -17,7 +17,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Norm::Saved, Array> Norm::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Norm::Saved, Array> Norm::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("norm", {{"x", x}});
     const Reduced to = reduced("norm", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, x.dtype);

@@ -12,7 +12,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<OneHot::Saved, Array> OneHot::forward(Exec& exec, const Attrs& attrs, const Array& index) {
+OpResult<OneHot::Saved, Array> OneHot::forward(Exec& exec, const Attrs& attrs, const Array& index) {
     constexpr std::int64_t exact = std::int64_t{1} << 24;  // numbers of classes are compared in f32
     check_index("one_hot", {"index", index});
     check_form("one_hot", {"index", index}, index.rank() < kMaxRank, "reshaped to fewer axes");

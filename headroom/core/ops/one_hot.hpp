@@ -15,7 +15,7 @@ struct OneHot {
         Dtype dtype = Dtype::i64;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& index);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& index);
     static std::vector<Sample<Attrs>> samples();
 };
 

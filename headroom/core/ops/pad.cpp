@@ -90,7 +90,7 @@ Shape padded(const Pad::Attrs& attrs, const Shape& x) {
 
 }  // namespace
 
-Result<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("pad", {{"x", x}});
     if (attrs.mode == PadMode::constant) {
         check_holds("pad", attrs.value, x.dtype);

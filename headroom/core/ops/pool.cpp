@@ -49,7 +49,7 @@ kernels::MaxPool max_pool_of(const MaxPool2dOptions& options) {
 
 }  // namespace
 
-Result<MaxPool2d::Saved, Array> MaxPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<MaxPool2d::Saved, Array> MaxPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_images("max_pool2d", x);
     const kernels::MaxPool pool = max_pool_of(attrs);
     const std::int64_t elements = pool.rows.kernel * pool.columns.kernel;
@@ -89,7 +89,7 @@ ImageMaps adaptive_maps(const Shape& x, const std::array<std::int64_t, 2>& size)
 
 }  // namespace
 
-Result<AvgPool2d::Saved, Array> AvgPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<AvgPool2d::Saved, Array> AvgPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_images("avg_pool2d", x);
     constexpr double most = std::numeric_limits<std::int32_t>::max();
     check_range("avg_pool2d", "divisor_override", static_cast<double>(attrs.divisor_override), 0, most);
@@ -105,7 +105,7 @@ void AvgPool2d::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy,
     give_resampled(exec, dy, maps_of(attrs, sink.shape(0), dy.shape()), sink);
 }
 
-Result<AdaptiveAvgPool2d::Saved, Array> AdaptiveAvgPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<AdaptiveAvgPool2d::Saved, Array> AdaptiveAvgPool2d::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_images("adaptive_avg_pool2d", x);
     if (attrs.size[0] < 1 || attrs.size[1] < 1) {
         throw ShapeError(fmt::format("adaptive_avg_pool2d: the result must have rows and columns, got {} x {}",

@@ -41,7 +41,7 @@ struct MaxPool2d {
     struct Saved {
         Array place;  ///< of each maximum in its window: one byte, or four for windows of more than 256 elements
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -50,7 +50,7 @@ struct AvgPool2d {
     static constexpr OpInfo info{.name = "avg_pool2d"};
     using Attrs = AvgPool2dOptions;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -61,7 +61,7 @@ struct AdaptiveAvgPool2d {
         std::array<std::int64_t, 2> size;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

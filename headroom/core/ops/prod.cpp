@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Prod::Saved, Array> Prod::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Prod::Saved, Array> Prod::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("prod", {{"x", x}});
     const Reduced to = reduced("prod", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, is_floating(x.dtype) ? x.dtype : Dtype::i64);

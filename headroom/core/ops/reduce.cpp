@@ -20,7 +20,7 @@ using In = SampleInput;
 
 }  // namespace
 
-Result<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Sum::Saved, Array> Sum::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("sum", {{"x", x}});
     const Reduced to = reduced("sum", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, is_floating(x.dtype) ? x.dtype : Dtype::i64);
@@ -37,7 +37,7 @@ void Sum::backward(Exec& exec, const Attrs& attrs, const Saved&, Array dy, GradS
 
 std::vector<Sample<ReduceAttrs>> Sum::samples() { return reduction_samples(&In::normal, true); }
 
-Result<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Mean::Saved, Array> Mean::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating("mean", {{"x", x}});
     const Reduced to = reduced("mean", x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, x.dtype);
@@ -62,8 +62,8 @@ std::vector<Sample<ReduceAttrs>> Mean::samples() {
 }
 
 template <bool kLargest>
-Result<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Exec& exec, const Attrs& attrs,
-                                                                              const Array& x) {
+OpResult<typename Extremum<kLargest>::Saved, Array> Extremum<kLargest>::forward(Exec& exec, const Attrs& attrs,
+                                                                                const Array& x) {
     check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axes, attrs.keepdim);
     Array y = to.like(exec, x, x.dtype);
@@ -96,7 +96,7 @@ template struct Extremum<true>;
 template struct Extremum<false>;
 
 template <bool kRoot>
-Result<typename Spread<kRoot>::Saved, Array> Spread<kRoot>::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<typename Spread<kRoot>::Saved, Array> Spread<kRoot>::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating(info.name, {{"x", x}});
     const Reduced to = reduced(info.name, x.shape(), attrs.axes, attrs.keepdim);
     const Dtype wide = compute_dtype(x.dtype);
@@ -146,8 +146,8 @@ template struct Spread<false>;
 template struct Spread<true>;
 
 template <bool kLargest>
-Result<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Exec& exec, const Attrs& attrs,
-                                                                              const Array& x) {
+OpResult<typename Position<kLargest>::Saved, Array> Position<kLargest>::forward(Exec& exec, const Attrs& attrs,
+                                                                                const Array& x) {
     check_defined(info.name, {{"x", x}});
     const Reduced to = chosen(info.name, x.shape(), attrs.axis, attrs.keepdim);
     Array y = to.like(exec, x, Dtype::i64);
@@ -194,7 +194,7 @@ Tensor var(Tensor x, const Axes& axes, double correction, bool keepdim) {
     return apply<ops::Var>({axes, keepdim, correction}, std::move(x));
 }
 
-Tensor std(Tensor x, const Axes& axes, double correction, bool keepdim) {
+Tensor standard_deviation(Tensor x, const Axes& axes, double correction, bool keepdim) {
     return apply<ops::Std>({axes, keepdim, correction}, std::move(x));
 }
 

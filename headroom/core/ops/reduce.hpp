@@ -51,7 +51,7 @@ struct Sum {
     static constexpr OpInfo info{.name = "sum"};
     using Attrs = ReduceAttrs;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -60,7 +60,7 @@ struct Mean {
     static constexpr OpInfo info{.name = "mean"};
     using Attrs = ReduceAttrs;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -74,7 +74,7 @@ struct Extremum {
         Array x;
         Array y;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -93,10 +93,10 @@ struct Spread {
         Array mean;
         Array y;
     };
-    static constexpr OpInfo info{.name = kRoot ? "std" : "var"};
+    static constexpr OpInfo info{.name = kRoot ? "standard_deviation" : "var"};
     using Attrs = ReduceAttrs;
     using Saved = std::conditional_t<kRoot, OfDeviation, OfVariance>;
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };
@@ -111,7 +111,7 @@ struct Position {
         bool keepdim = false;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
 using Argmax = Position<true>;
@@ -130,8 +130,8 @@ Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// sum((x - mean)^2) / max(0, n - correction) of a floating x; correction 1 is Bessel's. Where n <= correction that is
 /// infinity or, of equal elements or none, NaN, and so is the gradient, as in PyTorch.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
-/// The square root of `var`; the gradient where all elements are equal is 0.
-Tensor std(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
+/// The square root of `var`, PyTorch's `std`; the gradient where all elements are equal is 0.
+Tensor standard_deviation(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
 /// True where one element of x, of any dtype, is not 0, and where all are; of nothing, false and true. Counted in i64,
 /// after a comparison with 0 unless x is bool.
 Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);

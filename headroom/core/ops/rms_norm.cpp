@@ -10,7 +10,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<RmsNorm::Saved, Array> RmsNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma) {
+OpResult<RmsNorm::Saved, Array> RmsNorm::forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma) {
     check_floating("rms_norm", {{"x", x}, {"gamma", gamma, kOptional}});
     check_form("rms_norm", {"x", x}, x.rank() > 0, "[..., n]");
     check_shape("rms_norm", {"gamma", gamma}, {x.size(-1)}, {"x", x});

@@ -23,7 +23,7 @@ struct RmsNorm {
         Array gamma;
         Array rstd;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& gamma);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -11,8 +11,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<RoiAlign::Saved, Array> RoiAlign::forward(Exec& exec, const Attrs& attrs, const Array& features,
-                                                 const Array& boxes) {
+OpResult<RoiAlign::Saved, Array> RoiAlign::forward(Exec& exec, const Attrs& attrs, const Array& features,
+                                                   const Array& boxes) {
     check_floating("roi_align", {{"features", features}});
     check_number("roi_align", {"boxes", boxes});
     const bool fits = features.rank() == 4 && features.size(2) > 0 && features.size(3) > 0;

@@ -27,7 +27,7 @@ struct RoiAlign {
     struct Saved {
         Array boxes;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& features, const Array& boxes);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& features, const Array& boxes);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

@@ -11,7 +11,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<RotaryPositions::Saved, Array> RotaryPositions::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<RotaryPositions::Saved, Array> RotaryPositions::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_floating(info.name, {{"x", x}});
     check_form(info.name, {"x", x}, x.rank() == 4 && x.size(3) % 2 == 0, "[B, T, H, D], D even");
     check_range(info.name, "base", attrs.base, std::numeric_limits<double>::min(), std::numeric_limits<double>::max());

@@ -25,7 +25,7 @@ struct RotaryPositions {
     static constexpr OpInfo info{.name = "rotary", .in_place = 0b1};
     using Attrs = kernels::Rotary;
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

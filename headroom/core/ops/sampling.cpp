@@ -14,7 +14,7 @@ namespace headroom {
 namespace ops {
 
 /// The order of random keys of 64 bits, two of the generator's words each.
-Result<Randperm::Saved, Array> Randperm::forward(Exec& exec, const Attrs& attrs) {
+OpResult<Randperm::Saved, Array> Randperm::forward(Exec& exec, const Attrs& attrs) {
     if (attrs.n < 0) throw ShapeError(fmt::format("randperm: n must not be negative, got {}", attrs.n));
     constexpr std::int64_t half = std::int64_t{1} << 31;
     Array y = exec.empty({attrs.n}, Dtype::i64);
@@ -35,7 +35,7 @@ std::vector<Sample<Randperm::Attrs>> Randperm::samples() {
             {"less than none", {-1, key}, {}, "must not be negative"}};
 }
 
-Result<Multinomial::Saved, Array> Multinomial::forward(Exec& exec, const Attrs& attrs, const Array& weights) {
+OpResult<Multinomial::Saved, Array> Multinomial::forward(Exec& exec, const Attrs& attrs, const Array& weights) {
     check_floating("multinomial", {{"weights", weights}});
     check_form("multinomial", {"weights", weights}, weights.rank() > 0, "[..., n]");
     Shape shape = weights.shape();

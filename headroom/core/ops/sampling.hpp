@@ -19,7 +19,7 @@ struct Randperm {
         kernels::RandomKey key;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -31,7 +31,7 @@ struct Multinomial {
         kernels::RandomKey key;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& weights);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& weights);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -8,7 +8,7 @@ namespace headroom {
 namespace ops {
 
 template <bool kLog>
-Result<typename SoftmaxOf<kLog>::Saved, Array> SoftmaxOf<kLog>::forward(Exec& exec, const Attrs&, const Array& x) {
+OpResult<typename SoftmaxOf<kLog>::Saved, Array> SoftmaxOf<kLog>::forward(Exec& exec, const Attrs&, const Array& x) {
     check_floating(info.name, {{"x", x}});
     check_form(info.name, {"x", x}, x.rank() > 0, "[..., n]");
     Array y = exec.output(x.shape(), x.dtype);

@@ -11,7 +11,7 @@ namespace headroom {
 
 namespace ops {
 
-Result<Argsort::Saved, Array> Argsort::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<Argsort::Saved, Array> Argsort::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("argsort", {{"x", x}});
     const int axis = check_axis("argsort", x.shape(), attrs.axis);
     Array y = exec.empty(x.shape(), Dtype::i64);
@@ -34,7 +34,7 @@ std::vector<Sample<Argsort::Attrs>> Argsort::samples() {
             {"nothing", {}, {In::none()}, "undefined"}};
 }
 
-Result<TopK::Saved, Array> TopK::forward(Exec& exec, const Attrs& attrs, const Array& x) {
+OpResult<TopK::Saved, Array> TopK::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("topk", {{"x", x}});
     const int axis = check_axis("topk", x.shape(), attrs.axis);
     Shape shape = x.shape();

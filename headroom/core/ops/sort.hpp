@@ -21,7 +21,7 @@ struct Argsort {
         bool descending = false;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -34,7 +34,7 @@ struct TopK {
         bool largest = true;
     };
     struct Saved {};
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
     static std::vector<Sample<Attrs>> samples();
 };
 

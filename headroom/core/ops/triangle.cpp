@@ -9,8 +9,8 @@ namespace headroom {
 namespace ops {
 
 template <bool kLower>
-Result<typename TriangleOf<kLower>::Saved, Array> TriangleOf<kLower>::forward(Exec& exec, const Attrs& attrs,
-                                                                              const Array& x) {
+OpResult<typename TriangleOf<kLower>::Saved, Array> TriangleOf<kLower>::forward(Exec& exec, const Attrs& attrs,
+                                                                                const Array& x) {
     check_defined(info.name, {{"x", x}});
     check_form(info.name, {"x", x}, x.rank() >= 2, "[..., m, n]");
     Array y = exec.output(x.shape(), x.dtype);

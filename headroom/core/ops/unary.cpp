@@ -14,7 +14,7 @@ namespace headroom {
 namespace ops {
 
 template <class F>
-Result<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
+OpResult<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     kernels::takes_integers<F>() ? check_number(F::name, {"x", x}) : check_floating(F::name, {{"x", x}});
     const bool keeps_x = F::saves == kernels::Saves::input && exec.saved_wanted();
     Array y = keeps_x ? exec.fresh_output(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);

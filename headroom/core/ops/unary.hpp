@@ -30,7 +30,7 @@ struct Unary {
     static constexpr OpInfo info{.name = F::name, .in_place = 0b1};
     using Attrs = F;
     using Saved = std::conditional_t<F::saves == kernels::Saves::nothing, NothingSaved, OneSaved>;
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& f, const Array& x);
     static void backward(Exec& exec, const Attrs& f, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

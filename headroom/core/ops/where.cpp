@@ -14,8 +14,8 @@ namespace headroom {
 
 namespace ops {
 
-Result<Where::Saved, Array> Where::forward(Exec& exec, const Attrs&, const Array& condition, const Array& a,
-                                           const Array& b) {
+OpResult<Where::Saved, Array> Where::forward(Exec& exec, const Attrs&, const Array& condition, const Array& a,
+                                             const Array& b) {
     check_defined("where", {{"the condition", condition}, {"the first choice", a}, {"the second choice", b}});
     if (is_floating(condition.dtype)) {
         throw DtypeError(

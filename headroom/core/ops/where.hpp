@@ -16,8 +16,8 @@ struct Where {
     struct Saved {
         Array condition;
     };
-    static Result<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& condition, const Array& a,
-                                        const Array& b);
+    static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& condition, const Array& a,
+                                          const Array& b);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
     static std::vector<Sample<Attrs>> samples();
 };

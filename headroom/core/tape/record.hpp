@@ -28,16 +28,16 @@ struct OpTable {
 };
 
 /// A module's call, or any other stretch of the program that has a path.
-struct Region {
-    Region* parent = nullptr;
-    Region* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
+struct TapeRegion {
+    TapeRegion* parent = nullptr;
+    TapeRegion* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
     const Policy* policy = nullptr;
     PathId path = 0;
     std::uint32_t first_record = 0;
     bool open = true;
 
     /// True if this region is `other` or encloses it.
-    bool encloses(const Region* other) const {
+    bool encloses(const TapeRegion* other) const {
         while (other && other != this) other = other->parent;
         return other == this;
     }
@@ -57,12 +57,12 @@ struct Record {
     Slot* inputs = nullptr;
     Slot* saved = nullptr;
     Value** produced = nullptr;  ///< outputs, then arrays that the op saved beside inputs and outputs
-    std::uint16_t n_inputs = 0;
-    std::uint16_t n_produced = 0;
+    std::uint32_t n_inputs = 0;
     std::uint32_t index = 0;
+    TapeRegion* region = nullptr;
     PathId path = 0;
-    Region* region = nullptr;
-    unsigned gradients = 0;       ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
+    unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
+    std::uint16_t n_produced = 0;
     bool differentiable = false;  ///< backward will run: an input requires a gradient
     bool planned = false;         ///< a replay may be needed: the inputs are pinned
     bool collected = false;       ///< in the replay that is going on

@@ -124,7 +124,7 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
     record->inputs = arena_.make<Slot>(inputs.size());
     record->saved = arena_.make<Slot>(op.n_saved);
     record->produced = arena_.make<Value*>(std::size_t{op.n_outputs} + op.n_saved);
-    record->n_inputs = static_cast<std::uint16_t>(inputs.size());
+    record->n_inputs = static_cast<std::uint32_t>(inputs.size());
     record->index = static_cast<std::uint32_t>(records_.size());
     record->path = path();
     record->region = region_;
@@ -163,8 +163,8 @@ Candidate candidate_of(const Record& record) {
 }  // namespace
 
 /// The innermost answer other than inherit decides.
-Tape::Home Tape::home_of(Region* innermost, const Record& record) {
-    Region* region = innermost ? innermost->deciding : nullptr;
+Tape::Home Tape::home_of(TapeRegion* innermost, const Record& record) {
+    TapeRegion* region = innermost ? innermost->deciding : nullptr;
     if (!region) return {};
     const Candidate candidate = candidate_of(record);
     bool kept = false;
@@ -301,8 +301,8 @@ void Tape::after_backward(Update update) {
     updates_.push_back({records_.size(), path(), std::move(update)});
 }
 
-Region* Tape::open_region(PathId path, const Policy* policy) {
-    Region& region = regions_.emplace_back();
+TapeRegion* Tape::open_region(PathId path, const Policy* policy) {
+    TapeRegion& region = regions_.emplace_back();
     region.parent = region_;
     region.policy = policy;
     region.deciding = policy ? &region : region_ ? region_->deciding : nullptr;
@@ -312,7 +312,7 @@ Region* Tape::open_region(PathId path, const Policy* policy) {
 }
 
 void Tape::close_region() noexcept {
-    Region& region = *region_;
+    TapeRegion& region = *region_;
     region.open = false;
     region_ = region.parent;
     if (region.policy && region.first_record < records_.size()) {

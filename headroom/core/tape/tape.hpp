@@ -57,9 +57,9 @@ class Tape {
     /// A leaf. Its gradient, if required, is kept after backward.
     Value* make_leaf(Array array);
 
-    Region* open_region(PathId path, const Policy* policy);
+    TapeRegion* open_region(PathId path, const Policy* policy);
     void close_region() noexcept;
-    Region* region() const { return region_; }
+    TapeRegion* region() const { return region_; }
     PathId path() const { return region_ ? region_->path : 0; }
 
     bool recording() const { return recording_; }
@@ -78,10 +78,10 @@ class Tape {
 
     /// For `Tensor`: the last handle is gone.
     void unused(Value* value) noexcept;
-    /// For `Region` scopes and checks: calls `visit(value)` for values that region `region` produced and the user still
-    /// holds.
+    /// For scopes of modules and checks: calls `visit(value)` for values that region `region` produced and the user
+    /// still holds.
     template <class Visit>
-    void for_each_held(const Region& region, Visit&& visit) {
+    void for_each_held(const TapeRegion& region, Visit&& visit) {
         for (std::size_t i = region.first_record; i < records_.size(); ++i) {
             for (Value* value : records_[i]->values()) {
                 if (value->users) visit(*value);
@@ -100,15 +100,15 @@ class Tape {
                 std::span<Array> saved, unsigned gradients);
     void bind_saved(Record& record, std::span<Array> saved);
     struct Home {
-        Region* region = nullptr;  ///< whose policy said recompute; null = keep
-        bool movable = false;      ///< null, but an enclosing region says recompute: it counts once a handle leaves
+        TapeRegion* region = nullptr;  ///< whose policy said recompute; null = keep
+        bool movable = false;          ///< null, but an enclosing region says recompute: it counts once a handle leaves
         std::uint32_t replays = 0;
     };
     static void set_home(Value& value, const Home& home) {
         value.home = home.region;
         value.replays = home.replays;
     }
-    static Home home_of(Region* innermost, const Record& record);
+    static Home home_of(TapeRegion* innermost, const Record& record);
     bool stealable(const Tensor& input) const;
     unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
     void take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept;
@@ -152,9 +152,9 @@ class Tape {
     Context* context_;
     Exec exec_;
     std::vector<Record*> records_;
-    std::deque<Region> regions_;
-    Region* region_ = nullptr;  ///< innermost open one
-    Region* cursor_ = nullptr;  ///< of the record whose backward runs
+    std::deque<TapeRegion> regions_;
+    TapeRegion* region_ = nullptr;  ///< innermost open one
+    TapeRegion* cursor_ = nullptr;  ///< of the record whose backward runs
     bool recording_ = true;
     bool in_backward_ = false;
     RecordArena arena_;

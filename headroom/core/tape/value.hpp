@@ -13,7 +13,7 @@ namespace headroom {
 
 class Tape;
 struct Record;
-struct Region;
+struct TapeRegion;
 struct Value;
 
 /// Gives a parameter its memory: storage when one is first used, room for its gradient when that arrives.
@@ -33,7 +33,7 @@ struct Value {
     Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
     Record* producer = nullptr;           ///< null for leaves
-    Region* home = nullptr;               ///< the region whose policy said recompute; null = keep
+    TapeRegion* home = nullptr;           ///< the region whose policy said recompute; null = keep
     ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
     Value* cast = nullptr;                ///< its elements in half precision, while that value is there
     Value* cast_of = nullptr;             ///< of such a cast: what was cast

@@ -2,11 +2,11 @@
 // Stands in for the headers of cuDNN's frontend, in tests of what includes those: the classes that are used.
 // A graph holds one attention, one convolution or one gradient, is checked as cuDNN checks, and is computed in f64 as
 // it was described, on the stream of the handle, when that comes to it. A gradient that need not be deterministic has
-// other bits each time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, 2 can't be
-// built and 4 fails; 3 is faster than 0; to build 5, and to execute 6, throws. Without an index, it is the plan that
-// was built last. Steps come in the real one's order: there, notes that are deselected before there are plans deselect
-// nothing, without a word; here, that throws, as does any other step that comes too early. A plan that was deselected,
-// by a note or by its workspace, can't be supported, built or executed any more.
+// other bits each time. Of its plans 0 is the one that the heuristic prefers, 1 takes too much scratch, and says so
+// when it is built, 2 can't be built and 4 fails; 3 is faster than 0; to build 5, and to execute 6, throws. Without an
+// index, it is the plan that was built last. Steps come in the real one's order: there, notes that are deselected
+// before there are plans deselect nothing, without a word; here, that throws, as does any other step that comes too
+// early. A plan that was deselected, by a note or by its workspace, can't be supported, built or executed any more.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -143,7 +143,8 @@ Graph& Graph::deselect_numeric_notes(const std::vector<NumericalNote_t>& notes) 
 
 error_t Graph::support(std::int64_t index) {
     bool& barred = barred_.at(static_cast<std::size_t>(index));
-    barred = barred || (most_ >= 0 && get_workspace_size_plan_at_index(index) - unsaid_scratch > most_);
+    const std::int64_t said = index == kLarge ? 0 : get_workspace_size_plan_at_index(index) - unsaid_scratch;
+    barred = barred || (most_ >= 0 && said > most_);
     return {barred ? "a plan that was deselected" : ""};
 }
 
