@@ -30,14 +30,15 @@ PROGRAM = ROOT / "build" / "release" / "bench" / "estimate" / "gpt2_estimate"
 BEGIN, END = "<!-- figures of bench/estimate.py -->", "<!-- end of figures -->"
 
 # Per second. An H200 has 4.8 TB/s and, without sparsity, 989 TFLOP/s for halves, 67 for f32 (NVIDIA's data sheet). The
-# shares of these are assumptions: what good kernels reach on GPUs of this kind.
+# shares of these are assumptions: others' kernels were seen to reach 540 to 590 TFLOP/s in products of depth 768, 230 to
+# 320 in attention's forward pass, and 76% of the bandwidth in norms, on GPUs of this kind.
 RATES = {
-    "memory": 0.85 * 4.8e12,
-    "product bf16": 0.65 * 989e12,
-    "product f16": 0.65 * 989e12,
+    "memory": 0.76 * 4.8e12,
+    "product bf16": 0.57 * 989e12,
+    "product f16": 0.57 * 989e12,
     "product f32": 0.75 * 67e12,
-    "attention": 0.35 * 989e12,
-    "attention gradient": 0.25 * 989e12,
+    "attention": 0.28 * 989e12,
+    "attention gradient": 0.20 * 989e12,
     "own product f32": 0.20 * 67e12,
     "own product bf16": 0.15 * 989e12,
     "own product f16": 0.15 * 989e12,

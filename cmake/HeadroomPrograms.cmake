@@ -28,7 +28,9 @@ function(headroom_examples)
         headroom_include_root(${name} PRIVATE examples)
         target_link_libraries(${name} PRIVATE ${libraries} headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+        install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # those that were built
     endforeach()
+    install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/convert_pth DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 # What tests and benchmarks of a library may use, so that those of memory build without core. Folders that are not named

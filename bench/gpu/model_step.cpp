@@ -19,7 +19,10 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/nn/bert.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
@@ -39,6 +42,7 @@ struct Flags {
     std::int64_t batch = 8, height = 224, width = 224, classes = 1000, warmup = 2, steps = 5;
     int threads = 0;
     double memory = 141e9;  // of the GPU that is rehearsed
+    bool convolutions = false;
     ComputeOptions compute;
 };
 
@@ -162,6 +166,10 @@ std::size_t rehearsed_peak(const Profile& profile, const Flags& flags) {
     Context context = Context::dry(profile);
     Training training(context, flags);
     for (int i = 0; i < (flags.compute.graphs ? 3 : 2); ++i) training.step();
+    if (flags.convolutions) {
+        const auto& stream = std::get<kernels::DryStream>(context.stream());
+        for (const std::string& text : kernels::rehearsed_convolutions(stream)) fmt::print("{}\n", text);
+    }
     return context.memory().statistics().peak_allocated;
 }
 
@@ -177,12 +185,26 @@ std::string graphs_of(const Flags& flags, const Training& training) {
     return refusal.empty() ? "on" : kernels::one_line(refusal);
 }
 
+/// Which libraries computed on a GPU, and what did instead of them; empty words on a processor.
+struct Libraries {
+    explicit Libraries(Context& context) {
+        if (!context.gpu()) return;
+        auto& stream = std::get<CudaStream>(context.stream());
+        attention = kernels::attention_library(stream);
+        products = kernels::matmul_library(stream);
+        convolutions = kernels::convolution_library(stream);
+    }
+    std::string attention, products, convolutions;
+};
+
 void run(const Flags& flags) {
     if (flags.device == "dry") {
         Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
         profile.compute = flags.compute;
+        const std::size_t predicted = rehearsed_peak(profile, flags);
+        if (flags.convolutions) return;
         fmt::print("{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}}}\n", flags.model, flags.batch,
-                   rehearsed_peak(profile, flags));
+                   predicted);
         return;
     }
     Context context = make_context(flags);
@@ -191,21 +213,27 @@ void run(const Flags& flags) {
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
     double loss = training.loss();
     std::vector<double> seconds;
+    const auto waits = [&] { return context.gpu() ? context.gpu()->host_waits() : 0; };
+    const std::int64_t waits_before = waits();
     for (std::int64_t i = 0; i < flags.steps; ++i) {
         const auto begin = Clock::now();
         training.step();
         loss = training.loss();
         seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
+    const std::int64_t waited = context.gpu() ? waits() - waits_before - flags.steps : 0;  // but for each step's loss
     std::ranges::nth_element(seconds, seconds.begin() + flags.steps / 2);
     const double median = seconds[static_cast<std::size_t>(flags.steps / 2)];
+    const Libraries libraries(context);
     fmt::print(
         "{{\"framework\": \"headroom\", \"model\": \"{}\", \"dtype\": \"{}\", \"batch\": {}, \"height\": {}, "
         "\"width\": {}, \"recompute\": \"{}\", \"graphs\": \"{}\", \"parameters\": {}, \"seconds\": {:.6f}, "
-        "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}}}\n",
+        "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}, "
+        "\"host_waits\": {}, \"attention\": \"{}\", \"products\": \"{}\", \"convolutions\": \"{}\"}}\n",
         flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
         training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
-        context.memory().statistics().peak_allocated, predicted);
+        context.memory().statistics().peak_allocated, predicted, waited, libraries.attention, libraries.products,
+        libraries.convolutions);
 }
 
 }  // namespace
@@ -219,6 +247,7 @@ int main(int argc, char** argv) {
     app.add_option("--recompute", flags.recompute)->check(CLI::IsMember({"none", "cheap"}))->capture_default_str();
     app.add_option("--memory", flags.memory, "bytes of the GPU that --device dry rehearses")->capture_default_str();
     app.add_option("--threads", flags.threads, "0: one per processor")->capture_default_str();
+    app.add_flag("--convolutions", flags.convolutions, "with --device dry: what cuDNN would be asked for, a line each");
     app.add_flag("--tf32", flags.compute.tf32, "products of f32 are rounded to TF32");
     app.add_flag("--graphs", flags.compute.graphs, "micro-batches and steps are CUDA graphs");
     app.add_flag("--tune", flags.compute.tune, "try several algorithms for each product and convolution");

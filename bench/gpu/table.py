@@ -12,11 +12,11 @@ def gigabytes(count):
     return f"{count / 1e9:.2f} GB"
 
 
-LIBRARIES = {"attention": "cuDNN", "products": "cuBLASLt"}
+LIBRARIES = {"attention": "cuDNN", "convolutions": "cuDNN", "products": "cuBLASLt"}
 
 
 def not_the_librarys(result):
-    """What own kernels computed, and why, as `attention_library` and `matmul_library` say it."""
+    """What own kernels computed, and why, as `attention_library`, `convolution_library` and `matmul_library` say it."""
     for what, library in LIBRARIES.items():
         said = result.get(what)
         if said and ("own kernels" in said or not re.match(rf"{library} \d", said)):
@@ -29,8 +29,9 @@ def complaints(row):
                        ("driver_calls", "calls of the driver by the allocator")):
         if row.get(name):
             yield f"{row[name]} {what}, in steps that were timed"
-    if row["peak_allocated"] != row.get("predicted_allocated", row["peak_allocated"]):
-        yield f"{gigabytes(row['predicted_allocated'])} were predicted"
+    for measured, predicted in (("peak_allocated", "predicted_allocated"), ("peak_bytes", "predicted_bytes")):
+        if row.get(predicted, row.get(measured)) != row.get(measured):
+            yield f"{gigabytes(row[predicted])} were predicted"
     if row.get("graphs", "off") not in ("on", "off"):
         yield f"graphs were refused: {row['graphs']}"
     yield from not_the_librarys(row)
@@ -58,10 +59,7 @@ def models(rows):
             continue
         yield (f"  {name} batch {row['batch']:3}{row['samples_per_second']:10,.1f} images/s{1e3 * row['seconds']:9.2f} ms a step; "
                f"{gigabytes(row['peak_bytes'])} allocated")
-        if row["peak_bytes"] != row.get("predicted_bytes", row["peak_bytes"]):
-            yield f"  ! {gigabytes(row['predicted_bytes'])} were predicted"
-        if row.get("graphs", "off") not in ("on", "off"):
-            yield f"  ! graphs were refused: {row['graphs']}"
+        yield from (f"  ! {text}" for text in complaints(row))
 
 
 def kernels(result):

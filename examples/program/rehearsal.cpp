@@ -45,8 +45,8 @@ Forecast run_dry(const Flags& flags, const Profile& profile, const Program& prog
         Session session(context, flags, program);
         run_through(session, flags);
         const MemoryStatistics statistics = context.memory().statistics();
-        forecast = {statistics.peak_allocated, statistics.peak_reserved, session.resident_bytes(), session.parameters(),
-                    session.graph_refusal()};
+        forecast = {statistics.peak_allocated, statistics.peak_reserved,         session.resident_bytes(),
+                    session.parameters(),      session.takes_batch_statistics(), session.graph_refusal()};
     });
     return forecast;
 }
@@ -61,7 +61,8 @@ std::string last_resort(const Flags& flags) {
                    : fmt::format("no smaller micro-batch fits: use a smaller model or {}", more);
 }
 
-/// The first change of flags that makes it fit, in words. The samples of a step stay as many.
+/// The first change of flags that makes it fit, in words: recomputing, which changes no bit, before smaller
+/// micro-batches. The samples of a step stay as many.
 std::string advice(const Flags& flags, Profile profile, const Program& program) {
     Flags other = flags;
     other.compute.graphs = profile.compute.graphs = false;
@@ -78,9 +79,12 @@ std::string advice(const Flags& flags, Profile profile, const Program& program) 
             try {
                 const Forecast forecast = run_dry(other, profile, program, "");
                 const bool checkpoint = way == most && flags.recomputes.size() > 1;
-                return fmt::format("it fits {}with --batch {} --accumulate {}{} and then reserves {}",
-                                   flags.compute.graphs ? "without --graphs, " : "", other.batch, other.accumulate,
-                                   checkpoint ? " --checkpoint" : "", size_text(forecast.peak_reserved));
+                const bool another = forecast.batch_statistics && other.batch != flags.batch;
+                return fmt::format(
+                    "it fits {}with --batch {} --accumulate {}{} and then reserves {}{}",
+                    flags.compute.graphs ? "without --graphs, " : "", other.batch, other.accumulate,
+                    checkpoint ? " --checkpoint" : "", size_text(forecast.peak_reserved),
+                    another ? "; batch norm then sees fewer samples at once, which is another training" : "");
             } catch (const OutOfMemory&) {
             }
         }

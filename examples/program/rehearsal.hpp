@@ -18,7 +18,8 @@ struct Forecast {
     std::size_t peak_reserved = 0;
     std::size_t resident_bytes = 0;
     std::int64_t parameters = 0;
-    std::string graph_refusal;  ///< why --graphs can't be used, as far as a rehearsal knows
+    bool batch_statistics = false;  ///< as `Session::takes_batch_statistics`
+    std::string graph_refusal;      ///< why --graphs can't be used, as far as a rehearsal knows
 };
 
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if

@@ -147,6 +147,12 @@ std::vector<Picture> Session::pictures() {
     return evaluating([&] { return task_->pictures(); });
 }
 
+bool Session::takes_batch_statistics() const {
+    return std::ranges::any_of(parameters_.all(), [](const Parameter& parameter) {
+        return parameter.path.ends_with("num_batches_tracked");  // frozen layers count nothing
+    });
+}
+
 std::size_t Session::resident_bytes() const {
     const auto& by_category = context_.memory().statistics().allocated_by_category;
     const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };

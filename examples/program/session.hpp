@@ -68,6 +68,8 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
+    /// A layer normalises by the statistics of its micro-batch, so that other micro-batches are another step.
+    bool takes_batch_statistics() const;
     /// Why --graphs could not be used for all of the training; empty if it was, or was not asked for.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
     /// Bytes that stay between steps: of parameters and optimizer state.

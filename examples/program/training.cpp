@@ -250,6 +250,10 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     summary.compute = fitted.compute;
     fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
                program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
+    if (forecast.batch_statistics && fitted.accumulate > 1) {
+        fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
+                   fitted.batch * fitted.accumulate);
+    }
     std::fflush(stdout);
     summary.graph_refusal = forecast.graph_refusal;
     if (flags.device != "dry") run(fitted, program, summary);

@@ -4,6 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/core/parameters.hpp>
+
 namespace headroom {
 
 namespace {
@@ -31,6 +36,15 @@ std::vector<std::string> nearest(std::string_view wanted, std::vector<std::strin
         [&](const std::string& a, const std::string& b) { return distance(wanted, a) < distance(wanted, b); });
     names.resize(shown);
     return names;
+}
+
+std::string nearest_parameters(const Parameters& parameters, std::string_view pattern) {
+    std::vector<std::string> paths;
+    for (const Parameter& parameter : parameters.all()) {
+        if (!parameter.buffer) paths.push_back(parameter.path);
+    }
+    if (paths.empty()) return "";
+    return fmt::format("; the nearest are {}", fmt::join(nearest(pattern, std::move(paths), 3), ", "));
 }
 
 }  // namespace headroom

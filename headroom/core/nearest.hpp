@@ -13,4 +13,10 @@ namespace headroom {
 /// nearest first; all, if there are fewer.
 std::vector<std::string> nearest(std::string_view wanted, std::vector<std::string> names, std::size_t count);
 
+class Parameters;
+
+/// The end of a message about a pattern that fits none of the parameters: "; the nearest are a.weight, b.weight".
+/// Nothing if there are no parameters.
+std::string nearest_parameters(const Parameters& parameters, std::string_view pattern);
+
 }  // namespace headroom

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <headroom/core/format.hpp>
+#include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
@@ -170,7 +171,9 @@ std::size_t Parameters::freeze(std::string_view pattern, bool frozen) {
         parameter.tensor.requires_grad_(!frozen);
         ++matched;
     }
-    if (matched == 0) throw Error(fmt::format("freeze: no parameter matches \"{}\"", pattern));
+    if (matched == 0) {
+        throw Error(fmt::format("freeze: no parameter matches \"{}\"{}", pattern, nearest_parameters(*this, pattern)));
+    }
     if (values_.defined()) make_segments();
     ++context_.settings_version_;
     return matched;

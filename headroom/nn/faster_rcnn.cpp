@@ -226,12 +226,29 @@ void check_detection_images(const char* model, const Tensor& images, std::int64_
     check_form(model, {"images", images}, fits, fmt::format("[N, {}, H, W] with pixels", channels).c_str());
 }
 
+/// Where that costs no wait for a GPU.
+void check_areas(const char* model, const Tensor& boxes, const Tensor& labels) {
+    if (boxes.context().gpu() || boxes.context().dry()) return;
+    const std::vector<double> corners = boxes.to_vector<double>();
+    const std::vector<std::int64_t> classes = labels.to_vector<std::int64_t>();
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+        const double* const box = &corners[4 * i];
+        if (classes[i] < 1 || (box[0] < box[2] && box[1] < box[3])) continue;
+        const std::size_t objects = static_cast<std::size_t>(boxes.size(1));
+        throw Error(
+            fmt::format("{}: object {} of image {} has the box [{}, {}, {}, {}], without an area; x1 < x2 and "
+                        "y1 < y2 are needed, or a label of 0 where there is no object",
+                        model, i % objects, i / objects, box[0], box[1], box[2], box[3]));
+    }
+}
+
 void check_detection_targets(const char* model, const Tensor& images, const Tensor& boxes, const Tensor& labels) {
     check_floating(model, {{"boxes", boxes}});
     check_index(model, {"labels", labels});
     const bool fits = boxes.rank() == 3 && boxes.size(0) == images.size(0) && boxes.size(1) > 0 && boxes.size(2) == 4;
     check_form(model, {"boxes", boxes}, fits, fmt::format("[{}, M, 4], M at least 1", images.size(0)).c_str());
     check_shape(model, {"labels", labels}, {boxes.size(0), boxes.size(1)}, {"boxes", boxes});
+    check_areas(model, boxes, labels);
 }
 
 }  // namespace headroom::nn

@@ -100,8 +100,9 @@ class FasterRcnn : public Module<FasterRcnn> {
     FasterRcnn(const Path& path, const FasterRcnnOptions& options);
 
     /// images [N, 3, H, W]; boxes [N, M, 4] and labels [N, M] (i32 or i64: below 1 no object; M at least 1) -> the four
-    /// losses. Anchors and regions are sampled with the context's random numbers. Errors: ShapeError, also for a label
-    /// that is no class; DtypeError.
+    /// losses. Anchors and regions are sampled with the context's random numbers. An object that overlaps no anchor is
+    /// learnt by none. Errors: ShapeError, also for a label that is no class; DtypeError; on a CPU Error for an object
+    /// whose box has no area (a GPU is not waited for).
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels) const;
     /// Their sum, as torchvision's training adds them; see `DetectionLosses::total`.
     Loss loss(Tensor images, const Tensor& boxes, const Tensor& labels) const;
@@ -139,7 +140,7 @@ class FasterRcnn : public Module<FasterRcnn> {
     Tensor box_loss(const Tensor& codes, const Regions& regions, const Tensor& boxes) const;
 };
 
-/// What detectors ask of a batch. Errors: ShapeError, DtypeError, which name `model`.
+/// What detectors ask of a batch. Errors: ShapeError, DtypeError, Error, which name `model`.
 void check_detection_images(const char* model, const Tensor& images, std::int64_t channels);
 void check_detection_targets(const char* model, const Tensor& images, const Tensor& boxes, const Tensor& labels);
 

@@ -30,8 +30,10 @@ struct RegionProposalOptions {
     // Training.
     std::int64_t anchors = 256;      ///< of each image, which the losses are of
     double positive_fraction = 0.5;  ///< at most so many of them are objects
-    double positive_overlap = 0.7;   ///< an anchor whose overlap (IoU) with an object is not below shows it
-    double negative_overlap = 0.3;   ///< one whose overlap is below this with all of them shows the background
+    /// An anchor shows an object if their overlap (IoU) is at least this. So do the anchors that overlap an object
+    /// most, unless that is not at all.
+    double positive_overlap = 0.7;
+    double negative_overlap = 0.3;  ///< one whose overlap is below this with all of them shows the background
 };
 
 /// Boxes of a batch, and what training adds.

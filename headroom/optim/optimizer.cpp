@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
@@ -33,7 +34,8 @@ void check_group(const std::string& optimizer, const ParameterGroup& group, cons
         return !parameter.buffer && path_matches(group.pattern, parameter.path);
     };
     if (std::none_of(parameters.all().begin(), parameters.all().end(), matches)) {
-        throw Error(fmt::format("{}: no parameter matches the group \"{}\"", optimizer, group.pattern));
+        throw Error(fmt::format("{}: no parameter matches the group \"{}\"{}", optimizer, group.pattern,
+                                nearest_parameters(parameters, group.pattern)));
     }
 }
 

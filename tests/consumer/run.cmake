@@ -20,6 +20,16 @@ foreach(path IN LISTS links)
     endif()
 endforeach()
 
+# The programs that were built, and what they send users to.
+file(GLOB programs ${BUILD}/examples/train_*)
+if(programs)
+    list(APPEND programs ${CMAKE_CURRENT_LIST_DIR}/../../scripts/convert_pth)
+endif()
+foreach(program IN LISTS programs)
+    cmake_path(GET program FILENAME name)
+    run(${WORK}/prefix/bin/${name} --help)
+endforeach()
+
 # The first C++ block of README.md.
 file(READ ${CMAKE_CURRENT_LIST_DIR}/../../README.md readme)
 string(FIND "${readme}" "```cpp\n" start)

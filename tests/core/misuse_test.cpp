@@ -112,6 +112,9 @@ TEST(Misuse, IsNamedByFunctionsThatAreBuiltOfOthers) {
     EXPECT_THAT([&] { stack({nothing}, 5); }, throws<ShapeError>("stack: ", "5"));
     EXPECT_THAT([&] { any(nothing, 2); }, throws<ShapeError>("any: axis 2", "[3, 0]"));
     EXPECT_THAT([&] { einsum("i,i", {ids, ids}); }, throws<Error>("einsum: ", "i64"));
+    EXPECT_THAT([&] { backward(nothing); },
+                throws<ShapeError>("backward: a loss must have", "one element, got [3, 0]"));
+    EXPECT_THAT([&] { backward(Tensor()); }, throws<ShapeError>("backward: a loss is undefined"));
     EXPECT_THAT([&] { standard_deviation(ids); }, throws<Error>("standard_deviation: ", "i64"));
 }
 

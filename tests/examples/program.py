@@ -83,6 +83,13 @@ class ProgramCase(unittest.TestCase):
             self.assertIn(part, lines[0])
         return lines[0]
 
+    def expect_validations_change_nothing(self, *flags):
+        """With and without validations in between, a training comes to the same state and the same figures."""
+        with_them, without = (self.figures(*flags, "--validate-every", every) for every in (1, 0))
+        for name in ("state_sha256", "train_loss", "val_loss"):
+            self.assertIsNotNone(with_them[name])
+            self.assertEqual(with_them[name], without[name], name)
+
     def expect_predicted(self, figures):
         """What a dry run said beforehand is what was measured, to the byte."""
         self.assertGreater(figures["peak_bytes_allocated"], figures["resident_bytes"])

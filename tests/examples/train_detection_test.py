@@ -59,6 +59,9 @@ class TrainDetection(ProgramCase):
         self.assertEqual(len(glob.glob(os.path.join(folder, "*.png"))), 2)
         self.assertTrue(os.path.exists(os.path.join(folder, "loss.svg")))
 
+    def test_validations_change_no_bit_of_a_training(self):
+        self.expect_validations_change_nothing()
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")
         whole = self.figures()

@@ -1,5 +1,6 @@
 """train_gpt as a whole: what it computes, what it predicts, how it stops and goes on."""
 import fcntl
+import json
 import os
 import pty
 import re
@@ -178,6 +179,29 @@ class TrainGpt(ProgramCase):
     def test_a_budget_that_nothing_fits_into_says_so(self):
         for device in ("cpu", "dry"):
             self.fails(3, ["--width", 512, "--memory-limit", "2MiB", "--device", device], "out of memory", "smaller model")
+
+    def test_the_last_tenth_validates(self):
+        text = self.write("split.txt", "abcd" * 450 + "zyxw" * 50)
+        figures = self.figures("--data", text, "--steps", 60, "--lr", 0.02, "--warmup", 0)
+        self.assertLess(figures["train_loss"], 1)
+        self.assertGreater(figures["val_loss"], 4)  # of letters that the training split lacks
+
+    def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
+        def first_step(*flags):
+            log = self.path("rates.jsonl")
+            figures = self.figures("--steps", 8, "--stop-after", 1, "--optimizer", "sgd", *flags, "--log", log)
+            with open(log, encoding="utf-8") as file:
+                return json.loads(file.readline())["train/learning_rate"], figures["state_sha256"]
+
+        rate, state = first_step("--lr", 0.4, "--warmup", 4)
+        self.assertAlmostEqual(rate, 0.4 / 5)  # the first of four steps below the peak
+        constant, same = first_step("--lr", rate, "--warmup", 0)
+        self.assertAlmostEqual(constant, rate)
+        self.assertEqual(same, state)
+        self.assertNotEqual(first_step("--lr", 2 * rate, "--warmup", 0)[1], state)
+
+    def test_validations_change_no_bit_of_a_training(self):
+        self.expect_validations_change_nothing("--steps", 4, "--dropout", 0.1, "--accumulate", 2)
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         for flags in (["--dropout", 0.1, "--accumulate", 2], ["--dtype", "f16", "--checkpoint"]):

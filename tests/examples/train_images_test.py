@@ -106,6 +106,9 @@ class TrainImages(ProgramCase):
         self.assertEqual(len(drawn), 10)
         self.assertRegex(drawn[1], r"^02_is_2_seen_as_\d\.png$")  # image 62, every second one from 60 on
 
+    def test_validations_change_no_bit_of_a_training(self):
+        self.expect_validations_change_nothing("--data", self.photos, "--height", 16, "--batch", 4, "--validation", 4, "--steps", 4)
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")
         flags = ("--data", self.digits, "--workers", 1)

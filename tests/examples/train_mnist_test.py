@@ -136,6 +136,9 @@ class TrainMnist(ProgramCase):
             self.assertGreater(half["val_accuracy"], 0.8)  # of 50 images; by chance 0.1
             self.expect_predicted(half)
 
+    def test_validations_change_no_bit_of_a_training(self):
+        self.expect_validations_change_nothing("--data", self.data, "--epochs", 1)
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")
         whole = self.figures("--data", self.data, "--epochs", 3, "--accumulate", 2)

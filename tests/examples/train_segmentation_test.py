@@ -1,6 +1,7 @@
 """train_segmentation as a whole, on clouds that it draws and on small files."""
 import json
 import os
+import re
 import struct
 import unittest
 import zlib
@@ -71,6 +72,20 @@ class TrainSegmentation(ProgramCase):
         self.assertEqual(peaks, sorted(peaks, reverse=True))
         for run in runs:
             self.expect_predicted(run)
+
+    def test_says_where_smaller_micro_batches_are_another_training(self):
+        text = "batch norm takes its statistics of 2 samples, not of the 6 of a step"
+        self.assertIn(text, self.succeeds("--steps", 1, "--accumulate", 3))
+        self.assertNotIn("batch norm", self.succeeds("--steps", 1, "--accumulate", 1))
+        size = ("--height", 64, "--width", 64, "--base-width", 8)
+        half = ("--batch", 4, "--accumulate", 2, "--checkpoint", *size)
+        limit = ("--memory-limit", self.figures(*half)["peak_bytes_reserved"])
+        advice = self.run_program("--batch", 8, *size, *limit).stderr
+        self.assertRegex(advice, "it fits with --batch 4 --accumulate 2 --checkpoint .*; batch norm then sees fewer samples at once")
+        self.succeeds(*half, *limit)
+
+    def test_validations_change_no_bit_of_a_training(self):
+        self.expect_validations_change_nothing("--steps", 4)
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")

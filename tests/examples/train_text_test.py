@@ -48,6 +48,10 @@ class TrainText(ProgramCase):
                 self.assertLess(again["peak_bytes_allocated"], kept["peak_bytes_allocated"], flags)
                 self.expect_predicted(again)
 
+    def test_validations_change_no_bit_of_a_training(self):
+        for model in MODELS:
+            self.expect_validations_change_nothing("--model", model, "--steps", 4, "--dropout", 0.1)
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         for model in MODELS:
             file = self.path(f"{model}.safetensors")

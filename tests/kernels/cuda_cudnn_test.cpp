@@ -2,34 +2,24 @@
 // in words, so that no GPU is needed; kernels are compiled, and given to a driver that takes them and keeps none.
 #include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 
-#include <dlfcn.h>
-
 #include <iostream>
 #include <random>
 
 #include <gmock/gmock.h>
 
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/absent_gpu.hpp>
 #include <headroom/tests/kernels/packed_attention.hpp>
 
 namespace headroom::kernels {
 namespace {
 
+using test::kH200;
+using test::open_cudnn_without_gpu;
 using test::PackedAttention;
 
-/// Of an H200, in the form in which cuDNN writes the properties of the GPU that it finds.
-constexpr const char* kH200 = R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
-    "regsPerBlock": 65536, "multiProcessorCount": 132, "smCountOrigin": 0, "warpSize": 32,
-    "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "oversizedSharedMemoryPerBlock": 0,
-    "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024,
-    "maxThreadsPerSM": 2048, "pciDeviceId": 0, "isTccDriver": 0, "supportCoopLaunch": 1,
-    "totalGlobalMem": 150000000000, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "l2CacheSize": 62914560,
-    "cudaDeviceId": 0, "deviceVer": 900, "driverVer": 13000, "deviceName": "NVIDIA H200"})";
-
 std::unique_ptr<Cudnn> without_gpu(int capability = 90) {
-    // Before cuDNN asks for libcuda.so.1, by which name the loader then knows it.
-    if (!dlopen(HEADROOM_FAKE_DRIVER, RTLD_NOW | RTLD_GLOBAL)) throw DeviceError(dlerror());
-    return std::make_unique<Cudnn>(open_cudnn({.capability = capability, .stream = nullptr, .description = kH200}));
+    return std::make_unique<Cudnn>(open_cudnn_without_gpu(capability));
 }
 
 class CudnnPlans : public ::testing::Test {

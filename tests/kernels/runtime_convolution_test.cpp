@@ -276,6 +276,7 @@ TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
         CudnnConvolution other = plain;
         change(other);
         EXPECT_TRUE(texts.insert(other.text()).second) << what;
+        EXPECT_EQ(CudnnConvolution::from_text(other.text()), other) << what;
     };
     expect_other("pass", [](auto& c) { c.pass = ConvolutionPass::data; });
     expect_other("dtype", [](auto& c) { c.dtype = Dtype::f16; });
@@ -304,7 +305,8 @@ TEST_F(RuntimeConvolution, WhatCudnnHasNoPlansForIsAddedBehindIt) {
         const auto whole = p.written_elements() * static_cast<std::int64_t>(size_of(dtype));
         const std::size_t behind = c.adds ? 0 : static_cast<std::size_t>(round_up(whole, 256));
         EXPECT_EQ(bytes_behind(p, c), behind);
-        EXPECT_EQ(cudnn_scratch(p, {.tf32 = tf32}), behind + c.scratch());
+        stream.compute.tf32 = tf32;
+        EXPECT_EQ(cudnn_scratch(Stream(stream), p), behind + c.scratch());
         return c;
     };
     constexpr auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
@@ -351,6 +353,17 @@ TEST_F(RuntimeConvolution, ScratchIsForPartialSumsAndCopies) {
     EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4);
     exact.tf32 = true;
     EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4);
+}
+
+TEST_F(RuntimeConvolution, ARehearsalKnowsWhatCudnnWillBeAskedFor) {
+    StreamState of_rehearsal;
+    const Stream gpu = DryStream{.state = &of_rehearsal, .cuda = true};
+    Trial t = trial(kCases[0], Dtype::bf16);
+    const ConvolutionProblem p = problem_of(kCases[0], t);
+    for (int twice = 0; twice < 2; ++twice) cudnn_scratch(gpu, p);
+    EXPECT_EQ(rehearsed_convolutions(std::get<DryStream>(gpu)), std::vector{plan_cudnn(p, {})->text()});
+    EXPECT_THROW(CudnnConvolution::from_text("0 bf16"), Error);
+    EXPECT_THROW(CudnnConvolution::from_text(plan_cudnn(p, {})->text() + " more"), Error);
 }
 
 TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {

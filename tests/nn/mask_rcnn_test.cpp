@@ -309,6 +309,12 @@ TEST(MaskRcnn, RefusesWhatItCannotTake) {
     EXPECT_THAT(losses(images, boxes, labels, masks.slice(3, 0, 32)), throws<ShapeError>("mask_rcnn: masks"));
     EXPECT_THAT([&] { training.model.detect(boxes); }, throws<ShapeError>("images [2, 1, 4] must be"));
     EXPECT_THAT(losses(images, boxes, labels + 4, masks), throws<ShapeError>("outside"));
+    for (const std::vector<float>& box : {std::vector<float>{9, 9, 9, 20}, {9, 9, 20, 8}}) {  // no width; upside down
+        std::vector<float> two{0, 0, 0, 0};                                                   // no object
+        two.insert(two.end(), box.begin(), box.end());
+        EXPECT_THAT(losses(images, context.from_host(two, {2, 1, 4}), labels, masks),
+                    throws<Error>("mask_rcnn: object 0 of image 1 has the box [9, 9,", "without an area"));
+    }
     EXPECT_THAT([&] { training.model.detector.body(images); }, throws<Error>("resnet: it was made without classes"));
     const auto made = [&](const std::function<void(MaskRcnnOptions&)>& change) {
         return [&context, change] {

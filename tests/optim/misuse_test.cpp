@@ -45,6 +45,15 @@ TEST_F(OptimMisuse, WithoutAnyParameterThereIsNothingToTrain) {
     optimizer.step(0.1);
 }
 
+TEST_F(OptimMisuse, APatternThatFitsNothingGetsTheNearestNames) {
+    Regression model(context);
+    const std::string path = model.parameters.all()[0].path, typo = path + "s";
+    EXPECT_THAT([&] { model.parameters.freeze(typo); },
+                throws<Error>("freeze: no parameter matches \"" + typo + "\"; the nearest are " + path));
+    EXPECT_THAT([&] { Sgd(model.parameters, {.groups = {{.pattern = typo}}}); },
+                throws<Error>("no parameter matches the group \"" + typo + "\"; the nearest are " + path));
+}
+
 TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
     Regression model(context);
     model.parameters.mark_changed();

@@ -40,6 +40,8 @@ void check_options(const InterpolateOptions& options) {
     constexpr double most = 1 << 30;
     if (options.scale && !(*options.scale > 0 && *options.scale <= most))
         throw Error(fmt::format("interpolate: scale must be above 0 and at most {}, got {}", most, *options.scale));
+    if (options.size && options.recompute_scale_factor)
+        throw Error("interpolate: recompute_scale_factor is for a scale; sizes are given");
     if (options.align_corners && options.mode == Interpolation::nearest)
         throw Error("interpolate: align_corners is for bilinear interpolation");
 }
@@ -65,25 +67,27 @@ std::vector<Sample<Interpolate::Attrs>> Interpolate::samples() {
     using In = SampleInput;
     constexpr auto bilinear = Interpolation::bilinear;
     const In x = In::normal({2, 3, 4, 5});
-    return {{"nearest, doubled", {.scale = 2.0}, {x}},
-            {"nearest, to a size", {.size = {{3, 7}}}, {x}},
-            {"bilinear, doubled", {.scale = 2.0, .mode = bilinear}, {In::normal({1, 8, 3, 4})}},
-            {"corners aligned", {.scale = 2.0, .mode = bilinear, .align_corners = true}, {x}},
-            {"to a size", {.size = {{3, 1}}, .mode = bilinear}, {x}},
-            {"a scale that fits no size", {.scale = 1.3, .mode = bilinear}, {x}},
-            {"the sizes' scale", {.scale = 1.3, .mode = bilinear, .recompute_scale_factor = true}, {x}},
-            {"one pixel", {.size = {{2, 3}}, .mode = bilinear, .align_corners = true}, {In::normal({2, 3, 1, 1})}},
-            {"no images", {.scale = 2.0}, {In::normal({0, 3, 4, 4})}},
-            {"neither", {}, {x}, "needs a size or a scale, got neither"},
-            {"both", {.size = {{2, 2}}, .scale = 2.0}, {x}, "got both"},
-            {"no scale", {.scale = 0.0}, {x}, "scale must be above 0"},
-            {"not a number", {.scale = std::nan("")}, {x}, "scale must be above 0"},
-            {"to nothing", {.scale = 0.2}, {x}, "x [2, 3, 4, 5] would become 0 x 1"},
-            {"to a negative size", {.size = {{2, -1}}}, {x}, "would become 2 x -1"},
-            {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners is for bilinear"},
-            {"of nothing", {.scale = 2.0}, {In::normal({1, 2, 0, 3})}, "x [1, 2, 0, 3] must be [N, C, H, W]"},
-            {"integers", {.scale = 2.0}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
-            {"nothing at all", {.scale = 2.0}, {In::none()}, "undefined"}};
+    return {
+        {"nearest, doubled", {.scale = 2.0}, {x}},
+        {"nearest, to a size", {.size = {{3, 7}}}, {x}},
+        {"bilinear, doubled", {.scale = 2.0, .mode = bilinear}, {In::normal({1, 8, 3, 4})}},
+        {"corners aligned", {.scale = 2.0, .mode = bilinear, .align_corners = true}, {x}},
+        {"to a size", {.size = {{3, 1}}, .mode = bilinear}, {x}},
+        {"a scale that fits no size", {.scale = 1.3, .mode = bilinear}, {x}},
+        {"the sizes' scale", {.scale = 1.3, .mode = bilinear, .recompute_scale_factor = true}, {x}},
+        {"one pixel", {.size = {{2, 3}}, .mode = bilinear, .align_corners = true}, {In::normal({2, 3, 1, 1})}},
+        {"no images", {.scale = 2.0}, {In::normal({0, 3, 4, 4})}},
+        {"neither", {}, {x}, "needs a size or a scale, got neither"},
+        {"both", {.size = {{2, 2}}, .scale = 2.0}, {x}, "got both"},
+        {"a size's scale", {.size = {{2, 2}}, .recompute_scale_factor = true}, {x}, "is for a scale; sizes are given"},
+        {"no scale", {.scale = 0.0}, {x}, "scale must be above 0"},
+        {"not a number", {.scale = std::nan("")}, {x}, "scale must be above 0"},
+        {"to nothing", {.scale = 0.2}, {x}, "x [2, 3, 4, 5] would become 0 x 1"},
+        {"to a negative size", {.size = {{2, -1}}}, {x}, "would become 2 x -1"},
+        {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners is for bilinear"},
+        {"of nothing", {.scale = 2.0}, {In::normal({1, 2, 0, 3})}, "x [1, 2, 0, 3] must be [N, C, H, W]"},
+        {"integers", {.scale = 2.0}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
+        {"nothing at all", {.scale = 2.0}, {In::none()}, "undefined"}};
 }
 
 }  // namespace ops

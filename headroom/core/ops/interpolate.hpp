@@ -42,7 +42,8 @@ struct Interpolate {
 
 /// x [N, C, H, W] of any floating dtype, computed in f32 (f64 for f64), with PyTorch's coordinates (see
 /// kernels/resample/axis_map.hpp). Errors: ShapeError, also for images or a result without elements; DtypeError; Error
-/// unless either a size or a scale above 0 is given, and for aligned corners of nearest pixels.
+/// unless either a size or a scale above 0 is given, for aligned corners of nearest pixels, and for a size with
+/// `recompute_scale_factor`.
 Tensor interpolate(Tensor x, const InterpolateOptions& options);
 
 }  // namespace headroom

@@ -92,6 +92,8 @@ Shape padded(const Pad::Attrs& attrs, const Shape& x) {
 
 OpResult<Pad::Saved, Array> Pad::forward(Exec& exec, const Attrs& attrs, const Array& x) {
     check_defined("pad", {{"x", x}});
+    if (attrs.mode != PadMode::constant && attrs.value != 0)
+        throw Error(fmt::format("pad: only constant padding has a value, got {}", attrs.value));
     if (attrs.mode == PadMode::constant) {
         check_holds("pad", attrs.value, x.dtype);
         const Shape& from = x.shape();
@@ -155,6 +157,7 @@ std::vector<Sample<Pad::Attrs>> Pad::samples() {
          {.front = {1}, .behind = {1}, .mode = reflect},
          {In::normal({4, 4})},
          "x [4, 4] must be [N, C, H, W]"},
+        {"a value for a mirror", {.front = {1}, .behind = {1}, .mode = reflect, .value = 3}, {x}, "has a value, got 3"},
         {"a value that does not fit",
          {.front = {1}, .behind = {1}, .value = 300},
          {In::boolean({2, 3})},

@@ -82,8 +82,12 @@ Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionStep
     const std::int64_t groups = steps.groups;
     if (groups < 1 || x[1] % groups != 0 || weight[0] % groups != 0)
         throw ShapeError(fmt::format("convolution: {} groups do not divide the channels of {}", groups, text()));
-    if (weight[1] * groups != x[1])
-        throw ShapeError(fmt::format("convolution: with {} groups, {} do not fit together", groups, text()));
+    if (const std::int64_t wanted = weight[1] * groups; wanted != x[1]) {
+        const char* last = wanted == x[3] ? "; channels that come last are x.permute({0, 3, 1, 2})" : "";
+        throw ShapeError(fmt::format("convolution: x {} [n, c, h, w] has {} channels, weight {} takes {}{}{}",
+                                     x.to_string(), x[1], weight.to_string(), wanted,
+                                     groups == 1 ? "" : fmt::format(" in {} groups", groups), last));
+    }
     return {x[0], weight[0], size_behind(x, weight, steps, 0), size_behind(x, weight, steps, 1)};
 }
 
@@ -117,7 +121,7 @@ ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convol
     problem_ = reduce(convolution);
     if (problem_.empty()) return;
     if (on_cuda(stream)) {
-        scratch_ = std::max(implicit_product(problem_).scratch(), cudnn_scratch(problem_, compute_of(stream)));
+        scratch_ = std::max(implicit_product(problem_).scratch(), cudnn_scratch(stream, problem_));
         return;
     }
     StreamState* const state = state_of(stream);

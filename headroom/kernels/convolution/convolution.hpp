@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <headroom/kernels/convolution/problem.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
@@ -102,6 +103,10 @@ class ConvolutionPlan {
 /// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
 /// the reason why the project's own kernels compute.
 std::string convolution_library(CudaStream& stream);
+
+/// The convolutions that cuDNN would be asked for on the GPU that a stream rehearses, of all that were planned there,
+/// each once. bench/convolution_plans.py has NVIDIA's library plan them, without a GPU.
+std::vector<std::string> rehearsed_convolutions(const DryStream& stream);
 
 /// As append_attention_choices and load_attention_choices.
 void append_convolution_choices(CudaStream& stream, const std::string& path);

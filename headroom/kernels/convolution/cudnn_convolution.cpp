@@ -1,11 +1,13 @@
 #include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 
 #include <algorithm>
+#include <sstream>
 
 #include <fmt/format.h>
 
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/round_up.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
 
@@ -34,6 +36,24 @@ std::string CudnnConvolution::text() const {
         text += fmt::format(" {}:{}:{}:{}:{}:{}", a.input, a.output, a.kernel, a.stride, a.padding, a.dilation);
     }
     return text;
+}
+
+CudnnConvolution CudnnConvolution::from_text(const std::string& text) {
+    CudnnConvolution c;
+    std::string dtype;
+    int pass = 0;
+    std::istringstream in(text);
+    in >> pass >> dtype >> std::boolalpha >> c.tf32 >> c.any_order >> c.adds >> c.has_bias >> c.images >> c.groups >>
+        c.inputs >> c.outputs;
+    c.pass = static_cast<ConvolutionPass>(pass);
+    c.dtype = dtype == "f16" ? Dtype::f16 : dtype == "bf16" ? Dtype::bf16 : Dtype::f32;
+    for (ConvolutionAxis* const a : {&c.h, &c.w}) {
+        char colon = 0;
+        in >> a->input >> colon >> a->output >> colon >> a->kernel >> colon >> a->stride >> colon >> a->padding >>
+            colon >> a->dilation;
+    }
+    if (!in || c.text() != text) throw Error(fmt::format("\"{}\" is no convolution", text));
+    return c;
 }
 
 std::size_t CudnnConvolution::scratch() const {
@@ -85,14 +105,22 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
     return c;
 }
 
+std::vector<std::string> rehearsed_convolutions(const DryStream& stream) {
+    std::vector<std::string> texts;
+    for (const CudnnConvolution& c : stream.state->get<RehearsedConvolutions>().asked) texts.push_back(c.text());
+    return texts;
+}
+
 std::size_t bytes_behind(const ConvolutionProblem& p, const CudnnConvolution& library) {
     if (p.pass != ConvolutionPass::weight && (p.beta == 0 || library.adds)) return 0;
     return static_cast<std::size_t>(
         round_up(p.written_elements() * static_cast<std::int64_t>(size_of(p.operand)), 256));
 }
 
-std::size_t cudnn_scratch(const ConvolutionProblem& p, const ComputeOptions& options) {
-    const auto library = plan_cudnn(p, options);
+std::size_t cudnn_scratch(const Stream& stream, const ConvolutionProblem& p) {
+    const auto library = plan_cudnn(p, compute_of(stream));
+    const auto* dry = std::get_if<DryStream>(&stream);
+    if (library && dry && dry->state) dry->state->get<RehearsedConvolutions>().asked.insert(*library);
     return library ? bytes_behind(p, *library) + library->scratch() : 0;
 }
 

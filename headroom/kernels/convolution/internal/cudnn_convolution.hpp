@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -32,8 +33,10 @@ struct CudnnConvolution {
     std::size_t budget = ComputeOptions().scratch_budget;
 
     static constexpr std::string_view kind = "convolution";
-    /// Everything that a plan is made for.
+    /// Everything that a plan is made for, the budget apart.
     std::string text() const;
+    /// The convolution of a text, with the default budget. Errors: Error if it is none.
+    static CudnnConvolution from_text(const std::string& text);
     /// f32 operands as they are: by few of cuDNN's kernels, which add to nothing and whose data pass copies x and y.
     bool exact_f32() const { return dtype == Dtype::f32 && !tf32; }
     /// Bytes of scratch that a plan may take; with more, it is not used. What cuDNN 9.19 was seen to take for an H200,
@@ -49,13 +52,18 @@ struct CudnnConvolution {
 /// 0 and 1, that writes another dtype than it reads, or that adds in exact f32 and whose result exceeds the budget.
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& problem, const ComputeOptions& options);
 
+/// What cuDNN would have been asked for in a rehearsal. In the dry stream's state.
+struct RehearsedConvolutions {
+    std::set<CudnnConvolution> asked;
+};
+
 /// Bytes of a result that is added or converted behind cuDNN's kernel: of a weight's gradient, as that has one of its
 /// own dtype, whether or not this call adds; and of what `library` does not add.
 std::size_t bytes_behind(const ConvolutionProblem& problem, const CudnnConvolution& library);
 
-/// Bytes of scratch of a call, 0 if cuDNN is not used; the same without cuDNN, so that memory does not depend on what
-/// is installed.
-std::size_t cudnn_scratch(const ConvolutionProblem& problem, const ComputeOptions& options);
+/// Bytes of scratch of a call on a GPU's stream, 0 if cuDNN is not used; the same without cuDNN, so that memory does
+/// not depend on what is installed.
+std::size_t cudnn_scratch(const Stream& stream, const ConvolutionProblem& problem);
 
 /// Addresses on the device; the bias is null unless cuDNN adds it.
 struct CudnnConvolutionData {

@@ -1,0 +1,56 @@
+// Plans of whole models' convolutions, made by NVIDIA's cuDNN without a GPU: each model's are a file of
+// tests/kernels/convolutions, as model_step --convolutions prints them.
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/kernels/absent_gpu.hpp>
+
+namespace headroom::kernels {
+namespace {
+
+/// Plans all lines of a file and prints "text | plan | scratch" for each; the texts of those that are refused.
+std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model) {
+    std::ifstream file(std::string(HEADROOM_SOURCE_DIR "/tests/kernels/convolutions/") + model + ".txt");
+    std::set<std::string> texts;
+    int lines = 0;
+    for (std::string line; std::getline(file, line); ++lines) {
+        const CudnnConvolution c = CudnnConvolution::from_text(line);
+        const CudnnPlan& plan = cudnn.plan(c);
+        std::cout << model << " | " << line << " | " << (plan.refusal.empty() ? plan.name : "refused: " + plan.refusal)
+                  << " | " << plan.scratch << "\n";
+        EXPECT_LE(plan.scratch, c.scratch()) << line;
+        if (!plan.refusal.empty()) texts.insert(line);
+    }
+    EXPECT_GT(lines, 0) << model;
+    return texts;
+}
+
+/// Each takes some seconds where an addition is fused: those of other models than ResNet-50 are planned where
+/// HEADROOM_ALL_CONVOLUTIONS is set.
+class CudnnConvolutionPlans : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CudnnConvolutionPlans, AreThereWithinTheScratchThatWasReckonedWith) {
+    const std::string model = GetParam();
+    if (model != "resnet50" && !std::getenv("HEADROOM_ALL_CONVOLUTIONS")) GTEST_SKIP() << "HEADROOM_ALL_CONVOLUTIONS";
+    std::unique_ptr<CudnnConvolutions> cudnn;
+    try {
+        cudnn = std::make_unique<CudnnConvolutions>(test::open_cudnn_without_gpu());
+    } catch (const DeviceError& error) {
+        GTEST_SKIP() << error.what();
+    }
+    std::cout << cudnn->version() << "\n";
+    EXPECT_EQ(refused(*cudnn, model), std::set<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudnnConvolutionPlans, ::testing::Values("resnet50", "unet", "unet_large", "maskrcnn"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace headroom::kernels
