@@ -21,6 +21,7 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/nn/bert.hpp>

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/core/state_counter.hpp>
 #include <headroom/examples/program/session.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
@@ -47,10 +48,10 @@ class Session::Description {
     void restore(const StateValues& values) {
         const std::string& program = session_.flags_.program;
         const auto text = state_value<std::string>(values, program);
-        const auto steps = state_value<std::int64_t>(values, kSteps);
+        const auto steps = state_counter(values, kSteps);
         const auto best = values.contains(kBest) ? std::optional(state_value<double>(values, kBest)) : std::nullopt;
         const Json saved = Json::parse(text, nullptr, false);
-        if (!saved.is_object() || steps < 0) throw FileError(fmt::format("what {} wrote into it is damaged", program));
+        if (!saved.is_object()) throw FileError(fmt::format("what {} wrote into it is damaged", program));
         const Json asked = describe();
         for (const auto& [section, fields] : asked.items()) {
             expect_same(section, saved.value(section, Json::object()), fields);

@@ -1,5 +1,7 @@
 #include <headroom/core/state_dict.hpp>
 
+#include <headroom/core/state_counter.hpp>
+
 #include <charconv>
 #include <type_traits>
 
@@ -20,11 +22,15 @@ T state_value(const StateValues& values, std::string_view name) {
         T number{};
         const char* const end = text.data() + text.size();
         const auto [stop, error] = std::from_chars(text.data(), end, number);
-        // A counter goes on from there, and the next checkpoint must be one that loads.
-        const bool counts_on = !std::is_same_v<T, std::int64_t> || number <= T{std::int64_t{1} << 62};
-        if (stop == end && error == std::errc() && counts_on) return number;
+        if (stop == end && error == std::errc()) return number;
         throw Error(fmt::format("the state's \"{}\" is \"{}\", which is no number of its kind", name, text));
     }
+}
+
+std::int64_t state_counter(const StateValues& values, std::string_view name) {
+    const auto count = state_value<std::int64_t>(values, name);
+    if (count >= 0 && count <= std::int64_t{1} << 62) return count;
+    throw Error(fmt::format("the state's \"{}\" is {}; a count is at least 0 and at most 2^62", name, count));
 }
 
 template std::int64_t state_value(const StateValues&, std::string_view);

@@ -36,8 +36,8 @@ concept Stateful = requires(Part& part, const StateValues& values) {
     part.restore(values);
 };
 
-/// A value as a number (std::int64_t, a counter of at most 2^62; std::uint64_t, double) or std::string. Errors: Error
-/// that names it if it is missing, or no such number.
+/// A value as a number (std::int64_t, std::uint64_t, double) or std::string. Errors: Error that names it if it is
+/// missing, or no such number.
 template <class T>
 T state_value(const StateValues& values, std::string_view name);
 

@@ -1,6 +1,7 @@
 #include <headroom/data/data_loader.hpp>
 
 #include <fmt/format.h>
+#include <headroom/core/state_counter.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -123,8 +124,8 @@ StateDict DataLoaderCursor::state_dict() const {
 
 void DataLoaderCursor::restore(const StateValues& values) {
     const auto number = [&](const char* name) { return state_value<std::int64_t>(values, name); };
-    restore({.epoch = number("loader.epoch"),
-             .batch = number("loader.batch"),
+    restore({.epoch = state_counter(values, "loader.epoch"),
+             .batch = state_counter(values, "loader.batch"),
              .order = state_value<std::string>(values, "loader.order"),
              .seed = state_value<std::uint64_t>(values, "loader.seed"),
              .samples = number("loader.samples"),

@@ -85,6 +85,19 @@ void check_mask(const PngReader& reader, const std::string& name) {
                     name, what));
 }
 
+/// Before memory is taken for the pixels: deflate makes at most 1032 bytes of one (zlib's technical details).
+void check_room(const PngReader& reader, const std::string& name) {
+    const std::int64_t width = png_get_image_width(reader.png, reader.info);
+    const std::int64_t height = png_get_image_height(reader.png, reader.info);
+    const std::int64_t bits =
+        width * png_get_bit_depth(reader.png, reader.info) * png_get_channels(reader.png, reader.info);
+    if ((bits + 7) / 8 * height <= 1032 * static_cast<std::int64_t>(reader.rest.size())) return;
+    throw FileError(
+        fmt::format("{}: damaged PNG: it claims a width of {} and a height of {}, more than the {} bytes that "
+                    "follow can hold; get the file again",
+                    name, width, height, reader.rest.size()));
+}
+
 Image decode(std::string_view bytes, const std::string& name, bool mask) {
     PngReader reader(bytes);
     reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reader, on_error, on_warning);
@@ -97,6 +110,7 @@ Image decode(std::string_view bytes, const std::string& name, bool mask) {
     };
     check(read_header(reader));
     check_image_size(name, png_get_image_width(reader.png, reader.info), png_get_image_height(reader.png, reader.info));
+    check_room(reader, name);
     if (mask) check_mask(reader, name);
     check(choose_format(reader, mask));
     reader.image = Image(png_get_image_height(reader.png, reader.info), png_get_image_width(reader.png, reader.info),

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/state_counter.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
@@ -340,8 +341,8 @@ StateDict GradientAccumulator::state_dict() const {
 
 void GradientAccumulator::restore(const StateValues& values) {
     check_between_steps("resuming");
-    options_.scale.set_state({state_value<double>(values, value_name("loss_scale")),
-                              state_value<std::int64_t>(values, value_name("good_steps"))});
+    options_.scale.set_state(
+        {state_value<double>(values, value_name("loss_scale")), state_counter(values, value_name("good_steps"))});
     write_loss_scale();
 }
 

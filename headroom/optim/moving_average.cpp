@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/state_counter.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/memory/error.hpp>
@@ -95,9 +96,7 @@ StateDict MovingAverage::state_dict() const {
 
 void MovingAverage::restore(const StateValues& values) {
     parameters_.check_not_exchanged("average: resuming");
-    const auto updates = state_value<std::int64_t>(values, value_name());
-    if (updates < 0) throw Error(fmt::format("average: the number of updates must not be negative, got {}", updates));
-    updates_ = updates;
+    updates_ = state_counter(values, value_name());
 }
 
 }  // namespace headroom::optim

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/nearest.hpp>
+#include <headroom/core/state_counter.hpp>
 #include <headroom/core/transfer.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
@@ -224,12 +225,11 @@ StateDict Optimizer::state_dict() const {
 }
 
 void Optimizer::restore(const StateValues& values) {
-    const auto steps = state_value<std::int64_t>(values, value_name("steps"));
-    const auto calls = state_value<std::int64_t>(values, value_name("calls"));
-    if (steps < 0 || calls < steps) {
+    const auto steps = state_counter(values, value_name("steps"));
+    const auto calls = state_counter(values, value_name("calls"));
+    if (calls < steps) {
         throw Error(
-            fmt::format("{}: the number of steps must not be negative, nor that of calls below it, got {} and {}",
-                        name_, steps, calls));
+            fmt::format("{}: the number of calls must not be below that of steps, got {} and {}", name_, calls, steps));
     }
     set_steps(steps);
     calls_ = calls;

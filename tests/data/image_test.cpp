@@ -93,6 +93,12 @@ TEST(ImageFile, OfMorePixelsThanAreReadIsRefusedBeforeTheyAreAllocated) {
     huge.replace(29, 4, std::string("\x9b\xab\x9c\x31", 4));
     EXPECT_THAT([&] { decode_image(huge, "huge.png"); },
                 throws<FileError>("huge.png: claims 2147483647 x 2147483647 pixels"));
+    std::string hollow = contents_of(reference("rgb.png"));  // 768 MB of pixels
+    hollow.replace(16, 8, std::string("\x00\x00\x3e\x80\x00\x00\x3e\x80", 8));
+    hollow.replace(29, 4, std::string("\xce\x1c\x48\x89", 4));
+    EXPECT_THAT(
+        [&] { decode_image(hollow, "hollow.png"); },
+        throws<FileError>("hollow.png: damaged PNG: it claims a width of 16000 and a height of 16000, more than"));
     std::string wide = contents_of(reference("baseline.jpg"));
     const std::size_t frame = wide.find("\xff\xc0");
     wide.replace(frame + 5, 4, "\xff\xdc\xff\xdc");

@@ -193,7 +193,7 @@ TEST(Convolution, RejectsWhatDoesNotFitTogether) {
             shape);
     refusal([&](Convolution& c) { c.steps.groups = 0; }, "0 groups do not divide", shape);
     refusal([&](Convolution& c) { c.steps.groups = 2; },
-            "with 2 groups, x [2, 64, 14, 14] and weight [64, 64, 3, 3] do not fit", shape);
+            "x [2, 64, 14, 14] [n, c, h, w] has 64 channels, weight [64, 64, 3, 3] takes 128 in 2 groups", shape);
     refusal([&](Convolution& c) { c.y = view({3, 64, 14, 14}); }, "give y [2, 64, 14, 14], not [3, 64, 14, 14]", shape);
     refusal([&](Convolution& c) { c.steps.stride[0] = 0; }, "along the height, stride and dilation must be at least 1",
             shape);

@@ -15,7 +15,8 @@
 namespace headroom::kernels {
 namespace {
 
-/// Plans all lines of a file and prints "text | plan | scratch" for each; the texts of those that are refused.
+/// Plans all lines of a file and prints "model | text | plan | scratch | reserved" for each; the texts of those that
+/// are refused.
 std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model) {
     std::ifstream file(std::string(HEADROOM_SOURCE_DIR "/tests/kernels/convolutions/") + model + ".txt");
     std::set<std::string> texts;
@@ -24,7 +25,7 @@ std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model
         const CudnnConvolution c = CudnnConvolution::from_text(line);
         const CudnnPlan& plan = cudnn.plan(c);
         std::cout << model << " | " << line << " | " << (plan.refusal.empty() ? plan.name : "refused: " + plan.refusal)
-                  << " | " << plan.scratch << "\n";
+                  << " | " << plan.scratch << " | " << c.scratch() << "\n";
         EXPECT_LE(plan.scratch, c.scratch()) << line;
         if (!plan.refusal.empty()) texts.insert(line);
     }

@@ -61,6 +61,7 @@ Cases cases() {
         add({1, 2, 2, 0}, {.heads = 2});
         // More pairs than threads of a block, and than the processor takes at a time; more positions than blocks.
         add({1, 3, 1, 1030}, {.heads = 1}).only(kFloating);
+        add({3, 40, 2, 6}, {.heads = 2}).only(kFloating);  // three pairs, of which no block's threads are a multiple
         add({2, 700, 2, 4}, {.heads = 1}).only(kFloating).large = true;
     }
     return result;

@@ -54,6 +54,22 @@ TEST_F(OptimMisuse, APatternThatFitsNothingGetsTheNearestNames) {
                 throws<Error>("no parameter matches the group \"" + typo + "\"; the nearest are " + path));
 }
 
+/// Else the next checkpoint would be one that can't be loaded.
+TEST_F(OptimMisuse, CountsAtTheEndOfTheirRangeAreRefused) {
+    Regression model(context);
+    Sgd optimizer(model.parameters, {.momentum = 0.9});
+    const auto restore = [&](const char* steps, const char* calls) {
+        return [&optimizer, steps, calls] { optimizer.restore({{"sgd.steps", steps}, {"sgd.calls", calls}}); };
+    };
+    for (const char* count : {"9223372036854775807", "4611686018427387905", "-1"}) {
+        EXPECT_THAT(restore(count, count), throws<Error>("\"sgd.steps\" is", count, "at least 0 and at most 2^62"));
+        EXPECT_THAT(restore("1", count), throws<Error>("\"sgd.calls\" is", count));
+    }
+    EXPECT_THAT(restore("2", "1"), throws<Error>("calls must not be below that of steps, got 1 and 2"));
+    restore("4611686018427387904", "4611686018427387904")();
+    EXPECT_EQ(optimizer.steps(), std::int64_t{1} << 62);
+}
+
 TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
     Regression model(context);
     model.parameters.mark_changed();

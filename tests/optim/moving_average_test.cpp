@@ -80,6 +80,27 @@ TEST(MovingAverage, ADecayCloseToOneHasNoBias) {
     EXPECT_EQ(averages_of(average, model), weights);
 }
 
+/// More weights than are put aside at once, 2^20, and a rest.
+TEST(MovingAverage, PutsAsideAndBackAnyNumberOfWeights) {
+    constexpr std::int64_t kCount = 2 * (std::int64_t{1} << 20) + 5;
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters(context);
+    parameters.create("weight", {kCount}, test::fill_normally);
+    MovingAverage average(parameters, {.decay = 0.5});
+    std::vector<float> first(kCount), second(kCount), middle(kCount);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        first[i] = static_cast<float>(i % 1000), second[i] = static_cast<float>(i % 7);
+        middle[i] = (first[i] + second[i]) / 2;
+    }
+    parameters.set("weight", first);
+    average.update();
+    parameters.set("weight", second);
+    average.update();
+    const auto weights = [&] { return parameters.at("weight").tensor.to_vector<float>(); };
+    EXPECT_TRUE(average.evaluate([&] { return weights(); }) == middle);
+    EXPECT_TRUE(weights() == second);
+}
+
 TEST(MovingAverage, WeightsAreBackAfterAnException) {
     Context context = Context::cpu({.threads = 1});
     Training training(context);

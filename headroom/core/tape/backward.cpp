@@ -56,7 +56,6 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         throw Error(fmt::format("backward: {} losses but {} seeds; give one for each", losses.size(), seeds.size()));
     }
     for (const Tensor& loss : losses) {
-        if (!loss.defined()) throw ShapeError("backward: a loss is undefined");
         if (loss.numel() != 1) {
             throw ShapeError(
                 fmt::format("backward: a loss must have exactly one element, got {}; sum() or mean() gives one",

@@ -99,6 +99,9 @@ dnnl::primitive_desc_base Primitives::describe(const Slice& slice) {
     const dnnl::convolution_backward_data::primitive_desc description(
         {kind, x, all_.empty() ? any_weight : weight_, y, strides, dilates, before, behind}, attributes, engine_, hint);
     weight_ = description.weights_desc();
+    // oneDNN 2.6's kernel for AVX2 computes wrong gradients for channels 16 to 31 of images of 12 x 13 at stride 2.
+    if (std::string_view(description.impl_info_str()).starts_with("jit:avx2"))
+        throw dnnl::error(dnnl_unimplemented, "a kernel that errs");
     return checked(description);
 }
 

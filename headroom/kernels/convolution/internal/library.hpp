@@ -47,7 +47,8 @@ class ConvolutionCache {
     ConvolutionCache();
     ~ConvolutionCache();
 
-    /// Null if oneDNN has no fast primitive for it: f64, f16, images that are not channels-last, bf16 without AVX-512;
+    /// Null if oneDNN has no fast and right primitive for it: f64, f16, images that are not channels-last, bf16 without
+    /// AVX-512, data passes at a stride without AVX-512;
     /// also for gradients in f32 where our own kernel is faster: of weights, and of large images at 2 x 2, stride 2.
     LibraryConvolution* find(int threads, const ConvolutionProblem& problem);
 
