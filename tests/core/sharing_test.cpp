@@ -196,7 +196,61 @@ TEST_P(Sharing, OverlappingSlicesGetTheSumOfTheirGradients) {
     });
 }
 
-/// A slice with gaps of a temporary that only the call holds: results have no gaps, and the bits of copies.
+/// One operand is the whole tensor, smaller ones are its last slices: what is first written is added to.
+TEST_P(Sharing, SlicesOfAnotherOperandGetTheSumOfTheirGradients) {
+    for_each_sample([&](const ErasedSample& sample) {
+        const std::vector<HostInput> host = draw(sample, seed);
+        for (std::size_t whole = 0; whole < host.size(); ++whole) {
+            const SampleInput& what = host[whole].what;
+            if (!has_gradient(what) || what.shape.numel() == 0) continue;
+            std::vector<std::size_t> smaller;
+            for (std::size_t i = 0; i < host.size(); ++i) {
+                const SampleInput& other = host[i].what;
+                bool fits = i != whole && has_gradient(other) && other.fill == what.fill &&
+                            other.shape.rank() == what.shape.rank() && other.shape != what.shape;
+                for (int k = 0; fits && k < what.shape.rank(); ++k) fits = other.shape[k] <= what.shape[k];
+                if (fits) smaller.push_back(i);
+            }
+            if (smaller.empty()) continue;
+            const auto slices = [&](const Tensor& base, std::vector<Tensor>& inputs) {
+                for (const std::size_t i : smaller) {
+                    inputs[i] = base;
+                    for (int k = 0; k < what.shape.rank(); ++k)
+                        inputs[i] = inputs[i].slice(k, what.shape[k] - host[i].what.shape[k], what.shape[k]);
+                }
+            };
+            Context copies = strict_context();
+            auto inputs = place_all(copies, host, Dtype::f64, Layout::contiguous);
+            const Tensor base = place(copies, host[whole], Dtype::f64, Layout::contiguous);
+            slices(base, inputs);
+            for (const std::size_t i : smaller) inputs[i] = clone(inputs[i].detach()).detach().requires_grad_();
+            const std::vector<Elements> apart = gradients(copies, op(), sample, inputs, seed);
+            std::vector<Tensor> parts(host.size());
+            slices(base, parts);
+            parts[whole] = base;
+            smaller.push_back(whole);
+            Tensor expected;
+            double scale = 0;
+            for (const std::size_t i : smaller) {
+                const Tensor part = sum(parts[i] * copies.from_host(apart[i], parts[i].shape()));
+                expected = expected.defined() ? expected + part : part;
+                scale += largest(apart[i]);
+            }
+            smaller.pop_back();
+            backward(expected);
+
+            Context context = strict_context();
+            auto together = place_all(context, host, Dtype::f64, Layout::contiguous);
+            const Tensor shared = together[whole];
+            slices(shared, together);
+            backward(projected(context, call(context, op(), sample, std::move(together)), seed));
+            expect_near(shared, base.grad().to_vector<double>(), scale);
+            if (HasFatalFailure()) return;
+        }
+    });
+}
+
+/// A slice with gaps of a temporary that only the call holds: results have no gaps, and the values of copies.
 TEST_P(Sharing, SlicesOfDroppedTemporariesGiveDenseResults) {
     for_each_sample([&](const ErasedSample& sample) {
         const std::vector<HostInput> host = draw(sample, seed);
@@ -219,6 +273,9 @@ TEST_P(Sharing, SlicesOfDroppedTemporariesGiveDenseResults) {
         ASSERT_EQ(got.size(), want.size());
         for (std::size_t i = 0; i < got.size(); ++i) {
             EXPECT_TRUE(is_dense(got[i].shape(), got[i].strides())) << "strides " << got[i].strides().to_string();
+            if (!is_floating(got[i].dtype())) continue;
+            const double bound = 64 * static_cast<double>(got[i].numel() + 64) * epsilon(Dtype::f64);
+            expect_close({got[i].to_vector<double>()}, {want[i].to_vector<double>()}, bound, "output");
         }
     });
 }
