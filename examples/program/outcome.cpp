@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <string>
 #include <vector>
@@ -69,8 +70,8 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         flush_results();
         return 0;
     } catch (const CLI::Success& help) {
-        app.exit(help);
-        return std::fflush(stdout) == 0 ? 0 : end(1, "the text can't be written to standard output");
+        app.exit(help, std::cout);
+        return std::cout.flush() ? 0 : end(1, "the text can't be written to standard output");
     } catch (const CLI::ParseError& error) {
         return end(2, wrong_usage(app, error) + " (--help lists the options)");
     } catch (const Interrupted& early) {

@@ -25,7 +25,7 @@ class StandardFiles(ProgramCase):
         missing = [os.path.join(EXAMPLES, "train_gpt"), "--data", self.path("missing")]
         for where in ("2>&-", "2>/dev/full"):
             self.assertEqual(self.code(missing, where), 1, where)
-        memory = [os.path.join(EXAMPLES, "train_gpt"), "--data", __file__, "--memory-limit", "1MiB", "--device", "dry"]
+        memory = [os.path.join(EXAMPLES, "train_gpt"), "--data", __file__, "--memory-limit", "4MiB", "--device", "dry"]
         self.assertEqual(self.code(memory, "2>&-"), 3)
 
     def test_results_that_are_lost_are_a_failure(self):

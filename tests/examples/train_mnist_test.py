@@ -158,12 +158,12 @@ class TrainMnist(ProgramCase):
         page = self.path("memory.html")
         self.succeeds("--data", self.data, "--epochs", 1, "--memory-history", page)
         self.assertTrue(os.path.exists(page))
-        flags = ("--data", self.data, "--batch", 100, "--accumulate", 2, "--hidden", 96, "--epochs", 2)
+        flags = ("--data", self.data, "--batch", 100, "--accumulate", 2, "--hidden", 112, "--epochs", 2)
         limit = self.figures(*flags)["peak_bytes_reserved"] - 1
         line = self.fails(3, (*flags, "--memory-limit", limit), "out of memory", "it fits with")
         advice = re.search(r"it fits with --batch (\d+) --accumulate (\d+) ", line)
         self.assertEqual(int(advice[1]) * int(advice[2]), 200)
-        self.expect_predicted(self.figures("--data", self.data, "--hidden", 96, "--epochs", 2, "--memory-limit", limit,
+        self.expect_predicted(self.figures("--data", self.data, "--hidden", 112, "--epochs", 2, "--memory-limit", limit,
                                            "--batch", advice[1], "--accumulate", advice[2]))
 
     def test_data_that_cannot_be_used(self):

@@ -99,12 +99,13 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
         GTEST_SKIP() << "oneDNN has no fast convolution on this processor";
     EXPECT_TRUE(takes(of_images(Dtype::f32, ConvolutionPass::data)));
     EXPECT_FALSE(takes(of_images(Dtype::f32, ConvolutionPass::weight)));  // ours is faster
+    const bool avx512 = takes(of_images(Dtype::bf16, ConvolutionPass::forward));  // else its strided gradients err
     for (const auto& [rows, large] : {std::pair{128, true}, std::pair{16, false}}) {
         Convolution up = of_images(Dtype::f32, ConvolutionPass::data);
         up.x = channels_last(Dtype::f32, {1, 64, rows, 192}), up.y = channels_last(Dtype::f32, {1, 64, rows / 2, 96});
         up.weight = channels_last(Dtype::f32, {64, 64, 2, 2});
         up.steps = {.stride = {2, 2}};
-        EXPECT_EQ(takes(up), !large);
+        EXPECT_EQ(takes(up), avx512 && !large);
     }
     EXPECT_FALSE(takes(of_images(Dtype::f64, ConvolutionPass::forward)));
     Convolution rows = of_images(Dtype::f32, ConvolutionPass::forward);
