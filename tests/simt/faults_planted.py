@@ -602,6 +602,7 @@ FAULTS = [
         ("cuDNN: a bias with gaps", "if (p.has_bias && p.bias_step != 1) return std::nullopt;", ""),
         ("cuDNN: a bias of dx", "p.has_bias && p.pass == ConvolutionPass::forward", "p.has_bias"),
         ("cuDNN: adds to exact f32", "p.beta == 1 && !c.exact_f32()", "p.beta == 1"),
+        ("cuDNN: adds to any channels", "!c.exact_f32() && whole;", "!c.exact_f32();"),
         ("cuDNN: f32 is copied beyond the budget", "if (!weight && bytes_behind(p, c) > c.budget) return std::nullopt;", ""),
         ("cuDNN: four sets of partial sums", "std::max(kFewParts * weights, std::min(kMostParts * part, kPartialSums))", "kFewParts * weights"),
         ("cuDNN: f32 is always rounded", "options.tf32 && p.operand == Dtype::f32", "p.operand == Dtype::f32"),

@@ -100,7 +100,9 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
                        .h = p.h,
                        .w = p.w,
                        .budget = options.scratch_budget};
-    c.adds = !weight && p.beta == 1 && !c.exact_f32();
+    const bool whole =
+        padded_bytes(1, p.groups * p.inputs, p.operand) == 0 && padded_bytes(1, p.groups * p.outputs, p.operand) == 0;
+    c.adds = !weight && p.beta == 1 && !c.exact_f32() && whole;
     if (!weight && bytes_behind(p, c) > c.budget) return std::nullopt;
     return c;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/shared_library.hpp>
@@ -117,6 +118,21 @@ CudnnSession::CudnnSession(const CudnnGpu& gpu, const std::vector<std::string>& 
     }
     if (status != CUDNN_STATUS_SUCCESS) {
         unusable(fmt::format("{}: {}", text_of(version_), fe::detail::get_error_string(status)));
+    }
+    // Executing a plan that cuDNN compiled asks this of a shared libcudart, which we are not linked to: better now than
+    // in the middle of a training.
+    const auto refusal = refusal_of([&]() -> fe::error_t {
+        cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+        cudaGraph_t graph = nullptr;
+        fe::detail::cuda_stream_get_capture_info(static_cast<cudaStream_t>(gpu.stream), &capture, &graph);
+        return {};
+    });
+    if (refusal) {
+        fe::detail::destroy_handle(std::exchange(handle_, nullptr));
+        unusable(
+            fmt::format("its frontend finds no shared libcudart (install CUDA's runtime, or name one in "
+                        "CUDNN_FRONTEND_CUDART_LIB_NAME): {}",
+                        *refusal));
     }
 }
 

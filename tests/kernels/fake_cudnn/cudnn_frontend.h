@@ -71,6 +71,8 @@ inline cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream) {
     return CUDNN_STATUS_SUCCESS;
 }
 inline const char* get_error_string(cudnnStatus_t) { return "a fake error"; }
+/// Errors: std::runtime_error while there is no shared libcudart (`hide_cudart`).
+cudaError_t cuda_stream_get_capture_info(cudaStream_t stream, cudaStreamCaptureStatus* status, cudaGraph_t* graph);
 }  // namespace detail
 
 namespace graph {
@@ -200,6 +202,8 @@ class Graph {
 void take_more_scratch(std::int64_t bytes, std::int64_t unsaid = 0);
 /// The notes of a plan from now on: a test's.
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes);
+/// Whether the frontend finds no shared libcudart from now on: a test's.
+void hide_cudart(bool hide);
 /// Whether every plan fails from now on: a test's.
 void fail_always(bool fail);
 /// The index of the plan that was executed last, the number of executions, and of plans that were to be built.

@@ -17,7 +17,7 @@ namespace {
 using namespace headroom::kernels;
 
 std::int64_t more_scratch = 0, unsaid_scratch = 0;
-bool failing = false;
+bool failing = false, cudart_hidden = false;
 std::map<std::int64_t, std::vector<NumericalNote_t>> notes_of;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
 
@@ -101,6 +101,15 @@ void take_more_scratch(std::int64_t bytes, std::int64_t unsaid) { more_scratch =
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes) { notes_of[plan] = std::move(notes); }
 
 void fail_always(bool fail) { failing = fail; }
+
+void hide_cudart(bool hide) { cudart_hidden = hide; }
+
+cudaError_t detail::cuda_stream_get_capture_info(cudaStream_t, cudaStreamCaptureStatus* status, cudaGraph_t* graph) {
+    if (cudart_hidden) throw std::runtime_error("Unable to load any libcudart library");
+    *status = cudaStreamCaptureStatusNone;
+    *graph = nullptr;
+    return cudaSuccess;
+}
 
 Executed& executed() {
     static Executed executed;

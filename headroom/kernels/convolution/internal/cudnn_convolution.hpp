@@ -25,8 +25,10 @@ struct CudnnConvolution {
     Dtype dtype = Dtype::f32;  ///< of all arrays
     bool tf32 = false;         ///< f32 operands may be rounded to TF32
     bool any_order = false;    ///< bits need not repeat
-    bool adds = false;         ///< to what is there; not of the weight pass, nor in exact f32
-    bool has_bias = false;     ///< of a forward pass
+    /// To what is there; not of the weight pass, nor where cuDNN has no plan for it: in exact f32, and of channels that
+    /// are no multiple of 16 bytes.
+    bool adds = false;
+    bool has_bias = false;  ///< of a forward pass
     std::int64_t images = 0, groups = 1;
     std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
     ConvolutionAxis h{}, w{};
@@ -49,7 +51,7 @@ struct CudnnConvolution {
 
 /// Empty if cuDNN is not used: as `own_kernels` say; for f64; images or weights that are not channels-last; fewer than
 /// 2^18 multiply-adds (a plan for a shape takes about a second to make); a forward or data pass with another beta than
-/// 0 and 1, that writes another dtype than it reads, or that adds in exact f32 and whose result exceeds the budget.
+/// 0 and 1, that writes another dtype than it reads, or that adds behind cuDNN's kernel what exceeds the budget.
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& problem, const ComputeOptions& options);
 
 /// What cuDNN would have been asked for in a rehearsal. In the dry stream's state.
