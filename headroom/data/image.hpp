@@ -39,8 +39,9 @@ enum class Colors { grey = 1, rgb = 3 };
 
 /// A PNG or JPEG file, whichever its first bytes say. 16 bits are rounded to 8, grey is repeated, colours become grey
 /// by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as Pillow's
-/// `convert("RGB")` and `convert("L")`, but that Pillow cuts 16 bits. Errors: FileError with what and where for a file that can't be read, is
-/// neither, is truncated or corrupt, or claims more than 2^28 pixels, or more than its bytes can hold.
+/// `convert("RGB")` and `convert("L")`, but that Pillow cuts 16 bits. Errors: FileError with what and where for a file
+/// that can't be read, is neither, is truncated or corrupt, or claims more than 2^28 pixels, or more than its bytes can
+/// hold.
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb);
 
 /// The same, of a file's bytes. Errors begin with `name`.

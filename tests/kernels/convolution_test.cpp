@@ -98,7 +98,7 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
     if (!takes(of_images(Dtype::f32, ConvolutionPass::forward)))
         GTEST_SKIP() << "oneDNN has no fast convolution on this processor";
     EXPECT_TRUE(takes(of_images(Dtype::f32, ConvolutionPass::data)));
-    EXPECT_FALSE(takes(of_images(Dtype::f32, ConvolutionPass::weight)));  // ours is faster
+    EXPECT_FALSE(takes(of_images(Dtype::f32, ConvolutionPass::weight)));          // ours is faster
     const bool avx512 = takes(of_images(Dtype::bf16, ConvolutionPass::forward));  // else its strided gradients err
     for (const auto& [rows, large] : {std::pair{128, true}, std::pair{16, false}}) {
         Convolution up = of_images(Dtype::f32, ConvolutionPass::data);
