@@ -22,7 +22,7 @@ struct DriverProperties {
     std::size_t granularity = 0;    ///< bytes of a page; addresses of pages are multiples of it
     std::size_t alignment = 0;      ///< bytes; every block is aligned to it and rounded up to a multiple of it
     std::size_t total_bytes = 0;    ///< physical memory of the device
-    std::size_t address_bytes = 0;  ///< the address space that one pool of blocks reserves
+    std::size_t address_bytes = 0;  ///< of address space that a pool of blocks reserves; where there are fewer, less
     bool touchable = true;          ///< the host can read and write the addresses
     bool simulated = false;         ///< it exists as figures only: what runs there is a rehearsal
     bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream

@@ -39,6 +39,7 @@ struct DriverLog {
     std::map<std::byte*, std::size_t> ranges;  ///< reserved addresses
     std::map<std::byte*, PageHandle> mapped;   ///< by granule
     std::multimap<PageHandle, bool> pages;     ///< that exist; whether they are mapped. The host's are all alike.
+    std::size_t addresses = SIZE_MAX;          ///< bytes that may be reserved at one time
     std::size_t created = 0;                   ///< bytes of pages that exist
     std::size_t peak_created = 0;
     std::uint64_t page_calls = 0;               ///< create, map, unmap, destroy
@@ -90,6 +91,9 @@ class CheckedDriver final : public Driver {
 
     std::byte* reserve(std::size_t bytes) override {
         fail_if_due(DriverCall::reserve, "reserve");
+        std::size_t left = log_.addresses;
+        for (const auto& range : log_.ranges) left -= range.second;
+        if (bytes > left) throw DeviceError("checked driver: there are no more addresses");
         std::byte* address = inner_->reserve(bytes);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(address) % granule_, 0u);
         log_.ranges[address] = bytes;

@@ -143,6 +143,31 @@ TEST_P(DriverFailureTest, SynchronizeFailsAtEveryPosition) {
     EXPECT_EQ(fail_everywhere(DriverCall::synchronize) >= 5, asynchronous());
 }
 
+TEST_P(DriverFailureTest, TakesFewerAddressesWhereTheyAreShort) {
+    log().addresses = 40 * granule();
+    DeviceMemory memory(driver(), {.limit = 16 * granule()});
+    Block* const all = memory.allocate(16 * granule(), 0, kTag).handle;
+    EXPECT_THROW(memory.open_pool(), DeviceError) << "it could not hold what the limit allows";
+    memory.deallocate(all);
+    // A block is in one range, whatever the limit is.
+    memory.set_limit(64 * granule());
+    std::size_t most = 0;
+    try {
+        memory.allocate(41 * granule(), 0, kTag);
+        FAIL() << "there were not so many addresses";
+    } catch (const OutOfMemory& error) {
+        most = error.report().largest_obtainable;
+    }
+    EXPECT_GT(most, 20 * granule());
+    EXPECT_LE(most, 40 * granule());
+    EXPECT_THROW(memory.allocate(most + 1, 0, kTag), OutOfMemory);
+    memory.trim();  // its one range is empty again, and there can't be another one
+    EXPECT_NO_THROW(memory.allocate(most, 0, kTag));
+    log().addresses = SIZE_MAX;
+    const PoolId pool = memory.open_pool();
+    EXPECT_NO_THROW(memory.allocate(granule(), 0, kTag, pool));
+}
+
 TEST_P(DriverFailureTest, ServesFromItsCacheWhenTheDeviceIsFull) {
     DeviceMemory memory(driver());
     memory.deallocate(memory.allocate(2 * granule(), 0, kTag).handle);

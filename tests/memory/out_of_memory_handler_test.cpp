@@ -60,7 +60,7 @@ TEST_P(OutOfMemoryHandler, MayThrow) {
     memory.on_out_of_memory([](const MemoryReport&) -> bool { throw std::runtime_error("enough"); });
     EXPECT_THROW(memory.allocate(4 * granule(), 0, kTag), std::runtime_error);
     EXPECT_THROW(memory.allocate(4 * granule(), 0, kTag), std::runtime_error) << "the next request calls it again";
-    EXPECT_EQ(memory.statistics().refusals, 2u);
+    EXPECT_EQ(memory.statistics().refusals, 0u) << "neither ended with OutOfMemory";
     EXPECT_EQ(memory.snapshot().events.size(), 2u);
     EXPECT_NO_THROW(memory.allocate(granule(), 0, kTag));
 }

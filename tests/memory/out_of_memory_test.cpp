@@ -126,6 +126,18 @@ TEST_P(OutOfMemoryTest, ReportsTheLargestObtainableBlock) {
     EXPECT_NO_THROW(memory.allocate(most, 0, kTag));
 }
 
+TEST(LargestObtainable, IsExactWhereTheAddressesAreNoWholePages) {
+    constexpr std::size_t kPage = 4096;
+    DeviceMemory memory(make_simulated_driver({.properties = {.name = "odd addresses",
+                                                              .granularity = kPage,
+                                                              .alignment = 64,
+                                                              .total_bytes = 8 * kPage,
+                                                              .address_bytes = 2 * kPage + kPage / 2}}));
+    EXPECT_EQ(report_of(memory, 6 * kPage, kTag).largest_obtainable, 2 * kPage);
+    EXPECT_THROW(memory.allocate(2 * kPage + 1, 0, kTag), OutOfMemory);
+    EXPECT_NO_THROW(memory.allocate(2 * kPage, 0, kTag));
+}
+
 TEST_P(OutOfMemoryTest, HasLinesThatAddUp) {
     const unsigned seed = std::random_device{}();
     SCOPED_TRACE(::testing::Message() << "seed " << seed);

@@ -58,11 +58,12 @@ bool DeviceMemory::Impl::try_again(const Request& request, const MemoryReport& r
             handling_.push_back(self);
         }
     }
-    const auto leave = [&](bool again) {
+    // `count` is null where the handler threw something of its own.
+    const auto leave = [&](std::uint64_t* count) {
         const SlowLock guard(lock_);
         if (handler) std::erase(handling_, self);
-        ++(again ? retries_ : refusals_);
-        if (again || !history_) return;
+        if (count) ++*count;
+        if (count == &retries_ || !history_) return;
         history_->add({.bytes = request.size,
                        .requested = request.bytes,
                        .step = step_.load(std::memory_order_relaxed),
@@ -76,11 +77,14 @@ bool DeviceMemory::Impl::try_again(const Request& request, const MemoryReport& r
     bool again = false;
     try {
         again = handler && handler(report);
+    } catch (const OutOfMemory&) {
+        leave(&refusals_);
+        throw;
     } catch (...) {
-        leave(false);
+        leave(nullptr);
         throw;
     }
-    leave(again);
+    leave(again ? &retries_ : &refusals_);
     return again;
 }
 
@@ -166,7 +170,7 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Pool& pool, Shard& sha
     give_up_excess();
     drain(shard);
     // A request near 2^64 wraps to less than itself.
-    const bool possible = request.size >= request.bytes && request.size <= properties_.address_bytes;
+    const bool possible = request.size >= request.bytes && request.size <= range_bytes_;
     Block* block = possible ? find(pool, request) : nullptr;
     if (!block) {
         drain_all();

@@ -25,11 +25,19 @@ Block* DeviceMemory::Impl::make_room(Pool& pool, const Request& request) {
 
 std::unique_ptr<Arena> DeviceMemory::Impl::make_range(PoolId pool, Pool::SizeClass size_class) {
     constexpr std::size_t kPartForSmall = 8;  // of the addresses; if it does not suffice, ranges are added
-    std::size_t bytes = properties_.address_bytes;
-    if (size_class != Pool::kLarge) bytes = std::max(bytes / kPartForSmall, supply_.granularity());
-    return std::make_unique<Arena>(supply_, blocks_, pool, bytes, [this](const PendingSet& pending, StreamId stream) {
-        return can_wait(pending, stream);
-    });
+    const auto can_wait = [this](const PendingSet& pending, StreamId stream) {
+        return this->can_wait(pending, stream);
+    };
+    while (true) {
+        const std::size_t part = size_class == Pool::kLarge ? 1 : kPartForSmall;
+        const std::size_t bytes = std::max(range_bytes_ / part, supply_.granularity());
+        try {
+            return std::make_unique<Arena>(supply_, blocks_, pool, bytes, can_wait);
+        } catch (const DeviceError&) {  // as many are not left
+            if (range_bytes_ / 2 < supply_.budget()) throw;
+            range_bytes_ = range_bytes_ / 2 / supply_.granularity() * supply_.granularity();
+        }
+    }
 }
 
 bool DeviceMemory::Impl::grow(Pool& pool, Pool::SizeClass size_class, const Request& request) {

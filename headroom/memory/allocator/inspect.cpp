@@ -81,6 +81,7 @@ DeviceMemory::Impl::Impl(DeviceMemory* self, std::unique_ptr<Driver> driver, Mem
       alignment_(properties_.alignment),
       options_(checked(std::move(options))),
       limit_(limit_of(properties_, options_)),
+      range_bytes_(properties_.address_bytes / properties_.granularity * properties_.granularity),
       supply_(*driver_, budget_of(properties_, limit_)) {
     common_.ranges[Pool::kLarge].push_back(make_range(0, Pool::kLarge));
     supply_.observe([this](bool mapped, const std::byte* address, std::size_t bytes, PoolId pool) {

@@ -81,8 +81,8 @@ void DeviceMemory::Impl::count_obtainable(const Request& request, const Pool& po
     });
     if (pool.id != 0) return;
     // In a range of its own.
-    const std::size_t range = properties_.address_bytes / supply_.granularity();
-    report.largest_obtainable = std::max(report.largest_obtainable, std::min(pages, range) * supply_.granularity());
+    report.largest_obtainable =
+        std::max(report.largest_obtainable, std::min(pages * supply_.granularity(), range_bytes_));
 }
 
 /// Splits what is reserved, but not live, by the reason why it is not to be had.
