@@ -1,7 +1,7 @@
 #pragma once
 // A context holds all state: device, stream, memory, tape, random state, autocast, module path, policies. There are no
-// globals; two contexts share nothing, except a `DeviceMemory` that both were given. A context belongs to one thread,
-// can't be moved, and outlives its tensors.
+// globals; two contexts share nothing, except a `DeviceMemory` that both were given. A context belongs to the thread
+// that made it, can't be moved, and outlives its tensors.
 //
 //     Context context = Context::cpu({.threads = 2, .memory_limit = 2'000'000'000, .seed = 1337});
 //     context.policy("blocks.*", recompute_all());
@@ -86,6 +86,11 @@ class Context {
     int threads() const { return threads_of(stream_); }
     /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
+    /// From now on the context belongs to the calling thread: ops that another one records are refused. The thread that
+    /// it belonged to must be done with it and with its tensors, and what that did must be visible here (a join, a
+    /// lock).
+    void use_from_this_thread() { tape_.use_from_this_thread(); }
+
     /// Writes the algorithms that were chosen for products and attention so far, and those that were read, to the
     /// `tuning_file`: text, for this model of GPU and these versions of cuBLASLt and cuDNN. Does nothing without such a
     /// file, on a CPU and in a dry run. Errors: FileError.

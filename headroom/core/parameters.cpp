@@ -49,7 +49,13 @@ Parameters::Parameters(Context& context, ParametersOptions options) : context_(c
     }
 }
 
+void ParametersRef::refuse() const {
+    if (!target_) throw Error("module: it was moved elsewhere; call the module that it was moved to");
+    throw Error("module: it outlives its Parameters; declare these first, where the module is used");
+}
+
 Parameters::~Parameters() {
+    *self_ = nullptr;
     context_.model_names_.erase(name());
     for (const Parameter& parameter : all_) parameter.tensor.value()->storage = nullptr;
 }

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -146,8 +147,11 @@ class Parameters : private ParameterStorage {
     void take(GradientSegment& segment);
     Array place_of(const GradientSegment& segment, const Value& parameter) const;
 
+    friend class ParametersRef;
+
     Context& context_;
     ParametersOptions options_;
+    std::shared_ptr<Parameters*> self_ = std::make_shared<Parameters*>(this);  ///< null when these are gone
     bool training_ = true;
     bool exchanged_ = false;
     bool hold_gradients_ = false;
@@ -156,6 +160,23 @@ class Parameters : private ParameterStorage {
     std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained
     std::vector<GradientSegment> segments_;
     Array values_;
+};
+
+/// A reference that notices when its parameters are gone, for modules.
+class ParametersRef {
+  public:
+    explicit ParametersRef(Parameters& parameters) : target_(parameters.self_) {}
+
+    /// Errors: Error if the parameters are gone, or if this reference was moved from.
+    Parameters& get() const {
+        if (!target_ || !*target_) refuse();
+        return **target_;
+    }
+
+  private:
+    [[noreturn]] void refuse() const;
+
+    std::shared_ptr<Parameters* const> target_;
 };
 
 }  // namespace headroom

@@ -21,8 +21,8 @@ std::size_t bytes_of(const View& view) { return static_cast<std::size_t>(view.nu
 void report(const Exec& exec, CudaDevice& device) {
     const std::optional<kernels::IndexError> error = device.take_index_error();
     if (!error) return;
-    ShapeError refused(fmt::format("{} {} at position {} is outside of [0, {})", error->what, error->value,
-                                   error->position, error->bound));
+    ShapeError refused(fmt::format("{} {} at position {} is outside of [{}, {})", error->what, error->value,
+                                   error->position, error->first, error->bound));
     refused.add_path(exec.path_text(error->path));
     throw refused;
 }

@@ -31,6 +31,10 @@ class Indices {
     void check(const char* what, std::int64_t bound) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i], i, what, bound);
     }
+    /// The same for elements that are one less than what the caller gave, from 1 to `most`, as errors say.
+    void check_less_one(const char* what, std::int64_t most) const {
+        for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i] + 1, i, what, most + 1, 1);
+    }
     /// The same, but the value `ignored` is allowed as well.
     void check(const char* what, std::int64_t bound, std::int64_t ignored) const {
         for (std::int64_t i = 0; i < count_; ++i) {
@@ -39,9 +43,11 @@ class Indices {
     }
 
   private:
-    static void fail_unless(std::int64_t value, std::int64_t position, const char* what, std::int64_t bound) {
-        if (value >= 0 && value < bound) return;
-        throw ShapeError(fmt::format("{} {} at position {} is outside of [0, {})", what, value, position, bound));
+    static void fail_unless(std::int64_t value, std::int64_t position, const char* what, std::int64_t bound,
+                            std::int64_t first = 0) {
+        if (value >= first && value < bound) return;
+        throw ShapeError(
+            fmt::format("{} {} at position {} is outside of [{}, {})", what, value, position, first, bound));
     }
 
     std::int64_t offset(std::int64_t i) const {

@@ -1,7 +1,7 @@
 #pragma once
 // The base of modules: plain values without macros, parents or run-time type information. Calling a module opens the
-// region of its path and runs `forward`. Move-only, since parameters are registered once. Modules and their
-// `Parameters` live as long as each other.
+// region of its path and runs `forward`. Move-only, since parameters are registered once. A module may be called while
+// its `Parameters` live.
 //
 //     struct Mlp : nn::Module<Mlp> {
 //         nn::Linear up, down;
@@ -21,7 +21,7 @@ template <class Derived>
 class Module {
   public:
     explicit Module(const Path& path)
-        : parameters_(&path.parameters()), path_(path.context().module_path(path.path())) {}
+        : parameters_(path.parameters()), path_(path.context().module_path(path.path())) {}
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 
@@ -37,14 +37,15 @@ class Module {
         }
     }
 
-    Context& context() const { return parameters_->context(); }
-    Parameters& parameters() const { return *parameters_; }
+    /// Errors, as for a call: Error if the module outlives its `Parameters`, or was moved elsewhere.
+    Context& context() const { return parameters().context(); }
+    Parameters& parameters() const { return parameters_.get(); }
     /// True while the model trains; evaluation switches dropout off (see Parameters::train).
-    bool training() const { return parameters_->training(); }
+    bool training() const { return parameters().training(); }
     PathId path() const { return path_; }
 
   private:
-    Parameters* parameters_;
+    ParametersRef parameters_;
     PathId path_;
 };
 

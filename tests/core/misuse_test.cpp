@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -136,6 +137,27 @@ TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {
                       std::regex("\n(?:[A-Z]\\w+|void|std::\\w+<\\w+.*>) (\\w+|operator\\W+)\\((?:const )?"
                                  "(?:Scalar a, |double a, |std::string_view equation, )?(?:std::vector<)?Tensor\\b"),
                       kFunctions);
+}
+
+/// Without the check it ends in a riddle of the allocator, or in none.
+TEST(TwoThreads, DoNotUseOneContext) {
+    Context context = Context::cpu({.threads = 1});
+    Tensor x = context.from_host(std::vector<float>{1, 2}, {2}).requires_grad_();
+    const Tensor loss = sum(square(x));
+    std::thread([&] {
+        const auto refused = [](const std::string& what) {
+            return throws<Error>(what + ": this context (cpu) belongs to another thread", "use_from_this_thread()");
+        };
+        EXPECT_THAT([&] { exp(x); }, refused("exp"));
+        EXPECT_THAT([&] { backward(loss); }, refused("backward"));
+        EXPECT_THAT([&] { context.scalar(1); }, refused("a new tensor"));
+        context.use_from_this_thread();
+        backward(loss);
+        EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+    }).join();
+    EXPECT_THAT([&] { exp(x); }, throws<Error>("exp: ", "belongs to another thread"));
+    context.use_from_this_thread();
+    EXPECT_EQ(sum(x).item(), 3);
 }
 
 TEST(TwoContexts, AreRefusedByEveryOp) {

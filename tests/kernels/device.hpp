@@ -72,7 +72,7 @@ class Device {
     /// `call` meets an index that is out of bounds. The processor refuses it before it writes anything: an error with
     /// the position and the bound. A GPU goes on and notes what it met.
     void expect_index_error(const std::string& what, std::int64_t value, std::int64_t position, std::int64_t bound,
-                            const std::function<void()>& call);
+                            const std::function<void()>& call, std::int64_t first = 0);
 
     /// The GPU, null on the processor.
     Gpu* gpu() { return gpu_.get(); }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/gather_trial.hpp>
 
 namespace headroom::kernels {
@@ -91,6 +92,22 @@ TEST(EmbeddingScratch, IsThatOfTheSortAndOfSumsOfTiles) {
     const View dy = contiguous_view(nullptr, Dtype::bf16, {8, 1024, 768});
     const View table = contiguous_view(nullptr, Dtype::bf16, {50257, 768});
     EXPECT_EQ(EmbeddingGradientPlan(cuda, ids, dy, table, 0).scratch(), sort + sums);
+}
+
+/// Positions are sorted as numbers of 32 bits.
+TEST(EmbeddingGradient, RefusesMoreThanItCanCount) {
+    constexpr std::int64_t k31 = std::int64_t{1} << 31;
+    for (const bool cuda : {false, true}) {
+        const Stream stream = DryStream{.cuda = cuda};
+        const auto plan = [&](std::int64_t count, std::int64_t rows) {
+            return EmbeddingGradientPlan(stream, contiguous_view(nullptr, Dtype::i64, {count}),
+                                         contiguous_view(nullptr, Dtype::f32, {count, 2}),
+                                         contiguous_view(nullptr, Dtype::f32, {rows, 2}), 0);
+        };
+        EXPECT_NO_THROW(plan(k31 - 1, 5));
+        EXPECT_THROW(plan(k31, 5), ShapeError);
+        EXPECT_THROW(plan(5, k31), ShapeError);
+    }
 }
 
 }  // namespace

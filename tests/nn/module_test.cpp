@@ -1,6 +1,8 @@
 // Modules: how they are made, and what an error that leaves one says.
 #include <headroom/nn/module.hpp>
 
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +40,16 @@ TEST_F(Modules, AreMadeOfParameters) {
     EXPECT_EQ(net(ids({0, 4}), Shape{2, 4}).shape(), (Shape{2, 3}));
     EXPECT_NE(parameters.find("out.weight"), nullptr);
     const Net other = std::move(net);
-    EXPECT_THAT([&] { net(ids({0}), Shape{1, 4}); }, throws<Error>("embedding: ", "undefined", ", in table"));
+    EXPECT_THAT([&] { net(ids({0}), Shape{1, 4}); }, throws<Error>("module: it was moved elsewhere"));
+}
+
+TEST_F(Modules, SayThatTheyOutliveTheirParameters) {
+    auto parameters = std::make_unique<Parameters>(context);
+    const Net net(*parameters);
+    net(ids({0, 4}), Shape{2, 4});
+    parameters.reset();
+    EXPECT_THAT([&] { net(ids({0, 4}), Shape{2, 4}); }, throws<Error>("module: it outlives its Parameters"));
+    EXPECT_THAT([&] { net.training(); }, throws<Error>("module: it outlives its Parameters"));
 }
 
 TEST_F(Modules, AreNamedByErrorsOnceTheInnermost) {

@@ -220,12 +220,8 @@ void expect_refusals(const std::string& op) {
         [&] {
             net(x, State{}, lengths({5, 0}));
         },
-        throws<ShapeError>(op + ": length - 1 = -1 at position 1 is outside of [0, 5)", "net"));
-    EXPECT_THAT(
-        [&] {
-            net(x, State{}, lengths({6, 5}));
-        },
-        throws<ShapeError>(op + ": length - 1 = 5 at position 0", "net"));
+        throws<ShapeError>(op + ": length 0 at position 1 is outside of [1, 6)", "net"));
+    EXPECT_THAT([&] { net(x, State{}, lengths({6, 5})); }, throws<ShapeError>(op + ": length 6 at position 0", "net"));
     EXPECT_THAT([&] { net(x, State{}, lengths({5})); }, throws<ShapeError>(op + ": lengths [1] must be [2]", "net"));
     EXPECT_THAT([&] { net(x, State{}, x); }, throws<DtypeError>(op + ": lengths must be i32 or i64", "net"));
     EXPECT_THAT(

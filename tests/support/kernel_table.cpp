@@ -84,15 +84,15 @@ std::byte* Device::scratch(const std::function<std::size_t(Stream&)>& size) {
 }
 
 void Device::expect_index_error(const std::string& what, [[maybe_unused]] std::int64_t value, std::int64_t position,
-                                std::int64_t bound, const std::function<void()>& call) {
+                                std::int64_t bound, const std::function<void()>& call, std::int64_t first) {
     SCOPED_TRACE(what);
     if (!gpu_) {
         try {
             call();
             ADD_FAILURE() << "accepted";
         } catch (const ShapeError& error) {
-            const std::string expected =
-                "position " + std::to_string(position) + " is outside of [0, " + std::to_string(bound) + ")";
+            const std::string expected = "position " + std::to_string(position) + " is outside of [" +
+                                         std::to_string(first) + ", " + std::to_string(bound) + ")";
             EXPECT_NE(std::string_view(error.what()).find(expected), std::string_view::npos) << error.what();
         }
         return;
@@ -105,6 +105,7 @@ void Device::expect_index_error(const std::string& what, [[maybe_unused]] std::i
     EXPECT_EQ(error->what, what);
     EXPECT_EQ(error->value, value);
     EXPECT_EQ(error->position, position);
+    EXPECT_EQ(error->first, first);
     EXPECT_EQ(error->bound, bound);
 #endif
 }

@@ -107,7 +107,7 @@ RecurrentResult recurrent_forward(Exec& exec, Cell cell, const RecurrentAttrs& a
     }
     if (last.defined()) {
         exec.launch([&](auto& stream) {
-            kernels::check_last(stream, lstm ? "lstm: length - 1 =" : "gru: length - 1 =", last.view(), size.time);
+            kernels::check_last(stream, lstm ? "lstm: length" : "gru: length", last.view(), size.time);
         });
     }
     const Dtype compute = compute_dtype(x.dtype);

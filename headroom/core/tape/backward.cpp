@@ -50,6 +50,7 @@ void Tape::backward(const Tensor& loss, const Array& seed) {
 
 template <class Seed>
 void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds) {
+    check_thread("backward");
     if (in_backward_) throw Error("backward: it is running already; an op must not call it");
     if (region_) throw Error("backward: a module's call is still open; call backward after forward has returned");
     if (losses.size() != seeds.size()) {

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <headroom/core/context.hpp>
 #include <headroom/core/inline_list.hpp>
 #include <headroom/core/tensor.hpp>
 #include <headroom/memory/error.hpp>
@@ -23,6 +26,19 @@ Tape::~Tape() {
     std::abort();
 }
 
+/// An address that no other running thread has: cheaper to compare than std::this_thread::get_id().
+const void* Tape::this_thread() noexcept {
+    static thread_local const char here = 0;
+    return &here;
+}
+
+void Tape::refuse_thread(const char* op) const {
+    throw Error(fmt::format(
+        "{}: this context ({}) belongs to another thread; make a context in each thread, or hand this one over by "
+        "use_from_this_thread()",
+        op, context_->description()));
+}
+
 Value* Tape::new_value(Array&& array) {
     if (free_values_.empty()) {
         for (int i = 0; i < 64; ++i) free_values_.push_back(&value_storage_.emplace_back());
@@ -36,6 +52,7 @@ Value* Tape::new_value(Array&& array) {
 }
 
 Value* Tape::make_leaf(Array array) {
+    check_thread("a new tensor");
     Value* value = new_value(std::move(array));
     value->retains_grad = true;
     return value;
@@ -79,6 +96,7 @@ void Tape::release_value(Value* value) noexcept {
 }
 
 void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs) {
+    check_thread(op.info.name);
     InlineList<Array, 2> out(op.n_outputs);
     InlineList<Array, 4> saved(op.n_saved);
     const unsigned free = offered(op.info, inputs);  // before `arrays` share the storage

@@ -65,6 +65,9 @@ class Tape {
     bool recording() const { return recording_; }
     void set_recording(bool on);
 
+    /// See `Context::use_from_this_thread`.
+    void use_from_this_thread() noexcept { thread_ = this_thread(); }
+
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }
     TapeStatistics statistics() const;
@@ -92,6 +95,12 @@ class Tape {
   private:
     friend class GradSink;
 
+    static const void* this_thread() noexcept;
+    /// Errors: Error if the calling thread is another one than the context's.
+    void check_thread(const char* op) const {
+        if (this_thread() != thread_) refuse_thread(op);
+    }
+    [[noreturn]] void refuse_thread(const char* op) const;
     Value* new_value(Array&& array);
     void release_value(Value* value) noexcept;
     static void forget_cast(Value& value) noexcept;
@@ -151,6 +160,7 @@ class Tape {
 
     Context* context_;
     Exec exec_;
+    const void* thread_ = this_thread();
     std::vector<Record*> records_;
     std::deque<TapeRegion> regions_;
     TapeRegion* region_ = nullptr;  ///< innermost open one

@@ -36,7 +36,7 @@ struct IndexError {
     unsigned state = kNone;  ///< claimed: a kernel writes the rest, which is not to be read before it is complete
     std::uint32_t path = 0;
     const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
-    std::int64_t value = 0, position = 0, bound = 0;
+    std::int64_t value = 0, position = 0, first = 0, bound = 0;
 };
 
 enum class CudaQueue : std::uint8_t { compute, uploads, downloads };

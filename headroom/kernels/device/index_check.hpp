@@ -16,16 +16,18 @@ struct IndexCheck {
     const char* what;
     std::int64_t bound;
     std::uint32_t path;
+    std::int64_t first = 0;
 
-    /// `value` if it is in [0, bound), else 0, and the first such value is noted with its position.
+    /// `value` if it is in [first, bound), else 0, and the first such value is noted with its position.
     HEADROOM_DEVICE std::int64_t operator()(Block& block, std::int64_t value, std::int64_t position,
                                             Site site = Site::current()) const {
-        if (value >= 0 && value < bound) return value;
+        if (value >= first && value < bound) return value;
         if (block.atomic_cas(&error->state, IndexError::kNone, IndexError::kClaimed, site) == IndexError::kNone) {
             error->path = path;
             error->what = what;
             error->value = value;
             error->position = position;
+            error->first = first;
             error->bound = bound;
             block.publish(&error->state, IndexError::kComplete, site);
         }
@@ -34,8 +36,8 @@ struct IndexCheck {
 };
 
 /// `what` must be a literal.
-inline IndexCheck index_check(const CudaStream& stream, const char* what, std::int64_t bound) {
-    return {stream.device->index_error(), what, bound, stream.path};
+inline IndexCheck index_check(const CudaStream& stream, const char* what, std::int64_t bound, std::int64_t first = 0) {
+    return {stream.device->index_error(), what, bound, stream.path, first};
 }
 
 }  // namespace headroom::kernels::device

@@ -3,6 +3,7 @@
 // use it, so it is plain C++.
 //
 //     LaunchShape shape{.x = blocks_for(rows, 4), .threads = 128, .shared_bytes = shared_size<float>(128)};
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,9 +30,10 @@ constexpr std::size_t shared_size(std::size_t count) {
     return (count * sizeof(T) + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
 }
 
-/// Blocks that cover `count` elements with `per_block` each: the quotient, rounded up.
+/// Blocks that cover `count` elements with `per_block` each: the quotient, rounded up; 2^32 - 1, which no launch takes,
+/// if there are more.
 constexpr std::uint32_t blocks_for(std::int64_t count, std::int64_t per_block) {
-    return static_cast<std::uint32_t>((count + per_block - 1) / per_block);
+    return static_cast<std::uint32_t>(std::min<std::int64_t>((count + per_block - 1) / per_block, 0xffffffff));
 }
 
 /// Null if a GPU can run this shape, else what is wrong with it.

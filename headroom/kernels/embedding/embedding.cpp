@@ -96,7 +96,9 @@ EmbeddingGradientPlan::EmbeddingGradientPlan(const Stream& stream, const View& i
       padding_(padding),
       plan_(0, ids, dtable),
       scratch_(on_cuda(stream) ? plan_.bytes()
-                               : static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t)) {}
+                               : static_cast<std::size_t>(dtable.shape[0] + 2 + ids.numel()) * sizeof(std::int32_t)) {
+    check_sortable("embedding", ids.numel(), dtable.shape[0]);
+}
 
 void EmbeddingGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     const Rows gradient(dy_), out(dtable_);

@@ -22,7 +22,8 @@ void embedding(CudaStream& stream, const View& table, const View& ids, const Vie
 
 /// dtable[v, :] = beta * dtable[v, :] + sum of dy[p, :] over the positions p with ids[p] = v, in the order of the
 /// positions, on a GPU in parts that follow from the shapes and the ids; summed in f32 (f64 for f64) and rounded once.
-/// Nothing is added to row `padding`; -1: to each row. Positions and V must be less than 2^31.
+/// Nothing is added to row `padding`; -1: to each row. Errors: ShapeError unless there are fewer than 2^31
+/// positions, and rows.
 class EmbeddingGradientPlan {
   public:
     EmbeddingGradientPlan(const Stream& stream, const View& ids, const View& dy, const View& dtable, float beta,

@@ -159,7 +159,9 @@ ScatterAddPlan::ScatterAddPlan(const Stream& stream, int axis, const View& index
       y_(y),
       beta_(beta),
       plan_(axis, index, y),
-      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(y, index.shape[axis])) {}
+      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(y, index.shape[axis])) {
+    if (on_cuda(stream)) check_sortable("scatter_add", index.shape[axis], y.shape[axis]);
+}
 
 void ScatterAddPlan::run(CpuStream& stream, std::byte* scratch) const {
     Indices(index_).check("scatter_add: index", y_.shape[axis_]);
@@ -179,7 +181,9 @@ IndexSelectGradientPlan::IndexSelectGradientPlan(const Stream& stream, int axis,
       dx_(dx),
       beta_(beta),
       plan_(axis, index, dx),
-      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(dx, index.numel())) {}
+      scratch_(on_cuda(stream) ? plan_.bytes() : scratch_apart(dx, index.numel())) {
+    if (on_cuda(stream)) check_sortable("index_select", index.numel(), dx.shape[axis]);
+}
 
 void IndexSelectGradientPlan::run(CpuStream& stream, std::byte* scratch) const {
     Indices(index_).check("index_select: index", dx_.shape[axis_]);

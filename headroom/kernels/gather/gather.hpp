@@ -35,7 +35,7 @@ void gather(CudaStream& stream, const View& x, int axis, const View& index, cons
 /// y = beta * y, then y[.., index[..], ..] += source[..]: a scatter with addition (beta 1), and the gradient of
 /// `gather`. `index` has the shape of `source`, or is smaller (then only that part of source is read). Floating dtypes,
 /// which may differ; y's strides reach each element once. beta * y is rounded before sums are added. On a GPU, a line
-/// of y along `axis` and one of the index have less than 2^31 elements.
+/// of y along `axis` and one of the index have less than 2^31 elements, or ShapeError.
 class ScatterAddPlan {
   public:
     ScatterAddPlan(const Stream& stream, int axis, const View& index, const View& source, const View& y, float beta);
@@ -59,7 +59,7 @@ void index_select(CpuStream& stream, const View& x, int axis, const View& index,
 void index_select(CudaStream& stream, const View& x, int axis, const View& index, const View& y);
 
 /// dx = beta * dx, then dx[slice index[i]] += dy[slice i]. Floating dtypes, which may differ. beta * dx is rounded
-/// before sums are added. On a GPU, index and axis have less than 2^31 elements.
+/// before sums are added. On a GPU, index and axis have less than 2^31 elements, or ShapeError.
 class IndexSelectGradientPlan {
   public:
     IndexSelectGradientPlan(const Stream& stream, int axis, const View& index, const View& dy, const View& dx,

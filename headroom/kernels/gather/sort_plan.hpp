@@ -20,6 +20,9 @@ constexpr std::size_t aligned_bytes(std::int64_t count, std::size_t element) {
     return (static_cast<std::size_t>(count) * element + 255) / 256 * 256;
 }
 
+/// Errors: ShapeError unless there are fewer than 2^31 of both: positions and rows are sorted as numbers of 32 bits.
+void check_sortable(const char* op, std::int64_t positions, std::int64_t rows);
+
 /// `count` positions with keys in [0, keys), less than 2^31 of them and keys at most 2^32: sorted by 8 bits at a time,
 /// lowest first.
 struct SortPlan {

@@ -8,7 +8,9 @@
 
 namespace headroom::kernels {
 
-void check_last(CpuStream&, const char* what, const View& last, std::int64_t time) { Indices(last).check(what, time); }
+void check_last(CpuStream&, const char* what, const View& last, std::int64_t time) {
+    Indices(last).check_less_one(what, time);
+}
 
 void states_before(CpuStream& stream, const View& y, const View& h0, const Passage& passage, std::int64_t first,
                    const View& states) {

@@ -15,7 +15,7 @@ struct CheckLast {
 
     HEADROOM_DEVICE void operator()(Block& block, Ends ends, IndexCheck check, std::int64_t count) const {
         for (std::int64_t i = block.global_thread(); i < count; i += block.global_threads())
-            check(block, ends.last(i), i);
+            check(block, ends.last(i) + 1, i);
     }
 };
 
@@ -46,7 +46,7 @@ struct StatesBefore {
 }  // namespace
 
 void check_last(CudaStream& stream, const char* what, const View& last, std::int64_t time) {
-    launch(stream, step_shape(stream, last.numel()), CheckLast{}, Ends(last), index_check(stream, what, time),
+    launch(stream, step_shape(stream, last.numel()), CheckLast{}, Ends(last), index_check(stream, what, time + 1, 1),
            last.numel());
 }
 

@@ -2,7 +2,7 @@
 // What recurrent networks have in common: where packed sequences end, and the states that a step began with. The cells
 // are in lstm.hpp and gru.hpp.
 //
-//     check_last(stream, "lstm: length - 1 =", last, 128);         // throws for an index outside of [0, 128)
+//     check_last(stream, "lstm: length", last, 128);               // throws for a length outside of [1, 129)
 //     states_before(stream, y, h0, {.last = last}, 16, states);    // of steps 16, 17, ...
 #include <cstdint>
 
@@ -17,8 +17,9 @@ struct Passage {
     bool reverse = false;  ///< from each sequence's last element to the first
 };
 
-/// Errors: ShapeError naming `what`, a literal, unless all indices are in [0, time); on CUDA the host throws when it
-/// next waits, and until then such a sequence has no element, or all.
+/// Errors: ShapeError naming `what`, a literal, and the length, unless all indices are in [0, time), so that lengths
+/// are from 1 to time; on CUDA the host throws when it next waits, and until then such a sequence has no element, or
+/// all.
 void check_last(CpuStream& stream, const char* what, const View& last, std::int64_t time);
 void check_last(CudaStream& stream, const char* what, const View& last, std::int64_t time);
 

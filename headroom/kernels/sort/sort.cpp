@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/rows.hpp>
 #include <headroom/kernels/sort/internal/keys.hpp>
-#include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
 
@@ -44,9 +41,7 @@ OrderPlan::OrderPlan(const Stream& stream, const View& x, int axis, bool descend
         scratch_ = static_cast<std::size_t>(workers(threads_of(stream)) * length_) * sizeof(Entry);
         return;
     }
-    if (length_ >= std::int64_t{1} << 31) {
-        throw ShapeError(fmt::format("sort: a line has {} elements; a GPU sorts less than 2^31", length_));
-    }
+    check_sortable("sort", length_, 1);
     if (lines_ == 0) return;
     lines_at_once_ = std::clamp<std::int64_t>(at_once / kept_, 1, lines_);
     sort_ = {.count = lines_at_once_ * kept_, .keys = std::int64_t{1} << std::min(32, sort_key_bits(x.dtype))};
