@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,6 +24,7 @@
 #include <headroom/examples/program/summary.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 
 namespace headroom::program {
@@ -122,15 +124,23 @@ void write_pictures(const std::string& folder, const LossCurve& curve, const std
     fmt::print("drew {} picture{} and the losses in {}\n", pictures.size(), pictures.size() == 1 ? "" : "s", folder);
 }
 
+/// Once, if a GPU's work is slower than it could be.
+void name_missing_cudnn(Context& context) {
+    if (!context.gpu()) return;
+    const std::string absence = kernels::cudnn_absence(std::get<kernels::CudaStream>(context.stream()));
+    if (!absence.empty()) fmt::print("own kernels compute attention and convolutions: {}\n", absence);
+}
+
 /// Until the last step, Ctrl-C or --stop-after; false if it ended early.
 bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Reporter& reporter) {
     // A GPU has one more step to do while the host waits for the ones before, and prints.
     const std::int64_t ahead = session.context().gpu() ? 1 : 0;
     const auto now = [&](std::int64_t every) { return every > 0 && session.steps_done() % every == 0; };
     const std::int64_t stop = flags.stop_after >= 0 ? session.steps_done() + flags.stop_after : flags.steps;
-    bool asked = false;
+    bool asked = false, first = true;
     while (session.steps_done() < std::min(stop, flags.steps) && !(asked = interrupt.requested())) {
         session.step();
+        if (std::exchange(first, false)) name_missing_cudnn(session.context());
         const bool last = session.steps_done() == flags.steps;
         // With --best at the last step, too, so that --save knows of it.
         const bool validates = now(flags.validate_every) || (last && !flags.best.empty());

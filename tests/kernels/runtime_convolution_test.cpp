@@ -237,7 +237,9 @@ TEST_F(RuntimeConvolution, SharesTheStreamsHandleWithAttention) {
 TEST_F(RuntimeConvolution, WithoutASharedCudartOwnKernelsComputeFromTheBeginning) {
     headroom_cudnn_frontend::hide_cudart(true);
     Trial t = trial(kCases[0], Dtype::bf16);
+    EXPECT_EQ(cudnn_absence(stream), "") << "nothing has asked for it";
     EXPECT_FALSE(run(kCases[0], t));
+    EXPECT_THAT(cudnn_absence(stream), HasSubstr("no shared libcudart"));
     headroom_cudnn_frontend::hide_cudart(false);
     EXPECT_FALSE(run(kCases[0], t));  // decided once
     EXPECT_THAT(convolution_library(stream), HasSubstr("own kernels: cuDNN: its frontend finds no shared libcudart"));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <headroom/kernels/stream.hpp>
+
 namespace headroom::kernels {
 
 struct CudnnGpu {
@@ -44,5 +46,9 @@ class CudnnSession;  // internal/cudnn_graph.hpp
 /// headers, or can't use the GPU.
 std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
                                                const std::vector<std::string>& libraries = cudnn_libraries());
+
+/// Why own kernels computed what cuDNN was asked for on this stream: it is not installed, too old, or can't be used.
+/// One line; empty if it is there, or if nothing has asked for it yet.
+std::string cudnn_absence(CudaStream& stream);
 
 }  // namespace headroom::kernels
