@@ -82,8 +82,7 @@ Found read_idx(const ImageFlags& flags) {
         found.height = read.images.rows;
         found.width = read.images.columns;
         found.channels = 1;
-        return std::make_shared<data::MemoryImages>(std::move(read.images.pixels), found.height, found.width, 1,
-                                                    std::move(read.labels));
+        return std::make_shared<data::MemoryImages>(std::move(read));
     };
     const ImageSourcePointer held = read("t10k");
     if (has(flags.data, "train-images-idx3-ubyte") || has(flags.data, "train-labels-idx1-ubyte")) {

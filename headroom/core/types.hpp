@@ -5,6 +5,7 @@
 //     Tensor zeros(Context& context, const Shape& shape, Dtype dtype = Dtype::f32);
 #include <headroom/core/category.hpp>
 #include <headroom/kernels/dtype.hpp>
+#include <headroom/kernels/int_pair.hpp>
 #include <headroom/kernels/shape.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
@@ -18,6 +19,7 @@
 namespace headroom {
 
 using kernels::Dtype;
+using kernels::IntPair;
 using kernels::kMaxRank;
 using kernels::MemoryFormat;
 using kernels::Shape;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <headroom/data/idx.hpp>
 #include <headroom/data/image.hpp>
 
 namespace headroom::data {
@@ -66,6 +67,9 @@ class MemoryImages : public ImageSource {
     /// there is no image.
     MemoryImages(std::vector<uint8_t> pixels, int64_t height, int64_t width, int64_t channels,
                  std::vector<uint8_t> labels);
+    explicit MemoryImages(LabelledImages images)
+        : MemoryImages(std::move(images.images.pixels), images.images.rows, images.images.columns, 1,
+                       std::move(images.labels)) {}
 
     int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
     ImageSample load(int64_t index) const override;

@@ -14,7 +14,7 @@ namespace {
 
 /// Of a layer from `in` to `out` channels; `rows` of the weight are those that begin its shape.
 Tensor make_weight(const Path& path, const char* op, std::int64_t rows, std::int64_t columns, std::int64_t groups,
-                   std::array<std::int64_t, 2> kernel, const LinearOptions& parameters) {
+                   IntPair kernel, const LinearOptions& parameters) {
     if (rows < 1 || columns < 1 || kernel[0] < 1 || kernel[1] < 1) {
         throw ShapeError(fmt::format("{}: channels and kernel must be at least 1", op));
     }
@@ -36,8 +36,8 @@ Tensor make_bias(const Path& path, std::int64_t out, const Shape& weight, const 
 
 }  // namespace
 
-Conv2d::Conv2d(const Path& path, std::int64_t in, std::int64_t out, std::array<std::int64_t, 2> kernel,
-               Conv2dOptions options_, LinearOptions parameters)
+Conv2d::Conv2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel, Conv2dOptions options_,
+               LinearOptions parameters)
     : Module(path),
       weight(make_weight(path, "Conv2d", out, in, options_.groups, kernel, parameters)),
       bias(make_bias(path, out, weight.shape(), parameters)),
@@ -45,9 +45,8 @@ Conv2d::Conv2d(const Path& path, std::int64_t in, std::int64_t out, std::array<s
 
 Tensor Conv2d::forward(Tensor x) const { return conv2d(std::move(x), weight, bias, options); }
 
-ConvTranspose2d::ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out,
-                                 std::array<std::int64_t, 2> kernel, ConvTranspose2dOptions options_,
-                                 LinearOptions parameters)
+ConvTranspose2d::ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel,
+                                 ConvTranspose2dOptions options_, LinearOptions parameters)
     : Module(path),
       weight(make_weight(path, "ConvTranspose2d", in, out, options_.groups, kernel, parameters)),
       bias(make_bias(path, out, weight.shape(), parameters)),

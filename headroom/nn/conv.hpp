@@ -2,10 +2,9 @@
 // Convolutions of images as modules, with PyTorch's names, layouts and initialisation. Weights lie channels-last in
 // memory, as images do.
 //
-//     nn::Conv2d conv(root / "conv1", 3, 64, {7, 7}, {.stride = {2, 2}, .padding = {3, 3}}, {.bias = false});
+//     nn::Conv2d conv(root / "conv1", 3, 64, 7, {.stride = 2, .padding = 3}, {.bias = false});
 //     Tensor y = conv(images);                                    // [8, 3, 224, 224] -> [8, 64, 112, 112]
-//     nn::ConvTranspose2d up(root / "up", 128, 64, {2, 2}, {.stride = {2, 2}});
-#include <array>
+//     nn::ConvTranspose2d up(root / "up", 128, 64, 2, {.stride = 2});
 #include <cstdint>
 
 #include <headroom/core/ops/convolution.hpp>
@@ -17,8 +16,8 @@ class Conv2d : public Module<Conv2d> {
   public:
     /// Registers "weight" and, unless `parameters.bias` is false, "bias" below the path; initialised as `Linear`'s.
     /// Errors: ShapeError if the groups do not divide both numbers of channels, or for sizes below 1.
-    Conv2d(const Path& path, std::int64_t in, std::int64_t out, std::array<std::int64_t, 2> kernel,
-           Conv2dOptions options = {}, LinearOptions parameters = {});
+    Conv2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel, Conv2dOptions options = {},
+           LinearOptions parameters = {});
     /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv2d.
     Tensor forward(Tensor x) const;
 
@@ -30,7 +29,7 @@ class Conv2d : public Module<Conv2d> {
 class ConvTranspose2d : public Module<ConvTranspose2d> {
   public:
     /// As Conv2d.
-    ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out, std::array<std::int64_t, 2> kernel,
+    ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel,
                     ConvTranspose2dOptions options = {}, LinearOptions parameters = {});
     /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv_transpose2d.
     Tensor forward(Tensor x) const;

@@ -57,7 +57,7 @@ std::vector<double> anchor_cells(double size, const std::vector<double>& ratios)
     return cells;
 }
 
-Tensor anchors(const Tensor& cells, std::array<std::int64_t, 2> level, std::array<std::int64_t, 2> image) {
+Tensor anchors(const Tensor& cells, IntPair level, IntPair image) {
     const NoGradGuard guard(cells.context());
     const auto shifts = [&](std::size_t axis, const Shape& shape) {
         const double step = static_cast<double>(image[axis] / level[axis]);
@@ -85,7 +85,7 @@ Tensor BoxCoder::decode(const Tensor& codes, const Tensor& from) const {
     return stack({x - half_width, y - half_height, x + half_width, y + half_height}, -1);
 }
 
-Tensor clip_boxes(const Tensor& boxes, std::array<std::int64_t, 2> image) {
+Tensor clip_boxes(const Tensor& boxes, IntPair image) {
     std::vector<Tensor> edges;
     for (int i = 0; i < 4; ++i) edges.push_back(clamp(boxes.select(-1, i), 0, image[i % 2 == 0 ? 1 : 0]));
     return stack(std::move(edges), -1);

@@ -27,7 +27,7 @@ std::vector<double> anchor_cells(double size, const std::vector<double>& ratios)
 
 /// The boxes of `cells` [A, 4] around each pixel of a level of a pyramid, [height * width * A, 4], row by row. The
 /// distance of two pixels is the image's size divided by the level's, rounded down.
-Tensor anchors(const Tensor& cells, std::array<std::int64_t, 2> level, std::array<std::int64_t, 2> image);
+Tensor anchors(const Tensor& cells, IntPair level, IntPair image);
 
 /// How a network's four numbers stand for a box: the shift of another box's centre in units of its size, and the
 /// logarithm of the ratio of sizes, times these weights. Girshick et al. 2014, arXiv:1311.2524, appendix C.
@@ -40,7 +40,7 @@ struct BoxCoder {
 };
 
 /// Boxes [..., 4] cut off at the edges of an image of height and width.
-Tensor clip_boxes(const Tensor& boxes, std::array<std::int64_t, 2> image);
+Tensor clip_boxes(const Tensor& boxes, IntPair image);
 /// Truth values [...]: whether both sides of a box [..., 4] have at least this length.
 Tensor sides_are_least(const Tensor& boxes, double side);
 /// The area of the intersection of each of a [M, 4] and each of b [K, 4] by that of the union: [M, K]. NaN for two

@@ -88,7 +88,7 @@ void freeze(const Path& body, const FasterRcnnOptions& options) {
     for (const std::string& pattern : patterns) body.parameters().freeze(body.path() + "." + pattern);
 }
 
-std::array<std::int64_t, 2> size_of(const Tensor& images) { return {images.size(2), images.size(3)}; }
+IntPair size_of(const Tensor& images) { return {images.size(2), images.size(3)}; }
 
 }  // namespace
 
@@ -125,8 +125,8 @@ RegionPoolingOptions FasterRcnn::pooling(std::int64_t size) const {
     return {size, options.sampling, options.canonical_size, options.canonical_level};
 }
 
-FasterRcnn::Predictions FasterRcnn::predict(const Pyramid& levels, std::array<std::int64_t, 2> image,
-                                            const Tensor& boxes, const Tensor& present) const {
+FasterRcnn::Predictions FasterRcnn::predict(const Pyramid& levels, IntPair image, const Tensor& boxes,
+                                            const Tensor& present) const {
     const Tensor x = box_head(pool_regions(levels, image, boxes, present, pooling(options.pooled)));
     return {cls_score(x), bbox_pred(x).reshape({-1, options.classes, 4})};
 }
@@ -135,7 +135,7 @@ DetectionLosses FasterRcnn::losses(Tensor images, const Tensor& boxes, const Ten
     check_detection_images("faster_rcnn", images, options.body.channels);
     check_detection_targets("faster_rcnn", images, boxes, labels);
     const RegionScope scope(context(), path());
-    const std::array<std::int64_t, 2> image = size_of(images);
+    const IntPair image = size_of(images);
     return train(features(std::move(images)), image, cast(boxes, parameters().dtype()), cast(labels, Dtype::i64))
         .losses;
 }
@@ -144,7 +144,7 @@ Loss FasterRcnn::loss(Tensor images, const Tensor& boxes, const Tensor& labels) 
     return losses(std::move(images), boxes, labels).total(boxes.size(0));
 }
 
-FasterRcnn::Trained FasterRcnn::train(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
+FasterRcnn::Trained FasterRcnn::train(const Pyramid& levels, IntPair image, const Tensor& boxes,
                                       const Tensor& labels) const {
     Proposals proposals = rpn(levels, image, boxes, labels);
     Regions regions = regions_of(proposals, boxes, labels);
@@ -193,11 +193,11 @@ Detections FasterRcnn::detect(Tensor images) const {
     check_detection_images("faster_rcnn", images, options.body.channels);
     const EvaluationScope evaluation(parameters());
     const RegionScope scope(context(), path());
-    const std::array<std::int64_t, 2> image = size_of(images);
+    const IntPair image = size_of(images);
     return detect(features(std::move(images)), image);
 }
 
-Detections FasterRcnn::detect(const Pyramid& levels, std::array<std::int64_t, 2> image) const {
+Detections FasterRcnn::detect(const Pyramid& levels, IntPair image) const {
     const Proposals proposals = rpn(levels, image);
     const std::int64_t n = proposals.boxes.size(0), p = proposals.boxes.size(1), classes = options.classes - 1;
     const Dtype dtype = proposals.boxes.dtype();

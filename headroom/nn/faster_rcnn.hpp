@@ -13,7 +13,6 @@
 // below are empty, and proposals, regions and detections are as many as the options say, with a mark for those that are
 // absent. So a rehearsal has the sizes of the real run. Images are normalised, of one size, and boxes are x1, y1, x2,
 // y2 in their pixels.
-#include <array>
 #include <cstdint>
 
 #include <headroom/core/loss.hpp>
@@ -116,10 +115,9 @@ class FasterRcnn : public Module<FasterRcnn> {
         Regions regions;
     };
     /// `image`: height and width. Boxes are of the parameters' dtype, labels i64.
-    Trained train(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                  const Tensor& labels) const;
+    Trained train(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& labels) const;
     /// In an `EvaluationScope`.
-    Detections detect(const Pyramid& levels, std::array<std::int64_t, 2> image) const;
+    Detections detect(const Pyramid& levels, IntPair image) const;
     RegionPoolingOptions pooling(std::int64_t size) const;
 
     FasterRcnnOptions options;
@@ -134,8 +132,7 @@ class FasterRcnn : public Module<FasterRcnn> {
         Tensor logits;  ///< [R, classes]
         Tensor codes;   ///< [R, classes, 4]
     };
-    Predictions predict(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                        const Tensor& present) const;
+    Predictions predict(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& present) const;
     Regions regions_of(const Proposals& proposals, const Tensor& boxes, const Tensor& labels) const;
     Tensor box_loss(const Tensor& codes, const Regions& regions, const Tensor& boxes) const;
 };

@@ -11,10 +11,9 @@ FeaturePyramid::FeaturePyramid(const Path& path, std::array<std::int64_t, 4> in,
     const LinearOptions parameters{.weight = init::kaiming_uniform(1.0), .bias_values = init::zeros()};
     for (std::size_t i = 0; i < in.size(); ++i) {
         const auto index = static_cast<std::int64_t>(i);
-        inner_blocks.emplace_back(path / "inner_blocks" / index / 0, in[i], channels, std::array<std::int64_t, 2>{1, 1},
-                                  Conv2dOptions{}, parameters);
-        layer_blocks.emplace_back(path / "layer_blocks" / index / 0, channels, channels,
-                                  std::array<std::int64_t, 2>{3, 3}, Conv2dOptions{.padding = {1, 1}}, parameters);
+        inner_blocks.emplace_back(path / "inner_blocks" / index / 0, in[i], channels, 1, Conv2dOptions{}, parameters);
+        layer_blocks.emplace_back(path / "layer_blocks" / index / 0, channels, channels, 3, Conv2dOptions{.padding = 1},
+                                  parameters);
     }
 }
 
@@ -30,7 +29,7 @@ Pyramid FeaturePyramid::forward(std::array<Tensor, 4> features) const {
         levels[i] = layer_blocks[i](inner);
         coarser = std::move(inner);
     }
-    levels[4] = max_pool2d(levels[3], {.kernel = {1, 1}, .stride = {2, 2}});
+    levels[4] = max_pool2d(levels[3], {.kernel = 1, .stride = 2});
     return levels;
 }
 

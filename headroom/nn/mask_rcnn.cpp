@@ -70,13 +70,13 @@ struct PastedAxis {
 
 MaskHead::MaskHead(const Path& path, std::int64_t in, const MaskRcnnOptions& options)
     : Module(path / "mask_head"),
-      conv5_mask(path / "mask_predictor" / "conv5_mask", options.hidden, options.hidden, {2, 2}, {.stride = {2, 2}},
+      conv5_mask(path / "mask_predictor" / "conv5_mask", options.hidden, options.hidden, 2, {.stride = 2},
                  kaiming(false)),
       mask_fcn_logits(path / "mask_predictor" / "mask_fcn_logits", options.hidden, options.boxes.classes, {1, 1}, {},
                       kaiming(false)) {
     for (std::int64_t i = 0; i < kConvolutions; ++i) {
-        convolutions.emplace_back(path / "mask_head" / i / 0, i == 0 ? in : options.hidden, options.hidden,
-                                  std::array<std::int64_t, 2>{3, 3}, Conv2dOptions{.padding = {1, 1}}, kaiming(true));
+        convolutions.emplace_back(path / "mask_head" / i / 0, i == 0 ? in : options.hidden, options.hidden, 3,
+                                  Conv2dOptions{.padding = 1}, kaiming(true));
     }
 }
 
@@ -94,7 +94,7 @@ MaskRcnn::MaskRcnn(const Path& path, const MaskRcnnOptions& options_)
 DetectionLosses MaskRcnn::losses(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const {
     check_detection_images("mask_rcnn", images, options.boxes.body.channels);
     check_detection_targets("mask_rcnn", images, boxes, labels);
-    const std::array<std::int64_t, 2> image{images.size(2), images.size(3)};
+    const IntPair image{images.size(2), images.size(3)};
     check_shape("mask_rcnn", {"masks", masks}, {boxes.size(0), boxes.size(1), image[0], image[1]}, {"boxes", boxes});
     const RegionScope scope(context(), path());
     const Pyramid levels = detector.features(std::move(images));
@@ -107,8 +107,7 @@ Loss MaskRcnn::loss(Tensor images, const Tensor& boxes, const Tensor& labels, co
     return losses(std::move(images), boxes, labels, masks).total(boxes.size(0));
 }
 
-Tensor MaskRcnn::masks_of(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                          const Tensor& labels) const {
+Tensor MaskRcnn::masks_of(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& labels) const {
     const Tensor present = labels > 0.0;
     const Tensor logits = mask_head(pool_regions(levels, image, boxes, present, detector.pooling(options.pooled)));
     const Tensor own = clamp(labels, 0, options.boxes.classes - 1).reshape({-1, 1, 1, 1});
@@ -141,7 +140,7 @@ Detections MaskRcnn::detect(Tensor images) const {
     check_detection_images("mask_rcnn", images, options.boxes.body.channels);
     const EvaluationScope evaluation(parameters());
     const RegionScope scope(context(), path());
-    const std::array<std::int64_t, 2> image{images.size(2), images.size(3)};
+    const IntPair image{images.size(2), images.size(3)};
     const Pyramid levels = detector.features(std::move(images));
     Detections found = detector.detect(levels, image);
     const std::int64_t n = found.labels.size(0), side = 2 * options.pooled;

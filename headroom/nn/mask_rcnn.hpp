@@ -52,8 +52,7 @@ class MaskRcnn : public Module<MaskRcnn> {
 
   private:
     /// The logit of each region's mask, [R, 1, side, side], of the class in labels [N, S].
-    Tensor masks_of(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                    const Tensor& labels) const;
+    Tensor masks_of(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& labels) const;
     Tensor mask_loss(const Pyramid& levels, const Regions& regions, const Tensor& masks) const;
 };
 

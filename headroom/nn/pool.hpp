@@ -2,7 +2,7 @@
 // Pools of images [N, C, H, W] as modules, so that they have paths and can stand in a `Sequential`. They have no
 // parameters.
 //
-//     nn::MaxPool2d pool(root / "pool", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+//     nn::MaxPool2d pool(root / "pool", {.kernel = 3, .stride = 2, .padding = 1});
 //     Tensor y = pool(x);                                   // [8, 64, 112, 112] -> [8, 64, 56, 56]
 //     nn::AdaptiveAvgPool2d average(root / "avgpool", {7, 7});
 #include <headroom/core/ops/pool.hpp>
@@ -31,10 +31,10 @@ class AvgPool2d : public Module<AvgPool2d> {
 /// See `adaptive_avg_pool2d`.
 class AdaptiveAvgPool2d : public Module<AdaptiveAvgPool2d> {
   public:
-    AdaptiveAvgPool2d(const Path& path, std::array<std::int64_t, 2> size) : Module(path), size(size) {}
+    AdaptiveAvgPool2d(const Path& path, IntPair size) : Module(path), size(size) {}
     Tensor forward(Tensor x) const { return adaptive_avg_pool2d(std::move(x), size); }
 
-    std::array<std::int64_t, 2> size;
+    IntPair size;
 };
 
 }  // namespace headroom::nn

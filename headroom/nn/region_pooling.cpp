@@ -31,8 +31,8 @@ Tensor levels_of(const Tensor& boxes, std::int64_t least, std::int64_t most, con
 
 }  // namespace
 
-Tensor pool_regions(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                    const Tensor& present, const RegionPoolingOptions& options) {
+Tensor pool_regions(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& present,
+                    const RegionPoolingOptions& options) {
     Context& context = boxes.context();
     const std::int64_t finest = level_of(levels[0], image[0]), coarsest = level_of(levels[3], image[0]);
     const auto rois_of = [&](std::int64_t level) {

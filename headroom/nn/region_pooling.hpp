@@ -3,7 +3,6 @@
 // equation 1; He et al. 2017, arXiv:1703.06870, section 3. Definitions are torchvision's (MultiScaleRoIAlign).
 //
 //     Tensor regions = pool_regions(levels, {800, 1216}, boxes, present, {.size = 7});   // -> [2 * 512, 256, 7, 7]
-#include <array>
 #include <cstdint>
 
 #include <headroom/nn/fpn.hpp>
@@ -21,7 +20,7 @@ struct RegionPoolingOptions {
 
 /// boxes [N, S, 4] in images of this height and width, of which those are there that `present` (bool [N, S]) says ->
 /// [N S, C, size, size], zeros for the absent ones. The pyramid's last level is not used.
-Tensor pool_regions(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
-                    const Tensor& present, const RegionPoolingOptions& options);
+Tensor pool_regions(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& present,
+                    const RegionPoolingOptions& options);
 
 }  // namespace headroom::nn

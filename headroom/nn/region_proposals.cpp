@@ -31,7 +31,7 @@ std::int64_t count_of(const std::vector<double>& ratios) { return static_cast<st
 RegionProposals::RegionProposals(const Path& path, std::int64_t channels, const RegionProposalOptions& options_)
     : Module(path),
       options(options_),
-      conv(path / "head" / "conv" / 0 / 0, channels, channels, {3, 3}, {.padding = {1, 1}}, kNormal),
+      conv(path / "head" / "conv" / 0 / 0, channels, channels, 3, {.padding = 1}, kNormal),
       cls_logits(path / "head" / "cls_logits", channels, count_of(options.ratios), {1, 1}, {}, kNormal),
       bbox_pred(path / "head" / "bbox_pred", channels, 4 * count_of(options.ratios), {1, 1}, {}, kNormal) {
     for (std::size_t i = 0; i < options.sizes.size(); ++i) {
@@ -41,7 +41,7 @@ RegionProposals::RegionProposals(const Path& path, std::int64_t channels, const 
     }
 }
 
-Proposals RegionProposals::forward(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes,
+Proposals RegionProposals::forward(const Pyramid& levels, IntPair image, const Tensor& boxes,
                                    const Tensor& labels) const {
     std::vector<Level> all;
     for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -56,7 +56,7 @@ Proposals RegionProposals::forward(const Pyramid& levels, std::array<std::int64_
     return result;
 }
 
-Proposals RegionProposals::proposals(const std::vector<Level>& levels, std::array<std::int64_t, 2> image) const {
+Proposals RegionProposals::proposals(const std::vector<Level>& levels, IntPair image) const {
     const NoGradGuard guard(context());
     const std::int64_t most = training() ? options.candidates_training : options.candidates_evaluation;
     std::vector<Tensor> boxes, scores, groups;

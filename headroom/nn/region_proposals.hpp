@@ -49,8 +49,7 @@ class RegionProposals : public Module<RegionProposals> {
     /// Weights are normal with deviation 0.01, biases 0, as torchvision has it.
     RegionProposals(const Path& path, std::int64_t channels, const RegionProposalOptions& options);
     /// `image`: height and width. Losses if boxes [N, M, 4] and labels [N, M] (below 1: no object) are given.
-    Proposals forward(const Pyramid& levels, std::array<std::int64_t, 2> image, const Tensor& boxes = {},
-                      const Tensor& labels = {}) const;
+    Proposals forward(const Pyramid& levels, IntPair image, const Tensor& boxes = {}, const Tensor& labels = {}) const;
 
     RegionProposalOptions options;
     Conv2d conv, cls_logits, bbox_pred;
@@ -68,7 +67,7 @@ class RegionProposals : public Module<RegionProposals> {
         Tensor labels;   ///< [N, S]: 1 object, 0 none, -1 no anchor
         Tensor codes;    ///< [N, S, 4], 0 unless an object
     };
-    Proposals proposals(const std::vector<Level>& levels, std::array<std::int64_t, 2> image) const;
+    Proposals proposals(const std::vector<Level>& levels, IntPair image) const;
     std::pair<Tensor, Tensor> losses(std::vector<Level> levels, const Tensor& boxes, const Tensor& labels) const;
     Targets targets_of(const Tensor& places, const Tensor& boxes, const Tensor& labels) const;
 

@@ -82,7 +82,7 @@ ResNet::ResNet(const Path& path, const ResNetOptions& options_)
 
 Tensor ResNet::stem(Tensor images) const {
     Tensor x = bn1(conv1(std::move(images)));
-    return options.small_images ? x : max_pool2d(std::move(x), {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+    return options.small_images ? x : max_pool2d(std::move(x), {.kernel = 3, .stride = 2, .padding = 1});
 }
 
 Tensor ResNet::stage(std::size_t index, Tensor x) const {

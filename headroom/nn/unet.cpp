@@ -31,9 +31,9 @@ Tensor pad_to(Tensor x, const Tensor& like) {
 
 DoubleConv::DoubleConv(const Path& path, std::int64_t in, std::int64_t out, std::int64_t middle)
     : Module(path),
-      conv1(path / 0, in, middle, {3, 3}, {.padding = {1, 1}}, {.bias = false}),
+      conv1(path / 0, in, middle, 3, {.padding = 1}, {.bias = false}),
       norm1(path / 1, middle, {.relu = true}),
-      conv2(path / 3, middle, out, {3, 3}, {.padding = {1, 1}}, {.bias = false}),
+      conv2(path / 3, middle, out, 3, {.padding = 1}, {.bias = false}),
       norm2(path / 4, out, {.relu = true}) {}
 
 Tensor DoubleConv::forward(Tensor x) const {
@@ -45,7 +45,7 @@ UNet::UNet(const Path& path, const UNetOptions& options_)
     : Module(path),
       options(checked(options_)),
       inc(path / "inc" / "double_conv", options.channels, options.width, options.width),
-      outc(path / "outc" / "conv", options.width, options.classes, {1, 1}) {
+      outc(path / "outc" / "conv", options.width, options.classes, 1) {
     const std::int64_t factor = options.bilinear ? 2 : 1;
     for (std::int64_t i = 1; i <= kStages; ++i) {
         const std::int64_t out = (options.width << i) / (i == kStages ? factor : 1);
@@ -55,9 +55,7 @@ UNet::UNet(const Path& path, const UNetOptions& options_)
     for (std::int64_t i = 1; i <= kStages; ++i) {
         const Path below = path / fmt::format("up{}", i);
         const std::int64_t in = options.width << (kStages + 1 - i), half = in / 2;
-        if (!options.bilinear)
-            up.emplace_back(below / "up", in, half, std::array<std::int64_t, 2>{2, 2},
-                            ConvTranspose2dOptions{.stride = {2, 2}});
+        if (!options.bilinear) up.emplace_back(below / "up", in, half, 2, ConvTranspose2dOptions{.stride = 2});
         join.emplace_back(below / "conv" / "double_conv", in, i == kStages ? half : half / factor, half);
     }
 }
@@ -68,7 +66,7 @@ Tensor UNet::forward(Tensor images) const {
                                      options.channels, kLeastSize, kLeastSize, images.shape().to_string()));
     }
     std::vector<Tensor> stages{inc(std::move(images))};
-    for (const DoubleConv& stage : down) stages.push_back(stage(max_pool2d(stages.back(), {.kernel = {2, 2}})));
+    for (const DoubleConv& stage : down) stages.push_back(stage(max_pool2d(stages.back(), {.kernel = 2})));
     Tensor x = std::move(stages.back());
     for (std::size_t i = 0; i < join.size(); ++i) {
         stages.pop_back();

@@ -44,8 +44,8 @@ Vgg::Vgg(const Path& path, const VggOptions& options_)
         for (std::int64_t i = 0; i < options.convolutions[stage]; ++i) {
             const bool last = i + 1 == options.convolutions[stage];
             convolutions.emplace_back(
-                path / "features" / position++, in, width, std::array<std::int64_t, 2>{3, 3},
-                Conv2dOptions{.padding = {1, 1}, .relu = !options.batch_norm && !last},
+                path / "features" / position++, in, width, 3,
+                Conv2dOptions{.padding = 1, .relu = !options.batch_norm && !last},
                 LinearOptions{.weight = init::kaiming_normal(0.0, init::Fan::out), .bias_values = init::zeros()});
             if (options.batch_norm) {
                 norms.emplace_back(path / "features" / position++, width, BatchNorm2dOptions{.relu = true});
@@ -68,7 +68,7 @@ Tensor Vgg::forward(Tensor x) const {
             x = convolutions[next](std::move(x));
             if (options.batch_norm) x = norms[next](std::move(x));
         }
-        x = max_pool2d(std::move(x), {.kernel = {2, 2}});
+        x = max_pool2d(std::move(x), {.kernel = 2});
         // The ReLU of a stage's last convolution: the same values as before the pooling, and backward keeps a quarter.
         if (!options.batch_norm) x = relu(std::move(x));
     }

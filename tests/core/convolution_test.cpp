@@ -23,10 +23,10 @@ struct Case {
 };
 
 /// By oneDNN, by our own kernel, 1 x 1, depthwise.
-const Case kCases[] = {{{2, 32, 14, 14}, {48, 32, 3, 3}, {.padding = {1, 1}}},
+const Case kCases[] = {{{2, 32, 14, 14}, {48, 32, 3, 3}, {.padding = 1}},
                        {{2, 3, 6, 5}, {4, 3, 3, 2}, {.stride = {2, 1}}},
                        {{2, 64, 8, 8}, {16, 64, 1, 1}, {}},
-                       {{1, 32, 12, 12}, {32, 1, 3, 3}, {.padding = {1, 1}, .groups = 32}}};
+                       {{1, 32, 12, 12}, {32, 1, 3, 3}, {.padding = 1, .groups = 32}}};
 
 struct Result {
     std::vector<float> y, dx, dweight, dbias;

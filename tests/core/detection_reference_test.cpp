@@ -38,7 +38,7 @@ Tensor upload(Context& context, const std::string& name, Dtype dtype) {
 
 struct RegionCase {
     const char* name;
-    std::array<std::int64_t, 2> size;
+    IntPair size;
     RoiAlignOptions options;
 };
 

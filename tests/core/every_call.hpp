@@ -127,10 +127,7 @@ inline const Calls kFunctions{
     {"attention", [](Tensor x) { attention(x, x, x, {.mask = {.scores = x, .lengths = x}, .dropout = 0.1}); }},
     {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, true); }},
     {"attention_packed", [](Tensor x) { attention_packed(x, 1, 1, {.mask = {.keys = x}}); }},
-    {"avg_pool2d",
-     [](Tensor x) {
-         avg_pool2d(x, {.kernel = {1, 1}});
-     }},
+    {"avg_pool2d", [](Tensor x) { avg_pool2d(x, {.kernel = 1}); }},
     {"backward", [](Tensor x) { backward(x); }},
     {"backward", [](Tensor x) { backward({x}, {1.0}); }},
     {"batch_norm", [](Tensor x) { batch_norm(x); }},
@@ -221,10 +218,7 @@ inline const Calls kFunctions{
     {"masked_fill", [](Tensor x) { masked_fill(x, x, 0); }},
     {"matmul", [](Tensor x) { matmul(x, x); }},
     {"max", [](Tensor x) { max(x); }},
-    {"max_pool2d",
-     [](Tensor x) {
-         max_pool2d(x, {.kernel = {1, 1}});
-     }},
+    {"max_pool2d", [](Tensor x) { max_pool2d(x, {.kernel = 1}); }},
     {"maximum", [](Tensor x) { maximum(x, x); }},
     {"mean", [](Tensor x) { mean(x); }},
     {"min", [](Tensor x) { min(x); }},

@@ -1,6 +1,8 @@
 // What docs/guide.md shows of images.
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <string>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,6 +10,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
+#include <headroom/data/idx.hpp>
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_files.hpp>
 
@@ -41,6 +44,32 @@ TEST(Guide, Images) {
 
     EXPECT_EQ(input.shape(), (Shape{4, 3, 32, 32}));
     EXPECT_EQ(validation->size(), 2);
+    fs::remove_all(folder);
+}
+
+TEST(Guide, ImagesInMemory) {
+    const fs::path folder = fs::path(testing::TempDir()) / "headroom_guide_digits";
+    fs::create_directories(folder);
+    const auto write = [&](const char* name, const std::string& bytes) {
+        std::ofstream(folder / name, std::ios::binary) << bytes;
+    };
+    const std::string three{'\0', '\0', '\0', '\3'}, five{'\0', '\0', '\0', '\5'};
+    write("t10k-images-idx3-ubyte",
+          std::string{'\0', '\0', '\10', '\3'} + three + five + five + std::string(75, '\177'));
+    write("t10k-labels-idx1-ubyte", std::string{'\0', '\0', '\10', '\1'} + three + "\1\7\2");
+
+    const auto digits =
+        std::make_shared<data::MemoryImages>(data::read_labelled_images(folder, "t10k", /*classes=*/10));
+    const data::ImageDataset shifted(digits,
+                                     {.transforms = {data::RandomAffine{.degrees = 10, .shift_x = 0.1, .shift_y = 0.1}},
+                                      .scale = {{.mean = 0.1307f, .deviation = 0.3081f}},
+                                      .seed = 1});
+
+    data::DataLoader loader(shifted, data::Sampler::sequential(shifted.size(), 3));
+    const data::ImageBatch& batch = *loader.next();
+    EXPECT_EQ(batch.labels, (std::vector<std::int32_t>{1, 7, 2}));
+    const std::size_t middle = 12;
+    EXPECT_FLOAT_EQ(batch.images[middle], (127.0f / 255 - 0.1307f) / 0.3081f);
     fs::remove_all(folder);
 }
 

@@ -86,7 +86,7 @@ Convolution of_images(Dtype dtype, ConvolutionPass pass) {
     return {.x = channels_last(dtype, {2, 64, 14, 14}),
             .weight = channels_last(dtype, {64, 64, 3, 3}),
             .y = channels_last(dtype, {2, 64, 14, 14}),
-            .steps = {.padding = {1, 1}},
+            .steps = {.padding = 1},
             .pass = pass};
 }
 
@@ -104,7 +104,7 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
         Convolution up = of_images(Dtype::f32, ConvolutionPass::data);
         up.x = channels_last(Dtype::f32, {1, 64, rows, 192}), up.y = channels_last(Dtype::f32, {1, 64, rows / 2, 96});
         up.weight = channels_last(Dtype::f32, {64, 64, 2, 2});
-        up.steps = {.stride = {2, 2}};
+        up.steps = {.stride = 2};
         EXPECT_EQ(takes(up), avx512 && !large);
     }
     EXPECT_FALSE(takes(of_images(Dtype::f64, ConvolutionPass::forward)));
@@ -141,7 +141,7 @@ TEST(Convolution, OfRowMajorWeightsIsTheSame) {
             device.run<ConvolutionPlan>(Convolution{.x = from_memory(of_x, true),
                                                     .weight = from_memory(of_w, true),
                                                     .y = from_memory(of_y, true),
-                                                    .steps = {.padding = {1, 1}},
+                                                    .steps = {.padding = 1},
                                                     .pass = pass});
             TestArray& result = results.emplace_back(pass == ConvolutionPass::forward ? y
                                                      : pass == ConvolutionPass::data  ? x

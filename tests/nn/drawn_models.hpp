@@ -144,8 +144,8 @@ struct NormedNet : Module<NormedNet> {
     NormedNet(const Path& path, std::int64_t kind_, std::int64_t channels, std::int64_t classes)
         : Module(path),
           kind(kind_),
-          first(path / "first", 2, channels, {3, 3}, {.padding = {1, 1}}),
-          last(path / "last", channels, classes, {1, 1}) {
+          first(path / "first", 2, channels, 3, {.padding = 1}),
+          last(path / "last", channels, classes, 1) {
         if (kind == 0) batch.emplace(path / "norm", channels, BatchNorm2dOptions{.momentum = {}, .relu = true});
         if (kind == 1) batch.emplace(path / "norm", channels, BatchNorm2dOptions{.affine = false});
         if (kind == 2) group.emplace(path / "norm", 2, channels);

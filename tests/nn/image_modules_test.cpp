@@ -28,9 +28,8 @@ TEST_F(ImageModules, DoWhatTheirOpsDo) {
     const Tensor x = image({1, 2, 5, 6});
     const MaxPool2d largest(root / "largest", {.kernel = {3, 2}, .padding = {1, 0}});
     EXPECT_EQ(largest(x).to_vector<float>(), max_pool2d(x, {.kernel = {3, 2}, .padding = {1, 0}}).to_vector<float>());
-    const AvgPool2d average(root / "average", {.kernel = {2, 2}, .divisor_override = 1});
-    EXPECT_EQ(average(x).to_vector<float>(),
-              avg_pool2d(x, {.kernel = {2, 2}, .divisor_override = 1}).to_vector<float>());
+    const AvgPool2d average(root / "average", {.kernel = 2, .divisor_override = 1});
+    EXPECT_EQ(average(x).to_vector<float>(), avg_pool2d(x, {.kernel = 2, .divisor_override = 1}).to_vector<float>());
     const AdaptiveAvgPool2d adaptive(root / "adaptive", {2, 1});
     EXPECT_EQ(adaptive(x).to_vector<float>(), adaptive_avg_pool2d(x, {2, 1}).to_vector<float>());
     const Upsample up(root / "up", {.size = {{7, 9}}, .mode = Interpolation::bilinear});
@@ -43,7 +42,7 @@ TEST_F(ImageModules, DoWhatTheirOpsDo) {
 }
 
 TEST_F(ImageModules, AreNamedByErrors) {
-    const MaxPool2d pool(root / "features" / 3, {.kernel = {2, 2}});
+    const MaxPool2d pool(root / "features" / 3, {.kernel = 2});
     EXPECT_THAT(
         [&] {
             pool(image({1, 2, 1, 4}));

@@ -155,17 +155,17 @@ void ConvTranspose2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Arr
 std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
     using I = SampleInput;
     return {
-        {"padded", {.padding = {1, 1}}, {I::normal({2, 2, 4, 3}), I::normal({3, 2, 3, 3}), I::normal({3})}},
+        {"padded", {.padding = 1}, {I::normal({2, 2, 4, 3}), I::normal({3, 2, 3, 3}), I::normal({3})}},
         {"no bias", {.stride = {2, 1}}, {I::normal({1, 2, 5, 4}), I::normal({2, 2, 2, 1}), I::none()}},
         {"1x1", {}, {I::normal({2, 3, 2, 2}), I::normal({4, 3, 1, 1}), I::normal({4})}},
         {"dilated", {.dilation = {2, 3}}, {I::normal({1, 1, 5, 4}), I::normal({2, 1, 2, 2}), I::none()}},
         {"groups", {.groups = 2}, {I::normal({2, 4, 3, 3}), I::normal({6, 2, 2, 2}), I::normal({6})}},
         {"depthwise",
-         {.stride = {2, 2}, .padding = {1, 1}, .groups = 3},
+         {.stride = 2, .padding = 1, .groups = 3},
          {I::normal({2, 3, 4, 4}), I::normal({3, 1, 3, 3}), I::normal({3})}},
         {"relu", {.relu = true}, {I::normal({2, 2, 4, 3}), I::normal({3, 2, 3, 2}), I::normal({3})}},
         {"relu without bias",
-         {.stride = {2, 2}, .relu = true},
+         {.stride = 2, .relu = true},
          {I::normal({1, 3, 5, 4}), I::normal({4, 3, 1, 1}), I::none()}},
         {"no images", {}, {I::normal({0, 2, 3, 3}), I::normal({3, 2, 2, 2}), I::normal({3})}},
         {"no channels", {}, {I::normal({2, 0, 3, 3}), I::normal({3, 0, 2, 2}), I::normal({3})}},
@@ -202,7 +202,7 @@ std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
 std::vector<Sample<ConvTranspose2d::Attrs>> ConvTranspose2d::samples() {
     using I = SampleInput;
     return {
-        {"up", {.stride = {2, 2}}, {I::normal({2, 3, 2, 3}), I::normal({3, 2, 2, 2}), I::normal({2})}},
+        {"up", {.stride = 2}, {I::normal({2, 3, 2, 3}), I::normal({3, 2, 2, 2}), I::normal({2})}},
         {"padded",
          {.stride = {2, 3}, .padding = {1, 0}, .output_padding = {1, 2}},
          {I::normal({1, 2, 3, 2}), I::normal({2, 3, 3, 2}), I::none()}},
@@ -223,11 +223,11 @@ std::vector<Sample<ConvTranspose2d::Attrs>> ConvTranspose2d::samples() {
          {I::normal({1, 3, 2, 2}), I::normal({3, 3, 2, 2}), I::none()},
          "conv_transpose2d: 2 groups do not divide the channels of x"},
         {"output padding",
-         {.stride = {2, 2}, .output_padding = {0, 2}},
+         {.stride = 2, .output_padding = {0, 2}},
          {I::normal({1, 2, 2, 2}), I::normal({2, 3, 2, 2}), I::none()},
          "conv_transpose2d: output_padding must be at least 0 and below the stride 2, got 2"},
         {"padding",
-         {.padding = {2, 2}},
+         {.padding = 2},
          {I::normal({1, 2, 2, 2}), I::normal({2, 3, 2, 2}), I::none()},
          "conv_transpose2d: x [1, 2, 2, 2] and weight [2, 3, 2, 2] give -1 elements along axis 2"},
         {"stride",

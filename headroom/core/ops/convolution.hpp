@@ -2,11 +2,10 @@
 // Convolutions of images and of sequences. A kernel of 1 x 1 is a `linear` over the channels of each pixel; strides,
 // dilations and groups (down to one channel each) are those of PyTorch.
 //
-//     Tensor y = conv2d(x, weight, bias, {.padding = {1, 1}});         // x [8, 64, 56, 56], weight [128, 64, 3, 3]
-//     Tensor h = conv2d(x, weight, bias, {.padding = {1, 1}, .relu = true});
-//     Tensor z = conv2d(x, weight, {}, {.stride = {2, 2}, .groups = 64});  // weight [64, 1, 3, 3]: depthwise
-//     Tensor up = conv_transpose2d(y, kernel, {}, {.stride = {2, 2}});     // kernel [128, 64, 2, 2]: twice the size
-#include <array>
+//     Tensor y = conv2d(x, weight, bias, {.padding = 1});         // x [8, 64, 56, 56], weight [128, 64, 3, 3]
+//     Tensor h = conv2d(x, weight, bias, {.padding = 1, .relu = true});
+//     Tensor z = conv2d(x, weight, {}, {.stride = 2, .groups = 64});  // weight [64, 1, 3, 3]: depthwise
+//     Tensor up = conv_transpose2d(y, kernel, {}, {.stride = 2});     // kernel [128, 64, 2, 2]: twice the size
 
 #include <headroom/core/apply.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
@@ -15,7 +14,7 @@ namespace headroom {
 
 /// The two numbers are of height and width.
 struct Conv2dOptions {
-    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    IntPair stride = 1, padding = 0, dilation = 1;
     std::int64_t groups = 1;
     bool relu = false;  ///< behind the bias; backward reads its mask from the result
 };
@@ -25,7 +24,7 @@ struct Conv1dOptions {
 };
 
 struct ConvTranspose2dOptions {
-    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, output_padding{0, 0}, dilation{1, 1};
+    IntPair stride = 1, padding = 0, output_padding = 0, dilation = 1;
     std::int64_t groups = 1;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 using kernels::AxisMap;
 
-std::array<std::int64_t, 2> size_of_result(const InterpolateOptions& options, const Shape& x) {
+IntPair size_of_result(const InterpolateOptions& options, const Shape& x) {
     if (options.size) return *options.size;
     const auto scaled = [&](std::int64_t size) {
         return static_cast<std::int64_t>(std::floor(static_cast<double>(size) * *options.scale));
@@ -23,7 +23,7 @@ std::array<std::int64_t, 2> size_of_result(const InterpolateOptions& options, co
     return {scaled(x[2]), scaled(x[3])};
 }
 
-ImageMaps maps_of(const InterpolateOptions& options, const Shape& x, const std::array<std::int64_t, 2>& size) {
+ImageMaps maps_of(const InterpolateOptions& options, const Shape& x, IntPair size) {
     const std::optional<double> factor = options.recompute_scale_factor ? std::nullopt : options.scale;
     const auto map = [&](std::int64_t from, std::int64_t to) {
         return options.mode == Interpolation::nearest ? AxisMap::nearest(from, to, factor)
@@ -67,27 +67,26 @@ std::vector<Sample<Interpolate::Attrs>> Interpolate::samples() {
     using In = SampleInput;
     constexpr auto bilinear = Interpolation::bilinear;
     const In x = In::normal({2, 3, 4, 5});
-    return {
-        {"nearest, doubled", {.scale = 2.0}, {x}},
-        {"nearest, to a size", {.size = {{3, 7}}}, {x}},
-        {"bilinear, doubled", {.scale = 2.0, .mode = bilinear}, {In::normal({1, 8, 3, 4})}},
-        {"corners aligned", {.scale = 2.0, .mode = bilinear, .align_corners = true}, {x}},
-        {"to a size", {.size = {{3, 1}}, .mode = bilinear}, {x}},
-        {"a scale that fits no size", {.scale = 1.3, .mode = bilinear}, {x}},
-        {"the sizes' scale", {.scale = 1.3, .mode = bilinear, .recompute_scale_factor = true}, {x}},
-        {"one pixel", {.size = {{2, 3}}, .mode = bilinear, .align_corners = true}, {In::normal({2, 3, 1, 1})}},
-        {"no images", {.scale = 2.0}, {In::normal({0, 3, 4, 4})}},
-        {"neither", {}, {x}, "needs a size or a scale, got neither"},
-        {"both", {.size = {{2, 2}}, .scale = 2.0}, {x}, "got both"},
-        {"a size's scale", {.size = {{2, 2}}, .recompute_scale_factor = true}, {x}, "is for a scale; sizes are given"},
-        {"no scale", {.scale = 0.0}, {x}, "scale must be above 0"},
-        {"not a number", {.scale = std::nan("")}, {x}, "scale must be above 0"},
-        {"to nothing", {.scale = 0.2}, {x}, "x [2, 3, 4, 5] would become 0 x 1"},
-        {"to a negative size", {.size = {{2, -1}}}, {x}, "would become 2 x -1"},
-        {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners is for bilinear"},
-        {"of nothing", {.scale = 2.0}, {In::normal({1, 2, 0, 3})}, "x [1, 2, 0, 3] must be [N, C, H, W]"},
-        {"integers", {.scale = 2.0}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
-        {"nothing at all", {.scale = 2.0}, {In::none()}, "undefined"}};
+    return {{"nearest, doubled", {.scale = 2.0}, {x}},
+            {"nearest, to a size", {.size = {{3, 7}}}, {x}},
+            {"bilinear, doubled", {.scale = 2.0, .mode = bilinear}, {In::normal({1, 8, 3, 4})}},
+            {"corners aligned", {.scale = 2.0, .mode = bilinear, .align_corners = true}, {x}},
+            {"to a size", {.size = {{3, 1}}, .mode = bilinear}, {x}},
+            {"a scale that fits no size", {.scale = 1.3, .mode = bilinear}, {x}},
+            {"the sizes' scale", {.scale = 1.3, .mode = bilinear, .recompute_scale_factor = true}, {x}},
+            {"one pixel", {.size = {{2, 3}}, .mode = bilinear, .align_corners = true}, {In::normal({2, 3, 1, 1})}},
+            {"no images", {.scale = 2.0}, {In::normal({0, 3, 4, 4})}},
+            {"neither", {}, {x}, "needs a size or a scale, got neither"},
+            {"both", {.size = 2, .scale = 2.0}, {x}, "got both"},
+            {"a size's scale", {.size = 2, .recompute_scale_factor = true}, {x}, "is for a scale; sizes are given"},
+            {"no scale", {.scale = 0.0}, {x}, "scale must be above 0"},
+            {"not a number", {.scale = std::nan("")}, {x}, "scale must be above 0"},
+            {"to nothing", {.scale = 0.2}, {x}, "x [2, 3, 4, 5] would become 0 x 1"},
+            {"to a negative size", {.size = {{2, -1}}}, {x}, "would become 2 x -1"},
+            {"aligned nearest", {.scale = 2.0, .align_corners = true}, {x}, "align_corners is for bilinear"},
+            {"of nothing", {.scale = 2.0}, {In::normal({1, 2, 0, 3})}, "x [1, 2, 0, 3] must be [N, C, H, W]"},
+            {"integers", {.scale = 2.0}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
+            {"nothing at all", {.scale = 2.0}, {In::none()}, "undefined"}};
 }
 
 }  // namespace ops

@@ -4,7 +4,6 @@
 //     Tensor y = interpolate(x, {.scale = 2.0});                                                // nearest
 //     Tensor z = interpolate(x, {.scale = 2.0, .mode = Interpolation::bilinear, .align_corners = true});
 //     Tensor w = interpolate(x, {.size = {{384, 512}}, .mode = Interpolation::bilinear});
-#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -15,7 +14,7 @@ namespace headroom {
 enum class Interpolation : std::uint8_t { nearest, bilinear };
 
 struct InterpolateOptions {
-    std::optional<std::array<std::int64_t, 2>> size{};  ///< rows and columns of the result
+    std::optional<IntPair> size{};  ///< rows and columns of the result
     /// In place of a size: the result has floor(H scale) rows and floor(W scale) columns. For axes of different factors
     /// name the size.
     std::optional<double> scale{};

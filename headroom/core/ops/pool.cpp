@@ -83,7 +83,7 @@ ImageMaps maps_of(const AvgPool2dOptions& options, const Shape& x, const Shape& 
     return {map(0), map(1)};
 }
 
-ImageMaps adaptive_maps(const Shape& x, const std::array<std::int64_t, 2>& size) {
+ImageMaps adaptive_maps(const Shape& x, IntPair size) {
     return {AxisMap::adaptive(x[2], size[0]), AxisMap::adaptive(x[3], size[1])};
 }
 
@@ -123,30 +123,28 @@ std::vector<Sample<MaxPool2d::Attrs>> MaxPool2d::samples() {
     const In x = In::distinct({2, 3, 4, 6});
     return {
         {"windows side by side", {.kernel = {2, 3}}, {x}},
-        {"windows that overlap", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, {In::distinct({1, 8, 5, 4})}},
-        {"dilated", {.kernel = {2, 2}, .stride = {1, 2}, .dilation = {2, 3}}, {x}},
-        {"one more window", {.kernel = {2, 2}, .ceil_mode = true}, {In::distinct({1, 2, 5, 3})}},
-        {"places of four bytes",
-         {.kernel = {2, 200}, .stride = {1, 1}, .padding = {1, 100}},
-         {In::distinct({1, 1, 2, 3})}},
-        {"no images", {.kernel = {2, 2}}, {In::distinct({0, 3, 4, 4})}},
+        {"windows that overlap", {.kernel = 3, .stride = 2, .padding = 1}, {In::distinct({1, 8, 5, 4})}},
+        {"dilated", {.kernel = 2, .stride = {1, 2}, .dilation = {2, 3}}, {x}},
+        {"one more window", {.kernel = 2, .ceil_mode = true}, {In::distinct({1, 2, 5, 3})}},
+        {"places of four bytes", {.kernel = {2, 200}, .stride = 1, .padding = {1, 100}}, {In::distinct({1, 1, 2, 3})}},
+        {"no images", {.kernel = 2}, {In::distinct({0, 3, 4, 4})}},
         {"no kernel", {}, {x}, "kernel must be in [1, "},
-        {"negative stride", {.kernel = {2, 2}, .stride = {2, -1}}, {x}, "stride must be in [1, "},
-        {"no dilation", {.kernel = {2, 2}, .dilation = {0, 1}}, {x}, "dilation must be in [1, "},
+        {"negative stride", {.kernel = 2, .stride = {2, -1}}, {x}, "stride must be in [1, "},
+        {"no dilation", {.kernel = 2, .dilation = {0, 1}}, {x}, "dilation must be in [1, "},
         {"too much padding",
-         {.kernel = {3, 3}, .padding = {1, 2}},
+         {.kernel = 3, .padding = {1, 2}},
          {x},
          "a padding of 2 must be between 0 and half of the kernel's size, 3"},
-        {"negative padding", {.kernel = {3, 3}, .padding = {-1, 0}}, {x}, "a padding of -1"},
+        {"negative padding", {.kernel = 3, .padding = {-1, 0}}, {x}, "a padding of -1"},
         {"more than the image",
-         {.kernel = {3, 3}, .dilation = {2, 1}},
+         {.kernel = 3, .dilation = {2, 1}},
          {x},
          "the kernel reaches over 5 rows, more than x [2, 3, 4, 6] with a padding of 0"},
-        {"many elements", {.kernel = {5000, 5000}}, {x}, "the number of a window's elements must be in [1, 16777216]"},
-        {"no rows", {.kernel = {1, 1}}, {In::distinct({2, 3, 0, 4})}, "x [2, 3, 0, 4] must be [N, C, H, W]"},
-        {"one image", {.kernel = {2, 2}}, {In::distinct({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
-        {"integers", {.kernel = {2, 2}}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
-        {"nothing", {.kernel = {2, 2}}, {In::none()}, "undefined"}};
+        {"many elements", {.kernel = 5000}, {x}, "the number of a window's elements must be in [1, 16777216]"},
+        {"no rows", {.kernel = 1}, {In::distinct({2, 3, 0, 4})}, "x [2, 3, 0, 4] must be [N, C, H, W]"},
+        {"one image", {.kernel = 2}, {In::distinct({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
+        {"integers", {.kernel = 2}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
+        {"nothing", {.kernel = 2}, {In::none()}, "undefined"}};
 }
 
 std::vector<Sample<AvgPool2d::Attrs>> AvgPool2d::samples() {
@@ -154,20 +152,18 @@ std::vector<Sample<AvgPool2d::Attrs>> AvgPool2d::samples() {
     const In x = In::normal({2, 3, 4, 6});
     return {
         {"windows side by side", {.kernel = {2, 3}}, {x}},
-        {"windows that overlap", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}, {In::normal({1, 8, 5, 4})}},
-        {"padding not counted",
-         {.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 1}, .count_include_pad = false},
-         {x}},
+        {"windows that overlap", {.kernel = 3, .stride = 2, .padding = 1}, {In::normal({1, 8, 5, 4})}},
+        {"padding not counted", {.kernel = {3, 2}, .stride = {1, 2}, .padding = 1, .count_include_pad = false}, {x}},
         {"one more window", {.kernel = {3, 2}, .padding = {1, 0}, .ceil_mode = true}, {In::normal({1, 2, 6, 5})}},
-        {"another divisor", {.kernel = {2, 2}, .divisor_override = 3}, {x}},
-        {"no images", {.kernel = {2, 2}}, {In::normal({0, 3, 4, 4})}},
+        {"another divisor", {.kernel = 2, .divisor_override = 3}, {x}},
+        {"no images", {.kernel = 2}, {In::normal({0, 3, 4, 4})}},
         {"no kernel", {}, {x}, "kernel must be in [1, "},
-        {"negative divisor", {.kernel = {2, 2}, .divisor_override = -1}, {x}, "divisor_override must be in [0, "},
-        {"too much padding", {.kernel = {2, 2}, .padding = {0, 2}}, {x}, "a padding of 2 must be"},
+        {"negative divisor", {.kernel = 2, .divisor_override = -1}, {x}, "divisor_override must be in [0, "},
+        {"too much padding", {.kernel = 2, .padding = {0, 2}}, {x}, "a padding of 2 must be"},
         {"more than the image", {.kernel = {2, 7}}, {x}, "the kernel reaches over 7 columns, more than x [2, 3, 4, 6]"},
-        {"one image", {.kernel = {2, 2}}, {In::normal({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
-        {"integers", {.kernel = {2, 2}}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
-        {"nothing", {.kernel = {2, 2}}, {In::none()}, "undefined"}};
+        {"one image", {.kernel = 2}, {In::normal({3, 4, 4})}, "x [3, 4, 4] must be [N, C, H, W]"},
+        {"integers", {.kernel = 2}, {In::index({2, 3, 4, 4}, 9)}, "x must be floating"},
+        {"nothing", {.kernel = 2}, {In::none()}, "undefined"}};
 }
 
 std::vector<Sample<AdaptiveAvgPool2d::Attrs>> AdaptiveAvgPool2d::samples() {
@@ -188,9 +184,7 @@ Tensor max_pool2d(Tensor x, const MaxPool2dOptions& options) { return apply<ops:
 
 Tensor avg_pool2d(Tensor x, const AvgPool2dOptions& options) { return apply<ops::AvgPool2d>(options, std::move(x)); }
 
-Tensor adaptive_avg_pool2d(Tensor x, std::array<std::int64_t, 2> size) {
-    return apply<ops::AdaptiveAvgPool2d>({size}, std::move(x));
-}
+Tensor adaptive_avg_pool2d(Tensor x, IntPair size) { return apply<ops::AdaptiveAvgPool2d>({size}, std::move(x)); }
 
 Tensor global_avg_pool2d(Tensor x) {
     return as_op("global_avg_pool2d", [&] { return adaptive_avg_pool2d(std::move(x), {1, 1}); });

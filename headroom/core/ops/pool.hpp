@@ -2,14 +2,13 @@
 // The largest element, or the average, over windows of images. For the average over whole axes of any array see
 // `mean`.
 //
-//     Tensor y = max_pool2d(x, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});   // x [8, 64, 112, 112]
-//     Tensor z = avg_pool2d(x, {.kernel = {2, 2}});
+//     Tensor y = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});   // x [8, 64, 112, 112]
+//     Tensor z = avg_pool2d(x, {.kernel = 2});
 //     Tensor features = global_avg_pool2d(x).flatten(1);                                   // [8, 64]
 //
 // x [N, C, H, W] of any floating dtype; results have it, and are fast where channels are neighbours in memory. Pairs
 // are of rows and columns. Window o of an axis begins at o stride - padding, and there are as many as in PyTorch: those
 // that fit, with `ceil_mode` also one that reaches beyond the end, unless it would begin behind the input.
-#include <array>
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>
@@ -17,17 +16,17 @@
 namespace headroom {
 
 struct MaxPool2dOptions {
-    std::array<std::int64_t, 2> kernel{};
-    std::array<std::int64_t, 2> stride{};   ///< 0: the kernel's size
-    std::array<std::int64_t, 2> padding{};  ///< positions on both sides that no element is taken from
-    std::array<std::int64_t, 2> dilation{1, 1};
+    IntPair kernel = 0;
+    IntPair stride = 0;   ///< 0: the kernel's size
+    IntPair padding = 0;  ///< positions on both sides that no element is taken from
+    IntPair dilation = 1;
     bool ceil_mode = false;
 };
 
 struct AvgPool2dOptions {
-    std::array<std::int64_t, 2> kernel{};
-    std::array<std::int64_t, 2> stride{};   ///< 0: the kernel's size
-    std::array<std::int64_t, 2> padding{};  ///< zeros on both sides
+    IntPair kernel = 0;
+    IntPair stride = 0;   ///< 0: the kernel's size
+    IntPair padding = 0;  ///< zeros on both sides
     bool ceil_mode = false;
     bool count_include_pad = true;      ///< sums are divided by the number of positions, these zeros counted or not
     std::int64_t divisor_override = 0;  ///< sums are divided by this, unless it is 0
@@ -58,7 +57,7 @@ struct AvgPool2d {
 struct AdaptiveAvgPool2d {
     static constexpr OpInfo info{.name = "adaptive_avg_pool2d"};
     struct Attrs {
-        std::array<std::int64_t, 2> size;
+        IntPair size;
     };
     struct Saved {};
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x);
@@ -79,7 +78,7 @@ Tensor avg_pool2d(Tensor x, const AvgPool2dOptions& options);
 
 /// [N, C, size[0], size[1]]: averages over positions [floor(o H / size), ceil((o + 1) H / size)) of each axis, in f32
 /// (f64 for f64). Errors: ShapeError, also for images or a result without elements; DtypeError.
-Tensor adaptive_avg_pool2d(Tensor x, std::array<std::int64_t, 2> size);
+Tensor adaptive_avg_pool2d(Tensor x, IntPair size);
 
 /// The average of each channel of each image, [N, C, 1, 1].
 Tensor global_avg_pool2d(Tensor x);

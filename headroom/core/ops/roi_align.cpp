@@ -65,7 +65,7 @@ std::vector<Sample<RoiAlign::Attrs>> RoiAlign::samples() {
 
 }  // namespace ops
 
-Tensor roi_align(Tensor features, Tensor boxes, std::array<std::int64_t, 2> size, const RoiAlignOptions& options) {
+Tensor roi_align(Tensor features, Tensor boxes, IntPair size, const RoiAlignOptions& options) {
     if (boxes.requires_grad()) {
         throw Error("roi_align: boxes must not require a gradient; call detach() on them");
     }

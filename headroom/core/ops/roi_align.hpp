@@ -5,7 +5,6 @@
 //     Tensor y = roi_align(features, boxes, {7, 7}, {.scale = 0.25, .sampling = 2});   // [2, 256, 200, 304], [512, 5]
 //
 // A list of boxes may have a fixed length: rows whose image index is below 0 stand for no box.
-#include <array>
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>
@@ -21,7 +20,7 @@ namespace ops {
 struct RoiAlign {
     static constexpr OpInfo info{.name = "roi_align", .precision = Precision::full};
     struct Attrs {
-        std::array<std::int64_t, 2> size;
+        IntPair size;
         RoiAlignOptions options = {};
     };
     struct Saved {
@@ -40,6 +39,6 @@ struct RoiAlign {
 /// features alone, and its bits are the same in each run. Boxes whose index is below 0, with NaN or beyond 2^24 pixels
 /// give 0 and get no gradient. Errors: ShapeError, also for an image index of N or more; DtypeError; Error for options
 /// out of range and for boxes that require a gradient.
-Tensor roi_align(Tensor features, Tensor boxes, std::array<std::int64_t, 2> size, const RoiAlignOptions& options = {});
+Tensor roi_align(Tensor features, Tensor boxes, IntPair size, const RoiAlignOptions& options = {});
 
 }  // namespace headroom

@@ -3,7 +3,7 @@
 // Not for one axis: give it a height of 1. A transposed convolution is the `data` pass with the roles of x and y
 // exchanged, and its gradients are the other two passes.
 //
-//     Convolution c{.x = x, .weight = w, .y = y, .steps = {.padding = {1, 1}}, .bias = b};  // y = x * w + b
+//     Convolution c{.x = x, .weight = w, .y = y, .steps = {.padding = 1}, .bias = b};  // y = x * w + b
 //     const ConvolutionPlan plan(stream, c);
 //     std::byte* scratch = allocate(plan.scratch());                               // before the launch
 //     launch(stream, [&](auto& s) { plan.run(s, scratch); });
@@ -12,13 +12,13 @@
 //
 // Any strides are right; fast are images whose channels are neighbours in memory ("channels-last": [n, h, w, c] as
 // memory goes, with the shape [n, c, h, w]), with weights in the same order, or row-major ones.
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <headroom/kernels/convolution/problem.hpp>
+#include <headroom/kernels/int_pair.hpp>
 #include <headroom/kernels/matmul/problem.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>
@@ -37,7 +37,7 @@ constexpr std::int64_t convolved_size(std::int64_t size, std::int64_t kernel, st
 
 /// How a kernel steps over images. The two numbers are of height and width.
 struct ConvolutionSteps {
-    std::array<std::int64_t, 2> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+    IntPair stride = 1, padding = 0, dilation = 1;
     std::int64_t groups = 1;
 
     bool operator==(const ConvolutionSteps&) const = default;
