@@ -170,7 +170,7 @@ Block* DeviceMemory::Impl::obtain(const Request& request, Pool& pool, Shard& sha
     give_up_excess();
     drain(shard);
     // A request near 2^64 wraps to less than itself.
-    const bool possible = request.size >= request.bytes && request.size <= range_bytes_;
+    const bool possible = request.size >= request.bytes && request.size <= properties_.address_bytes;
     Block* block = possible ? find(pool, request) : nullptr;
     if (!block) {
         drain_all();

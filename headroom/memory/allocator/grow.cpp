@@ -28,14 +28,15 @@ std::unique_ptr<Arena> DeviceMemory::Impl::make_range(PoolId pool, Pool::SizeCla
     const auto can_wait = [this](const PendingSet& pending, StreamId stream) {
         return this->can_wait(pending, stream);
     };
-    while (true) {
-        const std::size_t part = size_class == Pool::kLarge ? 1 : kPartForSmall;
-        const std::size_t bytes = std::max(range_bytes_ / part, supply_.granularity());
+    const std::size_t page = supply_.granularity();
+    for (std::size_t whole = range_bytes_;; whole = whole / 2 / page * page) {
+        const std::size_t bytes = size_class == Pool::kLarge ? whole : std::max(whole / kPartForSmall, page);
         try {
-            return std::make_unique<Arena>(supply_, blocks_, pool, bytes, can_wait);
+            auto range = std::make_unique<Arena>(supply_, blocks_, pool, bytes, can_wait);
+            range_bytes_ = whole;
+            return range;
         } catch (const DeviceError&) {  // as many are not left
-            if (range_bytes_ / 2 < supply_.budget()) throw;
-            range_bytes_ = range_bytes_ / 2 / supply_.granularity() * supply_.granularity();
+            if (whole / 2 < supply_.budget()) throw;
         }
     }
 }

@@ -169,7 +169,7 @@ class DeviceMemory::Impl {
     const std::size_t alignment_;
     const MemoryOptions options_;
     std::atomic<std::size_t> limit_;
-    std::size_t range_bytes_;  ///< whole pages of addresses for a pool's range; less, once the driver had no more
+    std::size_t range_bytes_;  ///< of addresses, whole pages: what the last range was given
     std::uint64_t synchronizations_ = 0;
     std::uint64_t refusals_ = 0;
     std::uint64_t retries_ = 0;
