@@ -19,6 +19,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/examples/text/recurrent_lm.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
@@ -91,6 +92,15 @@ Step text_step(Parameters& parameters, const Flags& flags) {
     return {{ids}, [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
 }
 
+/// Two layers, 512 wide, over sequences of `height` tokens, of which there are `classes`.
+template <class Net>
+Step recurrent_step(Parameters& parameters, const Flags& flags) {
+    const nn::RecurrentNetOptions options{.in = 512, .width = 512, .layers = 2};
+    const auto model = std::make_shared<text::RecurrentLm<Net>>(parameters, flags.classes, options);
+    const Tensor ids = randint(parameters.context(), 0, flags.classes, {flags.batch, flags.height});
+    return {{ids}, [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
+}
+
 /// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
 Step mask_rcnn_step(Parameters& parameters, const Flags& flags) {
     constexpr std::int64_t kObjects = 10;
@@ -124,6 +134,8 @@ const std::map<std::string, MakeStep>& models() {
         {"unet", class_step<nn::UNet>(nn::UNetOptions())},
         {"unet_bilinear", class_step<nn::UNet>(nn::UNetOptions{.bilinear = true})},
         {"maskrcnn", mask_rcnn_step},
+        {"lstm", recurrent_step<nn::Lstm>},
+        {"gru", recurrent_step<nn::Gru>},
         {"bert", text_step<nn::BertForMaskedLm, nn::BertOptions>},
         {"gpt2", text_step<nn::Gpt, nn::GptOptions>}};
     return all;
