@@ -123,13 +123,16 @@ void AttentionPlan::run(CudaStream& stream, std::byte* scratch) const {
     count_attention(stream, "own attention", a.q, a.k, a.causal, 2,
                     {.bytes = bytes_of_all({&a.q, &a.k, &a.v, &a.o, &a.lse}), .results = bytes_of(a.o)});
 }
-/// A pass over o and dy, then one for dk and dv and one for dq, which multiply q and k, dy and v each.
+/// A pass over o and dy leaves a number for each of lse's. Then one kernel computes dk and dv, by four products, and
+/// one dq, by three.
 void AttentionGradientPlan::run(CudaStream& stream, std::byte* scratch) const {
     const AttentionGradient& a = gradient_;
     if (library_ && attention_gradient_by_library(stream, *library_, a, scratch)) return;
-    const double read = bytes_of_all({&a.q, &a.k, &a.v, &a.dy, &a.lse, &a.lse});  // lse's bytes twice: dy o as well
+    const View& sums = a.lse;
+    const double first = bytes_of_all({&a.o, &a.dy, &sums}),
+                 each = bytes_of_all({&a.q, &a.k, &a.v, &a.dy, &a.lse, &sums});
     count_attention(stream, "own attention gradient", a.q, a.k, a.causal, 7,
-                    {.bytes = 2 * read + bytes_of_all({&a.o, &a.dy, &a.lse, &a.dq, &a.dk, &a.dv}), .launches = 3});
+                    {.bytes = first + 2 * each + bytes_of_all({&a.dq, &a.dk, &a.dv}), .launches = 3});
 }
 
 void copy(CudaStream& stream, const View& x, const View& y) {

@@ -155,10 +155,9 @@ class Models(unittest.TestCase):
         self.assertGreater(cheap["passes_of_kinds"]["norms"], plain["passes_of_kinds"]["norms"])
         self.assertEqual(cheap["passes_of_kinds"]["products"], plain["passes_of_kinds"]["products"])
 
-    def test_the_batch_changes_no_passes_but_those_over_weights(self):
-        def over_activations(batch):
-            return estimate.passes(self.kernels("resnet50", "--batch", batch))["passes_of_kinds"]["norms"]
-        self.assertEqual(over_activations("64"), over_activations("256"))
+    def test_passes_of_norms_do_not_depend_on_the_batch(self):
+        small, large = (estimate.passes(self.kernels("resnet50", "--batch", batch)) for batch in ("64", "256"))
+        self.assertEqual(small["passes_of_kinds"]["norms"], large["passes_of_kinds"]["norms"])
 
 
 @built("gpt2_launches", "model_launches")
@@ -185,9 +184,9 @@ class Launches(unittest.TestCase):
 
 @built("gpt2_estimate", "model_estimate")
 class Figures(unittest.TestCase):
-    """Launches, passes and all else of the tables: who changes one sees it, and remakes them by bench/estimate.py --write."""
+    """Launches, passes and all else: who changes one sees it here, and remakes the tables by bench/estimate.py --write."""
 
-    def test_of_the_files_are_those_of_the_code(self):
+    def test_are_those_of_the_code(self):
         for name, result in estimate.all_results(estimate.RATES).items():
             written = json.loads(estimate.RESULTS[name].read_text(encoding="utf-8"))
             for part, value in result.items():
@@ -198,7 +197,9 @@ class Figures(unittest.TestCase):
                 with self.subTest(model=new["model"]):
                     self.assertEqual(old, new)
 
-    def test_of_the_page_are_those_of_the_files(self):
+
+class Page(unittest.TestCase):
+    def test_has_the_figures_of_the_files(self):
         page = estimate.PAGE.read_text(encoding="utf-8")
         results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in estimate.RESULTS.items()}
         self.assertEqual(page, estimate.with_figures(page, results))
