@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
-"""Estimates how long a training step of GPT-2 124M takes on an H200, from the bytes and operations of each kernel and from
-rates that are assumed. Nothing is measured: a figure for the first run on a GPU to be held against.
+"""Estimates how long training steps take on an H200, from the bytes and operations of each kernel and from rates that are
+assumed: of GPT-2 124M, and of the models that model_step has. Nothing is measured: figures for the first run on a GPU to be
+held against. What does not depend on rates, launches and passes over activations, a test holds.
 
-usage: bench/estimate.py [--json FILE] [--page FILE] [--rates FILE] [--rows N] [FLAG...]
+usage: bench/estimate.py [--model NAME] [--rates FILE] [--rows N] [--programs FOLDER] [FLAG...]
+       bench/estimate.py --write [--programs FOLDER]
 
---json FILE   where the whole estimate goes: bench/results/gpt2_estimate.json
---page FILE   a page whose figures, between two marks, are replaced: docs/estimate.md
---rates FILE  JSON: other rates in place of some of those below
---rows N      of kernels that are printed and that the page has (12); the file has all
-FLAG...       of gpt2_step: --batch 64 --dtype bf16 unless given
+--model NAME       of model_step, in place of GPT-2 as gpt2_step trains it
+--rates FILE       JSON: other rates in place of some of those below
+--rows N           of kernels that are printed and that the page has (12)
+--programs FOLDER  where gpt2_estimate and model_estimate are: build/release/bench/estimate
+FLAG...            of gpt2_step or model_step; what is not given is as in the tables
+--write            remakes bench/results/gpt2_estimate.json, bench/results/model_estimate.json and the tables of
+                   docs/estimate.md
 
-Needs build/release/bench/estimate/gpt2_estimate (a target of builds without CUDA's kernels): gpt2_step, linked to a GPU
-that computes nothing and writes down what it is given. So the program's own code decides what is launched: another
---scratch-budget, --recompute or --graphs changes the estimate as it changes a run.
+The programs, targets of builds without CUDA's kernels, are gpt2_step and model_step, linked to a GPU that computes nothing
+and writes down what it is given. So the programs' own code decides what is launched: another --scratch-budget, --recompute
+or --graphs changes the estimate as it changes a run.
 """
 import argparse
 import collections
@@ -25,9 +29,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PROGRAM = ROOT / "build" / "release" / "bench" / "estimate" / "gpt2_estimate"
-
-BEGIN, END = "<!-- figures of bench/estimate.py -->", "<!-- end of figures -->"
+PROGRAMS = ROOT / "build" / "release" / "bench" / "estimate"
+PAGE = ROOT / "docs" / "estimate.md"
+RESULTS = {"gpt2": ROOT / "bench" / "results" / "gpt2_estimate.json", "models": ROOT / "bench" / "results" / "model_estimate.json"}
 
 # Per second. An H200 has 4.8 TB/s and, without sparsity, 989 TFLOP/s for halves, 67 for f32 (NVIDIA's data sheet). The
 # shares of these are assumptions: others' kernels were seen to reach 540 to 590 TFLOP/s in products of depth 768, 230 to
@@ -47,23 +51,43 @@ RATES = {
 # What the page and the file have besides.
 VARIANTS = ["--half-residual", "--nondeterministic", "--fit-scratch", "--scratch-budget 2147483648",
             "--half-residual --scratch-budget 2147483648", "--graphs", "--batch 16", "--batch 4"]
+GPT2 = {"--dtype": "bf16", "--batch": "64"}
+
+IMAGES = {"--dtype": "bf16", "--batch": "256"}
+PIXELS = {"--dtype": "bf16", "--batch": "8", "--height": "512", "--width": "512", "--classes": "4"}
+TOKENS = {"--dtype": "bf16", "--batch": "64", "--height": "128"}
+MODELS = {
+    **{name: IMAGES for name in ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "vgg16", "vgg16_bn")},
+    "unet": PIXELS,
+    "unet_bilinear": PIXELS,
+    "maskrcnn": {"--dtype": "bf16", "--batch": "2", "--height": "800", "--width": "1216", "--classes": "91"},
+    "lstm": TOKENS,
+    "gru": TOKENS,
+    "bert": {**TOKENS, "--height": "512"},
+    "gpt2": {**TOKENS, "--height": "1024"},
+}
+OPTIMIZER = {"sgd", "adamw", "sum_of_squares"}  # kernels that no activation's bytes go through
 
 
-def completed(flags):
-    for name, value in (("--batch", "64"), ("--dtype", "bf16")):
-        if name not in flags:
-            flags = [name, value, *flags]
-    return flags
+def completed(flags, model=None):
+    """A program's flags: what is not among `flags` is as in the tables."""
+    wanted = GPT2 if model is None else {"--device": "cuda", "--model": model, **MODELS[model]}
+    return [*(word for name, value in wanted.items() if name not in flags for word in (name, value)), *flags]
 
 
-def counted(flags):
-    """The kernels of one step, and what gpt2_step says of it."""
+def counted(flags, program="gpt2_estimate"):
+    """The kernels of one step, and what the program says of it."""
+    path = PROGRAMS / program
+    if not path.exists():
+        sys.exit(f"bench/estimate.py: {path} is missing; cmake --build --preset release --target {program}")
     with tempfile.NamedTemporaryFile(suffix=".json") as ledger:
-        done = subprocess.run([PROGRAM, "--warmup", "2", "--steps", "1", *flags], env={**os.environ, "HEADROOM_LEDGER": ledger.name},
+        done = subprocess.run([path, "--warmup", "2", "--steps", "1", *flags], env={**os.environ, "HEADROOM_LEDGER": ledger.name},
                               capture_output=True, text=True, check=False)
         if done.returncode < 0:
-            sys.exit("bench/estimate.py: gpt2_estimate called a kernel that bench/estimate/counting_kernels.cpp does not count; it is one of\n" +
-                     subprocess.run(f"nm -C {PROGRAM} | grep ' w .*CudaStream'", shell=True, capture_output=True, text=True, check=False).stdout)
+            names = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=False).stdout.splitlines()
+            missing = [name.strip() for name in names if " w " in name and "CudaStream" in name and "_choices(" not in name]
+            sys.exit(f"bench/estimate.py: {program} called a kernel that bench/estimate/counting_kernels.cpp does not count; it is one of\n" +
+                     "\n".join(missing))
         if done.returncode != 0:
             sys.exit(f"bench/estimate.py: {done.stderr.strip()}")
         return json.loads(pathlib.Path(ledger.name).read_text(encoding="utf-8")), json.loads(done.stdout)
@@ -79,18 +103,20 @@ def seconds_of(kernel, rates):
     return work + kernel["launches"] / rates["launch"]
 
 
-def estimate(kernels, step, rates):
+def family(kernel):
+    return kernel["kernel"].split(" [")[0]
+
+
+def estimate(kernels, rates):
     rows = [{"kernel": kernel["kernel"], "launches": kernel["launches"], "gigabytes": round(kernel["bytes"] / 1e9, 3),
              "teraflop": round(kernel["operations"] / 1e12, 3), "milliseconds": round(1e3 * seconds_of(kernel, rates), 3)}
             for kernel in kernels]
     rows.sort(key=lambda row: -row["milliseconds"])
     families = collections.Counter()
     for row in rows:
-        families[row["kernel"].split(" [")[0]] += row["milliseconds"]
-    total = sum(row["milliseconds"] for row in rows)
+        families[family(row)] += row["milliseconds"]
     return {
-        "milliseconds_per_step": round(total, 1),
-        "tokens_per_second": round(1e3 * step["batch"] * step["accumulate"] * step["time"] / total, -3),
+        "milliseconds_per_step": round(sum(row["milliseconds"] for row in rows), 1),
         "launches": sum(row["launches"] for row in rows),
         "gigabytes": round(sum(row["gigabytes"] for row in rows), 1),
         "teraflop": round(sum(row["teraflop"] for row in rows), 1),
@@ -100,16 +126,57 @@ def estimate(kernels, step, rates):
     }
 
 
+def gpt2(flags, rates):
+    kernels, step = counted(flags)
+    result = estimate(kernels, rates)
+    tokens = step["batch"] * step["accumulate"] * step["time"] / sum(row["milliseconds"] for row in result["kernels"])
+    return {"scratch_budget": step["scratch_budget"], "predicted_allocated": step["predicted_allocated"],
+            "tokens_per_second": round(1e3 * tokens, -3), **result}
+
+
 def variants(rates):
     """What other flags of gpt2_step change."""
     for text in VARIANTS:
-        kernels, step = counted(completed(text.split()))
-        result = estimate(kernels, step, rates)
-        yield {"flags": text, **{name: result[name] for name in ("milliseconds_per_step", "tokens_per_second", "launches")},
-               **{name: step[name] for name in ("scratch_budget", "predicted_allocated")}}
+        result = gpt2(completed(text.split()), rates)
+        yield {"flags": text, **{name: result[name] for name in ("milliseconds_per_step", "tokens_per_second", "launches", "scratch_budget",
+                                                                 "predicted_allocated")}}
 
 
-def figures_for_page(result, others, rates, rows):
+def kind(kernel):
+    return "products" if kernel["rate"] else "norms" if "_norm" in kernel["kernel"] else "others"
+
+
+def passes(kernels):
+    """Bytes that kernels move, all but the optimizer's, over the bytes that convolutions, products and attention write in the
+    forward pass: in all, by what the kernels are, and by their families."""
+    results = sum(kernel["results"] for kernel in kernels)
+    kinds, families = collections.Counter(), collections.Counter()
+    for kernel in kernels:
+        if kernel["rate"] != "host" and family(kernel) not in OPTIMIZER:
+            kinds[kind(kernel)] += kernel["bytes"] / results
+            families[family(kernel)] += kernel["bytes"] / results
+    return {"passes": round(sum(kinds.values()), 2),
+            "passes_of_kinds": {name: round(kinds[name], 2) for name in ("products", "norms", "others")},
+            "passes_of_families": {name: round(value, 2) for name, value in families.most_common() if value >= 0.005}}
+
+
+def launches(kernels):
+    families = collections.Counter()
+    for kernel in kernels:
+        families[family(kernel)] += kernel["launches"]
+    return {"launches": sum(families.values()), "launches_of_families": dict(families.most_common())}
+
+
+def model_step(model, rates, flags=()):
+    """What the file has of a model, and what `estimate` says of its kernels."""
+    flags = completed(list(flags), model)
+    kernels, step = counted(flags, "model_estimate")
+    result = estimate(kernels, rates)
+    return {"model": model, "flags": flags, **{name: result[name] for name in ("milliseconds_per_step", "gigabytes", "teraflop")},
+            "peak_allocated": step["peak_bytes"], **passes(kernels), **launches(kernels)}, result
+
+
+def gpt2_figures(result, rows):
     """Tables in Markdown."""
     share = 100 / result["milliseconds_per_step"]
     lines = [f"**{result['milliseconds_per_step']} ms a step, {result['tokens_per_second']:,.0f} tokens/s**, {result['launches']:,} launches, "
@@ -121,49 +188,84 @@ def figures_for_page(result, others, rates, rows):
               for row in result["kernels"][:rows]]
     lines += ["", "| ms | tokens/s | launches | scratch budget | peak | with these flags instead |", "| ---: | ---: | ---: | ---: | ---: | --- |"]
     lines += [f"| {other['milliseconds_per_step']} | {other['tokens_per_second']:,.0f} | {other['launches']:,} | {other['scratch_budget'] >> 20} MiB | "
-              f"{other['predicted_allocated'] / 1e9:.2f} GB | `{other['flags']}` |" for other in others]
+              f"{other['predicted_allocated'] / 1e9:.2f} GB | `{other['flags']}` |" for other in result["with_other_flags"]]
     lines += ["", "| rate that is assumed | each second |", "| --- | ---: |"]
-    lines += [f"| {name} | {value:.3g} |" for name, value in rates.items() if not name.startswith("own ")]
+    lines += [f"| {name} | {value:.3g} |" for name, value in result["rates_per_second"].items()]
     return "\n".join(lines)
 
 
+def model_figures(result):
+    lines = ["| model | its flags | launches | passes | products | norms | others | GB | TFLOP | ms |",
+             "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for row in result["models"]:
+        flags = " ".join(f"{name} {value}" for name, value in MODELS[row["model"]].items() if name != "--dtype")
+        kinds = " | ".join(f"{value:.1f}" for value in row["passes_of_kinds"].values())
+        lines.append(f"| {row['model']} | `{flags}` | {row['launches']:,} | **{row['passes']:.1f}** | {kinds} | "
+                     f"{row['gigabytes']:.1f} | {row['teraflop']:.1f} | {row['milliseconds_per_step']:.1f} |")
+    return "\n".join(lines)
+
+
+def with_figures(page, results, rows=12):
+    """The page with the tables of these results between its marks."""
+    for name, figures in (("gpt2", gpt2_figures(results["gpt2"], rows)), ("models", model_figures(results["models"]))):
+        begin, end = f"<!-- {name}: figures of bench/estimate.py -->", "<!-- end of figures -->"
+        before, _, rest = page.partition(begin)
+        after = rest.partition(end)[2]
+        if not after:
+            sys.exit(f"bench/estimate.py: {PAGE} has no marks {begin} and {end}")
+        page = f"{before}{begin}\n\n{figures}\n\n{end}{after}"
+    return page
+
+
+def all_results(rates):
+    what = ("an estimate, not a measurement: each kernel takes as long as its bytes or its operations take at the rates "
+            "below, which are assumed, and each launch a little more; ")
+    return {"gpt2": {"what": what + "a GPT-2 step on one H200", "rates_per_second": rates, **gpt2(completed([]), rates),
+                     "with_other_flags": list(variants(rates))},
+            "models": {"what": what + "steps of model_step's models on one H200. Passes: bytes that kernels move, all but the optimizer's, over "
+                                      "the bytes that convolutions, products and attention write in the forward pass",
+                       "rates_per_second": rates, "models": [model_step(model, rates)[0] for model in MODELS]}}
+
+
+def write():
+    results = all_results(RATES)
+    for name, result in results.items():
+        dated = {"date": datetime.date.today().isoformat(), "command": "bench/estimate.py --write", **result}
+        RESULTS[name].write_text(json.dumps(dated, indent=1) + "\n")
+    PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+
+
 def main():
+    global PROGRAMS
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "), allow_abbrev=False)
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--page", type=pathlib.Path)
+    parser.add_argument("--model", choices=MODELS)
     parser.add_argument("--rates", type=pathlib.Path)
     parser.add_argument("--rows", type=int, default=12)
+    parser.add_argument("--programs", type=pathlib.Path, default=PROGRAMS)
+    parser.add_argument("--write", action="store_true")
     options, flags = parser.parse_known_args()
-    flags = completed(flags)
+    PROGRAMS = options.programs
+    if options.write:
+        if flags or options.model or options.rates:
+            parser.error("--write remakes the tables as they are: without other flags")
+        return write()
     rates = dict(RATES)
     if options.rates:
         given = json.loads(options.rates.read_text())
         if set(given) - set(RATES):
             sys.exit(f"bench/estimate.py: unknown rates {sorted(set(given) - set(RATES))}; there are {sorted(RATES)}")
         rates.update(given)
-    if not PROGRAM.exists():
-        sys.exit(f"bench/estimate.py: {PROGRAM} is missing; cmake --build --preset release --target gpt2_estimate")
-    kernels, step = counted(flags)
-    result = {"scratch_budget": step["scratch_budget"], "predicted_allocated": step["predicted_allocated"],
-              **estimate(kernels, step, rates)}
+    if options.model:
+        row, result = model_step(options.model, rates, flags)
+        rate = f"{row['passes']} passes over activations"
+    else:
+        result = gpt2(completed(flags), rates)
+        rate = f"{result['tokens_per_second']:.0f} tokens/s"
     print(f"{'ms':>9}{'launches':>10}{'GB':>10}{'TFLOP':>9}  kernel")
     for row in result["kernels"][:options.rows]:
         print(f"{row['milliseconds']:9.3f}{row['launches']:10}{row['gigabytes']:10.3f}{row['teraflop']:9.3f}  {row['kernel']}")
-    print(f"{result['milliseconds_per_step']} ms a step, {result['tokens_per_second']:.0f} tokens/s, {result['launches']} launches, "
+    print(f"{result['milliseconds_per_step']} ms a step, {rate}, {result['launches']} launches, "
           f"{result['gigabytes']} GB, {result['teraflop']} TFLOP: estimated, not measured")
-    others = list(variants(rates)) if options.json or options.page else []
-    if options.json:
-        head = {"date": datetime.date.today().isoformat(),
-                "what": "an estimate, not a measurement: each kernel takes as long as its bytes or its operations take at the rates "
-                        "below, which are assumed, and each launch a little more; a GPT-2 step on one H200",
-                "command": "bench/estimate.py " + " ".join(flags), "rates_per_second": rates}
-        options.json.write_text(json.dumps({**head, **result, "with_other_flags": others}, indent=1) + "\n")
-    if options.page:
-        before, _, rest = options.page.read_text(encoding="utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        if not after:
-            sys.exit(f"bench/estimate.py: {options.page} has no marks {BEGIN} and {END}")
-        options.page.write_text(f"{before}{BEGIN}\n\n{figures_for_page(result, others, rates, options.rows)}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

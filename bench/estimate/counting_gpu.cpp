@@ -1,11 +1,13 @@
 // The GPU that writes down what it is given. It comes before headroom's without_cuda.cpp.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 #include <headroom/bench/estimate/ledger.hpp>
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/emulated_thread.hpp>
 
 namespace headroom {
 
@@ -15,10 +17,12 @@ struct CountedGraph final : kernels::CudaGraph {
     estimate::Ledger ledger;
 };
 
-class CountingGpu final : public kernels::CudaDevice {
+/// As an emulated device it counts the launches of kernels that come with their sources, and does not run them.
+class CountingGpu final : public kernels::CudaDevice, public kernels::device::EmulatedDevice {
   public:
     CountingGpu() {
         properties_ = {.name = "a GPU that counts", .major = 9, .multiprocessors = 132, .shared_bytes = 227 << 10};
+        native_ = static_cast<kernels::device::EmulatedDevice*>(this);
         index_error_ = &none_;
     }
     ~CountingGpu() override {
@@ -39,12 +43,17 @@ class CountingGpu final : public kernels::CudaDevice {
     }
     void open_range(const char*) override {}
     void close_range() override {}
+    void run(const kernels::device::LaunchShape&, const char* kernel,
+             const std::function<void(kernels::device::EmulatedThread&)>&) override {
+        ledger().add(kernel, "", {});
+    }
 
     estimate::Ledger& ledger() { return captured_ ? captured_->ledger : ledger_; }
 
   protected:
     void read(const void*, void* host, std::size_t bytes, const kernels::CudaEvent*) override {
         std::fill_n(static_cast<std::byte*>(host), bytes, std::byte{0});
+        ledger_.close_window();
     }
     void write(const void*, void*, std::size_t bytes, kernels::CudaQueue) override {
         ledger().add("upload", "host", {.bytes = static_cast<double>(bytes)});

@@ -15,14 +15,18 @@ void Ledger::add(const std::string& kernel, const std::string& rate, const Work&
     all.bytes += work.bytes;
     all.operations += work.operations;
     all.launches += work.launches;
+    if (forward_) all.results += work.results;
 }
 
 void Ledger::add(const Ledger& other) {
+    const bool forward = std::exchange(forward_, true);  // the other one has told them apart
     for (const auto& [key, work] : other.open_) add(key.first, key.second, work);
+    forward_ = forward;
 }
 
 void Ledger::close_window() {
     if (!open_.empty()) closed_ = std::exchange(open_, {});
+    forward_ = true;
 }
 
 void Ledger::write(const std::string& file) const {
@@ -31,13 +35,28 @@ void Ledger::write(const std::string& file) const {
     const char* separator = "\n";
     for (const auto& [key, work] : closed_) {
         out << separator
-            << fmt::format(R"({{"kernel": "{}", "rate": "{}", "launches": {}, "bytes": {:.0f}, "operations": {:.0f}}})",
-                           key.first, key.second, work.launches, work.bytes, work.operations);
+            << fmt::format(
+                   R"({{"kernel": "{}", "rate": "{}", "launches": {}, "bytes": {:.0f}, "operations": {:.0f}, "results": {:.0f}}})",
+                   key.first, key.second, work.launches, work.bytes, work.operations, work.results);
         separator = ",\n";
     }
     out << "\n]\n";
     out.close();
     if (!out) throw FileError(fmt::format("ledger: {} can't be written", file));
+}
+
+void count_product(kernels::CudaStream& stream, const std::string& kernel, std::array<std::int64_t, 3> mnk,
+                   std::int64_t batches, kernels::Dtype operand, kernels::Dtype result, bool adds) {
+    const auto size = [](kernels::Dtype dtype) { return static_cast<double>(kernels::size_of(dtype)); };
+    const auto [m, n, k] = mnk;
+    const double product = number(m) * number(n), operands = number(k) * (number(m) + number(n)) * size(operand);
+    const double written = number(batches) * product * size(result);
+    ledger_of(stream).add(fmt::format("{} [{} x {} x {}] {} to {}{}", kernel, m, n, k, name(operand), name(result),
+                                      adds ? ", added" : ""),
+                          fmt::format("{} {}", kernel, name(operand)),
+                          {.bytes = number(batches) * operands + written * (adds ? 2 : 1),
+                           .operations = number(batches) * 2 * product * number(k),
+                           .results = adds ? 0 : written});
 }
 
 double bytes_of(const View& view) {

@@ -19,13 +19,18 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/nn/bert.hpp>
+#include <headroom/nn/embedding.hpp>
 #include <headroom/nn/gpt.hpp>
+#include <headroom/nn/gru.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
@@ -91,6 +96,37 @@ Step text_step(Parameters& parameters, const Flags& flags) {
     return {{ids}, [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0], inputs[0]); }};
 }
 
+/// A language model of two layers, 512 wide.
+template <class Net>
+struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
+    static constexpr std::int64_t kWidth = 512;
+
+    RecurrentModel(const nn::Path& path, std::int64_t vocabulary)
+        : nn::Module<RecurrentModel>(path),
+          tokens(path / "tokens", vocabulary, kWidth),
+          layers(path / "layers", {.in = kWidth, .width = kWidth, .layers = 2}),
+          head(path / "head", kWidth, vocabulary, {.bias = false}) {}
+
+    /// ids [time, batch]
+    Loss loss(const Tensor& ids) const {
+        RegionScope scope(this->context(), this->path());
+        Tensor x = layers(tokens(ids)).output.reshape({-1, kWidth});
+        return linear_cross_entropy(std::move(x), head.weight, ids.reshape({-1}));
+    }
+
+    nn::Embedding tokens;
+    Net layers;
+    nn::Linear head;
+};
+
+/// Sequences are `height` tokens long, of which there are `classes`.
+template <class Net>
+Step recurrent_step(Parameters& parameters, const Flags& flags) {
+    const auto model = std::make_shared<RecurrentModel<Net>>(parameters, flags.classes);
+    const Tensor ids = randint(parameters.context(), 0, flags.classes, {flags.height, flags.batch});
+    return {{ids}, [model](const std::vector<Tensor>& inputs) { return model->loss(inputs[0]); }};
+}
+
 /// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
 Step mask_rcnn_step(Parameters& parameters, const Flags& flags) {
     constexpr std::int64_t kObjects = 10;
@@ -124,6 +160,8 @@ const std::map<std::string, MakeStep>& models() {
         {"unet", class_step<nn::UNet>(nn::UNetOptions())},
         {"unet_bilinear", class_step<nn::UNet>(nn::UNetOptions{.bilinear = true})},
         {"maskrcnn", mask_rcnn_step},
+        {"lstm", recurrent_step<nn::Lstm>},
+        {"gru", recurrent_step<nn::Gru>},
         {"bert", text_step<nn::BertForMaskedLm, nn::BertOptions>},
         {"gpt2", text_step<nn::Gpt, nn::GptOptions>}};
     return all;

@@ -1,4 +1,5 @@
-"""The estimate of a GPT-2 step: every kernel of the program is counted, and the products are those of the mathematics."""
+"""The estimates of steps: every kernel of the programs is counted, as often as its source launches it; the operations are those
+of the mathematics; and the figures of docs/estimate.md are those of today's code."""
 import importlib.util
 import json
 import os
@@ -12,7 +13,12 @@ SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "b
 SPEC = importlib.util.spec_from_file_location("estimate", SCRIPT)
 estimate = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(estimate)
-PROGRAM = os.environ.get("HEADROOM_ESTIMATE", "")
+estimate.PROGRAMS = pathlib.Path(os.environ.get("HEADROOM_ESTIMATE_PROGRAMS", "missing"))
+
+
+def built(*names):
+    return unittest.skipUnless(all((estimate.PROGRAMS / name).exists() for name in names), f"{', '.join(names)}: not built")
+
 
 LAYERS, WIDTH, HEADS, TIME, BATCH, CLASSES = 3, 128, 2, 128, 4, 512
 TOKENS = BATCH * TIME
@@ -21,25 +27,32 @@ SHAPE = ["--layers", LAYERS, "--width", WIDTH, "--heads", HEADS, "--time", TIME,
 
 class Arithmetic(unittest.TestCase):
     RATES = {**estimate.RATES, "memory": 1e9, "product bf16": 1e12, "launch": 1e3}
-    STEP = {"batch": 2, "accumulate": 3, "time": 10}
+    KERNELS = [{"kernel": "copy [3] f32", "rate": "", "launches": 2, "bytes": 4e6, "operations": 0, "results": 0},
+               {"kernel": "product [1 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 1e6, "operations": 9e9, "results": 5e5},
+               {"kernel": "product [2 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 2e6, "operations": 1e9, "results": 0},
+               {"kernel": "layer_norm [3] f32", "rate": "", "launches": 0, "bytes": 1e6, "operations": 0, "results": 0},
+               {"kernel": "upload", "rate": "host", "launches": 1, "bytes": 1e12, "operations": 0, "results": 0}]
 
     def test_a_kernel_takes_as_long_as_its_bytes_or_its_operations(self):
-        kernels = [{"kernel": "copy [3] f32", "rate": "", "launches": 2, "bytes": 4e6, "operations": 0},
-                   {"kernel": "product [1 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 1e6, "operations": 9e9},
-                   {"kernel": "product [2 x 1 x 1]", "rate": "product bf16", "launches": 1, "bytes": 2e6, "operations": 1e9},
-                   {"kernel": "upload", "rate": "host", "launches": 1, "bytes": 1e12, "operations": 0}]
-        result = estimate.estimate(kernels, self.STEP, self.RATES)
-        self.assertEqual([row["milliseconds"] for row in result["kernels"]], [10, 6, 3, 0])
-        self.assertEqual(result["milliseconds_of_families"], {"product": 13, "copy": 6, "upload": 0})
-        self.assertEqual((result["milliseconds_per_step"], result["tokens_per_second"]), (19, 3000))
+        result = estimate.estimate(self.KERNELS, self.RATES)
+        self.assertEqual([row["milliseconds"] for row in result["kernels"]], [10, 6, 3, 1, 0])
+        self.assertEqual(result["milliseconds_of_families"], {"product": 13, "copy": 6, "layer_norm": 1, "upload": 0})
+        self.assertEqual(result["milliseconds_per_step"], 20)
         self.assertEqual(result["largest"], "product [1 x 1 x 1]")
 
+    def test_passes_are_bytes_over_those_of_results(self):
+        optimizer = {"kernel": "sgd [9] f32", "rate": "", "launches": 1, "bytes": 1e9, "operations": 0, "results": 0}
+        result = estimate.passes([*self.KERNELS, optimizer])
+        self.assertEqual(result["passes"], 16)
+        self.assertEqual(result["passes_of_kinds"], {"products": 6, "norms": 2, "others": 8})
+        self.assertEqual(result["passes_of_families"], {"copy": 8, "product": 6, "layer_norm": 2})
 
-@unittest.skipUnless(os.path.exists(PROGRAM), "gpt2_estimate was not built")
+
+@built("gpt2_estimate")
 class Step(unittest.TestCase):
     def ledger(self, *flags, warmup=1):
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
-            command = [PROGRAM, *map(str, ["--warmup", warmup, "--steps", 1, *SHAPE, *flags])]
+            command = [estimate.PROGRAMS / "gpt2_estimate", *map(str, ["--warmup", warmup, "--steps", 1, *SHAPE, *flags])]
             run = subprocess.run(command, env={**os.environ, "HEADROOM_LEDGER": file.name}, capture_output=True, text=True, check=False)
             self.assertEqual(run.returncode, 0, run.stderr)
             step = json.loads(run.stdout)
@@ -48,19 +61,14 @@ class Step(unittest.TestCase):
             self.assertEqual(step["host_waits"], 0)
             return json.loads(pathlib.Path(file.name).read_text(encoding="utf-8"))
 
-    @staticmethod
-    def operations(kernels, rate):
-        return sum(kernel["operations"] for kernel in kernels if kernel["rate"].startswith(rate))
-
     def test_products_and_attention_are_those_of_the_mathematics(self):
         kernels = self.ledger("--dtype", "bf16")
         blocks = 3 * 2 * 12 * WIDTH * WIDTH * LAYERS * TOKENS  # forward, and two products of each backward
-        head = self.operations(kernels, "product bf16") - blocks
+        head = operations(kernels, "product bf16") - blocks
         self.assertEqual(head, 3 * 2 * CLASSES * WIDTH * TOKENS)  # logits once, as forward keeps their gradients
         pairs = LAYERS * BATCH * HEADS * TIME * (TIME + 1) // 2
-        self.assertEqual(self.operations(kernels, "attention gradient"), 10 * WIDTH // HEADS * pairs)
-        self.assertEqual(self.operations(kernels, "attention") - self.operations(kernels, "attention gradient"),
-                         4 * WIDTH // HEADS * pairs)
+        self.assertEqual(operations(kernels, "attention gradient"), 10 * WIDTH // HEADS * pairs)
+        self.assertEqual(operations(kernels, "attention") - operations(kernels, "attention gradient"), 4 * WIDTH // HEADS * pairs)
 
     def test_a_graph_is_counted_each_time_that_it_is_launched(self):
         graphs, plain = self.ledger("--graphs", warmup=2), self.ledger()  # the second step is captured
@@ -75,6 +83,126 @@ class Step(unittest.TestCase):
             with self.subTest(flags):
                 kernels = self.ledger(*flags)
                 self.assertGreaterEqual(sum(kernel["bytes"] for kernel in kernels), sum(kernel["bytes"] for kernel in plain))
+
+
+def operations(kernels, rate, names=""):
+    return sum(kernel["operations"] for kernel in kernels if kernel["rate"].startswith(rate) and kernel["kernel"].startswith(names))
+
+
+def resnet50_convolutions():
+    """Multiply-adds of an image of 224 x 224: of the first convolution, and of all others."""
+    channels, side, others = 64, 56, 0
+    for width, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for block in range(blocks):
+            inner = side // 2 if width > 64 and block == 0 else side
+            others += side**2 * channels * width + inner**2 * (9 * width**2 + 4 * width**2)
+            others += inner**2 * channels * 4 * width if block == 0 else 0
+            channels, side = 4 * width, inner
+    return 112**2 * 64 * 3 * 49, others
+
+
+def vgg16_convolutions():
+    """Of the first convolution, and of all others."""
+    channels, side, all_of_them = 3, 224, []
+    for width, count in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(count):
+            all_of_them.append(side**2 * channels * width * 9)
+            channels = width
+        side //= 2
+    return all_of_them[0], sum(all_of_them[1:])
+
+
+@built("model_estimate")
+class Models(unittest.TestCase):
+    def kernels(self, model, *flags):
+        kernels, step = estimate.counted(estimate.completed(list(flags), model), "model_estimate")
+        self.assertEqual(step["peak_bytes"], step["predicted_bytes"])
+        self.assertEqual(step["host_waits"], 0)
+        return kernels
+
+    def test_convolutions_are_those_of_the_mathematics(self):
+        self.assertEqual(round(sum(resnet50_convolutions()) / 1e9, 2), 4.09)
+        self.assertEqual(round(sum(vgg16_convolutions()) / 1e9, 2), 15.35)
+        for model, (first, others), head in (("resnet50", resnet50_convolutions(), 2048 * 1000),
+                                             ("vgg16", vgg16_convolutions(), 512 * 49 * 4096 + 4096 * 4096 + 4096 * 1000)):
+            for dtype in ("bf16", "f32"):
+                with self.subTest(model=model, dtype=dtype):
+                    kernels = self.kernels(model, "--batch", "3", "--dtype", dtype)
+                    self.assertEqual(operations(kernels, "product", "convolution"), 3 * 2 * (3 * others + 2 * first))  # no gradient of images
+                    self.assertEqual(operations(kernels, "product", "product"), 3 * 2 * 3 * head)
+                    self.assertEqual(operations(kernels, "own"), 0)
+
+    def test_up_convolutions_are_those_of_the_mathematics(self):
+        forward = 9 * 64 * 3 + 9 * 64 * 64  # of U-Net, at each pixel of the whole image
+        for depth in range(1, 5):
+            width = 64 << depth
+            forward += (9 * width * width // 2 + 9 * width * width) / 4**depth  # down
+            forward += (9 * width * width // 2 + 9 * width * width // 4) / 4 ** (depth - 1)  # up: half of what is read was kept
+            forward += width * width // 2 / 4 ** (depth - 1)  # 2 x 2, of stride 2
+        forward += 64 * 4
+        counted = operations(self.kernels("unet"), "product", "convolution")
+        self.assertEqual(counted, 8 * 512**2 * 2 * (3 * forward - 9 * 64 * 3))
+
+    def test_products_of_recurrent_layers_are_those_of_the_mathematics(self):
+        layer, head = 2 * 512 * 512, 1000 * 512  # for a gate; multiply-adds for each token
+        tokens = 64 * 128
+        self.assertEqual(operations(self.kernels("lstm"), "product"), 2 * tokens * (3 * 2 * 4 * layer + 3 * head))
+        again = 2 * layer  # a GRU's candidates are computed again
+        self.assertEqual(operations(self.kernels("gru"), "product"), 2 * tokens * (3 * 2 * 3 * layer + again + 3 * head))
+
+    def test_what_is_recomputed_are_further_passes(self):
+        plain, cheap = (estimate.passes(self.kernels("resnet50", "--recompute", words)) for words in ("none", "cheap"))
+        self.assertGreater(cheap["passes_of_kinds"]["norms"], plain["passes_of_kinds"]["norms"])
+        self.assertEqual(cheap["passes_of_kinds"]["products"], plain["passes_of_kinds"]["products"])
+
+    def test_passes_of_norms_do_not_depend_on_the_batch(self):
+        small, large = (estimate.passes(self.kernels("resnet50", "--batch", batch)) for batch in ("64", "256"))
+        self.assertEqual(small["passes_of_kinds"]["norms"], large["passes_of_kinds"]["norms"])
+
+
+@built("gpt2_launches", "model_launches")
+class Launches(unittest.TestCase):
+    """Beside the estimate, the same program with the kernels' own sources."""
+
+    def compare(self, program, flags):
+        numbers = []
+        for kind in ("estimate", "launches"):
+            kernels, _ = estimate.counted(flags, f"{program}_{kind}")
+            numbers.append(sum(kernel["launches"] for kernel in kernels))
+        self.assertGreater(numbers[0], 100)
+        self.assertEqual(*numbers, "launches that are counted, and launches of the sources")
+
+    def test_are_as_many_as_the_sources_of_the_kernels_have(self):
+        for model in estimate.MODELS:
+            for flags in ([], ["--dtype", "f32"], ["--recompute", "cheap"]):
+                with self.subTest(model=model, flags=flags):
+                    self.compare("model", estimate.completed(flags, model))
+        for flags in ([], ["--dtype", "f32"], ["--graphs", "--dtype", "f16"], ["--accumulate", "3", "--recompute", "cheap"]):
+            with self.subTest(flags=flags):
+                self.compare("gpt2", estimate.completed(flags))
+
+
+@built("gpt2_estimate", "model_estimate")
+class Figures(unittest.TestCase):
+    """Launches, passes and all else: who changes one sees it here, and remakes the tables by bench/estimate.py --write."""
+
+    def test_are_those_of_the_code(self):
+        for name, result in estimate.all_results(estimate.RATES).items():
+            written = json.loads(estimate.RESULTS[name].read_text(encoding="utf-8"))
+            for part, value in result.items():
+                if part != "models":
+                    self.assertEqual(written[part], value, f"{name}: {part}")
+            self.assertEqual([row["model"] for row in written.get("models", [])], [row["model"] for row in result.get("models", [])])
+            for old, new in zip(written.get("models", []), result.get("models", [])):
+                with self.subTest(model=new["model"]):
+                    self.assertEqual(old, new)
+
+
+class Page(unittest.TestCase):
+    def test_has_the_figures_of_the_files(self):
+        page = estimate.PAGE.read_text(encoding="utf-8")
+        results = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in estimate.RESULTS.items()}
+        self.assertEqual(page, estimate.with_figures(page, results))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ namespace headroom::kernels {
 
 namespace {
 
-constexpr std::uintptr_t kAlignment = 16;
-
 CudnnCalls<CudnnConvolutions>& calls_of(CudaStream& stream) {
     return stream.state->get<CudnnCalls<CudnnConvolutions>>();
 }
@@ -17,11 +15,7 @@ CudnnCalls<CudnnConvolutions>& calls_of(CudaStream& stream) {
 
 bool convolution_by_library(CudaStream& stream, const CudnnConvolution& c, const CudnnConvolutionData& data,
                             std::byte* scratch) {
-    for (const std::byte* address : {data.x, data.weight, data.y}) {
-        if (reinterpret_cast<std::uintptr_t>(address) % kAlignment != 0) return false;
-    }
-    if (reinterpret_cast<std::uintptr_t>(data.bias) % kAlignment != 0) return false;
-    if (!calls_of(stream).takes(stream, c)) return false;
+    if (!data.aligned() || !calls_of(stream).takes(stream, c)) return false;
     calls_of(stream).run(stream, c, data, scratch);
     return true;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLeastWork = 1 << 18;
 constexpr std::size_t kCounters = std::size_t{64} << 10;
-constexpr std::int64_t kVector = 16;  // bytes of channels that a kernel reads at once
+constexpr std::int64_t kVector = 16;  // bytes that a kernel reads at once
 
 // Partial sums of a weight's gradient, in f32: by tiles, of at most so many parts of the depth, as one part for each
 // multiprocessor fills a GPU; so many bytes are two tiles of 128 x 128 for each. Large weights are cut into few parts.
@@ -60,8 +60,7 @@ std::size_t CudnnConvolution::scratch() const {
     const std::int64_t weights = groups * outputs * inputs * h.kernel * w.kernel * 4;
     const std::int64_t x = images * h.input * w.input * groups * inputs;
     const std::int64_t y = images * h.output * w.output * groups * outputs;
-    std::int64_t bytes = padded_bytes(images * h.input * w.input, groups * inputs, dtype) +
-                         padded_bytes(images * h.output * w.output, groups * outputs, dtype);
+    std::int64_t bytes = padded_copies();
     switch (pass) {
         case ConvolutionPass::forward:
             bytes += kFewParts * weights;
@@ -80,6 +79,20 @@ std::size_t CudnnConvolution::scratch() const {
         }
     }
     return std::min(budget, kCounters + static_cast<std::size_t>(bytes));
+}
+
+std::int64_t CudnnConvolution::padded_copies() const {
+    return padded_bytes(images * h.input * w.input, groups * inputs, dtype) +
+           padded_bytes(images * h.output * w.output, groups * outputs, dtype);
+}
+
+std::int64_t CudnnConvolution::work() const {
+    return images * groups * inputs * outputs * h.output * w.output * h.kernel * w.kernel;
+}
+
+bool CudnnConvolutionData::aligned() const {
+    const auto is_aligned = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % kVector == 0; };
+    return is_aligned(x) && is_aligned(weight) && is_aligned(y) && is_aligned(bias);
 }
 
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const ComputeOptions& options) {

@@ -45,6 +45,10 @@ struct CudnnConvolution {
     /// as docs/convolution_plans.md lists: copies of images whose channels it pads to 16 bytes; partial sums of a
     /// weight's gradient; of a data pass in exact f32 copies of x and y, if they fit the budget. Within the budget.
     std::size_t scratch() const;
+    /// Bytes of these copies of x and y.
+    std::int64_t padded_copies() const;
+    /// Multiply-adds.
+    std::int64_t work() const;
 
     auto operator<=>(const CudnnConvolution&) const = default;
 };
@@ -75,12 +79,14 @@ struct CudnnConvolutionData {
     std::byte*& written(ConvolutionPass pass) {
         return pass == ConvolutionPass::forward ? y : pass == ConvolutionPass::data ? x : weight;
     }
+    /// To 16 bytes, as cuDNN needs.
+    bool aligned() const;
 };
 
 using ConvolutionChoices = PlanChoices<CudnnConvolution>;
 
 /// By cuDNN; activations, a data pass's bias, and what `bytes_behind` are for, are the caller's. Returns false, and
-/// does nothing, if cuDNN is missing or refuses, or if addresses are no multiples of 16 bytes, as it needs.
+/// does nothing, if cuDNN is missing or refuses, or if data is not aligned.
 bool convolution_by_library(CudaStream& stream, const CudnnConvolution& library, const CudnnConvolutionData& data,
                             std::byte* scratch);
 

@@ -5,12 +5,13 @@
 // no GPU. Internal to kernels/convolution.
 //
 //     const ImplicitProduct product = implicit_product(problem);
-//     product.scratch();
+//     multiply_implicitly(stream, product, scratch);    // product.scratch() bytes
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include <headroom/kernels/convolution/problem.hpp>
+#include <headroom/kernels/stream.hpp>
 
 namespace headroom::kernels {
 
@@ -73,5 +74,8 @@ struct ImplicitProduct {
 };
 
 ImplicitProduct implicit_product(const ConvolutionProblem& problem);
+
+/// By kernels of our own; `scratch` is aligned to 8 bytes, null for 0 bytes.
+void multiply_implicitly(CudaStream& stream, const ImplicitProduct& product, std::byte* scratch);
 
 }  // namespace headroom::kernels
