@@ -51,9 +51,9 @@ Images read_coco(const DetectionFlags& flags) {
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
-    images.what =
-        fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} x {} pixels",
-                    images.training->size(), images.classes - 1, images.validation->size(), flags.height, flags.width);
+    images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} pixels",
+                              images.training->size(), images.classes - 1, images.validation->size(),
+                              data::wide_and_high(flags.height, flags.width));
     if (const std::size_t skipped = all->skipped().size(); skipped > 0)
         images.what +=
             fmt::format("; {} annotation{} left out, such as {}", skipped, skipped == 1 ? "" : "s", all->skipped()[0]);

@@ -77,8 +77,9 @@ Found read_idx(const ImageFlags& flags) {
     const auto read = [&](const char* prefix) {
         data::LabelledImages read = data::read_labelled_images(flags.data, prefix, found.classes);
         if (found.height > 0 && (read.images.rows != found.height || read.images.columns != found.width))
-            throw FileError(fmt::format("{}: images of t10k-* have {} x {} pixels, those of train-* {} x {}",
-                                        flags.data, found.height, found.width, read.images.rows, read.images.columns));
+            throw FileError(fmt::format("{}: images of t10k-* are {}, those of train-* {}", flags.data,
+                                        data::wide_and_high(found.height, found.width),
+                                        data::wide_and_high(read.images.rows, read.images.columns)));
         found.height = read.images.rows;
         found.width = read.images.columns;
         found.channels = 1;
@@ -156,8 +157,8 @@ Found blank_images(const ImageFlags& flags) {
                 .channels = digits ? 1 : 3,
                 .classes = or_else(flags.classes, digits ? 10 : 1000),
                 .augment = "none"};
-    found.what = fmt::format("no data but blank images of {} x {} pixels and {} classes", found.height, found.width,
-                             found.classes);
+    found.what = fmt::format("no data but blank images, {} pixels, of {} classes",
+                             data::wide_and_high(found.height, found.width), found.classes);
     return found;
 }
 
@@ -195,8 +196,8 @@ std::string resizing(const Found& found, const Images& images, const ImageFlags&
     const bool raised =
         images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
     if (!raised && found.height == images.height && found.width == images.width) return "";
-    std::string what = fmt::format("; resized to {} x {} pixels", images.height, images.width);
-    if (raised) what += fmt::format(", since {} takes no less than {} x {}", flags.model, least, least);
+    std::string what = fmt::format("; resized to {} pixels", data::wide_and_high(images.height, images.width));
+    if (raised) what += fmt::format(", since {} takes no less than {} each way", flags.model, least);
     return what;
 }
 

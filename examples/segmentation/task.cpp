@@ -151,7 +151,7 @@ program::Program segmentation_program(SegmentationFlags& flags) {
     flags.width = std::max(flags.width, nn::UNet::kLeastSize);
     const auto images = std::make_shared<const Split>(read_images(flags));
     program::set_steps(flags, images->training->size());
-    std::string what = fmt::format("{}, {} x {} pixels", images->what, flags.height, flags.width);
+    std::string what = fmt::format("{}, {} pixels", images->what, data::wide_and_high(flags.height, flags.width));
     if (small) what += ", the least that a U-Net takes";
     what += program::head_note(flags.from, head(), flags.classes);
     return {.data = what,
