@@ -97,11 +97,11 @@ Image turn(const Image& image, int orientation) {
         (from_below ? row_of_bytes * (image.height - 1) : 0) - (from_right ? right * (image.width - 1) : 0);
     const uint8_t* pixels = image.pixels.data();
     uint8_t* to = out.pixels.data();
-    for (int64_t y = 0; y < out.height; ++y)
-        for (int64_t x = 0; x < out.width; ++x) {
-            const int64_t from = first + (columns_are_rows ? y * right + x * down : y * down + x * right);
+    for (int64_t y = 0; y < out.height; ++y) {
+        int64_t from = first + y * (columns_are_rows ? right : down);
+        for (int64_t x = 0; x < out.width; ++x, from += columns_are_rows ? down : right)
             for (int64_t c = 0; c < image.channels; ++c) *to++ = pixels[from + c];
-        }
+    }
     return out;
 }
 
