@@ -25,6 +25,9 @@ struct Status {
 std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
                           std::size_t columns);
 
+/// "validation 12/100 batches  left 4:20", cut as that one.
+std::string validation_line(std::int64_t done, std::int64_t all, double left, std::size_t columns);
+
 class Progress {
   public:
     /// `first`: where a resumed training begins. Writes to stdout.
@@ -50,6 +53,25 @@ class Progress {
     Clock::time_point begin_ = Clock::now();
     Clock::time_point last_{};
     Clock::time_point asked_ = begin_;
+};
+
+/// Of one validation: a line that is redrawn on a terminal and is gone at the end; elsewhere a line after every ten
+/// seconds.
+class ValidationProgress {
+  public:
+    ValidationProgress();
+    ~ValidationProgress();
+    ValidationProgress(const ValidationProgress&) = delete;
+    ValidationProgress& operator=(const ValidationProgress&) = delete;
+
+    void show(std::int64_t done, std::int64_t all);
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    bool terminal_;
+    bool drawn_ = false;
+    Clock::time_point begin_ = Clock::now();
+    Clock::time_point last_ = begin_;
 };
 
 }  // namespace headroom::program

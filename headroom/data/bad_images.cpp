@@ -33,10 +33,21 @@ std::vector<BadSample> find_bad_images(const ImageSource& source, int threads) {
     return all;
 }
 
+SkippingImages::SkippingImages(ImageSourcePointer source, const std::vector<BadSample>& known)
+    : source_(std::move(source)) {
+    for (const BadSample& bad : known) skipped_.emplace(bad.index, bad.what);
+}
+
+bool SkippingImages::is_known(int64_t index) const {
+    const std::lock_guard lock(mutex_);
+    return skipped_.contains(index);
+}
+
 ImageSample SkippingImages::load(int64_t index) const {
     const int64_t count = size();
     for (int64_t i = 0; i < count; ++i) {
         const int64_t other = (index + i) % count;
+        if (is_known(other)) continue;
         try {
             return source_->load(other);
         } catch (const BadImage& error) {
@@ -44,7 +55,7 @@ ImageSample SkippingImages::load(int64_t index) const {
             skipped_.emplace(other, error.what());
         }
     }
-    throw BadImage(fmt::format("none of {} images can be read: {}", count, skipped().front().what));
+    throw FileError(fmt::format("none of {} images can be used: {}", count, skipped().front().what));
 }
 
 std::vector<BadSample> SkippingImages::skipped() const {

@@ -2,9 +2,9 @@
 // Files that can't be used: known before a training, and left out while it runs, so that one of many costs no night.
 //
 //     const auto photos = std::make_shared<data::ImageFolder>("photos/train");
-//     for (const data::BadSample& bad : data::find_bad_images(*photos, /*threads=*/2)) fmt::print("{}\n", bad.what);
-//     const auto usable = std::make_shared<data::SkippingImages>(photos);  // to train on
-//     for (const data::BadSample& bad : usable->skipped()) fmt::print("{}\n", bad.what);
+//     const std::vector<data::BadSample> bad = data::find_bad_images(*photos, /*threads=*/2);
+//     const auto usable = std::make_shared<data::SkippingImages>(photos, bad);  // to train on
+//     for (const data::BadSample& one : usable->skipped()) fmt::print("{}\n", one.what);
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -30,17 +30,20 @@ std::vector<BadSample> find_bad_images(const ImageSource& source, int threads);
 /// files alone, not on time or threads, so batches repeat, and a resumed training sees the same.
 class SkippingImages : public ImageSource {
   public:
-    explicit SkippingImages(ImageSourcePointer source) : source_(std::move(source)) {}
+    /// `known`: bad ones, as by `find_bad_images`; others are found when they are loaded.
+    explicit SkippingImages(ImageSourcePointer source, const std::vector<BadSample>& known = {});
 
     int64_t size() const override { return source_->size(); }
-    /// Errors: as the source's; BadImage if all are bad.
+    /// Errors: as the source's, but for BadImage; FileError if all are bad.
     ImageSample load(int64_t index) const override;
     std::string name(int64_t index) const override { return source_->name(index); }
 
-    /// Bad samples that were met so far, in the order of their numbers. May be called while others load.
+    /// Bad samples that are known so far, in the order of their numbers. May be called while others load.
     std::vector<BadSample> skipped() const;
 
   private:
+    bool is_known(int64_t index) const;
+
     ImageSourcePointer source_;
     mutable std::mutex mutex_;
     mutable std::map<int64_t, std::string> skipped_;  // guarded by mutex_

@@ -97,8 +97,12 @@ TEST_F(BadImages, GiveTheirPlacesToTheNextOnes) {
     for (const BadSample& bad : usable.skipped()) skipped.push_back(bad.index);
     EXPECT_EQ(skipped, (std::vector<int64_t>{1, 2, 4}));
     EXPECT_THAT(usable.skipped()[1].what, ::testing::HasSubstr("02.png: damaged PNG"));
+    const SkippingImages told(images(), find_bad_images(*images(), 1));
+    EXPECT_EQ(told.skipped().size(), 2u);
+    EXPECT_EQ(label_of(told.load(1)), 3);
+    EXPECT_EQ(told.skipped().size(), 3u);
     cut("00.png"), cut("03.png");
-    EXPECT_THAT([&] { usable.load(2); }, throws<BadImage>("none of 5 images can be read: ", "00.png"));
+    EXPECT_THAT([&] { usable.load(2); }, throws<FileError>("none of 5 images can be used: ", "00.png"));
 }
 
 TEST_F(BadImages, ChangeNoBatchWhateverTheThreadsAndTheBeginning) {
