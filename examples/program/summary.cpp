@@ -53,7 +53,8 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     if (!summary.graph_refusal.empty()) json["graph_refusal"] = summary.graph_refusal;
     if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
     std::ofstream file(path);
-    file << json.dump(2) << '\n';
+    // The name of a class may be no UTF-8.
+    file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     file.close();
     if (!file)
         throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));

@@ -148,6 +148,9 @@ TEST_F(BadImages, AreMasksThatFitOnlyWhatIsStored) {
     write_png(masks / "turned.png", Image(21, 14, 1));
     EXPECT_TRUE(find_bad_images(MaskedImages(folder_.path() / "a", masks, 2), 1).empty());
     write_png(masks / "turned.png", Image(14, 21, 1));
+    folder_.write("masks/turned.png", testing::with_exif(contents_of(masks / "turned.png"), 6));
+    EXPECT_EQ(MaskedImages(folder_.path() / "a", masks, 2).load(0).mask.height, 21);
+    write_png(masks / "turned.png", Image(14, 21, 1));
     EXPECT_THAT(find_bad_images(MaskedImages(folder_.path() / "a", masks, 2), 1).at(0).what,
                 ::testing::HasSubstr("is 21 wide, 14 high, but its image"));
     EXPECT_THAT([&] { MaskedImages(folder_.path() / "a", masks, 2).load(0); },

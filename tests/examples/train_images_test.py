@@ -290,6 +290,9 @@ class TrainImages(ProgramCase):
         self.folder_of("onesided/val", ("yew",), 2)
         flags = ("--data", self.path("onesided"), "--height", 16, "--batch", 6, "--validation", 2, "--steps", 1)
         self.assertRegex(self.succeeds(*flags), r"accuracy \d+\.\d\d%; only class yew occurs in it\n")
+        for part in ("train", "val"):
+            os.rename(self.path(f"onesided/{part}/yew"), os.fsencode(self.path(f"onesided/{part}/")) + b"y\xe9\n")
+        self.assertEqual(self.figures(*flags)["val_note"], "only class y\ufffd? occurs in it")
 
     def test_images_are_turned_as_exif_says(self):
         def turned(png_bytes, orientation):
