@@ -11,6 +11,7 @@
 #include <headroom/data/bad_images.hpp>
 #include <headroom/data/counter_random.hpp>
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/program/progress.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
@@ -53,7 +54,10 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
     std::size_t count = 0;
     std::int64_t all = 0;
     for (data::ImageSourcePointer* const part : parts) {
-        const std::vector<data::BadSample> bad = data::find_bad_images(**part, std::max(flags.workers, 1));
+        constexpr int threads = 8;  // which wait for files, not for processors
+        WorkProgress progress("looked at", "files");
+        const std::vector<data::BadSample> bad = data::find_bad_images(
+            **part, threads, [&](std::int64_t done, std::int64_t count) { progress.show(done, count); });
         if (first.empty() && !bad.empty()) first = bad[0].what;
         count += bad.size();
         all += (*part)->size();

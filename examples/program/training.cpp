@@ -132,7 +132,7 @@ class Reporter {
 
   private:
     void evaluate() {
-        ValidationProgress progress;
+        WorkProgress progress("validation", "batches");
         validation_ = session_.evaluate([&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
     }
     void say_skipped() {

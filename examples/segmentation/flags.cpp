@@ -80,7 +80,7 @@ void take_mask_values(CLI::App& app, SegmentationFlags& flags) {
     program::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
 }
 
-/// The folders in --data; the model's sizes from the file that it begins with.
+/// The folders in --data; the model's sizes from the file that it begins with, and classes from the masks before.
 void complete(CLI::App& app, SegmentationFlags& flags) {
     if (!flags.data.empty()) {
         if (!flags.images.empty()) throw CLI::ValidationError("--data and --images both name the images; use one");
@@ -89,15 +89,18 @@ void complete(CLI::App& app, SegmentationFlags& flags) {
     }
     if (!flags.has_files() && flags.skip_bad_images)
         throw CLI::ValidationError("--skip-bad-images is for files; name their folder by --data");
+    if (!flags.from.empty()) {
+        const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
+        if (sizes.channels != 3)
+            throw CLI::ValidationError(
+                fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
+        program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
+        program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
+        if (app.count("--classes") == 0) flags.classes = sizes.classes;
+    }
     take_mask_values(app, flags);
-    if (flags.from.empty()) return;
-    const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
-    if (sizes.channels != 3)
-        throw CLI::ValidationError(
-            fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
-    program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
-    program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
-    if (app.count("--classes") == 0) program::imply(app, "--classes", fmt::to_string(sizes.classes), flags.from);
+    if (!flags.from.empty() && app.count("--classes") == 0)
+        program::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
 }
 
 }  // namespace

@@ -90,18 +90,19 @@ class SegmentationTask final : public program::Task {
     nn::CheckpointPart order() override { return loader_; }
 
     nlohmann::json describe() const override {
-        return {{"model",
-                 {{"name", flags_.model},
-                  {"base_width", flags_.base_width},
-                  {"bilinear", flags_.bilinear},
-                  {"classes", flags_.classes}}},
-                {"data",
-                 {{"height", flags_.height},
-                  {"width", flags_.width},
-                  {"flips", flags_.flips},
-                  {"crop", flags_.crop},
-                  {"mask_values", flags_.mask_values},
-                  {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+        nlohmann::json all{{"model",
+                            {{"name", flags_.model},
+                             {"base_width", flags_.base_width},
+                             {"bilinear", flags_.bilinear},
+                             {"classes", flags_.classes}}},
+                           {"data",
+                            {{"height", flags_.height},
+                             {"width", flags_.width},
+                             {"flips", flags_.flips},
+                             {"crop", flags_.crop},
+                             {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+        if (flags_.has_files()) all["data"]["mask_values"] = flags_.mask_values;
+        return all;
     }
 
     /// Image, predicted mask and true mask side by side.

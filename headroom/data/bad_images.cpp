@@ -9,7 +9,7 @@
 
 namespace headroom::data {
 
-std::vector<BadSample> find_bad_images(const ImageSource& source, int threads) {
+std::vector<BadSample> find_bad_images(const ImageSource& source, int threads, const Looked& looked) {
     constexpr int64_t together = 64;  // samples of a task
     const int64_t tasks = (source.size() + together - 1) / together;
     std::vector<std::vector<BadSample>> found(static_cast<std::size_t>(2 * std::max(threads, 1)));
@@ -29,6 +29,7 @@ std::vector<BadSample> find_bad_images(const ImageSource& source, int threads) {
     for (int64_t task = 0; task < tasks; ++task) {
         const auto& bad = found[static_cast<std::size_t>(looking.next())];
         all.insert(all.end(), bad.begin(), bad.end());
+        if (looked) looked(std::min(source.size(), (task + 1) * together), source.size());
     }
     return all;
 }

@@ -6,6 +6,7 @@
 //     const auto usable = std::make_shared<data::SkippingImages>(photos, bad);  // to train on
 //     for (const data::BadSample& one : usable->skipped()) fmt::print("{}\n", one.what);
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,6 +15,9 @@
 #include <headroom/data/image_sample.hpp>
 
 namespace headroom::data {
+
+/// Called now and then: how many samples were looked at, of how many.
+using Looked = std::function<void(int64_t done, int64_t all)>;
 
 struct BadSample {
     int64_t index = 0;
@@ -24,7 +28,7 @@ struct BadSample {
 /// that are damaged inside. Each costs some microseconds where its file is in the system's cache
 /// (bench/data/images_bench.cpp). Errors: as `check`, but for BadImage; Error for less than one thread, or if the
 /// system gives none.
-std::vector<BadSample> find_bad_images(const ImageSource& source, int threads);
+std::vector<BadSample> find_bad_images(const ImageSource& source, int threads, const Looked& looked = {});
 
 /// The samples of a source; in place of one with a bad image, the next one that has none. Which that is depends on the
 /// files alone, not on time or threads, so batches repeat, and a resumed training sees the same.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <headroom/data/bad_images.hpp>
 #include <headroom/data/data_loader.hpp>
@@ -73,8 +75,15 @@ TEST_F(BadImages, OfManyAreFoundInTheirOrder) {
     for (const char* name : {"10.png", "63.png", "64.png", "98.png"}) cut(name);
     std::vector<int64_t> places(1000);
     for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int64_t>(i) % 99;
-    std::vector<int64_t> found;
-    for (const BadSample& bad : find_bad_images(*subset(images(), places), 4)) found.push_back(bad.index);
+    std::vector<int64_t> found, looked;
+    const auto watch = [&](int64_t done, int64_t all) {
+        EXPECT_EQ(all, 1000);
+        looked.push_back(done);
+    };
+    for (const BadSample& bad : find_bad_images(*subset(images(), places), 4, watch)) found.push_back(bad.index);
+    EXPECT_TRUE(std::ranges::is_sorted(looked));
+    EXPECT_EQ(looked.size(), 16u);
+    EXPECT_EQ(looked.back(), 1000);
     std::vector<int64_t> expected;
     for (int64_t i = 0; i < 1000; ++i)
         for (const int64_t bad : {10, 63, 64, 98})

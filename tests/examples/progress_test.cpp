@@ -22,9 +22,9 @@ TEST(ProgressTest, SaysAllThatFits) {
     EXPECT_EQ(progress_line(kUsual, 2000, "tokens", 95, 0), "");
 }
 
-TEST(ProgressTest, SaysHowFarAValidationIs) {
-    EXPECT_EQ(validation_line(12, 100, 260, 79), "validation 12/100 batches  left 4:20");
-    EXPECT_EQ(validation_line(12, 100, 260, 10), "validation");
+TEST(ProgressTest, SaysHowFarOtherWorkIs) {
+    EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 79), "validation 12/100 batches  left 4:20");
+    EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 10), "validation");
 }
 
 TEST(ProgressTest, BigNumbersStayInTheirColumns) {
