@@ -25,7 +25,7 @@ uint64_t number(std::string_view bytes, std::size_t offset, std::size_t size, bo
 
 /// TIFF 6.0: a header, and the entries of the first directory, which have a tag, a type, a count and a value each.
 int orientation_of(std::string_view exif) {
-    constexpr uint64_t tag = 274, bytes = 1, shorts = 3, longs = 4;
+    constexpr uint64_t tag = 274, shorts = 3, longs = 4;
     while (exif.starts_with(std::string_view("Exif\0\0", 6))) exif.remove_prefix(6);
     const bool little = exif.starts_with("II");
     const auto read = [&](std::size_t offset, std::size_t size) { return number(exif, offset, size, little); };
@@ -34,8 +34,9 @@ int orientation_of(std::string_view exif) {
     for (std::size_t i = 0; i < read(directory, 2); ++i) {
         const std::size_t entry = directory + 2 + 12 * i;
         if (read(entry, 2) != tag) continue;
-        const uint64_t type = read(entry + 2, 2);
-        const uint64_t value = read(entry + 8, type == shorts ? 2 : type == longs ? 4 : type == bytes ? 1 : 0);
+        const uint64_t type = read(entry + 2, 2), count = read(entry + 4, 4);
+        if (count != 1 || (type != shorts && type != longs)) return 1;
+        const uint64_t value = read(entry + 8, type == shorts ? 2 : 4);
         return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
     }
     return 1;
