@@ -10,6 +10,7 @@
 #include <headroom/examples/gpt/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/say.hpp>
 #include <headroom/examples/program/session.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/memory/error.hpp>
@@ -60,7 +61,7 @@ void main_program(gpt::GptFlags flags, const std::vector<std::string>& technique
         named.push_back({"--recompute " + techniques[i], &trainings[i].snapshot});
     }
     memory::write_html_report(named, out);
-    fmt::print("written to {}\n", out);
+    program::say("written to {}", out);
 }
 
 }  // namespace

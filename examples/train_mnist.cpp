@@ -10,6 +10,7 @@
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/examples/mnist/images.hpp>
+#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/epochs.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/ranges.hpp>
@@ -70,7 +71,8 @@ class Digits final : public program::Task {
           model_(make_model(nn::Path(parameters), flags)),
           images_(images),
           loader_(images.training,
-                  data::Sampler::shuffled(images.training.size(), batch, flags.seed, {.drop_last = true})),
+                  data::Sampler::shuffled(images.training.size(), batch, flags.seed, {.drop_last = true}),
+                  {.changed_data = flags.changed_data}),
           feed_(parameters.context()) {}
 
     Batch batch() override {
@@ -87,21 +89,25 @@ class Digits final : public program::Task {
 
     Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
 
-    program::Validation evaluate() override {
-        data::DataLoader<Images> loader(images_.validation,
-                                        data::Sampler::sequential(images_.validation.size(), loader_.sampler().batch()),
-                                        {.epochs = 1});
+    program::Validation evaluate(const program::Watch& watch) override {
+        data::DataLoader<Images> loader(images_.validation, in_order(), {.epochs = 1});
         double loss = 0, right = 0;
-        while (const Images::Batch* batch = loader.next()) {
-            const Batch given = upload(batch->features, *batch);
+        program::ClassesSeen classes(10);
+        program::each_batch(loader, watch, [&](const Images::Batch& batch) {
+            const Batch given = upload(batch.features, batch);
             const Tensor logits = model_(given[0]);
             const Tensor& labels = given[1];
             loss += cross_entropy(logits, labels).sum().item();
             right += sum(eq(argmax(logits, -1), labels)).item();
-        }
+            classes.add(batch.targets);
+        });
         const auto total = static_cast<double>(images_.validation.size());
-        return {.loss = loss / total, .metric = program::Metric{"accuracy", "val_accuracy", right / total}};
+        return {.loss = loss / total,
+                .metric = program::Metric{"accuracy", "val_accuracy", right / total},
+                .note = classes.note()};
     }
+
+    std::int64_t validation_batches() const override { return in_order().batches(); }
 
     nn::CheckpointPart order() override { return loader_; }
 
@@ -111,6 +117,11 @@ class Digits final : public program::Task {
     }
 
   private:
+    /// Of validation.
+    data::Sampler in_order() const {
+        return data::Sampler::sequential(images_.validation.size(), loader_.sampler().batch());
+    }
+
     Batch upload(const std::vector<float>& pixels, const Images::Batch& batch) {
         const auto [images, labels] =
             feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});

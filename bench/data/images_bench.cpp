@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +19,7 @@
 #include <headroom/data/counter_random.hpp>
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_geometry.hpp>
+#include <headroom/data/image_header.hpp>
 
 namespace headroom::data {
 namespace {
@@ -69,6 +72,21 @@ void Decode(benchmark::State& state) {
     state.counters["bytes"] = static_cast<double>(bytes.size());
 }
 
+/// What a look at a file costs, by the system's cache, before a training decodes it.
+void Look(benchmark::State& state) {
+    const std::filesystem::path file = std::filesystem::temp_directory_path() / "headroom_images_bench.jpg";
+    std::ofstream(file, std::ios::binary) << jpeg_of(photograph());
+    for (auto _ : state) benchmark::DoNotOptimize(whole_image_header(file));
+    std::filesystem::remove(file);
+    state.SetItemsProcessed(state.iterations());
+}
+
+void Turn(benchmark::State& state) {
+    const Image photo = photograph();
+    for (auto _ : state) benchmark::DoNotOptimize(turn(photo, 6));
+    state.SetItemsProcessed(state.iterations());
+}
+
 void Transform(benchmark::State& state, const std::vector<ImageTransform>& transforms) {
     const ImageSample photo{.image = photograph()};
     uint64_t draw = 0;
@@ -111,6 +129,8 @@ const std::vector<ImageTransform> jittered = {random_crop, RandomHorizontalFlip{
 const std::vector<ImageTransform> validation = {ResizeShortestSide{256}, CenterCrop{224, 224}};
 
 BENCHMARK(Decode)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Look)->Unit(benchmark::kMicrosecond);
+BENCHMARK(Turn)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Transform, random_resized_crop, {random_crop})->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Transform, resize_and_center_crop, validation)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(Transform, jitter, {jitter})->Unit(benchmark::kMicrosecond);

@@ -26,7 +26,8 @@ Images drawn(const DetectionFlags& flags) {
     return {.training = draw_shapes(flags, flags.images, flags.seed),
             .validation = draw_shapes(flags, held, ~flags.seed),
             .classes = static_cast<std::int64_t>(Shapes::names.size()),
-            .what = fmt::format("{} drawn images to train on, {} others to validate", flags.images, held)};
+            .what = fmt::format("{} drawn images to train on, {} others to validate", flags.images, held),
+            .class_names = {Shapes::names.begin(), Shapes::names.end()}};
 }
 
 std::filesystem::path find_annotations(const std::string& folder) {
@@ -41,19 +42,35 @@ std::filesystem::path find_annotations(const std::string& folder) {
     return found[0];
 }
 
+std::shared_ptr<const data::CocoImages> read_annotations(const std::filesystem::path& file,
+                                                         const DetectionFlags& flags) {
+    const data::CocoOptions options{.masks = flags.masks(),
+                                    .classes = flags.classes,
+                                    .skip_bad_boxes = flags.skip_bad_boxes,
+                                    .orientation = flags.read_as()};
+    try {
+        return std::make_shared<const data::CocoImages>(file, flags.data, options);
+    } catch (const data::BadAnnotation& error) {
+        throw FileError(fmt::format("{}; {}", error.what(),
+                                    error.fault == data::BadAnnotation::Fault::box
+                                        ? "--skip-bad-boxes leaves it out"
+                                        : "--model fasterrcnn learns boxes without masks"));
+    }
+}
+
 Images read_coco(const DetectionFlags& flags) {
     const std::filesystem::path file =
         flags.annotations.empty() ? find_annotations(flags.data) : std::filesystem::path(flags.annotations);
-    const auto all = std::make_shared<const data::CocoImages>(
-        file, flags.data,
-        data::CocoOptions{.masks = flags.masks(), .classes = flags.classes, .skip_bad_boxes = flags.skip_bad_boxes});
+    const auto all = read_annotations(file, flags);
     if (all->objects() == 0) throw FileError(fmt::format("{}: has no object to learn", file.string()));
     Images images;
     images.classes = static_cast<std::int64_t>(all->classes().size());
     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
-    images.what =
-        fmt::format("{} images of {} classes to train on, {} others to validate; resized to {} x {} pixels",
-                    images.training->size(), images.classes - 1, images.validation->size(), flags.height, flags.width);
+    images.skipped = program::look_through(flags, {&images.training, &images.validation});
+    images.class_names = all->classes();
+    images.what = fmt::format("{} images of {} classes to train on, {} others to validate; resized to {}",
+                              images.training->size(), images.classes - 1, images.validation->size(),
+                              data::wide_and_high(flags.height, flags.width));
     if (const std::size_t skipped = all->skipped().size(); skipped > 0)
         images.what +=
             fmt::format("; {} annotation{} left out, such as {}", skipped, skipped == 1 ? "" : "s", all->skipped()[0]);

@@ -4,6 +4,7 @@
 //     const Images images = read_images(flags);
 //     const Examples training = images.training_set(flags);
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,10 @@ namespace headroom::detection {
 struct Images {
     data::ImageSourcePointer training;
     data::ImageSourcePointer validation;
-    std::int64_t classes = 0;  ///< the background among them
-    std::string what;          ///< for people: which images these are
+    std::int64_t classes = 0;                                ///< the background among them
+    std::string what;                                        ///< for people: which images these are
+    std::vector<std::string> class_names = {};               ///< by label
+    std::function<std::vector<std::string>()> skipped = {};  ///< as `program::Program`'s
 
     /// Of the size in the flags, flipped at random.
     Examples training_set(const DetectionFlags& flags) const;

@@ -42,6 +42,8 @@ DetectionFlags::DetectionFlags() {
     weight_decay = 0.01;
     beta2 = 0.999;
     clip = 5;
+    workers = 1;
+    orientation = "auto";
     recomputes = {{"none", "nothing", {}},
                   {"cheap", "norms and the like", {{"", recompute_cheap()}}},
                   {"blocks",
@@ -95,7 +97,8 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
         ->check(program::whole(4, 1 << 14))
         ->capture_default_str();
     program::add_flags(app, flags);
-    program::add_workers(app, flags.workers, "threads that draw, read and vary images");
+    program::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
+    app.get_option("--skip-bad-images")->needs("--data");
     program::add_from(
         app, flags.from,
         "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "

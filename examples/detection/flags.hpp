@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include <headroom/examples/program/epochs.hpp>
+#include <headroom/examples/program/images.hpp>
 
 namespace headroom::detection {
 
-struct DetectionFlags : program::EpochFlags {
+struct DetectionFlags : program::ImageFileFlags {
     DetectionFlags();
     std::string model = "maskrcnn";
     std::string backbone = "resnet18";
@@ -26,8 +26,7 @@ struct DetectionFlags : program::EpochFlags {
     std::int64_t regions = 64;    ///< of an image
     std::int64_t pyramid = 64;    ///< channels, of the mask's head as well
     std::int64_t hidden = 256;    ///< width behind the pooled regions
-    int workers = 1;
-    std::string from;  ///< a file of torchvision's weights to begin with
+    std::string from;             ///< a file of torchvision's weights to begin with
 
     bool masks() const { return model == "maskrcnn"; }
 };

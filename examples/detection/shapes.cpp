@@ -134,9 +134,8 @@ void add(data::ImageSample& sample, std::vector<std::int64_t>& areas, const Shap
 Shapes::Shapes(const ShapesOptions& options) : options_(options) {
     if (options.height < least_side || options.width < least_side || options.count < 1 || options.most < 1)
         throw ShapeError(
-            fmt::format("{} images of {} x {} pixels with 1 to {} shapes can't be drawn; sides are of at "
-                        "least {} pixels",
-                        options.count, options.height, options.width, options.most, least_side));
+            fmt::format("{} images that are {} with 1 to {} shapes can't be drawn; sides are of at least {} pixels",
+                        options.count, data::wide_and_high(options.height, options.width), options.most, least_side));
 }
 
 data::ImageSample Shapes::load(std::int64_t index) const {

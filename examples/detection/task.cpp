@@ -11,6 +11,7 @@
 #include <headroom/examples/detection/average_precision.hpp>
 #include <headroom/examples/detection/data.hpp>
 #include <headroom/examples/detection/detector.hpp>
+#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/program/rehearsal.hpp>
 
@@ -40,7 +41,7 @@ class DetectionTask final : public program::Task {
           validation_(dry() ? rehearsal_set(flags, program::rehearsed(images.validation->size(), batch))
                             : images.validation_set(flags)),
           loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
-                  {.workers = dry() ? 0 : flags.workers}),
+                  {.workers = dry() ? 0 : flags.workers, .changed_data = flags.changed_data}),
           feed_(parameters.context()) {}
 
     void begin() override {
@@ -54,31 +55,38 @@ class DetectionTask final : public program::Task {
         return model_.loss(batch[0], batch[1], batch[2], flags_.masks() ? batch[3] : Tensor());
     }
 
-    program::Validation evaluate() override {
+    program::Validation evaluate(const program::Watch& watch) override {
         // Each validation draws the same anchors and regions.
         Context& context = parameters_.context();
         const std::uint64_t counter = context.random_counter();
         context.set_random_counter(0);
-        data::DataLoader<Examples> loader(validation_,
-                                          data::Sampler::sequential(validation_.size(), loader_.sampler().batch()),
+        data::DataLoader<Examples> loader(validation_, in_order(),
                                           {.workers = dry() ? 0 : flags_.workers, .epochs = 1});
         AveragePrecision boxes(box_overlap), masks(mask_overlap);
         program::MeanLoss mean;
-        while (const ExampleBatch* batch = loader.next()) {
-            const Batch given = upload(*batch);
+        program::ClassesSeen classes(images_.classes);
+        program::each_batch(loader, watch, [&](const ExampleBatch& batch) {
+            const Batch given = upload(batch);
             mean.add(loss(given));
             const auto found = model_.detect(given[0]);
             for (std::size_t row = 0; row < found.size(); ++row) {
-                boxes.add(found[row], batch->images.objects[row]);
-                if (flags_.masks()) masks.add(found[row], batch->images.objects[row]);
+                const std::vector<data::ImageObject>& objects = batch.images.objects[row];
+                boxes.add(found[row], objects);
+                if (flags_.masks()) masks.add(found[row], objects);
+                for (const data::ImageObject& object : objects)
+                    if (!object.crowd) classes.add({&object.label, 1});
             }
-        }
+        });
         context.set_random_counter(counter);
         program::Validation validation{.loss = mean.value(),
                                        .metric = program::Metric{"box AP50", "ap50", boxes.mean()}};
         if (flags_.masks()) validation.others.push_back({"mask AP50", "mask_ap50", masks.mean()});
+        const bool one = images_.class_names.size() == 2;  // beside the background, so that there is no other to see
+        if (!one || !classes.any()) validation.note = classes.note(images_.class_names);
         return validation;
     }
+
+    std::int64_t validation_batches() const override { return in_order().batches(); }
 
     nn::CheckpointPart order() override { return loader_; }
 
@@ -117,6 +125,8 @@ class DetectionTask final : public program::Task {
 
   private:
     bool dry() const { return parameters_.context().dry(); }
+    /// Of validation.
+    data::Sampler in_order() const { return data::Sampler::sequential(validation_.size(), loader_.sampler().batch()); }
 
     /// Images as [N, C, H, W] whose channels lie together, then boxes, labels, and masks if there are some.
     Batch upload(const ExampleBatch& batch) {
@@ -149,6 +159,7 @@ program::Program detection_program(DetectionFlags& flags) {
     return {.data = images->what + program::head_note(flags.from, head(), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--annotations", flags.annotations}, {"--from", flags.from}},
+            .skipped = images->skipped,
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
                 return std::make_unique<DetectionTask>(parameters, flags, batch, *images);
             }};

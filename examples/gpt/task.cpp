@@ -13,7 +13,7 @@ namespace {
 class GptTask final : public text::WindowsTask<data::TextWindows> {
   public:
     GptTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const text::Corpus& corpus)
-        : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch)),
+        : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), flags.model(corpus.vocabulary)) {}

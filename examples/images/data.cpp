@@ -50,6 +50,7 @@ struct Found {
     std::vector<std::string> class_names = {};
     std::string augment = {};
     std::string what = {};
+    std::function<std::vector<std::string>()> skipped = {};
 };
 
 bool has(const std::filesystem::path& folder, const std::string& name) {
@@ -77,8 +78,9 @@ Found read_idx(const ImageFlags& flags) {
     const auto read = [&](const char* prefix) {
         data::LabelledImages read = data::read_labelled_images(flags.data, prefix, found.classes);
         if (found.height > 0 && (read.images.rows != found.height || read.images.columns != found.width))
-            throw FileError(fmt::format("{}: images of t10k-* have {} x {} pixels, those of train-* {} x {}",
-                                        flags.data, found.height, found.width, read.images.rows, read.images.columns));
+            throw FileError(fmt::format("{}: images of t10k-* are {}, those of train-* {}", flags.data,
+                                        data::wide_and_high(found.height, found.width),
+                                        data::wide_and_high(read.images.rows, read.images.columns)));
         found.height = read.images.rows;
         found.width = read.images.columns;
         found.channels = 1;
@@ -123,19 +125,21 @@ Found read_cifar(const ImageFlags& flags) {
 Found read_folder(const ImageFlags& flags) {
     const std::filesystem::path folder(flags.data);
     const bool apart = std::filesystem::is_directory(folder / "train");
-    const auto all = std::make_shared<const data::ImageFolder>(apart ? folder / "train" : folder);
+    data::ImageFolderOptions options{.orientation = *flags.read_as()};
+    const auto all = std::make_shared<const data::ImageFolder>(apart ? folder / "train" : folder, options);
     Found found{.channels = 3,
                 .classes = static_cast<std::int64_t>(all->classes().size()),
                 .class_names = all->classes(),
                 .augment = "photo"};
     if (apart) {
         found.training = all;
-        found.validation = std::make_shared<const data::ImageFolder>(
-            folder / "val", data::ImageFolderOptions{.classes = all->classes()});
+        options.classes = all->classes();
+        found.validation = std::make_shared<const data::ImageFolder>(folder / "val", options);
         limit_validation(found, flags);
     } else {
         std::tie(found.training, found.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
     }
+    found.skipped = program::look_through(flags, {&found.training, &found.validation});
     found.what = fmt::format("{} images of {} classes to train on, {} {} to validate", found.training->size(),
                              found.classes, found.validation->size(), apart ? "of val" : "others of them");
     return found;
@@ -155,8 +159,8 @@ Found blank_images(const ImageFlags& flags) {
                 .channels = digits ? 1 : 3,
                 .classes = or_else(flags.classes, digits ? 10 : 1000),
                 .augment = "none"};
-    found.what = fmt::format("no data but blank images of {} x {} pixels and {} classes", found.height, found.width,
-                             found.classes);
+    found.what = fmt::format("no data but blank images, {}, of {} classes",
+                             data::wide_and_high(found.height, found.width), found.classes);
     return found;
 }
 
@@ -194,8 +198,8 @@ std::string resizing(const Found& found, const Images& images, const ImageFlags&
     const bool raised =
         images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
     if (!raised && found.height == images.height && found.width == images.width) return "";
-    std::string what = fmt::format("; resized to {} x {} pixels", images.height, images.width);
-    if (raised) what += fmt::format(", since {} takes no less than {} x {}", flags.model, least, least);
+    std::string what = fmt::format("; resized to {}", data::wide_and_high(images.height, images.width));
+    if (raised) what += fmt::format(", since {} takes no less than {} each way", flags.model, least);
     return what;
 }
 
@@ -238,7 +242,8 @@ Images read_images(const ImageFlags& flags) {
                   .classes = std::max(flags.classes, found.classes),
                   .class_names = found.class_names,
                   .augment = flags.augment == "auto" ? found.augment : flags.augment,
-                  .what = found.what};
+                  .what = found.what,
+                  .skipped = found.skipped};
     images.what += resizing(found, images, flags, least);
     images.scale = images.channels == 1 ? std::vector{data::PixelScale{0.1307f, 0.3081f}} : data::imagenet_scale();
     images.fit = resized(found, images);

@@ -5,6 +5,7 @@
 //     const Images images = read_images(flags);
 //     const data::ImageDataset training = images.training_set(flags.seed);
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Images {
     std::vector<data::PixelScale> scale = {};
     std::string augment = {};  ///< how training images vary
     std::string what = {};     ///< for people: which images these are, and what is done to them
+    std::function<std::vector<std::string>()> skipped = {};  ///< as `Program`'s
 
     /// Of batches for training, or for validation.
     data::ImageDataset training_set(std::uint64_t seed) const;

@@ -78,7 +78,7 @@ void add_flags(CLI::App& app, ImageFlags& flags) {
         ->check(program::real(0, 0.99))
         ->capture_default_str();
     program::add_flags(app, flags);
-    program::add_workers(app, flags.workers, "threads that read and vary images");
+    program::add_image_files(app, flags, "threads that read and vary images");
     program::add_from(
         app, flags.from,
         "safetensors file with torchvision's weights to begin with; for another number of classes the head, "

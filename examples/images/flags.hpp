@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include <headroom/examples/program/epochs.hpp>
+#include <headroom/examples/program/images.hpp>
 
 namespace headroom::images {
 
-struct ImageFlags : program::EpochFlags {
+struct ImageFlags : program::ImageFileFlags {
     ImageFlags();
     std::string data;  ///< folder; empty: none, for rehearsals
     std::string model = "small";
@@ -20,7 +20,6 @@ struct ImageFlags : program::EpochFlags {
     std::int64_t validation = 0;  ///< images; 0: the data's own, or a tenth
     std::string augment = "auto";
     double label_smoothing = 0;
-    int workers = 2;
     std::string from;  ///< a file of torchvision's weights to begin with
 };
 

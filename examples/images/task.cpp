@@ -13,6 +13,7 @@
 #include <headroom/data/image_geometry.hpp>
 #include <headroom/examples/images/classifier.hpp>
 #include <headroom/examples/images/data.hpp>
+#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/program/rehearsal.hpp>
 
@@ -44,7 +45,7 @@ class ImageTask final : public program::Task {
           validation_(dry() ? images.blank(program::rehearsed(images.validation->size(), batch))
                             : images.validation_set()),
           loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
-                  {.workers = dry() ? 0 : flags.workers}),
+                  {.workers = dry() ? 0 : flags.workers, .changed_data = flags.changed_data}),
           feed_(parameters.context()) {}
 
     void begin() override { program::load_weights(flags_.from, parameters_, head_of(flags_.model), images_.classes); }
@@ -55,20 +56,25 @@ class ImageTask final : public program::Task {
         return cross_entropy(model_(batch[0]), batch[1], {.label_smoothing = flags_.label_smoothing});
     }
 
-    program::Validation evaluate() override {
-        data::DataLoader<data::ImageDataset> loader(
-            validation_, data::Sampler::sequential(validation_.size(), loader_.sampler().batch()),
-            {.workers = dry() ? 0 : flags_.workers, .epochs = 1});
+    program::Validation evaluate(const program::Watch& watch) override {
+        data::DataLoader<data::ImageDataset> loader(validation_, in_order(),
+                                                    {.workers = dry() ? 0 : flags_.workers, .epochs = 1});
         double loss = 0, right = 0;
-        while (const data::ImageBatch* batch = loader.next()) {
-            const Batch given = upload(*batch);
+        program::ClassesSeen classes(images_.classes);
+        program::each_batch(loader, watch, [&](const data::ImageBatch& batch) {
+            const Batch given = upload(batch);
             const Tensor logits = model_(given[0]);
             loss += cross_entropy(logits, given[1]).sum().item();
             right += sum(eq(argmax(logits, -1), given[1])).item();
-        }
+            classes.add(batch.labels);
+        });
         const auto total = static_cast<double>(validation_.size());
-        return {.loss = loss / total, .metric = program::Metric{"accuracy", "val_accuracy", right / total}};
+        return {.loss = loss / total,
+                .metric = program::Metric{"accuracy", "val_accuracy", right / total},
+                .note = classes.note(images_.class_names)};
     }
+
+    std::int64_t validation_batches() const override { return in_order().batches(); }
 
     nn::CheckpointPart order() override { return loader_; }
 
@@ -101,6 +107,8 @@ class ImageTask final : public program::Task {
 
   private:
     bool dry() const { return parameters_.context().dry(); }
+    /// Of validation.
+    data::Sampler in_order() const { return data::Sampler::sequential(validation_.size(), loader_.sampler().batch()); }
 
     std::string name(std::int64_t label) const {
         const auto index = static_cast<std::size_t>(label);
@@ -132,6 +140,7 @@ program::Program image_program(ImageFlags& flags) {
     return {.data = images->what + program::head_note(flags.from, head_of(flags.model), images->classes),
             .unit = "samples",
             .reads = {{"--data", flags.data}, {"--from", flags.from}},
+            .skipped = images->skipped,
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
                 return std::make_unique<ImageTask>(parameters, flags, batch, *images);
             }};

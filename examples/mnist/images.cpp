@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <headroom/data/idx.hpp>
+#include <headroom/data/image.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::mnist {
@@ -17,8 +18,8 @@ constexpr data::PixelScale kScale{.mean = 0.1307f, .deviation = 0.3081f};
 Images read_part(const std::string& folder, const char* prefix) {
     const data::LabelledImages data = data::read_labelled_images(folder, prefix, 10);
     if (data.images.rows != kSide || data.images.columns != kSide) {
-        throw FileError(fmt::format("{}: images of 28 x 28 are wanted, these have {} x {}", folder, data.images.rows,
-                                    data.images.columns));
+        throw FileError(fmt::format("{}: images of 28 x 28 pixels are wanted, these are {}", folder,
+                                    data::wide_and_high(data.images.rows, data.images.columns)));
     }
     return Images::images(data.images.pixels, {kSide, kSide}, {data.labels.begin(), data.labels.end()}, kScale);
 }

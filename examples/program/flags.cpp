@@ -116,6 +116,9 @@ void add_files(CLI::App& app, Flags& flags) {
     app.add_option("--json", flags.json, "file for the figures of the run");
     app.add_option("--log", flags.log, "file for the figures of every step, a JSON object in each line");
     app.add_option("--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
+    app.add_flag("--changed-data", flags.changed_data,
+                 "resume although the data has another number of samples; a training goes on in the same epoch")
+        ->needs("--resume");
     app.add_option("--pictures", flags.pictures,
                    "folder for pictures: the losses as SVG, and what the program draws, as PNG");
 }

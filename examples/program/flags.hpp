@@ -64,6 +64,7 @@ struct Flags {
     std::string log;
     std::string tensorboard;
     std::string pictures;
+    bool changed_data = false;                  ///< since the checkpoint was written
     std::shared_ptr<const StoredFlags> stored;  ///< with the file to resume
 
     /// The checkpoint to continue from; empty if there is none.

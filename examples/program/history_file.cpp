@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/examples/program/say.hpp>
 #include <headroom/memory/history/chrome_trace.hpp>
 #include <headroom/memory/history/html_report.hpp>
 #include <headroom/memory/history/torch_snapshot.hpp>
@@ -26,7 +27,7 @@ void write(const Context& context, const std::string& file, const std::string& t
     } else {
         memory::write_torch_snapshot(snapshot, file);
     }
-    fmt::print("memory history written to {}\n", file);
+    say("memory history written to {}", file);
 }
 
 }  // namespace

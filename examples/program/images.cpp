@@ -1,14 +1,85 @@
 #include <headroom/examples/program/images.hpp>
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <span>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include <headroom/data/bad_images.hpp>
+#include <headroom/data/counter_random.hpp>
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/program/progress.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
+
+namespace {
+
+/// A random number that belongs to a name.
+std::uint64_t random_place(std::string_view name, std::uint64_t seed) {
+    std::uint64_t place = data::splitmix64_mix(seed);
+    for (const char byte : name) place = data::splitmix64_mix(place ^ static_cast<unsigned char>(byte));
+    return place;
+}
+
+}  // namespace
+
+std::optional<data::Orientation> ImageFileFlags::read_as() const {
+    if (orientation == "auto") return std::nullopt;
+    return orientation == "stored" ? data::Orientation::stored : data::Orientation::upright;
+}
+
+void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
+    app.add_flag(
+        "--skip-bad-images", flags.skip_bad_images,
+        "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
+        "training");
+    std::vector<std::string> ways{"upright", "stored"};
+    if (annotated) ways.emplace_back("auto");
+    app.add_option("--orientation", flags.orientation,
+                   fmt::format("images that EXIF data says to turn are read upright or as stored{}",
+                               annotated ? "; auto: as they have the size that the annotations say" : ""))
+        ->check(CLI::IsMember(ways))
+        ->capture_default_str();
+    add_workers(app, flags.workers, workers);
+}
+
+std::function<std::vector<std::string>()> look_through(const ImageFileFlags& flags,
+                                                       const std::vector<data::ImageSourcePointer*>& parts) {
+    std::vector<std::shared_ptr<const data::SkippingImages>> skipping;
+    std::string first;
+    std::size_t count = 0;
+    std::int64_t all = 0;
+    for (data::ImageSourcePointer* const part : parts) {
+        constexpr int threads = 8;  // which wait for files, not for processors
+        WorkProgress progress("looked at", "files");
+        const std::vector<data::BadSample> bad = data::find_bad_images(
+            **part, threads, [&](std::int64_t done, std::int64_t count) { progress.show(done, count); });
+        if (first.empty() && !bad.empty()) first = bad[0].what;
+        count += bad.size();
+        all += (*part)->size();
+        if (std::ssize(bad) == (*part)->size())
+            throw FileError(fmt::format("{}; none of {} images can be used", bad[0].what, bad.size()));
+        if (!flags.skip_bad_images) continue;
+        skipping.push_back(std::make_shared<const data::SkippingImages>(*part, bad));
+        *part = skipping.back();
+    }
+    if (flags.skip_bad_images) {
+        return [skipping] {
+            std::vector<std::string> what;
+            for (const auto& part : skipping)
+                for (const data::BadSample& bad : part->skipped()) what.push_back(bad.what);
+            return what;
+        };
+    }
+    if (count > 0)
+        throw FileError(fmt::format("{}; {} of {} images can't be used; --skip-bad-images uses others in their places",
+                                    first, count, all));
+    return {};
+}
 
 std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const data::ImageSourcePointer& all,
                                                                        std::int64_t wanted, std::uint64_t seed,
@@ -17,7 +88,16 @@ std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const dat
     if (count >= all->size())
         throw Error(
             fmt::format("--validation {}: {} has {} images, and none is left to train on", count, folder, all->size()));
-    return data::random_split(all, count, seed);
+    std::vector<std::pair<std::uint64_t, std::int64_t>> order;
+    for (std::int64_t i = 0; i < all->size(); ++i) {
+        const std::string name = all->name(i);
+        const std::string_view below = std::string_view(name).substr(name.starts_with(folder) ? folder.size() : 0);
+        order.emplace_back(random_place(below.substr(std::min(below.find_first_not_of('/'), below.size())), seed), i);
+    }
+    std::ranges::sort(order);
+    std::vector<std::int64_t> held, rest;
+    for (const auto& [place, index] : order) (std::ssize(held) < count ? held : rest).push_back(index);
+    return {data::subset(all, std::move(rest)), data::subset(all, std::move(held))};
 }
 
 data::Image image_in(const data::ImageBatch& batch, std::size_t row, const std::vector<data::PixelScale>& scale) {

@@ -1,20 +1,47 @@
 #pragma once
-// What programs that train on images do alike: they hold images out for validation, and draw those of a batch.
+// What programs that train on images do alike: they hold images out for validation, look through their files, and draw
+// those of a batch.
 //
+//     struct ScanFlags : program::ImageFileFlags {...};
+//     program::add_image_files(app, flags, "threads that read images");
 //     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
+//     images.skipped = program::look_through(flags, {&images.training, &images.validation});
 //     const data::Image first = program::image_in(batch, 0, data::imagenet_scale());
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <headroom/data/image_dataset.hpp>
+#include <headroom/examples/program/epochs.hpp>
 
 namespace headroom::program {
 
-/// Splits images at random: those to train on, and as many as `wanted` to validate on, or a tenth if that is 0. Errors:
-/// Error that names the folder if none is left to train on.
+struct ImageFileFlags : EpochFlags {
+    bool skip_bad_images = false;
+    std::string orientation = "upright";
+    int workers = 2;
+
+    /// None: as the annotations say.
+    std::optional<data::Orientation> read_as() const;
+};
+
+/// --skip-bad-images, --orientation and --workers. `annotated`: annotations say the size of an image.
+void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& workers, bool annotated = false);
+
+/// Looks at all files of `parts` without decoding them (`data::find_bad_images`). With --skip-bad-images, others take
+/// the places of bad images there, also of those that only decoding will find, and what is returned says which (for
+/// `Program`). Errors: FileError that says how many are bad, and why the first is, unless they are to be skipped or are
+/// all of a part.
+std::function<std::vector<std::string>()> look_through(const ImageFileFlags& flags,
+                                                       const std::vector<data::ImageSourcePointer*>& parts);
+
+/// Splits images at random: those to train on, and as many as `wanted` to validate on, or a tenth if that is 0. The
+/// choice depends on the seed and on the names below `folder`, so that others stay where they are when an image comes
+/// or goes. Errors: Error that names the folder if none is left to train on.
 std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const data::ImageSourcePointer& all,
                                                                        std::int64_t wanted, std::uint64_t seed,
                                                                        const std::string& folder);

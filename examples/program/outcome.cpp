@@ -61,7 +61,8 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
     std::signal(SIGXFSZ, SIG_IGN);
     keep_standard_files();
     const auto end = [&](int code, const std::string& why) {
-        std::fputs(fmt::format("{}: {}\n", app.get_name(), why).c_str(), stderr);  // fmt::print would throw
+        const std::string line = without_controls(fmt::format("{}: {}", app.get_name(), why));
+        std::fputs((line + '\n').c_str(), stderr);  // fmt::print would throw
         return code;
     };
     try {

@@ -64,6 +64,11 @@ std::string progress_line(const Status& status, std::int64_t steps, const std::s
     return line.substr(0, columns);
 }
 
+std::string work_line(const std::string& what, std::int64_t done, std::int64_t all, const std::string& unit,
+                      double left, std::size_t columns) {
+    return fmt::format("{} {}/{} {}  left {}", what, done, all, unit, duration(left)).substr(0, columns);
+}
+
 Progress::Progress(std::int64_t steps, std::string unit, std::int64_t first)
     : steps_(steps), unit_(std::move(unit)), first_(first), terminal_(isatty(STDOUT_FILENO) == 1) {}
 
@@ -102,6 +107,26 @@ void Progress::show(const Status& status) {
 
 void Progress::end() {
     if (std::exchange(drawn_, false)) fmt::print("\n");
+    std::fflush(stdout);
+}
+
+WorkProgress::WorkProgress(std::string what, std::string unit)
+    : what_(std::move(what)), unit_(std::move(unit)), terminal_(isatty(STDOUT_FILENO) == 1) {}
+
+WorkProgress::~WorkProgress() {
+    if (drawn_) std::fputs("\r\x1b[K", stdout);
+    std::fflush(stdout);
+}
+
+void WorkProgress::show(std::int64_t done, std::int64_t all) {
+    const auto now = Clock::now();
+    if (now - last_ < (terminal_ ? std::chrono::milliseconds(200) : std::chrono::seconds(10))) return;
+    last_ = now;
+    const double elapsed = std::chrono::duration<double>(now - begin_).count();
+    const double left = elapsed / static_cast<double>(done) * static_cast<double>(all - done);
+    const std::string line = work_line(what_, done, all, unit_, left, columns_of(terminal_));
+    fmt::print("{}{}{}", terminal_ ? "\r\x1b[K" : "", line, terminal_ ? "" : "\n");
+    drawn_ = terminal_;
     std::fflush(stdout);
 }
 

@@ -26,6 +26,12 @@ std::unique_ptr<optim::Optimizer> make_optimizer(Parameters& parameters, const F
     return std::make_unique<optim::AdamW>(parameters, options);
 }
 
+/// With the flag that would go on.
+UnreadableBatch unreadable(const FileError& error) {
+    const bool image = dynamic_cast<const data::BadImage*>(&error);
+    return UnreadableBatch(error.what() + std::string(image ? "; --skip-bad-images uses another in its place" : ""));
+}
+
 }  // namespace
 
 Session::Session(Context& context, const Flags& flags, const Program& program)
@@ -84,7 +90,7 @@ Task::Batch Session::next_batch() {
         task_->order().restore(unread_.back().order);
         context_.set_random_counter(unread_.back().random_counter);
         unread_.pop_back();
-        throw UnreadableBatch(error.what());
+        throw unreadable(error);
     }
 }
 
@@ -122,13 +128,13 @@ auto Session::evaluating(Work work) {
     return work();
 }
 
-Validation Session::evaluate() {
+Validation Session::evaluate(const Watch& watch) {
     const std::uint64_t counter = context_.random_counter();
     try {
-        return evaluating([&] { return task_->evaluate(); });
+        return evaluating([&] { return task_->evaluate(watch); });
     } catch (const FileError& error) {
         context_.set_random_counter(counter);
-        throw UnreadableBatch(error.what());
+        throw unreadable(error);
     }
 }
 

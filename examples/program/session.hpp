@@ -52,7 +52,9 @@ class Session {
     std::int64_t unread() const { return accumulator_->unread(); }
 
     /// Over the validation data, in evaluation mode. Changes nothing of the training. Errors: also UnreadableBatch.
-    Validation evaluate();
+    Validation evaluate(const Watch& watch = [](std::int64_t, std::int64_t) {});
+    /// How many batches that takes.
+    std::int64_t validation_batches() const { return task_->validation_batches(); }
     /// Whether no validation before came to less, before a resume neither; remembers it.
     bool is_best(const Validation& validation);
     /// The task's.

@@ -56,11 +56,22 @@ class Session::Description {
         for (const auto& [section, fields] : asked.items()) {
             expect_same(section, saved.value(section, Json::object()), fields);
         }
+        expect_samples(values);
         session_.steps_done_ = steps;
         session_.best_ = best;
     }
 
   private:
+    /// Says it in the words of the flags; the loader would refuse it, too.
+    void expect_samples(const StateValues& values) const {
+        const char* const name = "loader.samples";
+        const StateValues here = session_.task_->order().state_dict().values;
+        if (session_.flags_.changed_data || !values.contains(name) || !here.contains(name)) return;
+        if (const std::string& saved = values.at(name), &found = here.at(name); saved != found)
+            throw Error(fmt::format(
+                "it was trained on {} samples, and there are {} now; --changed-data goes on with these", saved, found));
+    }
+
     Json describe() const {
         const Flags& flags = session_.flags_;
         Json json = session_.task_->describe();

@@ -1,10 +1,13 @@
 #include <headroom/examples/program/stored_flags.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/safetensors.hpp>
 
@@ -26,6 +29,24 @@ bool is_excluded(const CLI::Option& option) {
 bool equal(const std::string& a, const std::string& b) {
     double x = 0, y = 0;
     return a == b || (CLI::detail::lexical_cast(a, x) && CLI::detail::lexical_cast(b, y) && x == y);
+}
+
+/// A path need not be UTF-8, as JSON's text is: then it is an array of its bytes.
+nlohmann::json json_of(const std::string& text) {
+    try {
+        data::for_each_code_point(text, [](std::uint32_t, std::size_t) {});
+        return text;
+    } catch (const Error&) {
+        return std::vector<std::uint8_t>(text.begin(), text.end());
+    }
+}
+
+std::optional<std::string> text_of(const nlohmann::json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    const auto is_byte = [](const nlohmann::json& byte) { return byte.is_number_unsigned() && byte <= 255; };
+    if (!value.is_array() || !std::ranges::all_of(value, is_byte)) return std::nullopt;
+    const auto bytes = value.get<std::vector<std::uint8_t>>();
+    return std::string(bytes.begin(), bytes.end());
 }
 
 }  // namespace
@@ -66,15 +87,15 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
         return {};
     }
     const nlohmann::json stored = nlohmann::json::parse(found->second, nullptr, false);
-    const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
-    if (!stored.is_object() || !std::ranges::all_of(stored, is_text)) {
+    if (!stored.is_object() ||
+        !std::ranges::all_of(stored, [](const auto& value) { return text_of(value).has_value(); })) {
         throw FileError(fmt::format("{}: the flags that {} wrote into it are damaged", file, app_.get_name()));
     }
     std::vector<CLI::ConfigItem> items;
     for (const auto& [name, value] : stored.items()) {
         const CLI::Option* const option = app_.get_option_no_throw("--" + name);
         if (!option || !option->get_configurable()) continue;
-        const auto text = value.get<std::string>();
+        const std::string text = *text_of(value);
         if (option->count() == 0) {
             items.push_back({{}, name, {text}});
         } else if (!equal(value_of(*option), text)) {
@@ -91,7 +112,7 @@ std::string StoredFlags::text(const std::map<std::string, std::string>& found) c
         const std::string& name = option->get_lnames().front();
         const auto other = found.find(name);
         if (const std::string value = other != found.end() ? other->second : value_of(*option); !value.empty())
-            stored[name] = value;
+            stored[name] = json_of(value);
     }
     return stored.dump();
 }

@@ -26,6 +26,8 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     if (summary.validation) {
         json["val_loss"] = summary.validation->loss;
         for (const Metric& metric : summary.validation->metrics()) json[metric.key] = metric.value;
+        if (const std::string& note = summary.validation->note; !note.empty())
+            json["val_note"] = without_controls(note);
     }
     put("train_loss", summary.train_loss);
     put(summary.rate_name, summary.rate);
@@ -49,8 +51,10 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_unusual("scratch_budget", &ComputeOptions::scratch_budget);
     put_unusual("graphs", &ComputeOptions::graphs);
     if (!summary.graph_refusal.empty()) json["graph_refusal"] = summary.graph_refusal;
+    if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
     std::ofstream file(path);
-    file << json.dump(2) << '\n';
+    // The name of a class may be no UTF-8.
+    file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     file.close();
     if (!file)
         throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));

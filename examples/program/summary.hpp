@@ -31,6 +31,7 @@ struct Summary {
     std::optional<std::string> state_sha256;
     ComputeOptions compute;
     std::string graph_refusal;
+    std::optional<std::size_t> skipped_images;
     int signal = 0;  ///< which ended the training early, or 0
 };
 
@@ -38,8 +39,8 @@ struct Summary {
 void take_peaks(Summary& summary, Context& context);
 
 /// Absent figures are null (an interrupted training has no val_loss). Left out are metrics that the program does not
-/// have, a graph_refusal that there was not, and options of computing that are as usual. Errors: FileError if it can't
-/// be written.
+/// have, a val_note, a graph_refusal and skipped_images that there were not, and options of computing that are as
+/// usual. Errors: FileError if it can't be written.
 void write_summary(const std::filesystem::path& path, const Summary& summary);
 
 /// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together

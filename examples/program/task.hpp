@@ -41,6 +41,7 @@ struct Validation {
     double loss = 0;
     std::optional<Metric> metric;
     std::vector<Metric> others = {};
+    std::string note = {};  ///< for people, of what the figures do not tell
 
     std::vector<Metric> metrics() const {
         std::vector<Metric> all = others;
@@ -60,6 +61,19 @@ struct MeanLoss {
     }
     double value() const { return total / terms; }
 };
+
+/// Called after each batch of a validation: how many are done, and how many there are.
+using Watch = std::function<void(std::int64_t done, std::int64_t all)>;
+
+/// Calls `work` with each batch of an epoch.
+template <class Loader, class Work>
+void each_batch(Loader& loader, const Watch& watch, const Work& work) {
+    std::int64_t done = 0;
+    while (const auto batch = loader.next()) {
+        work(*batch);
+        watch(++done, loader.sampler().batches());
+    }
+}
 
 struct Picture {
     std::string name;  ///< of its file, without the ending
@@ -82,7 +96,9 @@ class Task {
     /// Depends on the batch alone: with --graphs it is called for the first ones only.
     virtual Loss loss(const Batch& batch) = 0;
     /// Over all of the validation data.
-    virtual Validation evaluate() = 0;
+    virtual Validation evaluate(const Watch& watch) = 0;
+    /// How many batches that takes.
+    virtual std::int64_t validation_batches() const = 0;
     /// Where the task stands in its data.
     virtual nn::CheckpointPart order() = 0;
     /// What a training that goes on must have in common with this one: fields by section, such as {"model": {"width":
@@ -100,6 +116,8 @@ struct Program {
     std::string unit;        ///< of throughput: "samples", "tokens"
     std::int64_t units = 1;  ///< in a sample of a batch
     NamedFiles reads;        ///< flags, and the files or folders that they name, which are not to be written to
+    /// Which images are skipped as far as known, and why; empty unless the flags let some be.
+    std::function<std::vector<std::string>()> skipped = {};
     /// With so many samples in a micro-batch. What the flags say of the batch does not count: fewer may be tried.
     std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)> task;
 };

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include <headroom/examples/program/progress.hpp>
 #include <headroom/examples/program/recent.hpp>
 #include <headroom/examples/program/rehearsal.hpp>
+#include <headroom/examples/program/say.hpp>
 #include <headroom/examples/program/session.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/program/step_log.hpp>
@@ -35,12 +37,37 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+/// Says which images are skipped, each once.
+class SkipReport {
+  public:
+    explicit SkipReport(const Program& program) : program_(program) {}
+
+    /// Those that were found since the last call; calls `before` if there are some.
+    template <class Before>
+    void say_new(const Before& before) {
+        if (!program_.skipped) return;
+        std::vector<std::string> found = program_.skipped();
+        std::erase_if(found, [&](const std::string& one) { return !said_.insert(one).second; });
+        if (found.empty()) return;
+        before();
+        constexpr std::size_t named = 10;
+        say("skipping {} bad image{}, whose place another one takes:", found.size(), found.size() == 1 ? "" : "s");
+        for (std::size_t i = 0; i < std::min(found.size(), named); ++i) say("  {}", found[i]);
+        if (found.size() > named) say("  and {} more", found.size() - named);
+    }
+
+  private:
+    const Program& program_;
+    std::set<std::string> said_;
+};
+
 /// What a training reports while it runs, and leaves behind when it is validated.
 class Reporter {
   public:
-    Reporter(Session& session, const Flags& flags, const Program& program)
+    Reporter(Session& session, const Flags& flags, const Program& program, SkipReport& skipped)
         : session_(session),
           flags_(flags),
+          skipped_(skipped),
           progress_(flags.steps, program.unit, session.steps_done()),
           throughput_(flags.steps - session.steps_done(), Clock::now()),
           log_(flags, session.steps_done()),
@@ -67,20 +94,24 @@ class Reporter {
         log_.flush();
         const MemoryStatistics memory = session_.context().memory().statistics();
         progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.allocated, memory.peak_allocated});
+        say_skipped();
     }
 
     /// Validates once per step. Keeps the best.
     const Validation& validate() {
         if (validated_ == session_.steps_done()) return validation_;
         validated_ = session_.steps_done();
-        validation_ = session_.evaluate();
         progress_.end();
-        fmt::print("step {}: validation loss {:.4f}", validated_, validation_.loss);
+        evaluate();
+        say_skipped();
+        std::string line = fmt::format("step {}: validation loss {:.4f}", validated_, validation_.loss);
         curve_.validation.push_back({validated_, validation_.loss});
-        for (const Metric& metric : validation_.metrics()) fmt::print(", {} {:.2f}%", metric.name, 100 * metric.value);
-        const bool best = session_.is_best(validation_);
-        if (best && !flags_.best.empty()) session_.save(flags_.best);
-        fmt::print("{}\n", !best || flags_.best.empty() ? "" : ", the best so far: saved to " + flags_.best);
+        for (const Metric& metric : validation_.metrics())
+            line += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+        if (!validation_.note.empty()) line += "; " + validation_.note;
+        const bool saves = session_.is_best(validation_) && !flags_.best.empty();
+        if (saves) session_.save(flags_.best);
+        say("{}{}", line, saves ? ", the best so far: saved to " + flags_.best : "");
         std::fflush(stdout);
         log_.validation(validated_, validation_);
         log_.flush();
@@ -102,8 +133,17 @@ class Reporter {
     double seconds() const { return throughput_.seconds(); }
 
   private:
+    void evaluate() {
+        WorkProgress progress("validation", "batches");
+        validation_ = session_.evaluate([&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
+    }
+    void say_skipped() {
+        skipped_.say_new([&] { progress_.end(); });
+    }
+
     Session& session_;
     const Flags& flags_;
+    SkipReport& skipped_;
     Progress progress_;
     Throughput throughput_;
     RecentMean loss_{100};
@@ -121,7 +161,7 @@ void write_pictures(const std::string& folder, const LossCurve& curve, const std
     const std::filesystem::path path(folder);
     write_loss_curve(path / "loss.svg", curve);
     for (const Picture& picture : pictures) data::write_png(path / (picture.name + ".png"), picture.image);
-    fmt::print("drew {} picture{} and the losses in {}\n", pictures.size(), pictures.size() == 1 ? "" : "s", folder);
+    say("drew {} picture{} and the losses in {}", pictures.size(), pictures.size() == 1 ? "" : "s", folder);
 }
 
 /// Once, if a GPU's work is slower than it could be.
@@ -162,9 +202,25 @@ bool run_steps(Session& session, const Flags& flags, Interrupt& interrupt, Repor
     return session.steps_done() >= flags.steps;
 }
 
-void run_session(Context& context, const Flags& flags, const Program& program, Interrupt& interrupt, Summary& summary) {
+/// Where validations are most of the work, which nobody expects behind a training of few steps.
+void announce_validations(const Session& session, const Flags& flags) {
+    const std::int64_t left = std::max<std::int64_t>(flags.steps - session.steps_done(), 0);
+    const std::int64_t steps = flags.stop_after >= 0 ? std::min(flags.stop_after, left) : left;
+    const std::int64_t on_the_way = flags.validate_every > 0 ? steps / flags.validate_every : 0;
+    const std::int64_t validations = on_the_way + (steps == left ? 1 : 0);
+    constexpr std::int64_t few = 10;
+    const std::int64_t batches = validations * session.validation_batches();
+    if (batches < few || batches <= steps * flags.accumulate) return;
+    say("the training takes {} batch{}, {} {}", steps * flags.accumulate, steps * flags.accumulate == 1 ? "" : "es",
+        validations == 1 ? "and its validation" : "each validation", session.validation_batches());
+    std::fflush(stdout);
+}
+
+void run_session(Context& context, const Flags& flags, const Program& program, Interrupt& interrupt,
+                 SkipReport& skipped, Summary& summary) {
     Session session(context, flags, program);
-    Reporter reporter(session, flags, program);
+    Reporter reporter(session, flags, program, skipped);
+    announce_validations(session, flags);
     if (!flags.resume().empty() && session.steps_done() >= flags.steps)
         fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), flags.steps);
     bool complete = false;
@@ -175,7 +231,7 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
         reporter.end();
         if (flags.save.empty()) throw;
         reporter.save();
-        fmt::print("saved to {} after step {}; --resume goes on from there\n", flags.save, session.steps_done());
+        say("saved to {} after step {}; --resume goes on from there", flags.save, session.steps_done());
         throw;
     }
     if (session.loading_seconds() > 0) {
@@ -188,7 +244,7 @@ void run_session(Context& context, const Flags& flags, const Program& program, I
     summary.graph_refusal = session.graph_refusal();
     if (!flags.save.empty()) {
         reporter.save();
-        fmt::print("saved to {}\n", flags.save);
+        say("saved to {}", flags.save);
     }
     context.save_tuning();
     if (!complete) summary.signal = interrupt.signal();
@@ -211,11 +267,11 @@ void print_libraries(Context& context) {
     });
 }
 
-void run(const Flags& flags, const Program& program, Summary& summary) {
+void run(const Flags& flags, const Program& program, SkipReport& skipped, Summary& summary) {
     Interrupt interrupt;  // before the context's threads
     Context context = make_context(flags);
     with_history(context, flags.memory_history, fmt::format("recompute {}", flags.recomputed().name),
-                 [&] { run_session(context, flags, program, interrupt, summary); });
+                 [&] { run_session(context, flags, program, interrupt, skipped, summary); });
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
                size_text(summary.forecast.peak_allocated));
@@ -236,8 +292,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     const Clock::time_point begin = Clock::now();
     if (const std::string file = flags.resume(); !file.empty()) {
         const std::vector<std::string>& anew = flags.stored->anew();
-        fmt::print("resuming {} with its flags{}{}\n", file,
-                   anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
+        say("resuming {} with its flags{}{}", file, anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
     }
     const Program program = read();
     const NamedFiles outputs{{"--save", flags.save},
@@ -258,15 +313,19 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         forecast = rehearse(fitted, program);
     }
     summary.compute = fitted.compute;
-    fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
-               program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
+    say("{} parameters, {}", forecast.parameters, program.data);
+    SkipReport skipped(program);
+    skipped.say_new([] {});
+    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak_allocated),
+        size_text(forecast.resident_bytes));
     if (forecast.batch_statistics && fitted.accumulate > 1) {
         fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
                    fitted.batch * fitted.accumulate);
     }
     std::fflush(stdout);
     summary.graph_refusal = forecast.graph_refusal;
-    if (flags.device != "dry") run(fitted, program, summary);
+    if (flags.device != "dry") run(fitted, program, skipped, summary);
+    if (program.skipped) summary.skipped_images = program.skipped().size();
     if (const std::string& why = summary.graph_refusal; !why.empty())
         fmt::print("not all work was done by graphs: {}\n", why);
     summary.seconds = seconds_since(begin);

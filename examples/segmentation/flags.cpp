@@ -1,8 +1,12 @@
 #include <headroom/examples/segmentation/flags.hpp>
 
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/segmentation/mask_values.hpp>
 
 namespace headroom::segmentation {
 
@@ -25,6 +29,11 @@ void add_data(CLI::App& app, SegmentationFlags& flags) {
     CLI::Option* const masks = app.add_option("--masks", flags.masks, "folder of their masks")->needs(images);
     images->needs(masks);
     app.add_option("--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
+    app.add_option(
+           "--mask-values", flags.mask_values,
+           "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
+           "0,255 where masks have these two")
+        ->check(mask_values_problem);
     app.add_option("--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
         ->check(program::whole(0, 255));
     app.add_option("--clouds", flags.clouds, "clouds to draw for training")->check(count)->capture_default_str();
@@ -49,21 +58,49 @@ void add_data(CLI::App& app, SegmentationFlags& flags) {
         ->capture_default_str();
 }
 
-/// The folders in --data; the model's sizes from the file that it begins with.
+/// The classes that --mask-values names; else what the masks themselves say.
+void take_mask_values(CLI::App& app, SegmentationFlags& flags) {
+    if (!flags.has_files()) {
+        if (!flags.mask_values.empty())
+            throw CLI::ValidationError("--mask-values is for files; name their folder by --data");
+        return;
+    }
+    if (flags.mask_values.empty()) {
+        const std::string found = find_mask_values(flags);
+        if (found.empty()) return;
+        program::imply(app, "--mask-values", found, flags.masks);
+    }
+    const std::vector<std::uint8_t> values = parse_mask_values(flags.mask_values);
+    if (std::ranges::find(values, flags.ignore) != values.end())
+        throw CLI::ValidationError(
+            fmt::format("--ignore {}: --mask-values {} makes it a class", flags.ignore, flags.mask_values));
+    if (app.count("--classes") > 0 && flags.classes != std::ssize(values))
+        throw CLI::ValidationError(
+            fmt::format("--classes {}: --mask-values {} names {}", flags.classes, flags.mask_values, values.size()));
+    program::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
+}
+
+/// The folders in --data; the model's sizes from the file that it begins with, and classes from the masks before.
 void complete(CLI::App& app, SegmentationFlags& flags) {
     if (!flags.data.empty()) {
         if (!flags.images.empty()) throw CLI::ValidationError("--data and --images both name the images; use one");
         flags.images = flags.data + "/images";
         flags.masks = flags.data + "/masks";
     }
-    if (flags.from.empty()) return;
-    const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
-    if (sizes.channels != 3)
-        throw CLI::ValidationError(
-            fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
-    program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
-    program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
-    if (app.count("--classes") == 0) program::imply(app, "--classes", fmt::to_string(sizes.classes), flags.from);
+    if (!flags.has_files() && flags.skip_bad_images)
+        throw CLI::ValidationError("--skip-bad-images is for files; name their folder by --data");
+    if (!flags.from.empty()) {
+        const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
+        if (sizes.channels != 3)
+            throw CLI::ValidationError(
+                fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
+        program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
+        program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
+        if (app.count("--classes") == 0) flags.classes = sizes.classes;
+    }
+    take_mask_values(app, flags);
+    if (!flags.from.empty() && app.count("--classes") == 0)
+        program::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
 }
 
 }  // namespace
@@ -92,7 +129,7 @@ void add_flags(CLI::App& app, SegmentationFlags& flags) {
     add_data(app, flags);
     program::add_epochs(app, flags);
     program::add_flags(app, flags);
-    program::add_workers(app, flags.workers, "threads that draw, read and vary images");
+    program::add_image_files(app, flags, "threads that draw, read and vary images");
     program::add_from(app, flags.from,
                       "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
                       "number of classes the head, its last layer, stays as initialised");

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <string>
 
-#include <headroom/examples/program/epochs.hpp>
+#include <headroom/examples/program/images.hpp>
 #include <headroom/nn/unet.hpp>
 
 namespace headroom::segmentation {
 
-struct SegmentationFlags : program::EpochFlags {
+struct SegmentationFlags : program::ImageFileFlags {
     SegmentationFlags();
 
     std::string model = "unet";
@@ -23,6 +23,7 @@ struct SegmentationFlags : program::EpochFlags {
     std::string images;  ///< folder; empty: clouds are drawn
     std::string masks;   ///< folder
     std::string mask_suffix;
+    std::string mask_values;     ///< of the classes in their order: "0,255"; empty: the classes themselves
     std::int64_t ignore = -1;    ///< a value of masks; below 0: none
     std::int64_t clouds = 2800;  ///< to draw
     double noise = 0.5;
@@ -32,7 +33,6 @@ struct SegmentationFlags : program::EpochFlags {
     std::int64_t validation = 0;  ///< images; 0: 100 drawn ones, or a tenth of the files
     std::string flips = "both";
     double crop = 1;  ///< share of height and of width
-    int workers = 2;
 
     bool has_files() const { return !images.empty(); }
     nn::UNetOptions unet() const {

@@ -1,12 +1,14 @@
 #include <headroom/examples/segmentation/images.hpp>
 
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <headroom/data/image_files.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/segmentation/clouds.hpp>
+#include <headroom/examples/segmentation/mask_values.hpp>
 
 namespace headroom::segmentation {
 
@@ -29,12 +31,19 @@ Split draw(const SegmentationFlags& flags) {
 
 Split read_files(const SegmentationFlags& flags) {
     data::MaskedImagesOptions options{.mask_suffix = flags.mask_suffix};
+    options.orientation = *flags.read_as();
+    if (!flags.mask_values.empty()) options.values = parse_mask_values(flags.mask_values);
     if (flags.ignore >= 0) options.ignored_value = static_cast<std::uint8_t>(flags.ignore);
     const auto all = std::make_shared<const data::MaskedImages>(flags.images, flags.masks, flags.classes, options);
-    const auto [training, validation] = program::hold_out(all, flags.validation, flags.seed, flags.images);
+    auto [training, validation] = program::hold_out(all, flags.validation, flags.seed, flags.images);
+    auto skipped = program::look_through(flags, {&training, &validation});
+    const std::string values = flags.mask_values.empty() ? ""
+                                                         : fmt::format("; values {} of masks are classes 0 to {}",
+                                                                       flags.mask_values, flags.classes - 1);
     return {training, validation,
-            fmt::format("{} images of {} to train on, {} others to validate", training->size(), flags.images,
-                        validation->size())};
+            fmt::format("{} images of {} to train on, {} others to validate{}", training->size(), flags.images,
+                        validation->size(), values),
+            std::move(skipped)};
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <headroom/data/feed.hpp>
 #include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/program/rehearsal.hpp>
 #include <headroom/examples/program/weights.hpp>
@@ -55,7 +56,7 @@ class SegmentationTask final : public program::Task {
           training_(dataset(images.training, flags, true)),
           validation_(dataset(images.validation, flags, false)),
           loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
-                  {.workers = flags.workers}),
+                  {.workers = flags.workers, .changed_data = flags.changed_data}),
           feed_(parameters.context()) {}
 
     void begin() override { program::load_weights(flags_.from, parameters_, head(), flags_.classes); }
@@ -64,38 +65,44 @@ class SegmentationTask final : public program::Task {
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 
-    program::Validation evaluate() override {
+    program::Validation evaluate(const program::Watch& watch) override {
         program::MeanLoss mean;
         MeanIou iou(flags_.classes);
-        const std::int64_t size = loader_.sampler().batch(), all = validation_.size();
-        const std::int64_t count = parameters_.context().dry() ? program::rehearsed(all, size) : all;
-        Loader loader(validation_, data::Sampler::sequential(count, size), {.workers = flags_.workers, .epochs = 1});
-        while (const data::ImageBatch* batch = loader.next()) {
-            const Batch given = upload(*batch);
+        program::ClassesSeen classes(flags_.classes);
+        Loader loader(validation_, in_order(), {.workers = flags_.workers, .epochs = 1});
+        program::each_batch(loader, watch, [&](const data::ImageBatch& batch) {
+            const Batch given = upload(batch);
             const Tensor logits = model_(given[0]);
             mean.add(loss_of(logits, given[1]));
-            iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch->masks);
-        }
+            iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch.masks);
+            classes.add(batch.masks);
+        });
         if (mean.terms == 0 && !parameters_.context().dry())
             throw FileError(fmt::format("{}: no pixel of the validation images has a class: all are --ignore {}",
                                         flags_.data.empty() ? flags_.masks : flags_.data, flags_.ignore));
-        return {.loss = mean.value(), .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()}};
+        return {.loss = mean.value(),
+                .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()},
+                .note = classes.note()};
     }
+
+    std::int64_t validation_batches() const override { return in_order().batches(); }
 
     nn::CheckpointPart order() override { return loader_; }
 
     nlohmann::json describe() const override {
-        return {{"model",
-                 {{"name", flags_.model},
-                  {"base_width", flags_.base_width},
-                  {"bilinear", flags_.bilinear},
-                  {"classes", flags_.classes}}},
-                {"data",
-                 {{"height", flags_.height},
-                  {"width", flags_.width},
-                  {"flips", flags_.flips},
-                  {"crop", flags_.crop},
-                  {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+        nlohmann::json all{{"model",
+                            {{"name", flags_.model},
+                             {"base_width", flags_.base_width},
+                             {"bilinear", flags_.bilinear},
+                             {"classes", flags_.classes}}},
+                           {"data",
+                            {{"height", flags_.height},
+                             {"width", flags_.width},
+                             {"flips", flags_.flips},
+                             {"crop", flags_.crop},
+                             {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+        if (flags_.has_files()) all["data"]["mask_values"] = flags_.mask_values;
+        return all;
     }
 
     /// Image, predicted mask and true mask side by side.
@@ -114,6 +121,12 @@ class SegmentationTask final : public program::Task {
     }
 
   private:
+    /// Of validation.
+    data::Sampler in_order() const {
+        const std::int64_t size = loader_.sampler().batch(), all = validation_.size();
+        return data::Sampler::sequential(parameters_.context().dry() ? program::rehearsed(all, size) : all, size);
+    }
+
     static Loss loss_of(const Tensor& logits, const Tensor& masks) {
         return cross_entropy(logits.permute({0, 2, 3, 1}), masks);  // channels-last, so it is no copy
     }
@@ -151,12 +164,13 @@ program::Program segmentation_program(SegmentationFlags& flags) {
     flags.width = std::max(flags.width, nn::UNet::kLeastSize);
     const auto images = std::make_shared<const Split>(read_images(flags));
     program::set_steps(flags, images->training->size());
-    std::string what = fmt::format("{}, {} x {} pixels", images->what, flags.height, flags.width);
+    std::string what = fmt::format("{}; {}", images->what, data::wide_and_high(flags.height, flags.width));
     if (small) what += ", the least that a U-Net takes";
     what += program::head_note(flags.from, head(), flags.classes);
     return {.data = what,
             .unit = "samples",
             .reads = {{"--images", flags.images}, {"--masks", flags.masks}, {"--from", flags.from}},
+            .skipped = images->skipped,
             .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
                 return std::make_unique<SegmentationTask>(parameters, flags, batch, *images);
             }};

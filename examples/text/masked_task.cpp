@@ -36,7 +36,7 @@ WindowsData<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const Model
 class MaskedTask final : public WindowsTask<data::MaskedWindows> {
   public:
     MaskedTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
-        : WindowsTask(parameters.context(), hidden_tokens(corpus, flags, batch)),
+        : WindowsTask(parameters.context(), hidden_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           parameters_(parameters),
@@ -48,10 +48,10 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
-    program::Validation evaluate() override {
+    program::Validation evaluate(const program::Watch& watch) override {
         program::MeanLoss mean;
         double right = 0;
-        for_validation([&](const Batch& batch) {
+        for_validation(watch, [&](const Batch& batch) {
             const Tensor logits = model_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
             right += sum(eq(argmax(logits, -1), batch[1])).item();
@@ -74,7 +74,7 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
             }
         };
         const std::int64_t shown = flags_.block - 2;
-        for_validation(show, flags_.sample / shown + (flags_.sample % shown != 0));
+        for_validation([](std::int64_t, std::int64_t) {}, show, flags_.sample / shown + (flags_.sample % shown != 0));
         for (std::vector<std::int32_t>* const tokens : {&given, &filled_in})
             tokens->resize(std::min(tokens->size(), static_cast<std::size_t>(flags_.sample)));
         return fmt::format("given:\n{}\n\nfilled in:\n{}", corpus_.decode(given), corpus_.decode(filled_in));

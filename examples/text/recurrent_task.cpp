@@ -10,7 +10,7 @@ template <class Net, class State>
 class RecurrentTask final : public WindowsTask<data::TextWindows> {
   public:
     RecurrentTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
-        : WindowsTask(parameters.context(), next_tokens(corpus, flags, batch)),
+        : WindowsTask(parameters.context(), next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), corpus.vocabulary, flags.recurrent()) {}

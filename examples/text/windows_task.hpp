@@ -3,7 +3,7 @@
 //
 //     class GptTask final : public text::WindowsTask<data::TextWindows> {
 //       public:
-//         GptTask(...) : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch)), model_(...) {}
+//         GptTask(...) : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch), flags), model_(...) {}
 //         Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 //         ...
 //     };
@@ -50,24 +50,29 @@ class WindowsTask : public program::Task {
     Batch batch() override { return upload(program::next_batch(loader_)); }
     nn::CheckpointPart order() override { return loader_; }
 
-    program::Validation evaluate() override {
+    program::Validation evaluate(const program::Watch& watch) override {
         program::MeanLoss mean;
-        for_validation([&](const Batch& batch) { mean.add(loss(batch)); });
+        for_validation(watch, [&](const Batch& batch) { mean.add(loss(batch)); });
         return {.loss = mean.value(), .metric = std::nullopt};
     }
 
+    std::int64_t validation_batches() const override { return data_.in_order.batches(); }
+
   protected:
-    WindowsTask(Context& context, WindowsData<Windows> data)
-        : data_(std::move(data)), loader_(data_.training, data_.order), feed_(context) {}
+    WindowsTask(Context& context, WindowsData<Windows> data, const program::Flags& flags)
+        : data_(std::move(data)),
+          loader_(data_.training, data_.order, {.changed_data = flags.changed_data}),
+          feed_(context) {}
 
     /// Calls `work` with each batch of the validation split, or of its first windows.
     template <class Work>
-    void for_validation(const Work& work, std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
+    void for_validation(const program::Watch& watch, const Work& work,
+                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
         const bool all = most >= data_.validation.size();
         data::DataLoader<Windows> loader(data_.validation,
                                          all ? data_.in_order : data::Sampler::sequential(most, data_.in_order.batch()),
                                          {.epochs = 1});
-        while (const data::TokenBatch* batch = loader.next()) work(upload(*batch));
+        program::each_batch(loader, watch, [&](const data::TokenBatch& batch) { work(upload(batch)); });
     }
 
   private:

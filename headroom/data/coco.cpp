@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <headroom/data/file.hpp>
+#include <headroom/data/internal/codecs.hpp>
 #include <headroom/data/mask_shapes.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -60,6 +61,9 @@ class CocoReader {
     };
 
     [[noreturn]] void fail(const std::string& what) const { throw FileError(fmt::format("{}: {}", out_.path_, what)); }
+    [[noreturn]] void fail(BadAnnotation::Fault fault, const std::string& what) const {
+        throw BadAnnotation(fault, fmt::format("{}: {}", out_.path_, what));
+    }
 
     template <class Callback>
     Json parse(std::string_view text, Callback callback) const {
@@ -116,7 +120,7 @@ class CocoReader {
         entry.height = integer(element, "height", where);
         entry.width = integer(element, "width", where);
         if (entry.height < 1 || entry.width < 1)
-            fail(fmt::format("{} has {} x {} pixels", where, entry.height, entry.width));
+            fail(fmt::format("{} can't be {}", where, wide_and_high(entry.height, entry.width)));
         if (!index_.emplace(entry.id, out_.entries_.size()).second) fail(fmt::format("{} is there twice", where));
         out_.entries_.push_back(std::move(entry));
     }
@@ -139,15 +143,19 @@ class CocoReader {
         if (box.size() != 4) fail(fmt::format("{}: \"bbox\" has {} numbers in place of 4", where, box.size()));
         found.x = box[0], found.y = box[1], found.width = box[2], found.height = box[3];
         annotation.crowd = element.contains("iscrowd") && integer(element, "iscrowd", where) != 0;
-        if (out_.options_.masks) take_mask(member(element, "segmentation", where), where, found);
+        if (out_.options_.masks) take_mask(element, where, found);
         found_.push_back(std::move(found));
     }
 
-    void take_mask(const Json& shape, const std::string& where, Found& found) const {
+    void take_mask(const Json& element, const std::string& where, Found& found) const {
         CocoImages::Annotation& annotation = found.annotation;
+        const auto segmentation = element.find("segmentation");
+        if (segmentation == element.end() || segmentation->empty())
+            fail(BadAnnotation::Fault::mask, fmt::format("{} has no mask: \"segmentation\" is {}", where,
+                                                         segmentation == element.end() ? "missing" : "empty"));
+        const Json& shape = *segmentation;
         if (shape.is_array()) {
             for (const Json& polygon : shape) annotation.polygons.push_back(numbers(polygon, "segmentation", where));
-            if (annotation.polygons.empty()) fail(fmt::format("{}: \"segmentation\" is empty", where));
             return;
         }
         if (!shape.is_object()) fail(fmt::format("{}: \"segmentation\" is neither polygons nor run lengths", where));
@@ -203,10 +211,10 @@ class CocoReader {
             return;
         }
         const std::string what = fmt::format(
-            "annotation {}: the box {}, {} with {} x {} pixels {} of image {}, {} x {}", annotation.id, found.x,
-            found.y, found.width, found.height, whole.has_area() ? "is outside" : "has no area, on that", found.image,
-            entry.width, entry.height);
-        if (!out_.options_.skip_bad_boxes) fail(what + "; skip_bad_boxes leaves it out");
+            "annotation {}: the box at x = {}, y = {}, {} wide, {} high, {} image {}, which is {}", annotation.id,
+            found.x, found.y, found.width, found.height, whole.has_area() ? "is outside of" : "has no area on",
+            found.image, wide_and_high(entry.height, entry.width));
+        if (!out_.options_.skip_bad_boxes) fail(BadAnnotation::Fault::box, what);
         out_.skipped_.push_back(fmt::format("{}: {}", out_.path_, what));
     }
 
@@ -216,8 +224,9 @@ class CocoReader {
         const std::vector<double> size{static_cast<double>(entry.height), static_cast<double>(entry.width)};
         try {
             if (!found.mask_size.empty() && found.mask_size != size)
-                throw Error(fmt::format("a mask of [{}] pixels, but image {} has {} x {}",
-                                        fmt::join(found.mask_size, ", "), entry.id, entry.height, entry.width));
+                throw Error(fmt::format("the height and width of its mask are [{}], but image {} is {}",
+                                        fmt::join(found.mask_size, ", "), entry.id,
+                                        wide_and_high(entry.height, entry.width)));
             if (!annotation.polygons.empty())
                 check_polygons(annotation.polygons, entry.height, entry.width);
             else
@@ -244,11 +253,13 @@ CocoImages::CocoImages(const std::filesystem::path& annotations, const std::file
 
 ImageSample CocoImages::load(int64_t index) const {
     const Entry& entry = entries_.at(static_cast<std::size_t>(index));
-    ImageSample sample{.image = read_image(entry.file, options_.colors)};
+    const std::string bytes = read_image_file(entry.file);
+    const ImageHeader header = image_header(bytes).value_or(ImageHeader());
+    ImageSample sample{.image = decode_image(bytes, entry.file.native(), options_.colors, orientation(entry, header))};
     if (sample.image.height != entry.height || sample.image.width != entry.width)
-        throw FileError(fmt::format("{}: has {} x {} pixels, but {} says {} x {} of image {}", entry.file.native(),
-                                    sample.image.height, sample.image.width, path_, entry.height, entry.width,
-                                    entry.id));
+        throw BadImage(fmt::format("{}: is {}, but {} says of image {} that it is {}", entry.file.native(),
+                                   wide_and_high(sample.image.height, sample.image.width), path_, entry.id,
+                                   wide_and_high(entry.height, entry.width)));
     for (const Annotation& annotation : entry.annotations) {
         ImageObject object;
         object.box = annotation.box;
@@ -262,6 +273,17 @@ ImageSample CocoImages::load(int64_t index) const {
         sample.objects.push_back(std::move(object));
     }
     return sample;
+}
+
+Orientation CocoImages::orientation(const Entry& entry, const ImageHeader& header) const {
+    const bool fits = header.size(Orientation::stored) == std::pair(entry.height, entry.width);
+    return options_.orientation.value_or(fits ? Orientation::stored : Orientation::upright);
+}
+
+void CocoImages::check(int64_t index) const {
+    const Entry& entry = entries_.at(static_cast<std::size_t>(index));
+    const auto header = whole_image_header(entry.file);
+    if (!header || header->size(orientation(entry, *header)) != std::pair(entry.height, entry.width)) load(index);
 }
 
 int64_t CocoImages::objects() const {

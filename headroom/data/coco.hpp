@@ -8,12 +8,22 @@
 //     const data::ImageSample sample = training->load(0);           // sample.objects[0].box, .label, .mask
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <headroom/data/image_header.hpp>
 #include <headroom/data/image_sample.hpp>
 
 namespace headroom::data {
+
+/// An annotation that an option would allow: `skip_bad_boxes` one with a bad box, `masks` = false one without a mask.
+class BadAnnotation : public FileError {
+  public:
+    enum class Fault { box, mask };
+    BadAnnotation(Fault fault, const std::string& message) : FileError(message), fault(fault) {}
+    Fault fault;
+};
 
 struct CocoOptions {
     bool masks = true;
@@ -28,15 +38,19 @@ struct CocoOptions {
     /// Images without objects are samples, too.
     bool keep_empty = true;
     Colors colors = Colors::rgb;
+    /// None: an image is turned where only then it has the size that the file says, as boxes and masks are of the
+    /// pixels that were annotated. Where both sizes fit (upside down, mirrored, square), it is as stored, as by
+    /// torchvision's CocoDetection.
+    std::optional<Orientation> orientation = {};
 };
 
 class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
     /// that can't be read, values that are missing or no numbers, ids of images or categories that are not there or are
-    /// there twice, classes beyond `classes`, boxes as above, masks that can't be drawn or are of another size than
-    /// their image, and a file without images. `load`: FileError for images that can't be read or have another size
-    /// than the file says.
+    /// there twice, classes beyond `classes`, masks that can't be drawn or are of another size than their image, and a
+    /// file without images; BadAnnotation for boxes as above and masks that are missing. `load`: BadImage for images
+    /// that can't be read or have another size than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
     /// Names by label; those of labels that no category has are empty.
@@ -48,6 +62,7 @@ class CocoImages : public ImageSource {
 
     int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
     ImageSample load(int64_t index) const override;
+    void check(int64_t index) const override;
     std::string name(int64_t index) const override;
 
   private:
@@ -67,6 +82,9 @@ class CocoImages : public ImageSource {
         int64_t height = 0, width = 0;
         std::vector<Annotation> annotations;
     };
+
+    /// How an image is read that has one size as stored and, perhaps, another one upright.
+    Orientation orientation(const Entry& entry, const ImageHeader& header) const;
 
     std::string path_;
     CocoOptions options_;

@@ -1,5 +1,7 @@
 #include <headroom/data/data_loader.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <headroom/core/state_counter.hpp>
 #include <headroom/memory/error.hpp>
@@ -93,13 +95,15 @@ void DataLoaderCursor::restore(const DataLoaderState& saved) {
     const DataLoaderState here = state();
     check_same("order", saved.order, here.order);
     check_same("seed", saved.seed, here.seed);
-    check_same("number of samples", saved.samples, here.samples);
     check_same("batch size", saved.batch_size, here.batch_size);
-    check_same("batches per epoch", saved.batches_per_epoch, here.batches_per_epoch);
+    if (!options_.changed_data) {
+        check_same("number of samples", saved.samples, here.samples);
+        check_same("batches per epoch", saved.batches_per_epoch, here.batches_per_epoch);
+    }
     int64_t first_task = 0;
-    const bool ended = saved.epoch == options_.epochs && saved.batch == 0;
-    if (saved.epoch < 0 || saved.batch < 0 || saved.batch > sampler_.batches() ||
-        (saved.epoch >= options_.epochs && !ended) ||
+    const int64_t batch = options_.changed_data ? std::min(saved.batch, sampler_.batches()) : saved.batch;
+    const bool ended = saved.epoch == options_.epochs && batch == 0;
+    if (saved.epoch < 0 || batch < 0 || batch > sampler_.batches() || (saved.epoch >= options_.epochs && !ended) ||
         (!ended && (__builtin_mul_overflow(saved.epoch, sampler_.batches(), &first_task) ||
                     __builtin_add_overflow(first_task, sampler_.batches(), &first_task))))
         throw Error(
@@ -107,7 +111,7 @@ void DataLoaderCursor::restore(const DataLoaderState& saved) {
                         "{} epochs",
                         saved.batch, saved.epoch, sampler_.batches(), options_.epochs));
     epoch_ = saved.epoch;
-    batch_ = saved.batch;
+    batch_ = batch;
 }
 
 StateDict DataLoaderCursor::state_dict() const {

@@ -29,6 +29,9 @@ struct DataLoaderOptions {
     int prefetch = 4;
     /// The number of epochs; after them, `next` returns nullptr for good.
     int64_t epochs = Sampler::endless;
+    /// `restore` takes positions of another number of samples, where some were added or removed: it goes on at the same
+    /// batch of the same epoch, or at its end.
+    bool changed_data = false;
 };
 
 /// The position of a loader: the next batch is number `batch` of `epoch`. The other fields describe the order of data,
@@ -149,7 +152,7 @@ class DataLoader {
     DataLoaderState state() const { return cursor_.state(); }
 
     /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if it
-    /// is not of the same sampler and number of samples; the loader stays as it was.
+    /// is not of the same sampler and, but for `changed_data`, number of samples; the loader stays as it was.
     void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();

@@ -39,6 +39,8 @@ class Descriptor {
 
 // Before open(), which would wait for a pipe's writer or wake a device.
 struct stat checked_stat(const std::filesystem::path& path) {
+    if (path.native().find('\0') != std::string::npos)  // the system would open what stands before it
+        throw FileError(fmt::format("{}: no path has a byte of 0 in it; check the path", path.native()));
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0) fail(path, errno);
     if (S_ISDIR(info.st_mode)) throw FileError(fmt::format("{}: is a folder; name a file in it", path.native()));
@@ -49,6 +51,15 @@ struct stat checked_stat(const std::filesystem::path& path) {
 
 [[noreturn]] void fail_empty(const std::filesystem::path& path) {
     throw FileError(fmt::format("{}: is empty; name a file with contents", path.native()));
+}
+
+/// Of a file that any part can be read of.
+std::size_t regular_size(const std::filesystem::path& path) {
+    const auto info = checked_stat(path);
+    if (!S_ISREG(info.st_mode))
+        throw FileError(fmt::format("{}: is a pipe, which is read only once; name a file", path.native()));
+    if (info.st_size == 0) fail_empty(path);
+    return static_cast<std::size_t>(info.st_size);
 }
 
 std::size_t read_some(int descriptor, char* to, std::size_t count, const std::filesystem::path& path) {
@@ -104,13 +115,9 @@ std::size_t check_file(const std::filesystem::path& path) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-    const auto info = checked_stat(path);
-    if (!S_ISREG(info.st_mode))
-        throw FileError(fmt::format("{}: is a pipe, which can't be mapped; name a file", path.native()));
-    if (info.st_size == 0) fail_empty(path);
+    const std::size_t size = regular_size(path);
     const Descriptor file(path);
     if (file.get() < 0) fail(path, errno);
-    const auto size = static_cast<std::size_t>(info.st_size);
     void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (memory == MAP_FAILED) fail(path, errno);
     bytes_ = {static_cast<const std::byte*>(memory), size};
@@ -125,6 +132,30 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
     if (bytes_.data()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+FileParts::FileParts(const std::filesystem::path& path) : path_(path), size_(regular_size(path)) {
+    descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(path, errno);
+}
+
+FileParts::~FileParts() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::string FileParts::read(std::size_t offset, std::size_t count) const {
+    std::string bytes(offset < size_ ? std::min(count, size_ - offset) : 0, '\0');
+    std::size_t filled = 0;
+    while (filled < bytes.size()) {
+        const ssize_t got =
+            ::pread(descriptor_, bytes.data() + filled, bytes.size() - filled, static_cast<off_t>(offset + filled));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) fail(path_, errno);
+        if (got == 0) break;
+        filled += static_cast<std::size_t>(got);
+    }
+    bytes.resize(filled);
+    return bytes;
 }
 
 }  // namespace headroom::data

@@ -5,6 +5,7 @@
 //     std::string text = data::read_file("input.txt");
 //     data::MappedFile tokens("train.bin");
 //     std::span<const std::byte> bytes = tokens.bytes();
+//     std::string end = data::FileParts("photo.jpg").read(1000, 2);
 #include <cstddef>
 #include <filesystem>
 #include <span>
@@ -36,6 +37,25 @@ class MappedFile {
 
   private:
     std::span<const std::byte> bytes_;
+};
+
+/// Parts of a file, for readers that need little of it.
+class FileParts {
+  public:
+    /// Errors: as `MappedFile`.
+    explicit FileParts(const std::filesystem::path& path);
+    FileParts(const FileParts&) = delete;
+    FileParts& operator=(const FileParts&) = delete;
+    ~FileParts();
+
+    std::size_t size() const { return size_; }
+    /// The bytes from `offset` on, as many as wanted or as there are. Errors: FileError if they can't be read.
+    std::string read(std::size_t offset, std::size_t count) const;
+
+  private:
+    std::filesystem::path path_;
+    std::size_t size_ = 0;
+    int descriptor_ = -1;
 };
 
 }  // namespace headroom::data

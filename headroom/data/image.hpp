@@ -1,8 +1,8 @@
 #pragma once
 // Images as bytes, read from PNG and JPEG files by libpng and libjpeg-turbo, and written as PNG. Whatever a file holds
-// (grey, palette, 16 bits, CMYK, transparency) becomes bytes of the colours that are asked for. Orientations in a
-// JPEG's EXIF data are not applied. For training, sources and transforms read them on the loader's threads
-// (image_dataset.hpp).
+// (grey, palette, 16 bits, CMYK, transparency) becomes bytes of the colours that are asked for, turned as its EXIF
+// data says. For training, sources and transforms read them on the loader's threads (image_dataset.hpp); what a file
+// says of itself without being decoded is in image_header.hpp.
 //
 //     const data::Image photo = data::read_image("cat.jpg");            // photo.height x photo.width x 3
 //     const data::Image mask = data::read_mask("cat.png");              // ids of classes, one channel
@@ -14,7 +14,15 @@
 #include <string_view>
 #include <vector>
 
+#include <headroom/memory/error.hpp>
+
 namespace headroom::data {
+
+/// A file that can't be read as an image: it is missing, empty, cut, damaged, or of another kind.
+class BadImage : public FileError {
+  public:
+    using FileError::FileError;
+};
 
 struct Image {
     int64_t height = 0;
@@ -34,26 +42,35 @@ struct Image {
     bool operator==(const Image&) const = default;
 };
 
+/// "640 wide, 480 high": a size of pixels in messages.
+std::string wide_and_high(int64_t height, int64_t width);
+
 /// How many channels an image has.
 enum class Colors { grey = 1, rgb = 3 };
 
-/// A PNG or JPEG file, whichever its first bytes say. 16 bits are rounded to 8, grey is repeated, colours become grey
-/// by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as Pillow's
-/// `convert("RGB")` and `convert("L")`, but that Pillow cuts 16 bits. Errors: FileError with what and where for a file
-/// that can't be read, is neither, is truncated or corrupt, or claims more than 2^28 pixels, or more than its bytes can
-/// hold.
-Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb);
+/// How a camera that was held otherwise has its pixels read: turned and mirrored as EXIF's orientation in a JPEG or PNG
+/// says, so that the image is as viewers show it, or as they are stored.
+enum class Orientation { upright, stored };
+
+/// A PNG or JPEG file, whichever its first bytes say. Of 16 bits the upper 8 count, grey is repeated, colours become
+/// grey by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as Pillow's
+/// `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, but that Pillow makes white of grey of 16 bits
+/// above 255. Errors: BadImage with what and where for a file that can't be read, is neither, is truncated or corrupt,
+/// or claims more than 2^28 pixels, or more than its bytes can hold.
+Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
+                 Orientation orientation = Orientation::upright);
 
 /// The same, of a file's bytes. Errors begin with `name`.
-Image decode_image(std::string_view bytes, const std::string& name, Colors colors = Colors::rgb);
+Image decode_image(std::string_view bytes, const std::string& name, Colors colors = Colors::rgb,
+                   Orientation orientation = Orientation::upright);
 
 /// Ids of classes as a PNG stores them: the values of a grey image, or the indices of one with a palette; one channel.
-/// Errors: FileError as above, or for a PNG of colours, of 16 bits or with transparency, or a JPEG, whose values are
-/// not exact.
-Image read_mask(const std::filesystem::path& path);
+/// A mask with EXIF data of its own is turned as that says. Errors: BadImage as above, or for a PNG of colours, of 16
+/// bits or with transparency, or a JPEG, whose values are not exact.
+Image read_mask(const std::filesystem::path& path, Orientation orientation = Orientation::upright);
 
 /// The same, of a file's bytes. Errors begin with `name`.
-Image decode_mask(std::string_view bytes, const std::string& name);
+Image decode_mask(std::string_view bytes, const std::string& name, Orientation orientation = Orientation::upright);
 
 /// Errors: ShapeError unless the image has 1 or 3 channels, FileError if the file can't be written.
 void write_png(const std::filesystem::path& path, const Image& image);

@@ -15,8 +15,9 @@ constexpr int32_t ignored = -100;  // the `ignore_index` of `cross_entropy`
 
 void check_mask(const std::string& name, const char* what, const Image& mask, const Image& image) {
     if (mask.empty() || (mask.height == image.height && mask.width == image.width && mask.channels == 1)) return;
-    throw ShapeError(fmt::format("{}: {} has {} x {} pixels and {} channels, the image {} x {}", name, what,
-                                 mask.height, mask.width, mask.channels, image.height, image.width));
+    throw ShapeError(fmt::format("{}: {} is {} with {} channels, the image {}", name, what,
+                                 wide_and_high(mask.height, mask.width), mask.channels,
+                                 wide_and_high(image.height, image.width)));
 }
 
 void check_sample(const std::string& name, const ImageSample& sample) {
@@ -55,10 +56,10 @@ void set_size(const std::vector<ImageSample>& samples, const std::vector<std::st
         const bool differs = image.height != first.height || image.width != first.width;
         if (image.channels != first.channels || (multiple == 0 && differs))
             throw ShapeError(
-                fmt::format("{} is {} x {} x {} and {} is {} x {} x {}: images of one batch need one size; "
-                            "add a Resize or a crop, or pad them",
-                            names[0], first.height, first.width, first.channels, names[i], image.height, image.width,
-                            image.channels));
+                fmt::format("{} is {} with {} channels and {} is {} with {}: images of one batch need one "
+                            "size; add a Resize or a crop, or pad them",
+                            names[0], wide_and_high(first.height, first.width), first.channels, names[i],
+                            wide_and_high(image.height, image.width), image.channels));
         if (samples[i].mask.empty() != samples[0].mask.empty())
             throw ShapeError(fmt::format("of {} and {} one has a mask and one has none", names[0], names[i]));
         batch.height = std::max(batch.height, image.height);

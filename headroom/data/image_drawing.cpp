@@ -11,8 +11,8 @@ namespace {
 
 void check_channels(const char* what, const Image& image, bool grey, bool rgb) {
     if (image.empty() || !((grey && image.channels == 1) || (rgb && image.channels == 3)))
-        throw ShapeError(fmt::format("{}: an image of {} x {} pixels and {} channels is not {}", what, image.height,
-                                     image.width, image.channels,
+        throw ShapeError(fmt::format("{}: an image that is {} with {} channels is not {}", what,
+                                     wide_and_high(image.height, image.width), image.channels,
                                      grey && rgb ? "grey or RGB"
                                      : grey      ? "of one channel"
                                                  : "RGB"));
@@ -23,8 +23,8 @@ void check_channels(const char* what, const Image& image, bool grey, bool rgb) {
 Image image_of(std::span<const float> values, int64_t height, int64_t width, const std::vector<PixelScale>& scale) {
     Image image(height, width, static_cast<int64_t>(scale.size()));
     if (values.size() != image.pixels.size())
-        throw ShapeError(fmt::format("image_of: {} values are no image of {} x {} pixels and {} channels",
-                                     values.size(), height, width, scale.size()));
+        throw ShapeError(fmt::format("image_of: {} values are no image that is {} with {} channels", values.size(),
+                                     wide_and_high(height, width), scale.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
         const PixelScale& channel = scale[i % scale.size()];
         const float byte = 255 * (values[i] * channel.deviation + channel.mean);
@@ -54,9 +54,9 @@ void tint(Image& image, const Image& mask, const Color& color, double share) {
     check_channels("tint", image, false, true);
     check_channels("tint", mask, true, false);
     if (mask.height != image.height || mask.width != image.width || !(share >= 0 && share <= 1))
-        throw ShapeError(
-            fmt::format("tint: a mask of {} x {} pixels and a share of {} don't fit to an image of {} x {}",
-                        mask.height, mask.width, share, image.height, image.width));
+        throw ShapeError(fmt::format("tint: a mask that is {} and a share of {} don't fit to an image that is {}",
+                                     wide_and_high(mask.height, mask.width), share,
+                                     wide_and_high(image.height, image.width)));
     for (std::size_t i = 0; i < image.pixels.size(); ++i)
         if (mask.pixels[i / 3] != 0)
             image.pixels[i] = static_cast<uint8_t>((1 - share) * image.pixels[i] + share * color[i % 3] + 0.5);

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <headroom/data/image_header.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -66,7 +67,7 @@ std::vector<path> class_folders(const path& folder) {
 }  // namespace
 
 ImageFolder::ImageFolder(const path& folder, ImageFolderOptions options)
-    : classes_(std::move(options.classes)), colors_(options.colors) {
+    : classes_(options.classes), options_(std::move(options)) {
     const std::vector<path> folders = class_folders(folder);
     if (classes_.empty())
         for (const path& one : folders) classes_.push_back(one.filename().native());
@@ -83,7 +84,11 @@ ImageFolder::ImageFolder(const path& folder, ImageFolderOptions options)
 
 ImageSample ImageFolder::load(int64_t index) const {
     const auto& [file, label] = files_.at(static_cast<std::size_t>(index));
-    return {.image = read_image(file, colors_), .label = label};
+    return {.image = read_image(file, options_.colors, options_.orientation), .label = label};
+}
+
+void ImageFolder::check(int64_t index) const {
+    if (!whole_image_header(files_.at(static_cast<std::size_t>(index)).first)) load(index);
 }
 
 std::string ImageFolder::name(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).first.native(); }
@@ -115,14 +120,21 @@ MaskedImages::MaskedImages(const path& images, const path& masks, int64_t classe
     if (files_.empty()) throw FileError(fmt::format("{}: has no PNG or JPEG in it", images.native()));
 }
 
+bool MaskedImages::is_turned(const path& file) const {
+    const auto header = whole_image_header(file);
+    return header && header->size(options_.orientation) != header->size(Orientation::stored);
+}
+
 ImageSample MaskedImages::load(int64_t index) const {
     const auto& [image_file, mask_file] = files_.at(static_cast<std::size_t>(index));
-    ImageSample sample{.image = read_image(image_file, options_.colors), .mask = read_mask(mask_file)};
+    ImageSample sample{.image = read_image(image_file, options_.colors, options_.orientation),
+                       .mask = read_mask(mask_file, options_.orientation)};
     Image& mask = sample.mask;
     if (mask.height != sample.image.height || mask.width != sample.image.width)
-        throw FileError(fmt::format("{}: has {} x {} pixels, but its image {} has {} x {}", mask_file.native(),
-                                    mask.height, mask.width, image_file.native(), sample.image.height,
-                                    sample.image.width));
+        throw BadImage(fmt::format("{}: is {}, but its image {} is {}{}", mask_file.native(),
+                                   wide_and_high(mask.height, mask.width), image_file.native(),
+                                   wide_and_high(sample.image.height, sample.image.width),
+                                   is_turned(image_file) ? ", turned as its EXIF data says" : ""));
     for (std::size_t i = 0; i < mask.pixels.size(); ++i) {
         const int id = class_of_value_[mask.pixels[i]];
         if (id < 0)
@@ -133,6 +145,13 @@ ImageSample MaskedImages::load(int64_t index) const {
         mask.pixels[i] = static_cast<uint8_t>(id);
     }
     return sample;
+}
+
+void MaskedImages::check(int64_t index) const {
+    const auto& [image_file, mask_file] = files_.at(static_cast<std::size_t>(index));
+    const auto image = whole_image_header(image_file), mask = whole_image_header(mask_file);
+    const Orientation reading = options_.orientation;
+    if (!image || !mask || !mask->ids || image->size(reading) != mask->size(reading)) load(index);
 }
 
 std::string MaskedImages::name(int64_t index) const {

@@ -21,6 +21,7 @@ struct ImageFolderOptions {
     /// other parts, in which a class may be missing.
     std::vector<std::string> classes = {};
     Colors colors = Colors::rgb;
+    Orientation orientation = Orientation::upright;
 };
 
 /// `folder`/CLASS/**.png, .jpg or .jpeg, as torchvision's ImageFolder; other files and hidden ones are left out.
@@ -35,11 +36,12 @@ class ImageFolder : public ImageSource {
 
     int64_t size() const override { return static_cast<int64_t>(files_.size()); }
     ImageSample load(int64_t index) const override;
+    void check(int64_t index) const override;
     std::string name(int64_t index) const override;
 
   private:
     std::vector<std::string> classes_;
-    Colors colors_;
+    ImageFolderOptions options_;
     std::vector<std::pair<std::filesystem::path, int32_t>> files_;
 };
 
@@ -51,6 +53,7 @@ struct MaskedImagesOptions {
     /// Values of masks in the order of classes, such as {0, 255}; empty: the classes themselves.
     std::vector<uint8_t> values = {};
     Colors colors = Colors::rgb;
+    Orientation orientation = Orientation::upright;  // of images and of masks
 };
 
 /// Each image of a folder and of those in it, with its mask of another folder, at the same place: a PNG of ids
@@ -58,16 +61,21 @@ struct MaskedImagesOptions {
 class MaskedImages : public ImageSource {
   public:
     /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to
-    /// 256 classes, and as many values where there are any. `load`: FileError for files that can't be read, a mask of
-    /// another size than its image, and a value that is no class, with its place.
+    /// 256 classes, and as many values where there are any. `load`: BadImage for files that can't be read and a mask of
+    /// another size than its image; FileError for a value that is no class, with its place.
     MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, int64_t classes,
                  MaskedImagesOptions options = {});
 
     int64_t size() const override { return static_cast<int64_t>(files_.size()); }
     ImageSample load(int64_t index) const override;
+    void check(int64_t index) const override;
     std::string name(int64_t index) const override;
+    /// The file of a sample's mask.
+    const std::filesystem::path& mask(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
 
   private:
+    bool is_turned(const std::filesystem::path& file) const;
+
     int64_t classes_;
     MaskedImagesOptions options_;
     std::vector<int> class_of_value_;  // [256]; -1: none

@@ -82,6 +82,29 @@ Image flip_vertical(const Image& image) {
     return out;
 }
 
+Image turn(const Image& image, int orientation) {
+    if (orientation < 1 || orientation > 8)
+        throw Error(fmt::format("turn: EXIF has no orientation {}; they are 1 to 8", orientation));
+    const bool columns_are_rows = orientation >= 5;
+    const bool from_below = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+    const bool from_right = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+    Image out(columns_are_rows ? image.width : image.height, columns_are_rows ? image.height : image.width,
+              image.channels);
+    const int64_t row_of_bytes = image.width * image.channels;
+    const int64_t down = from_below ? -row_of_bytes : row_of_bytes;
+    const int64_t right = from_right ? -image.channels : image.channels;
+    const int64_t first =
+        (from_below ? row_of_bytes * (image.height - 1) : 0) - (from_right ? right * (image.width - 1) : 0);
+    const uint8_t* pixels = image.pixels.data();
+    uint8_t* to = out.pixels.data();
+    for (int64_t y = 0; y < out.height; ++y) {
+        int64_t from = first + y * (columns_are_rows ? right : down);
+        for (int64_t x = 0; x < out.width; ++x, from += columns_are_rows ? down : right)
+            for (int64_t c = 0; c < image.channels; ++c) *to++ = pixels[from + c];
+    }
+    return out;
+}
+
 Point transform_point(const Similarity& similarity, int64_t height, int64_t width, Point point) {
     const Rotation rotation(similarity, height, width);
     const double x = point.x - rotation.center_x, y = point.y - rotation.center_y;

@@ -20,9 +20,9 @@ struct Region {
     int64_t width = 0;
 };
 
-/// Bilinear; what shrinks is averaged over the pixels that become one (antialiasing). The bytes are those of Pillow's
-/// `resize(..., BILINEAR)`, which torchvision calls for images, too. Errors: ShapeError for a size below 1 or an empty
-/// image.
+/// Bilinear; what shrinks is averaged over the pixels that become one (antialiasing). The bytes are those of Pillow
+/// 13's `resize(..., BILINEAR)`, which torchvision calls for images, too (older versions of Pillow round tall images
+/// that get lower in another order). Errors: ShapeError for a size below 1 or an empty image.
 Image resize(const Image& image, int64_t height, int64_t width);
 
 /// `resize` of a part of the image. Errors: also ShapeError if the region is not inside of it.
@@ -38,6 +38,10 @@ Image crop(const Image& image, const Region& region, uint8_t fill = 0);
 
 Image flip_horizontal(const Image& image);
 Image flip_vertical(const Image& image);
+
+/// As EXIF's orientation says (CIPA DC-008, tag 274): mirrored (2, 4), upside down (3), or with rows as columns, so
+/// that its height is the width of before (5 to 8); 1 changes nothing. Errors: Error for another number.
+Image turn(const Image& image, int orientation);
 
 /// A similarity about the centre of the image: rotated clockwise, scaled, then shifted by pixels to the right and down.
 struct Similarity {

@@ -16,6 +16,7 @@ class Subset : public ImageSource {
 
     int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
     ImageSample load(int64_t index) const override { return source_->load(of(index)); }
+    void check(int64_t index) const override { source_->check(of(index)); }
     std::string name(int64_t index) const override { return source_->name(of(index)); }
 
   private:
@@ -44,8 +45,8 @@ MemoryImages::MemoryImages(std::vector<uint8_t> pixels, int64_t height, int64_t 
                            __builtin_mul_overflow(bytes, channels, &bytes);
     if (overflows || height < 1 || width < 1 || channels < 1 || bytes < 1 ||
         bytes != static_cast<int64_t>(pixels_.size()))
-        throw ShapeError(fmt::format("{} bytes and {} labels are no images of {} x {} pixels and {} channels",
-                                     pixels_.size(), labels_.size(), height, width, channels));
+        throw ShapeError(fmt::format("{} bytes and {} labels are no images that are {} with {} channels",
+                                     pixels_.size(), labels_.size(), wide_and_high(height, width), channels));
 }
 
 ImageSample MemoryImages::load(int64_t index) const {

@@ -54,6 +54,9 @@ class ImageSource {
     virtual int64_t size() const = 0;
     /// Sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
     virtual ImageSample load(int64_t index) const = 0;
+    /// Throws BadImage where `load` would, as far as that is known at a small part of its cost. Several threads call it
+    /// at once. `find_bad_images` (bad_images.hpp) looks at all samples.
+    virtual void check(int64_t /*index*/) const {}
     /// What errors call a sample.
     virtual std::string name(int64_t index) const;
 };

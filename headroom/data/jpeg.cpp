@@ -94,7 +94,7 @@ Image decode_jpeg(std::string_view bytes, const std::string& name) {
     reader.errors.emit_message = on_message;
     const auto check = [&](bool read) {
         if (!read)
-            throw FileError(fmt::format("{}: damaged JPEG ({}); get the file again", name, reader.message.data()));
+            throw BadImage(fmt::format("{}: damaged JPEG ({}); get the file again", name, reader.message.data()));
     };
     check(read_header(reader, bytes));
     check_image_size(name, jpeg.image_width, jpeg.image_height);

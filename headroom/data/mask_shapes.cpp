@@ -84,7 +84,7 @@ void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t he
 void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
     const uint64_t sum = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
     if (sum != static_cast<uint64_t>(height * width))
-        throw Error(fmt::format("runs of {} pixels are no mask of {} x {}", sum, height, width));
+        throw Error(fmt::format("runs of {} pixels are no mask that is {}", sum, wide_and_high(height, width)));
 }
 
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {

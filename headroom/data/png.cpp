@@ -59,7 +59,7 @@ bool choose_format(PngReader& reader, bool mask) {
         png_set_packing(reader.png);  // values as they are, one a byte
     } else {
         png_set_expand(reader.png);
-        png_set_scale_16(reader.png);
+        png_set_strip_16(reader.png);
         png_set_strip_alpha(reader.png);
     }
     png_set_interlace_handling(reader.png);
@@ -79,7 +79,7 @@ void check_mask(const PngReader& reader, const std::string& name) {
     const bool indices = type == PNG_COLOR_TYPE_GRAY || type == PNG_COLOR_TYPE_PALETTE;
     if (indices && png_get_bit_depth(reader.png, reader.info) <= 8) return;
     const char* what = indices ? "16 bits" : type & PNG_COLOR_MASK_COLOR ? "colours" : "transparency";
-    throw FileError(
+    throw BadImage(
         fmt::format("{}: a mask of ids of classes is a grey PNG or one with a palette, of at most 8 bits; "
                     "this has {}",
                     name, what));
@@ -92,10 +92,10 @@ void check_room(const PngReader& reader, const std::string& name) {
     const std::int64_t bits =
         width * png_get_bit_depth(reader.png, reader.info) * png_get_channels(reader.png, reader.info);
     if ((bits + 7) / 8 * height <= 1032 * static_cast<std::int64_t>(reader.rest.size())) return;
-    throw FileError(
-        fmt::format("{}: damaged PNG: it claims a width of {} and a height of {}, more than the {} bytes that "
-                    "follow can hold; get the file again",
-                    name, width, height, reader.rest.size()));
+    throw BadImage(
+        fmt::format("{}: damaged PNG: it claims to be {}, more than the {} bytes that follow can hold; get the file "
+                    "again",
+                    name, wide_and_high(height, width), reader.rest.size()));
 }
 
 Image decode(std::string_view bytes, const std::string& name, bool mask) {
@@ -105,8 +105,8 @@ Image decode(std::string_view bytes, const std::string& name, bool mask) {
     if (!reader.info) throw FileError(fmt::format("{}: libpng has no memory for it", name));
     const auto check = [&](bool read) {
         if (!read)
-            throw FileError(fmt::format("{}: damaged PNG near byte {} ({}); get the file again", name,
-                                        bytes.size() - reader.rest.size(), reader.error));
+            throw BadImage(fmt::format("{}: damaged PNG near byte {} ({}); get the file again", name,
+                                       bytes.size() - reader.rest.size(), reader.error));
     };
     check(read_header(reader));
     check_image_size(name, png_get_image_width(reader.png, reader.info), png_get_image_height(reader.png, reader.info));
@@ -130,8 +130,8 @@ Image decode_png_mask(std::string_view bytes, const std::string& name) { return 
 
 void write_png(const std::filesystem::path& path, const Image& image) {
     if ((image.channels != 1 && image.channels != 3) || image.empty())
-        throw ShapeError(fmt::format("write_png: an image of {} x {} x {} is not grey or RGB", image.height,
-                                     image.width, image.channels));
+        throw ShapeError(fmt::format("write_png: an image that is {} with {} channels is neither grey nor RGB",
+                                     wide_and_high(image.height, image.width), image.channels));
     png_image header{};
     header.version = PNG_IMAGE_VERSION;
     header.width = static_cast<png_uint_32>(image.width);

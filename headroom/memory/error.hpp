@@ -8,23 +8,34 @@
 //     } catch (const headroom::ShapeError& error) {
 //         fmt::print(stderr, "{}\n", error.what());
 //     }
-#include <algorithm>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 namespace headroom {
 
-/// Base of all errors of this library.
+/// Text that stays on its line and gives a terminal no orders: "?" for each control character. A path may hold any byte
+/// but 0, and what a file says any byte.
+inline std::string without_controls(const std::string& text) {
+    std::string shown;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        const bool c1 = byte >= 0x80 && byte <= 0x9f && shown.ends_with('\xc2');  // U+0080 to U+009F
+        if (c1) shown.pop_back();
+        shown += c1 || byte < ' ' || byte == 127 ? '?' : c;
+    }
+    return shown;
+}
+
+/// Base of all errors of this library. Their messages are `without_controls`.
 class Error : public std::runtime_error {
   public:
-    explicit Error(const std::string& message) : std::runtime_error(message) {}
+    explicit Error(const std::string& message) : std::runtime_error(without_controls(message)) {}
 
     /// Ends the message with the module that was at work, ", in blocks.3.mlp". Does nothing for an empty path, or if
     /// the message names a path already: the innermost module counts.
     void add_path(const std::string& path) {
         if (names_path_ || path.empty()) return;
-        static_cast<std::runtime_error&>(*this) = std::runtime_error(std::string(what()) + ", in " + path);
+        static_cast<std::runtime_error&>(*this) = std::runtime_error(what() + without_controls(", in " + path));
         names_path_ = true;
     }
 
@@ -44,18 +55,10 @@ class DtypeError : public Error {
     using Error::Error;
 };
 
-/// A file that can't be read or written, or whose contents are not what they claim to be. A path may hold any byte but
-/// 0, so control characters in the message are replaced by "?".
+/// A file that can't be read or written, or whose contents are not what they claim to be.
 class FileError : public Error {
   public:
-    explicit FileError(std::string message) : Error(printable(std::move(message))) {}
-
-  private:
-    static std::string printable(std::string text) {
-        const auto is_control = [](char c) { return (c >= 0 && c < ' ') || c == 127; };
-        std::replace_if(text.begin(), text.end(), is_control, '?');
-        return text;
-    }
+    using Error::Error;
 };
 
 /// Work that can't be part of a CUDA graph, while one is made.

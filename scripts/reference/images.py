@@ -14,7 +14,7 @@ import zlib
 
 import numpy as np
 import torch
-from PIL import Image, ImageEnhance
+from PIL import ExifTags, Image, ImageEnhance, ImageOps
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F
 
@@ -68,21 +68,37 @@ def kinds(image):
         if not path.stem.startswith(("sixteen", "mask")):
             Image.open(path).convert("RGB").save(path.with_suffix(".ppm"))
     image.convert("L").save(FOLDER / "rgb.grey.pgm")
-    # 16 bits are rounded: (value * 255 + 32767) // 65535, which Pillow cuts.
+    # Of 16 bits the upper 8 count. Pillow takes them of colours, but makes white of grey above 255.
     wide = rgb.astype(np.int64) * 257 + np.arange(HEIGHT * WIDTH * 3).reshape(rgb.shape) % 255 - 127
     wide = np.clip(wide, 0, 65535)
-    for name, values, kind in (("sixteen", wide, 2), ("sixteen_grey", wide[..., :1], 0)):
-        write_png(FOLDER / f"{name}.png", values, 16, kind)
-        narrow = ((values * 255 + 32767) // 65535).astype(np.uint8)
-        Image.fromarray(np.broadcast_to(narrow, rgb.shape).copy()).save(FOLDER / f"{name}.ppm")
+    write_png(FOLDER / "sixteen.png", wide, 16, 2)
+    Image.open(FOLDER / "sixteen.png").convert("RGB").save(FOLDER / "sixteen.ppm")
+    write_png(FOLDER / "sixteen_grey.png", wide[..., :1], 16, 0)
+    Image.fromarray(np.broadcast_to(wide[..., :1] >> 8, rgb.shape).astype(np.uint8)).save(FOLDER / "sixteen_grey.ppm")
+
+
+def orientations(image):
+    """Each of EXIF's eight in a JPEG, and two in a PNG, as Pillow turns them; one EXIF has its bytes in the other order."""
+    part = image.crop((16, 4, 16 + 21, 4 + 14))
+    for orientation in range(1, 9):
+        exif = Image.Exif()
+        exif.endian = ">" if orientation == 8 else "<"
+        exif[ExifTags.Base.Make] = "camera"
+        exif[ExifTags.Base.Orientation] = orientation
+        for kind in ("jpg", "png")[:2 if orientation in (6, 7) else 1]:
+            path = FOLDER / f"turned_{orientation}.{kind}"
+            part.save(path, exif=exif, quality=90)
+            ImageOps.exif_transpose(Image.open(path)).save(FOLDER / f"{path.name}.ppm")
 
 
 def operations(image):
-    for height, width in ((12, 17), (60, 31), (30, 11), (7, 40), (1, 1), (30, 40)):
+    # From 12 x 32 on, Pillow 13 begins with the columns, but not for 12 x 31.
+    for height, width in ((12, 17), (60, 31), (30, 11), (7, 40), (1, 1), (30, 40), (12, 31), (12, 32), (28, 48)):
         image.resize((width, height), Image.BILINEAR).save(FOLDER / f"resize_{height}x{width}.ppm")
         image.resize((width, height), Image.NEAREST).save(FOLDER / f"nearest_{height}x{width}.ppm")
     image.convert("L").resize((17, 12), Image.BILINEAR).save(FOLDER / "resize_grey_12x17.pgm")
     image.crop((5, 3, 5 + 22, 3 + 19)).resize((12, 16), Image.BILINEAR).save(FOLDER / "resize_region.ppm")
+    image.crop((21, 2, 21 + 12, 2 + 27)).resize((9, 11), Image.BILINEAR).save(FOLDER / "resize_tall_region.ppm")
     for size, side in ((21, 16), (17, 12), (20, 33), (24, 47)):
         F.center_crop(F.resize(image, size), side).save(FOLDER / f"center_{size}_{side}.ppm")
     for factor in (0.0, 0.6, 1.0, 1.5):
@@ -108,6 +124,7 @@ def main():
         path.unlink()
     image = Image.fromarray(picture())
     kinds(image)
+    orientations(image)
     operations(image)
     # Not PNG, not JPEG.
     image.crop((0, 0, 4, 4)).save(FOLDER / "small.gif")

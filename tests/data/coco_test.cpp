@@ -2,6 +2,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include <headroom/data/bad_images.hpp>
 #include <headroom/data/coco.hpp>
 #include <headroom/data/mask_shapes.hpp>
 #include <headroom/memory/error.hpp>
@@ -109,10 +110,12 @@ TEST_F(Coco, HasLabelsInTheOrderOfIdsOrTheIds) {
 
 TEST_F(Coco, SaysWhichAnnotationIsWrong) {
     EXPECT_THAT(with("bbox", {1, 2, 0, 4}),
-                throws<FileError>("a.json: annotation 17: the box 1, 2 with 0 x 4 pixels has no area"));
-    EXPECT_THAT(with("bbox", {1, 2, 3, -4}), throws<FileError>("annotation 17: the box", "has no area"));
+                throws<BadAnnotation>(
+                    "a.json: annotation 17: the box at x = 1, y = 2, 0 wide, 4 high, has no area on image 1"));
+    EXPECT_THAT(with("bbox", {1, 2, 3, -4}), throws<BadAnnotation>("annotation 17: the box", "has no area"));
     EXPECT_THAT(with("bbox", {30, 2, 3, 4}),
-                throws<FileError>("annotation 17: the box 30, 2 with 3 x 4 pixels is outside of image 1, 30 x 20"));
+                throws<BadAnnotation>("annotation 17: the box at x = 30, y = 2, 3 wide, 4 high, is outside of image 1, "
+                                      "which is 30 wide, 20 high"));
     EXPECT_THAT(with("bbox", {1, 2, 3}), throws<FileError>("annotation 17: \"bbox\" has 3 numbers in place of 4"));
     EXPECT_THAT(with("bbox", {1, 2, 3, "4"}),
                 throws<FileError>("annotation 17: \"bbox\" has something else than numbers"));
@@ -120,7 +123,8 @@ TEST_F(Coco, SaysWhichAnnotationIsWrong) {
     EXPECT_THAT(with("category_id", 5), throws<FileError>("annotation 17 is of category 5, which is not there"));
     EXPECT_THAT(with("category_id", "cat"), throws<FileError>("annotation 17: \"category_id\" is no integer"));
     EXPECT_THAT(with("id", nullptr), throws<FileError>("annotation number 0: \"id\" is no integer"));
-    EXPECT_THAT(with("segmentation", json::array()), throws<FileError>("annotation 17: \"segmentation\" is empty"));
+    EXPECT_THAT(with("segmentation", json::array()),
+                throws<BadAnnotation>("annotation 17 has no mask: \"segmentation\" is empty"));
     EXPECT_THAT(with("segmentation", "none"),
                 throws<FileError>("annotation 17: \"segmentation\" is neither polygons nor run lengths"));
     EXPECT_THAT(with("segmentation", {{"counts", {1, -2}}}),
@@ -144,7 +148,8 @@ TEST_F(Coco, LeavesBadBoxesOutWhereThatIsAskedFor) {
     ASSERT_EQ(source.load(0).objects.size(), 1);
     EXPECT_EQ(source.load(0).objects[0].id, 17);
     ASSERT_EQ(source.skipped().size(), 1);
-    EXPECT_THAT(source.skipped()[0], ::testing::HasSubstr("annotation 18: the box 5, 5 with 0 x 1 pixels has no area"));
+    EXPECT_THAT(source.skipped()[0],
+                ::testing::HasSubstr("annotation 18: the box at x = 5, y = 5, 0 wide, 1 high, has no area"));
     // What reaches out is clipped.
     contents["annotations"] = {contents["annotations"][0]};
     contents["annotations"][0]["bbox"] = {-3, 15, 10, 10};
@@ -162,7 +167,7 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
     refuse(R"({"images": [], "categories": [], "annotations": []})", "has no images");
     refuse(R"({"images": [{"id": 1}]})", "image 1 has no \"file_name\"");
     refuse(R"({"images": [{"file_name": "a"}]})", "image number 0 has no \"id\"");
-    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})", "image 1 has 0 x 2 pixels");
+    refuse(R"({"images": [{"id": 1, "file_name": "a", "height": 0, "width": 2}]})", "image 1 can't be 2 wide, 0 high");
     refuse(R"({"categories": [{"id": 1, "name": "a"}, {"id": 1, "name": "b"}]})", "category 1 is there twice");
     refuse(
         R"({"images": [{"id": 1, "file_name": "a", "height": 1, "width": 2}], "categories": [], "annotations": null})",
@@ -184,11 +189,65 @@ TEST_F(Coco, SaysWhatTheFileLacks) {
 
 TEST_F(Coco, SaysOfAnImageWhatDiffers) {
     const CocoImages source = read(small());
-    EXPECT_THAT([&] { source.load(0); }, throws<FileError>("c.png: no such file"));
+    EXPECT_THAT([&] { source.load(0); }, throws<BadImage>("c.png: no such file"));
     write_png(folder_.path() / "c.png", Image(30, 20, 3));
-    EXPECT_THAT([&] { source.load(0); },
-                throws<FileError>("c.png: has 30 x 20 pixels, but", "a.json says 20 x 30 of image 1"));
+    EXPECT_THAT([&] { source.load(0); }, throws<BadImage>("c.png: is 20 wide, 30 high, but",
+                                                          "a.json says of image 1 that it is 30 wide, 20 high"));
     write_png(folder_.path() / "c.png", Image(20, 30, 3));
+}
+
+TEST_F(Coco, SaysOfABadAnnotationWhichOptionAllowsIt) {
+    json contents = small();
+    const auto fault = [&] {
+        try {
+            read(contents);
+        } catch (const BadAnnotation& error) {
+            return error.fault;
+        }
+        throw std::runtime_error("it was read");
+    };
+    contents["annotations"][0].erase("segmentation");
+    EXPECT_EQ(fault(), BadAnnotation::Fault::mask);
+    EXPECT_THAT([&] { read(contents); },
+                throws<BadAnnotation>("annotation 17 has no mask: \"segmentation\" is missing"));
+    EXPECT_EQ(read(contents, {.masks = false}).objects(), 1);
+    contents["annotations"][0]["segmentation"] = nullptr;
+    EXPECT_EQ(fault(), BadAnnotation::Fault::mask);
+    contents = small();
+    contents["annotations"][0]["bbox"] = {1, 2, 0, 4};
+    EXPECT_EQ(fault(), BadAnnotation::Fault::box);
+}
+
+// Boxes are of the pixels that were annotated, which the file's size tells from those that are not turned.
+TEST_F(Coco, TurnsAnImageWhereOnlyThenItHasTheSizeThatTheFileSays) {
+    json contents = small();
+    const auto load = [&](const char* file, int64_t height, int64_t width, std::optional<Orientation> orientation,
+                          std::size_t bad = 0) {
+        std::filesystem::copy_file(testing::reference(file), folder_.path() / "c.png",
+                                   std::filesystem::copy_options::overwrite_existing);
+        contents["images"][0]["height"] = height, contents["images"][0]["width"] = width;
+        contents["annotations"][0]["bbox"] = {1, 2, 3, 4};
+        const CocoImages source = read(contents, {.masks = false, .orientation = orientation});
+        EXPECT_EQ(find_bad_images(source, 1).size(), bad);
+        return source.load(0).image;
+    };
+    const Image stored = testing::read_ppm("turned_1.jpg.ppm"), upright = testing::read_ppm("turned_6.jpg.ppm");
+    EXPECT_EQ(load("turned_6.jpg", 14, 21, {}), stored);
+    EXPECT_EQ(load("turned_6.jpg", 21, 14, {}), upright);
+    EXPECT_EQ(load("turned_6.jpg", 14, 21, Orientation::stored), stored);
+    EXPECT_EQ(load("turned_6.jpg", 21, 14, Orientation::upright), upright);
+    EXPECT_EQ(load("turned_3.jpg", 14, 21, {}), stored);  // both fit
+    EXPECT_EQ(load("turned_3.jpg", 14, 21, Orientation::upright), testing::read_ppm("turned_3.jpg.ppm"));
+    EXPECT_THAT([&] { load("turned_6.jpg", 14, 21, Orientation::upright, 1); },
+                throws<BadImage>("is 14 wide, 21 high"));
+    EXPECT_THAT([&] { load("turned_6.jpg", 21, 14, Orientation::stored, 1); }, throws<BadImage>("is 21 wide, 14 high"));
+}
+
+TEST_F(Coco, OpensNoFileWhoseNameIsCutByAZero) {
+    json contents = small();
+    write_png(folder_.path() / "c.png", Image(20, 30, 3));
+    contents["images"][0]["file_name"] = std::string("c.png\0.jpg", 10);
+    EXPECT_THAT([&] { read(contents).load(0); }, throws<BadImage>("c.png?.jpg: no path has a byte of 0 in it"));
 }
 
 TEST_F(Coco, SaysBeforeImagesAreLoadedWhichMaskCannotBeDrawn) {
@@ -198,11 +257,12 @@ TEST_F(Coco, SaysBeforeImagesAreLoadedWhichMaskCannotBeDrawn) {
         shape({{1, 2, 3, 4, 100, 6}}),
         throws<FileError>("annotation 17: the coordinate 100 of a polygon is far outside of the image, of 30 pixels"));
     EXPECT_THAT(shape({{"counts", {10, 589}}}),
-                throws<FileError>("annotation 17: runs of 599 pixels are no mask of 20 x 30"));
+                throws<FileError>("annotation 17: runs of 599 pixels are no mask that is 30 wide, 20 high"));
     EXPECT_THAT(shape({{"counts", {10, 4294967295u, 4294967295u}}}),
                 throws<FileError>("annotation 17: runs of 8589934600 pixels"));
-    EXPECT_THAT(shape({{"size", {30, 20}}, {"counts", {10, 590}}}),
-                throws<FileError>("annotation 17: a mask of [30, 20] pixels, but image 1 has 20 x 30"));
+    EXPECT_THAT(
+        shape({{"size", {30, 20}}, {"counts", {10, 590}}}),
+        throws<FileError>("annotation 17: the height and width of its mask are [30, 20], but image 1 is 30 wide"));
     EXPECT_NO_THROW(with("segmentation", {{1, 2}}, {.masks = false})());
 }
 

@@ -285,5 +285,36 @@ TEST(Loader, RefusesOptionsOutOfRange) {
     EXPECT_THAT([&] { DataLoader(numbers, Sampler::sequential(24, 5)); }, throws<Error>("24 samples", "has 23"));
 }
 
+TEST(Loader, GoesOnWithOtherSamplesWhereThatIsAllowed) {
+    const Numbers before{23}, fewer{17}, more{31};
+    DataLoader loader(before, Sampler::shuffled(23, 5, 7));
+    take(loader, 10);  // the whole first epoch, its end, and four batches of the second
+    const DataLoaderState saved = loader.state();
+    EXPECT_EQ(saved.batch, 4);
+    for (const auto& numbers : {fewer, more}) {
+        const Sampler sampler = Sampler::shuffled(numbers.count, 5, 7);
+        DataLoader strict(numbers, sampler);
+        EXPECT_THAT([&] { strict.restore(saved); },
+                    throws<Error>("number of samples 23", fmt::to_string(numbers.count)));
+        DataLoader other(numbers, sampler, {.changed_data = true});
+        other.restore(saved);
+        EXPECT_EQ(other.state().epoch, 1);
+        EXPECT_EQ(other.state().batch, 4);  // of 4, so that the epoch is over, or of 7
+        Indices rest;
+        if (numbers.count == 31) sampler.indices(1, 4, rest);
+        EXPECT_EQ(take(other, 1)[0], rest);
+        DataLoaderState far = saved;
+        far.batch = 100;
+        other.restore(far);
+        EXPECT_EQ(other.state().batch, sampler.batches());
+        far.batch = -1;
+        EXPECT_THAT([&] { other.restore(far); }, throws<Error>("is outside of the data"));
+    }
+    DataLoader seeded(fewer, Sampler::shuffled(17, 5, 8), {.changed_data = true});
+    EXPECT_THAT([&] { seeded.restore(saved); }, throws<Error>("seed 7"));
+    DataLoader sized(fewer, Sampler::shuffled(17, 4, 7), {.changed_data = true});
+    EXPECT_THAT([&] { sized.restore(saved); }, throws<Error>("batch size 5"));
+}
+
 }  // namespace
 }  // namespace headroom::data

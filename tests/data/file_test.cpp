@@ -18,6 +18,7 @@ const std::vector<std::function<void(const std::filesystem::path&)>> readers = {
     [](const std::filesystem::path& path) { read_file(path); },
     [](const std::filesystem::path& path) { check_file(path); },
     [](const std::filesystem::path& path) { MappedFile file(path); },
+    [](const std::filesystem::path& path) { FileParts file(path); },
 };
 
 TEST(File, IsReadWhole) {
@@ -84,6 +85,26 @@ TEST(File, WithoutPermissionIsRefused) {
     const auto path = folder.write("secret", "x");
     std::filesystem::permissions(path, std::filesystem::perms::none);
     for (const auto& read : readers) EXPECT_THAT([&] { read(path); }, throws<FileError>("Permission denied"));
+}
+
+// The system would take it for the file that is named by what comes before.
+TEST(File, WhoseNameHasAZeroInItIsNotTheFileThatIsNamedBefore) {
+    const ScratchFolder folder;
+    const auto path = folder.write("file", "contents").native() + std::string("\0.txt", 5);
+    for (const auto& read : readers)
+        EXPECT_THAT([&] { read(path); }, throws<FileError>("file?.txt: no path has a byte of 0 in it"));
+}
+
+TEST(FileParts, AreAsLongAsTheFileLets) {
+    const ScratchFolder folder;
+    const FileParts file(folder.write("file", "contents"));
+    EXPECT_EQ(file.size(), 8u);
+    EXPECT_EQ(file.read(3, 4), "tent");
+    EXPECT_EQ(file.read(3, 100), "tents");
+    EXPECT_EQ(file.read(8, 1), "");
+    EXPECT_EQ(file.read(std::size_t{1} << 63, 1), "");
+    folder.write("file", "c");  // it was cut meanwhile
+    EXPECT_EQ(file.read(0, 5), "c");
 }
 
 TEST(MappedFile, ShowsTheBytesAndSurvivesMoves) {

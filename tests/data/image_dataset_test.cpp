@@ -152,18 +152,19 @@ TEST(ImageDataset, SaysWhichSamplesDoNotFit) {
             ImageDataset(source, options).read(indices, 0, batch);
         };
     };
-    EXPECT_THAT(
-        read(numbered(4), {}, {0, 1}),
-        throws<ShapeError>("sample 0 is 12 x 14 x 3 and sample 1 is 13 x 14 x 3: images of one batch need one size"));
+    EXPECT_THAT(read(numbered(4), {}, {0, 1}),
+                throws<ShapeError>(
+                    "sample 0 is 14 wide, 12 high with 3 channels and sample 1 is 14 wide, 13 high with 3: images "
+                    "of one batch need one size"));
     EXPECT_THAT(read(numbered(4), {}, {4}), throws<ShapeError>("sample 4 is outside of the 4 of the dataset"));
     EXPECT_THAT(read(numbered(4), {.transforms = {RandomCrop{.height = 40, .width = 40}}}, {2}),
-                throws<ShapeError>("sample 2: RandomCrop: 40 x 40"));
+                throws<ShapeError>("sample 2: RandomCrop: a part that is 40 wide, 40 high"));
     EXPECT_THAT(read(numbered(4), {.scale = {{}, {}}}, {2}),
                 throws<ShapeError>("sample 2: there are 2 scales for 3 channels"));
     const auto other =
         std::make_shared<Made>(1, [](int64_t) { return ImageSample{.image = Image(4, 5, 3), .mask = Image(5, 4, 1)}; });
     EXPECT_THAT(read(other, {}, {0}),
-                throws<ShapeError>("sample 0: the mask has 5 x 4 pixels and 1 channels, the image 4 x 5"));
+                throws<ShapeError>("sample 0: the mask is 4 wide, 5 high with 1 channels, the image 5 wide, 4 high"));
     EXPECT_THAT([] { ImageDataset(nullptr, {}); }, throws<Error>("there is no source"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {}}); }, throws<Error>("there is no scale"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {{0, 0}}}); }, throws<Error>("mean 0 and deviation 0"));
@@ -206,7 +207,7 @@ TEST(MemoryImages, NeedPixelsForEachLabel) {
         [] {
             MemoryImages(std::vector<uint8_t>(11), 2, 3, 1, {1, 2});
         },
-        throws<ShapeError>("11 bytes and 2 labels are no images of 2 x 3 pixels and 1 channels"));
+        throws<ShapeError>("11 bytes and 2 labels are no images that are 3 wide, 2 high with 1 channels"));
     EXPECT_THAT([] { MemoryImages({}, 2, 3, 1, {}); }, throws<ShapeError>("0 bytes and 0 labels"));
 }
 
@@ -309,7 +310,7 @@ TEST_F(MaskedImagesTest, SayWhatDoesNotFit) {
     EXPECT_THAT([&] { MaskedImages(images(), masks(), 2, {.values = {1}}); }, throws<Error>("2 classes with 1 values"));
     write_png(masks() / "a.png", Image(40, 30, 1));
     EXPECT_THAT([&] { MaskedImages(images(), masks(), 2).load(0); },
-                throws<FileError>("masks/a.png: has 40 x 30 pixels, but its image", "a.jpg has 30 x 40"));
+                throws<BadImage>("masks/a.png: is 30 wide, 40 high, but its image", "a.jpg is 40 wide, 30 high"));
 }
 
 TEST(Cifar10, HasTheRecordsOfItsFiles) {

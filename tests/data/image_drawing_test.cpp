@@ -74,15 +74,15 @@ TEST(Drawing, PutsImagesSideBySide) {
 TEST(Drawing, RefusesWhatDoesNotFit) {
     Image image(2, 3, 3), grey(2, 3, 1);
     EXPECT_THAT([&] { tint(grey, grey, {}); },
-                throws<ShapeError>("tint: an image of 2 x 3 pixels and 1 channels is not RGB"));
-    EXPECT_THAT([&] { tint(image, Image(3, 2, 1), {}); }, throws<ShapeError>("tint: a mask of 3 x 2 pixels"));
+                throws<ShapeError>("tint: an image that is 3 wide, 2 high with 1 channels is not RGB"));
+    EXPECT_THAT([&] { tint(image, Image(3, 2, 1), {}); }, throws<ShapeError>("tint: a mask that is 2 wide, 3 high"));
     EXPECT_THAT([&] { tint(image, grey, {}, 2); }, throws<ShapeError>("a share of 2"));
     EXPECT_THAT([&] { draw_box(grey, {}, {}); }, throws<ShapeError>("draw_box", "is not RGB"));
     EXPECT_THAT([&] { color_classes(image); }, throws<ShapeError>("color_classes", "is not of one channel"));
     EXPECT_THAT([] { beside({}); }, throws<ShapeError>("beside: 0 images"));
     EXPECT_THAT([] { beside({Image(2, 2, 2)}); }, throws<ShapeError>("is not grey or RGB"));
     EXPECT_THAT([] { image_of(std::vector<float>(5), 1, 2, {PixelScale{}}); },
-                throws<ShapeError>("5 values are no image of 1 x 2"));
+                throws<ShapeError>("5 values are no image that is 2 wide, 1 high"));
 }
 
 }  // namespace

@@ -16,14 +16,17 @@ using testing::read_floats;
 using testing::read_ppm;
 using testing::throws;
 
-const std::vector<std::pair<int64_t, int64_t>> sizes = {{12, 17}, {60, 31}, {30, 11}, {7, 40}, {1, 1}, {30, 40}};
+const std::vector<std::pair<int64_t, int64_t>> sizes = {{12, 17}, {60, 31}, {30, 11}, {7, 40}, {1, 1},
+                                                        {30, 40}, {12, 31}, {12, 32}, {28, 48}};
 
 TEST(Resize, HasPillowsBytes) {
     const Image image = read_ppm("rgb.ppm");
     for (const auto& [height, width] : sizes)
-        EXPECT_EQ(resize(image, height, width), read_ppm(fmt::format("resize_{}x{}.ppm", height, width)));
+        EXPECT_EQ(resize(image, height, width), read_ppm(fmt::format("resize_{}x{}.ppm", height, width)))
+            << height << " x " << width;
     EXPECT_EQ(resize(to_grey(image), 12, 17), read_ppm("resize_grey_12x17.pgm"));
     EXPECT_EQ(resize(image, Region{3, 5, 19, 22}, 16, 12), read_ppm("resize_region.ppm"));
+    EXPECT_EQ(resize(image, Region{2, 21, 27, 12}, 11, 9), read_ppm("resize_tall_region.ppm"));
 }
 
 TEST(ResizeNearest, HasPillowsBytes) {
@@ -53,12 +56,14 @@ TEST(ResizeOfARegion, IsThatOfTheCutImage) {
 
 TEST(Resize, RefusesSizesAndRegionsThatCantBe) {
     const Image image = numbered_image(4, 5, 3);
-    EXPECT_THAT([&] { resize(image, 0, 3); }, throws<ShapeError>("0 x 3 pixels can't be made of 4 x 5"));
-    EXPECT_THAT([&] { resize(Image(), 2, 3); }, throws<ShapeError>("2 x 3 pixels can't be made of 0 x 0"));
+    EXPECT_THAT([&] { resize(image, 0, 3); },
+                throws<ShapeError>("an image that is 3 wide, 0 high can't be made of one that is 5 wide, 4 high"));
+    EXPECT_THAT([&] { resize(Image(), 2, 3); }, throws<ShapeError>("can't be made of one that is 0 wide, 0 high"));
     EXPECT_THAT([&] { resize(numbered_image(4, 5, 2), 2, 3); },
                 throws<ShapeError>("2 channels is neither grey nor RGB"));
     for (const Region& outside : {Region{-1, 0, 2, 2}, Region{0, 4, 2, 2}, Region{3, 0, 2, 2}, Region{0, 0, 0, 2}})
-        EXPECT_THAT([&] { resize(image, outside, 2, 3); }, throws<ShapeError>("is not inside of 4 x 5 pixels"));
+        EXPECT_THAT([&] { resize(image, outside, 2, 3); },
+                    throws<ShapeError>("is not inside of an image that is 5 wide, 4 high"));
 }
 
 TEST(Crop, FillsWhatLiesOutsideOfTheImage) {
@@ -71,7 +76,7 @@ TEST(Crop, FillsWhatLiesOutsideOfTheImage) {
                 EXPECT_EQ(out.at(y, x)[c], inside ? image.at(y - 1, x + 2)[c] : 9);
             }
     EXPECT_EQ(crop(image, {.top = 10, .left = -20, .height = 2, .width = 3}, 7), Image(2, 3, 3, 7));
-    EXPECT_THAT([&] { crop(image, {.height = 0, .width = 3}); }, throws<ShapeError>("0 x 3 pixels"));
+    EXPECT_THAT([&] { crop(image, {.height = 0, .width = 3}); }, throws<ShapeError>("3 wide, 0 high"));
 }
 
 TEST(Flip, IsItsOwnInverse) {
@@ -80,6 +85,20 @@ TEST(Flip, IsItsOwnInverse) {
     EXPECT_EQ(flip_vertical(image).at(0, 2)[1], image.at(3, 2)[1]);
     EXPECT_EQ(flip_horizontal(flip_horizontal(image)), image);
     EXPECT_EQ(flip_vertical(flip_vertical(image)), image);
+}
+
+TEST(Turn, IsUndoneByTheOppositeOrientation) {
+    const Image image = numbered_image(4, 5, 3);
+    const std::vector<std::pair<int, int>> opposites = {{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 8}, {7, 7}, {8, 6}};
+    for (const auto& [orientation, back] : opposites) {
+        const Image turned = turn(image, orientation);
+        EXPECT_EQ(turned.height, orientation < 5 ? 4 : 5);
+        EXPECT_EQ(turned == image, orientation == 1);
+        EXPECT_EQ(turn(turned, back), image) << orientation;
+    }
+    EXPECT_EQ(turn(image, 2), flip_horizontal(image));
+    EXPECT_EQ(turn(image, 4), flip_vertical(image));
+    for (const int none : {0, 9}) EXPECT_THAT([&] { turn(image, none); }, throws<Error>("EXIF has no orientation"));
 }
 
 void expect_rounded(const Image& image, const std::vector<float>& expected, const std::string& name) {

@@ -1,7 +1,9 @@
+#include <algorithm>
 #include <random>
 
 #include <headroom/data/image.hpp>
 #include <headroom/data/image_color.hpp>
+#include <headroom/data/image_geometry.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/pictures.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -40,12 +42,33 @@ INSTANTIATE_TEST_SUITE_P(OfAllKinds, ImageFiles,
                              return name;
                          });
 
+class TurnedImages : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TurnedImages, AreAsPillowTurnsThem) {
+    const std::string name = GetParam();
+    const Image stored = read_ppm(name.ends_with("jpg") ? "turned_1.jpg.ppm" : "turned_6.png.ppm");
+    EXPECT_EQ(read_image(reference(name)), read_ppm(name + ".ppm"));
+    EXPECT_EQ(read_image(reference(name), Colors::grey), to_grey(read_ppm(name + ".ppm")));
+    const Image as_stored = read_image(reference(name), Colors::rgb, Orientation::stored);
+    EXPECT_EQ(as_stored, name.ends_with("jpg") ? stored : turn(stored, 8));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfAllOrientations, TurnedImages,
+                         ::testing::Values("turned_1.jpg", "turned_2.jpg", "turned_3.jpg", "turned_4.jpg",
+                                           "turned_5.jpg", "turned_6.jpg", "turned_7.jpg", "turned_8.jpg",
+                                           "turned_6.png", "turned_7.png"),
+                         [](const auto& info) {
+                             std::string name = info.param;
+                             std::replace(name.begin(), name.end(), '.', '_');
+                             return name;
+                         });
+
 TEST(ImageFile, IsRefusedWhereverItIsCut) {
     for (const char* name : {"rgb.png", "palette.png", "baseline.jpg", "progressive.jpg", "cmyk.jpg"}) {
         const std::string whole = contents_of(reference(name));
         for (std::size_t length = 4; length < whole.size(); length += 13)
             EXPECT_THAT([&] { decode_image(whole.substr(0, length), "some/file"); },
-                        throws<FileError>("some/file: damaged"))
+                        throws<BadImage>("some/file: damaged"))
                 << name << " with " << length << " bytes of " << whole.size();
     }
 }
@@ -92,17 +115,17 @@ TEST(ImageFile, OfMorePixelsThanAreReadIsRefusedBeforeTheyAreAllocated) {
     huge.replace(16, 8, std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));
     huge.replace(29, 4, std::string("\x9b\xab\x9c\x31", 4));
     EXPECT_THAT([&] { decode_image(huge, "huge.png"); },
-                throws<FileError>("huge.png: claims 2147483647 x 2147483647 pixels"));
+                throws<BadImage>("huge.png: claims to be 2147483647 wide, 2147483647 high"));
     std::string hollow = contents_of(reference("rgb.png"));  // 768 MB of pixels
     hollow.replace(16, 8, std::string("\x00\x00\x3e\x80\x00\x00\x3e\x80", 8));
     hollow.replace(29, 4, std::string("\xce\x1c\x48\x89", 4));
-    EXPECT_THAT(
-        [&] { decode_image(hollow, "hollow.png"); },
-        throws<FileError>("hollow.png: damaged PNG: it claims a width of 16000 and a height of 16000, more than"));
+    EXPECT_THAT([&] { decode_image(hollow, "hollow.png"); },
+                throws<BadImage>("hollow.png: damaged PNG: it claims to be 16000 wide, 16000 high, more than the"));
     std::string wide = contents_of(reference("baseline.jpg"));
     const std::size_t frame = wide.find("\xff\xc0");
     wide.replace(frame + 5, 4, "\xff\xdc\xff\xdc");
-    EXPECT_THAT([&] { decode_image(wide, "wide.jpg"); }, throws<FileError>("wide.jpg: claims 65500 x 65500 pixels"));
+    EXPECT_THAT([&] { decode_image(wide, "wide.jpg"); },
+                throws<BadImage>("wide.jpg: claims to be 65500 wide, 65500 high"));
 }
 
 TEST(Mask, HasTheIdsThatThePngStores) {
@@ -117,6 +140,15 @@ TEST(Mask, HasTheIdsThatThePngStores) {
     const Image bits = read_mask(reference("bit.png"));
     EXPECT_EQ(*std::max_element(bits.pixels.begin(), bits.pixels.end()), 1);
     EXPECT_EQ(bits.channels, 1);
+}
+
+TEST(Mask, IsTurnedByExifDataOfItsOwn) {
+    const ScratchFolder folder;
+    const Image ids = numbered_image(5, 7, 1);
+    write_png(folder.path() / "ids.png", ids);
+    const std::string turned = testing::with_exif(contents_of(folder.path() / "ids.png"), 6);
+    EXPECT_EQ(decode_mask(turned, "turned"), turn(ids, 6));
+    EXPECT_EQ(decode_mask(turned, "turned", Orientation::stored), ids);
 }
 
 TEST(Mask, ThatIsNoMaskIsRefusedByName) {
@@ -143,15 +175,17 @@ TEST(WritePng, WritesWhatIsReadAgain) {
 TEST(WritePng, RefusesWhatItCantWrite) {
     const ScratchFolder folder;
     EXPECT_THAT([&] { write_png(folder.path() / "a.png", Image(3, 4, 2)); },
-                throws<ShapeError>("3 x 4 x 2 is not grey or RGB"));
-    EXPECT_THAT([&] { write_png(folder.path() / "a.png", Image()); }, throws<ShapeError>("0 x 0 x 0"));
+                throws<ShapeError>("4 wide, 3 high with 2 channels is neither grey nor RGB"));
+    EXPECT_THAT([&] { write_png(folder.path() / "a.png", Image()); },
+                throws<ShapeError>("0 wide, 0 high with 0 channels"));
     EXPECT_THAT([&] { write_png(folder.path() / "none" / "a.png", Image(3, 4, 3)); },
                 throws<FileError>("none/a.png: can't be written: No such file or directory"));
 }
 
 TEST(ImageOfBytes, NeedsPixels) {
-    EXPECT_THAT([] { Image(0, 4, 3); }, throws<ShapeError>("0 x 4 pixels and 3 channels"));
-    EXPECT_THAT([] { Image(int64_t{1} << 31, int64_t{1} << 31, 4); }, throws<ShapeError>("2147483648 x 2147483648"));
+    EXPECT_THAT([] { Image(0, 4, 3); }, throws<ShapeError>("can't be 4 wide, 0 high with 3 channels"));
+    EXPECT_THAT([] { Image(int64_t{1} << 31, int64_t{1} << 31, 4); },
+                throws<ShapeError>("2147483648 wide, 2147483648 high"));
 }
 
 }  // namespace

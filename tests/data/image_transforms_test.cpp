@@ -197,13 +197,16 @@ TEST(Transforms, RefuseWhatCantBe) {
     ImageSample sample{.image = numbered_image(20, 30, 3)};
     Draws draws(1, 1);
     EXPECT_THAT([&] { (RandomCrop{.height = 32, .width = 32, .padding = 4}(sample, draws)); },
-                throws<ShapeError>("RandomCrop: 32 x 32 pixels can't be cut out of 20 x 30 with a border of 4"));
+                throws<ShapeError>(
+                    "RandomCrop: a part that is 32 wide, 32 high can't be cut out of an image that is 30 wide, 20 "
+                    "high with a border of 4"));
     EXPECT_THAT([&] { (RandomResizedCrop{.height = 8, .width = 8, .least_area = 0}(sample, draws)); },
                 throws<Error>("RandomResizedCrop: areas in [0, 1]"));
-    EXPECT_THAT([&] { (RandomResizedCrop{.height = 0, .width = 8}(sample, draws)); }, throws<ShapeError>("0 x 8"));
-    EXPECT_THAT([&] { (Resize{-1, 8}(sample, draws)); }, throws<ShapeError>("-1 x 8"));
+    EXPECT_THAT([&] { (RandomResizedCrop{.height = 0, .width = 8}(sample, draws)); },
+                throws<ShapeError>("8 wide, 0 high"));
+    EXPECT_THAT([&] { (Resize{-1, 8}(sample, draws)); }, throws<ShapeError>("8 wide, -1 high"));
     EXPECT_THAT([&] { ResizeShortestSide{}(sample, draws); }, throws<ShapeError>("ResizeShortestSide: 0 pixels"));
-    EXPECT_THAT([&] { (CenterCrop{0, 8}(sample, draws)); }, throws<ShapeError>("0 x 8"));
+    EXPECT_THAT([&] { (CenterCrop{0, 8}(sample, draws)); }, throws<ShapeError>("8 wide, 0 high"));
     EXPECT_THAT([&] { (RandomAffine{.least_scale = -1, .most_scale = -1}(sample, draws)); }, throws<Error>("scale -1"));
     EXPECT_THAT([&] { (ColorJitter{.hue = 2}(sample, draws)); }, throws<Error>("hue is 2, which is not in 0 to 0.5"));
     EXPECT_THAT([&] { (ColorJitter{.contrast = -1}(sample, draws)); }, throws<Error>("ColorJitter: contrast is -1"));

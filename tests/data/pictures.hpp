@@ -44,6 +44,25 @@ inline std::vector<float> read_floats(const std::string& name) {
     return values;
 }
 
+/// A PNG with an eXIf chunk that says so, before its last chunk.
+inline std::string with_exif(std::string png, char orientation) {
+    using namespace std::string_literals;
+    const std::string entry = "\x01\x12\0\x03\0\0\0\x01\0"s + orientation + "\0\0"s;
+    const std::string chunk = "eXIfMM\0*\0\0\0\x08\0\x01"s + entry + "\0\0\0\0"s;
+    uint32_t sum = 0xffffffff;  // PNG's CRC
+    for (const char byte : chunk) {
+        sum ^= static_cast<unsigned char>(byte);
+        for (int bit = 0; bit < 8; ++bit) sum = sum & 1 ? sum >> 1 ^ 0xedb88320 : sum >> 1;
+    }
+    const auto big_endian = [](uint32_t number) {
+        std::string bytes;
+        for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xff);
+        return bytes;
+    };
+    const std::size_t data = chunk.size() - 4;
+    return png.insert(png.size() - 12, big_endian(static_cast<uint32_t>(data)) + chunk + big_endian(~sum));
+}
+
 /// Every pixel says where it is.
 inline data::Image numbered_image(int64_t height, int64_t width, int64_t channels) {
     data::Image image(height, width, channels);

@@ -54,7 +54,7 @@ class ProgramCase(unittest.TestCase):
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
-        return subprocess.run(cls.command(*flags), capture_output=True, text=True, check=False, timeout=120,
+        return subprocess.run(cls.command(*flags), capture_output=True, text=True, errors="surrogateescape", check=False, timeout=120,
                               preexec_fn=limit if largest_file is not None else None)
 
     def succeeds(self, *flags):

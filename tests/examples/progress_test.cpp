@@ -22,6 +22,11 @@ TEST(ProgressTest, SaysAllThatFits) {
     EXPECT_EQ(progress_line(kUsual, 2000, "tokens", 95, 0), "");
 }
 
+TEST(ProgressTest, SaysHowFarOtherWorkIs) {
+    EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 79), "validation 12/100 batches  left 4:20");
+    EXPECT_EQ(work_line("validation", 12, 100, "batches", 260, 10), "validation");
+}
+
 TEST(ProgressTest, BigNumbersStayInTheirColumns) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr std::int64_t steps = std::int64_t{1} << 40;

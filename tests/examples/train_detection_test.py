@@ -99,11 +99,13 @@ class TrainDetection(ProgramCase):
     def test_data_that_cannot_be_used(self):
         self.fails(1, ["--data", self.path("missing")], "missing", "no folder")
         flat = self.dataset("flat", bbox=[5, 3, 16, 0])
-        self.fails(1, ["--data", flat], "annotation 0", "has no area", "skip_bad_boxes")
+        self.fails(1, ["--data", flat], "annotation 0", "has no area", "; --skip-bad-boxes leaves it out")
         self.assertIn("1 annotation left out", self.succeeds("--data", flat, "--skip-bad-boxes", "--device", "dry"))
         outside = self.dataset("outside", bbox=[70, 3, 16, 5])
         self.fails(1, ["--data", outside], "annotation 0", "is outside")
-        self.fails(1, ["--data", self.dataset("masks", segmentation=[])], "annotation 0", "segmentation")
+        masks = self.dataset("masks", segmentation=[])
+        self.fails(1, ["--data", masks], "annotation 0", "segmentation", "; --model fasterrcnn learns boxes without masks")
+        self.succeeds("--data", masks, "--model", "fasterrcnn", "--steps", 1)
         self.fails(1, ["--data", self.dataset("class", category_id=9)], "annotation 0", "category 9")
         short = self.dataset("short", segmentation={"size": [40, 60], "counts": [0, 100]})
         self.fails(1, ["--data", short, "--device", "dry"], "annotation 0", "runs of 100 pixels")
@@ -117,9 +119,31 @@ class TrainDetection(ProgramCase):
         self.fails(1, ["--data", good, "--validation", 5], "--validation 5", "none is left to train on")
         self.fails(1, ["--data", good, "--batch", 3], "--batch 3", "2 images to train on")
         self.write("good/0.png", png(40, 61, 0))
-        self.fails(1, ["--data", good, "--steps", 4], "0.png", "40 x 61")
+        self.fails(1, ["--data", good, "--steps", 4], "0.png", "is 61 wide, 40 high", "1 of 5 images can't be used")
+        os.remove(self.path("good/0.png"))
+        self.fails(1, ["--data", good, "--steps", 4], "0.png: no such file", "1 of 5 images can't be used")
+        printed = self.succeeds("--data", good, "--steps", 4, "--validation", 1, "--skip-bad-images")
+        self.assertIn("0.png: no such file", printed)
+        self.fails(2, ["--skip-bad-images"], "--skip-bad-images", "--data")
         self.write("good/other.json", "{}")
         self.fails(1, ["--data", good], "several JSON files", "--annotations")
+
+    def test_a_validation_of_one_class_says_so(self):
+        data = self.dataset("onesided")
+        with open(self.path("onesided/instances.json"), encoding="utf-8") as file:
+            contents = json.load(file)
+        for annotation in contents["annotations"]:
+            annotation["category_id"] = 4
+        self.write("onesided/instances.json", json.dumps(contents))
+        flags = ("--data", data, "--validation", 1, "--steps", 1)
+        self.assertRegex(self.succeeds(*flags), r"AP50 \d+\.\d\d%; only class cat occurs in it\n")
+        del contents["categories"][1]
+        self.write("onesided/instances.json", json.dumps(contents))
+        self.assertNotIn("occurs", self.succeeds(*flags))
+        contents["annotations"] = contents["annotations"][:1]
+        self.write("onesided/instances.json", json.dumps(contents))
+        printed = self.succeeds(*flags, "--seed", 3) + self.succeeds(*flags, "--seed", 4)
+        self.assertIn("; no class occurs in it\n", printed)
 
     def test_given_weights_are_the_beginning(self):
         saved = self.path("saved.safetensors")

@@ -1,6 +1,7 @@
 """train_gpt given what it cannot use: the exit code, one line that says what is wrong, and no lost checkpoint."""
 import json
 import os
+import re
 import struct
 import unittest
 
@@ -71,6 +72,44 @@ class TrainGptErrors(ProgramCase):
                 self.fails(2, self.with_text(*flags), part)
         self.fails(2, ["--dta", self.text], "there is no --dta; the nearest is --data; --data is required")
         self.fails(2, [self.text], "text.txt belongs to no option; --data is required")
+
+    def test_no_path_breaks_a_line(self):
+        odd = "o\nd\x1b[31md\x7f"
+        shown = "o?d?[31md?"
+        with open(self.text, encoding="utf-8") as text:
+            data = self.write(f"{odd}.txt", text.read())
+        file = self.path(f"{odd}.safetensors")
+        whole = ("--data", data, "--steps", 2, "--save", file, "--best", self.path(f"{odd}.best"))
+        outputs = [self.succeeds(*whole, "--memory-history", self.path(f"{odd}.html"), "--pictures", self.path(odd)),
+                   self.succeeds("--resume", file, "--steps", 3, "--data", self.text)]
+        for printed in outputs:
+            self.assertIn(shown, printed)
+            self.assertNotRegex(printed, r"[\x00-\x09\x0b-\x1f\x7f]")
+        for line in ("resuming ", "saved to ", "the best so far: saved to ", "memory history written to ", "losses in "):
+            self.assertRegex("".join(outputs), f"{line}.*{re.escape(shown)}")
+        for status, flags in [(1, ["--data", odd]), (1, ["--resume", odd]), (2, [odd]), (2, ["--data", data, "--lr", odd]),
+                              (2, ["--data", data, f"--{odd}"]), (1, ["--resume", file, "--width", 32]),
+                              (1, ["--data", data, "--save", f"{odd}/none/x"]), (2, ["--data", data, "--device", odd]),
+                              (1, ["--data", data, "--save", data]), (2, ["--data", data, "--memory-history", odd])]:
+            self.assertNotRegex(self.fails(status, flags, shown), r"[\x00-\x1f\x7f]")
+
+    def test_a_path_need_not_be_utf_8(self):
+        with open(self.text, "rb") as text:
+            data = os.fsencode(self.path("latin-")) + b"\xe9.txt"
+            with open(data, "wb") as copy:
+                copy.write(text.read())
+        name, file = os.fsdecode(data), self.path("latin.safetensors")
+        whole = self.figures("--data", name, "--steps", 5)
+        self.figures("--data", name, "--steps", 5, "--stop-after", 2, "--save", file)
+        self.assertEqual(self.figures("--resume", file)["state_sha256"], whole["state_sha256"])
+
+    def test_data_may_grow_where_that_is_said(self):
+        text = self.write("grows.txt", "the quick brown fox jumps over the lazy dog. " * 20)
+        file = self.path("grows.safetensors")
+        self.succeeds("--data", text, "--steps", 4, "--stop-after", 2, "--save", file)
+        self.write("grows.txt", "the quick brown fox jumps over the lazy dog. " * 30)
+        self.fails(1, ["--resume", file], "it was trained on 802 samples, and there are 1207 now; --changed-data goes on")
+        self.assertIn("step 4/4", self.succeeds("--resume", file, "--changed-data"))
 
     def test_memory_that_does_not_suffice(self):
         for limit in (1, "1MiB"):

@@ -37,6 +37,11 @@ def png(label, sample, height, width):
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def damaged_inside(image):
+    """Whole at both ends, so that only decoding sees it."""
+    return image[:100] + bytes([image[100] ^ 255]) + image[101:]
+
+
 def resnet18_shapes(classes):
     """The tensors of torchvision's file, which lacks the counts of batches as old ones do."""
     shapes = {"conv1.weight": [64, 3, 7, 7], "fc.weight": [classes, 512], "fc.bias": [classes]}
@@ -152,7 +157,7 @@ class TrainImages(ProgramCase):
         shutil.copytree(self.photos, self.path("apart/train"))
         self.folder_of("apart/val", ("ash", "yew"), 2)
         printed = self.succeeds("--data", self.path("apart"), *flags, "--validation", 4)
-        self.assertIn("24 images of 3 classes to train on, 4 of val to validate; resized to 16 x 16 pixels", printed)
+        self.assertIn("24 images of 3 classes to train on, 4 of val to validate; resized to 16 wide, 16 high", printed)
 
     def test_the_training_files_are_taken_where_they_are(self):
         both = self.dataset("both", *idx(30))
@@ -163,7 +168,7 @@ class TrainImages(ProgramCase):
         self.assertIn("40 images of train-* to train on, 20 of t10k-* to validate", self.succeeds("--data", both))
         self.fails(1, ["--data", both, "--validation", 31], "--validation 31", "30 images")
         self.write("both/train-images-idx3-ubyte", idx(40, side=10)[0])
-        self.fails(1, ["--data", both], "12 x 12", "10 x 10")
+        self.fails(1, ["--data", both], "12 wide, 12 high", "10 wide, 10 high")
 
     def test_cifar(self):
         os.makedirs(self.path("cifar"))
@@ -172,7 +177,7 @@ class TrainImages(ProgramCase):
         printed = self.succeeds("--data", self.path("cifar"), "--validation", 10, "--epochs", 1)
         self.assertIn("50 images of data_batch_* to train on, 10 of test_batch to validate\n", printed)
         dry = ("--data", self.path("cifar"), "--validation", 10, "--model", "resnet18", "--height", 16, "--device", "dry")
-        self.assertIn("; resized to 32 x 32 pixels, since resnet18 takes no less than 32 x 32\n", self.succeeds(*dry))
+        self.assertIn("; resized to 32 wide, 32 high, since resnet18 takes no less than 32 each way\n", self.succeeds(*dry))
         self.fails(1, ["--data", self.path("cifar"), "--validation", 10, "--classes", 9], "--classes 9", "has 10 classes")
         self.write("cifar/data_batch_3.bin", bytes([10]) + bytes(3072))
         self.fails(1, ["--data", self.path("cifar")], "data_batch_3.bin", "label 10")
@@ -197,7 +202,7 @@ class TrainImages(ProgramCase):
         with_head = self.figures(*flags, "--from", file, "--classes", 1000)
         self.assertAlmostEqual(with_head["val_loss"], math.log(1000), places=5)  # all weights are 0
         printed = self.succeeds(*flags, "--from", file)
-        self.assertIn("resized to 32 x 32 pixels, since resnet18 takes no less than 32 x 32; ", printed)
+        self.assertIn("resized to 32 wide, 32 high, since resnet18 takes no less than 32 each way; ", printed)
         self.assertIn(f"the head stays as initialised: that of {file} is not for 10 classes", printed)
         self.fails(1, [*base, "--model", "resnet34", "--from", file], file, "layer1.2.", "another model")
         self.fails(1, [*base, "--model", "vgg11", "--from", file], file, "classifier.0.weight", "differ: 122", "another model")
@@ -228,14 +233,85 @@ class TrainImages(ProgramCase):
         for name, step in (("train/oak/3.png", "[1-9]"), ("val/yew/1.png", "5")):
             with open(self.path(f"damaged/{name}"), "rb") as image:
                 sound = image.read()
-            self.write(f"damaged/{name}", sound[:200])
+            self.write(f"damaged/{name}", damaged_inside(sound))
             run = self.run_program(*flags, "--save", file)
             self.assertEqual((run.returncode, len(run.stderr.splitlines())), (1, 1), run.stderr)
             self.assertIn(name, run.stderr)
+            self.assertIn("; --skip-bad-images uses another in its place", run.stderr)
             self.assertRegex(run.stdout, f"saved to {file} after step {step}; --resume goes on from there\n")
             self.write(f"damaged/{name}", sound)
             self.runs.clear()
             self.assertEqual(self.figures(*flags, "--resume", file)["state_sha256"], whole["state_sha256"])
+
+    def test_cut_files_are_known_before_the_training_and_skipped_alike_each_time(self):
+        photos = self.folder_of("partly", ("ash", "oak", "yew"), 8)
+        cut, damaged = (self.path(f"partly/oak/{name}.png") for name in (3, 5))
+        with open(damaged, "rb") as image:
+            inside = damaged_inside(image.read())
+        self.write(damaged, inside)
+        with open(cut, "r+b") as image:
+            image.truncate(200)
+        flags = ("--data", photos, "--height", 16, "--batch", 3, "--validation", 3, "--epochs", 2)
+        line = self.fails(1, flags, "oak/3.png", "1 of 24 images can't be used; --skip-bad-images")
+        self.assertNotIn("step", line)
+        skipping = (*flags, "--skip-bad-images")
+        printed = self.succeeds(*skipping)
+        self.assertRegex(printed, "skipping 1 bad image, whose place another one takes:\n  .*oak/3.png: damaged PNG")
+        self.assertRegex(printed, "skipping 1 bad image, whose place another one takes:\n  .*oak/5.png: damaged PNG")
+        whole = self.figures(*skipping)
+        self.assertEqual((whole["skipped_images"], whole["steps"]), (2, 14))
+        self.expect_predicted(whole)
+        file = self.path("partly.safetensors")
+        self.succeeds(*skipping, "--stop-after", 5, "--save", file)
+        resume = ("--resume", file, "--batch", 3, "--validation", 3)
+        self.assertEqual(self.figures(*resume, "--workers", 0)["state_sha256"], whole["state_sha256"])
+        os.remove(cut)
+        self.fails(1, resume, "it was trained on 21 samples, and there are 20 now; --changed-data goes on")
+        self.fails(2, [*flags, "--changed-data"], "--changed-data", "--resume")
+        changed = self.figures(*resume, "--changed-data")
+        self.assertEqual(changed["steps"], 12)  # of six batches in each epoch
+        self.assertNotEqual(changed["state_sha256"], whole["state_sha256"])
+
+    def test_a_training_that_a_bad_image_ended_goes_on_without_it(self):
+        photos = self.folder_of("ended", ("ash", "oak"), 10)
+        with open(self.path("ended/oak/5.png"), "rb") as image:
+            inside = damaged_inside(image.read())
+        self.write("ended/oak/5.png", inside)
+        file = self.path("ended.safetensors")
+        flags = ("--data", photos, "--height", 16, "--batch", 3, "--validation", 2, "--save", file)
+        self.fails(1, flags, "ended/oak/5.png", "--skip-bad-images uses another in its place")
+        printed = self.succeeds("--resume", file, "--batch", 3, "--validation", 2, "--skip-bad-images")
+        self.assertIn("ended/oak/5.png: damaged PNG", printed)
+        self.assertIn("step 12/12", printed)
+
+    def test_a_validation_of_one_class_says_so(self):
+        os.makedirs(self.path("onesided"))
+        shutil.copytree(self.photos, self.path("onesided/train"))
+        self.folder_of("onesided/val", ("yew",), 2)
+        flags = ("--data", self.path("onesided"), "--height", 16, "--batch", 6, "--validation", 2, "--steps", 1)
+        self.assertRegex(self.succeeds(*flags), r"accuracy \d+\.\d\d%; only class yew occurs in it\n")
+        for part in ("train", "val"):
+            os.rename(self.path(f"onesided/{part}/yew"), os.fsencode(self.path(f"onesided/{part}/")) + b"y\xe9\n")
+        self.assertEqual(self.figures(*flags)["val_note"], "only class y\ufffd? occurs in it")
+
+    def test_images_are_turned_as_exif_says(self):
+        def turned(png_bytes, orientation):
+            entry = struct.pack(">HHIHH", 0x112, 3, 1, orientation, 0)
+            exif = b"eXIfMM\0*" + struct.pack(">IH", 8, 1) + entry + bytes(4)
+            chunk = struct.pack(">I", len(exif) - 4) + exif + struct.pack(">I", zlib.crc32(exif))
+            return png_bytes[:33] + chunk + png_bytes[33:]
+
+        self.folder_of("plain", ("ash", "oak"), 6)
+        for label, name in enumerate(("ash", "oak")):
+            os.makedirs(self.path(f"exif/{name}"))
+            for i in range(6):
+                self.write(f"exif/{name}/{i}.png", turned(png(label, i, 24 + i, 30), 3))
+        flags = ("--height", 16, "--batch", 5, "--validation", 2, "--augment", "none", "--steps", 2, "--data")
+        plain = self.figures(*flags, self.path("plain"))
+        self.assertNotEqual(self.figures(*flags, self.path("exif"))["state_sha256"], plain["state_sha256"])
+        stored = self.figures(*flags, self.path("exif"), "--orientation", "stored")
+        self.assertEqual(stored["state_sha256"], plain["state_sha256"])
+        self.fails(2, [*flags, self.photos, "--orientation", "auto"], "--orientation")
 
     def test_wrong_usage(self):
         for flags in (["--model", "resnet19"], ["--height", 0], ["--lr", "nan"], ["--augment", "all"], ["--bogus"]):

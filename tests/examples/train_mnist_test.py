@@ -172,7 +172,7 @@ class TrainMnist(ProgramCase):
         self.fails(1, ["--data", self.dataset("short", images(250)[:-1], labels(250))], "t10k-images")
         self.fails(1, ["--data", self.dataset("fewer", images(250), labels(249))], "249")
         self.fails(1, ["--data", self.dataset("classes", images(250), labels(250, shift=1))], "t10k-labels")
-        self.fails(1, ["--data", self.dataset("small", images(250, 8, 8), labels(250))], "28 x 28", "8 x 8")
+        self.fails(1, ["--data", self.dataset("small", images(250, 8, 8), labels(250))], "28 x 28", "8 wide, 8 high")
         damaged = self.dataset("damaged", images(250), labels(250))
         with open(self.path("damaged/t10k-images-idx3-ubyte.gz"), "r+b") as file:
             file.truncate(1000)

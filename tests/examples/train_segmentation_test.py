@@ -120,9 +120,9 @@ class TrainSegmentation(ProgramCase):
         self.assertEqual(sorted(os.listdir(pictures)), ["loss.svg", "mask0.png"])
         self.assertEqual(size_of(os.path.join(pictures, "mask0.png")), (3 * 32 + 2 * 2, 32))
         printed = self.succeeds(*flags[2:], "--images", f"{folder}/images", "--masks", f"{folder}/masks")
-        self.assertIn(f"5 images of {folder}/images to train on, 1 others to validate, 32 x 32 pixels", printed)
+        self.assertIn(f"5 images of {folder}/images to train on, 1 others to validate; 32 wide, 32 high", printed)
         printed = self.succeeds(*flags, "--height", 8, "--width", 20)
-        self.assertIn("16 x 20 pixels, the least that a U-Net takes", printed)
+        self.assertIn("20 wide, 16 high, the least that a U-Net takes", printed)
 
     def test_goes_on_with_files_by_the_checkpoint_alone(self):
         file = self.path("files.safetensors")
@@ -148,21 +148,80 @@ class TrainSegmentation(ProgramCase):
         self.fails(1, [*flags, self.pairs("nothing", count=0)], "images: has no PNG or JPEG in it")
         self.fails(1, [*flags, self.pairs("two", count=2)], "2 images", "none is left to train on")
         self.fails(1, [*flags, self.pairs("few", count=3)], "--batch 2", "1 images")
-        self.fails(1, [*flags, self.pairs("sizes", mask=png([bytes(30)] * 40, 1))], "masks/", "40 x 30", "40 x 36")
-        self.fails(1, [*flags, self.pairs("classes", mask=png([bytes(35) + b"\2"] * 40, 1))], "masks/", "value 2",
-                   "row 0, column 35", "none of the 2 classes")
+        sizes = self.pairs("sizes", mask=png([bytes(30)] * 40, 1))
+        self.fails(1, [*flags, sizes], "masks/", "is 30 wide, 40 high", "is 36 wide, 40 high")
+        classes = self.pairs("classes", mask=png([bytes(35) + b"\2"] * 40, 1))
+        self.fails(1, [*flags, classes], "masks/", "values 0,2", "but 2 classes are 0 to 1", "--mask-values 0,2")
+        self.fails(1, [*flags, classes, "--mask-values", "0,1"], "masks/", "value 2", "row 0, column 35",
+                   "none of the 2 classes' (0, 1)")
         self.fails(1, [*flags, self.pairs("color", mask=png([bytes(108)] * 40, 3))], "masks/")
         damaged = self.pairs("damaged", count=4)
         for i in range(4):
             with open(f"{damaged}/images/{i}.png", "r+b") as file:
                 file.truncate(60)
-        self.fails(1, [*flags, damaged], "damaged/images/", ".png")
+        self.fails(1, [*flags, damaged], "damaged/images/", ".png", "none of 2 images can be used")
         os.remove(f"{damaged}/masks/2.png")
         self.fails(1, [*flags, damaged], "images/2.png", "no mask")
         self.succeeds("--data", self.pairs("border", mask=png([bytes(35) + b"\xff"] * 40, 1)), "--validation", 2,
                       "--ignore", 255, "--classes", 2, "--steps", 1)
         unknown = self.pairs("unknown", mask=png([b"\xff" * 36] * 40, 1))
         self.fails(1, ["--data", unknown, "--validation", 2, "--ignore", 255, "--steps", 1], "no pixel", "--ignore 255")
+
+    def test_masks_of_black_and_white_are_two_classes(self):
+        ids, white = (self.pairs(f"of_{value}", mask=png([bytes(18) + bytes([value] * 18)] * 40, 1)) for value in (1, 255))
+        flags = ("--validation", 2, "--steps", 4)
+        file = self.path("white.safetensors")
+        printed = self.succeeds("--data", white, *flags, "--stop-after", 2, "--save", file)
+        self.assertIn("; values 0,255 of masks are classes 0 to 1;", printed)
+        resumed = self.figures("--resume", file, "--validation", 2)
+        self.assertEqual(resumed["state_sha256"], self.figures("--data", ids, "--classes", 2, *flags)["state_sha256"])
+        named = self.figures("--data", white, "--mask-values", "0,255", *flags)
+        self.assertEqual(named["state_sha256"], resumed["state_sha256"])
+        other = self.figures("--data", white, "--mask-values", "255,0", *flags)
+        self.assertNotEqual(other["state_sha256"], resumed["state_sha256"])
+        self.assertNotIn("val_note", other)
+        begun = self.succeeds("--data", white, "--from", file, *flags)
+        self.assertNotIn("head stays", begun)
+        three = self.path("three.safetensors")
+        self.succeeds("--steps", 1, "--save", three)
+        self.assertIn("; the head stays as initialised", self.succeeds("--data", white, "--from", three, *flags))
+        self.fails(1, ["--resume", file, "--validation", 2, "--mask-values", "255,0"], 'mask_values "0,255", not "255,0"')
+        self.fails(2, ["--data", white, "--classes", 3], "--classes 3: --mask-values 0,255 names 2")
+        self.fails(2, ["--data", white, "--mask-values", "0,255", "--ignore", 255], "--ignore 255", "makes it a class")
+        self.fails(2, ["--data", white, "--mask-values", "0,300"], "--mask-values", "0,300 is no list of values")
+        self.fails(2, ["--mask-values", "0,255"], "--mask-values is for files")
+
+    def test_a_validation_of_one_class_says_so(self):
+        white = self.pairs("ignored", mask=png([bytes(18) + b"\xff" * 18] * 40, 1))
+        flags = ("--data", white, "--classes", 2, "--ignore", 255, "--validation", 2, "--steps", 1)
+        self.assertRegex(self.succeeds(*flags), r"mean IoU \d+\.\d\d%; only class 0 occurs in it\n")
+        self.assertEqual(self.figures(*flags)["val_note"], "only class 0 occurs in it")
+
+    def test_long_validations_are_announced(self):
+        text = "the training takes 1 batch, and its validation 10\n"
+        printed = self.succeeds("--steps", 1, "--validation", 20)
+        self.assertIn(text, printed)
+        self.assertLess(printed.index(text), printed.index("step 1/1"))
+        printed = self.succeeds("--steps", 5, "--validate-every", 1)
+        self.assertIn("the training takes 5 batches, each validation 3\n", printed)
+        self.assertNotIn("the training takes", self.succeeds("--steps", 10, "--validation", 20))
+        self.assertNotIn("the training takes", self.succeeds("--steps", 1, "--validation", 18))
+
+    def test_bad_images_and_masks_give_their_places_to_others(self):
+        folder = self.pairs("partly", count=12)
+        with open(f"{folder}/images/3.png", "r+b") as file:
+            file.truncate(60)
+        os.remove(f"{folder}/masks/7.png")
+        flags = ("--data", folder, "--classes", 2, "--validation", 2, "--steps", 8)
+        self.fails(1, flags, "images/7.png: has no mask")
+        os.symlink("/dev/null", f"{folder}/masks/7.png")
+        self.fails(1, flags, "; 2 of 12 images can't be used; --skip-bad-images")
+        printed = self.succeeds(*flags, "--skip-bad-images")
+        self.assertIn("skipping 2 bad images, whose place another one takes:\n  ", printed)
+        for name in ("images/3.png: damaged PNG", "masks/7.png: is a device"):
+            self.assertIn(name, printed)
+        self.assertEqual(self.figures(*flags, "--skip-bad-images")["skipped_images"], 2)
+        self.fails(2, ["--skip-bad-images"], "--skip-bad-images is for files")
 
     def test_wrong_usage_and_failures(self):
         for flags in (["--base-width", 0], ["--classes", 1], ["--crop", 0], ["--flips", "all"], ["--model", "vgg"],

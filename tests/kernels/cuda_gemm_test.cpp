@@ -2,6 +2,7 @@
 // say.
 #include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>

@@ -7,6 +7,7 @@
 //     player.finish();
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>

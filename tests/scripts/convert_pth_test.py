@@ -57,6 +57,10 @@ class Convert(unittest.TestCase):
             self.assertIn(part, message)
         self.assertFalse(self.target.exists())
 
+    def test_no_path_breaks_the_line(self):
+        self.source = self.source.with_name("mo\n\x1b[31mdel.pth")
+        self.refused("mo??[31mdel.pth: no such file")
+
     def test_without_pytorch_it_says_so(self):
         blocker = self.source.parent / "modules"
         (blocker / "safetensors").mkdir(parents=True)
