@@ -208,7 +208,7 @@ void run(const Flags& flags, const Program& program, Summary& summary) {
                  [&] { run_session(context, flags, program, interrupt, summary); });
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
-               size_text(summary.forecast.peak_allocated));
+               size_text(summary.forecast.peak.allocated));
     if (flags.libraries) print_libraries(context);
 }
 
@@ -249,14 +249,18 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     }
     summary.compute = fitted.compute;
     fmt::print("{} parameters, {}\npredicted peak {}, of it parameters and optimizer state {}\n", forecast.parameters,
-               program.data, size_text(forecast.peak_allocated), size_text(forecast.resident_bytes));
+               program.data, size_text(forecast.peak.allocated), size_text(forecast.resident_bytes));
     if (forecast.batch_statistics && fitted.accumulate > 1) {
         fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
                    fitted.batch * fitted.accumulate);
     }
     std::fflush(stdout);
     summary.graph_refusal = forecast.graph_refusal;
-    if (flags.device != "dry") run(fitted, program, summary);
+    try {
+        if (flags.device != "dry") run(fitted, program, summary);
+    } catch (const OutOfMemory& error) {
+        throw after_rehearsal(error, fitted, program, forecast);
+    }
     if (const std::string& why = summary.graph_refusal; !why.empty())
         fmt::print("not all work was done by graphs: {}\n", why);
     summary.seconds = seconds_since(begin);

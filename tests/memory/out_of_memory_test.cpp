@@ -121,7 +121,9 @@ TEST_P(OutOfMemoryTest, ReportsTheLargestObtainableBlock) {
     // The fourth page moves, or is made, behind the one with live blocks, whose end is free, too.
     const std::size_t most = 3 * granule() + granule() / 2 - 2 * unit();
     EXPECT_EQ(report.largest_obtainable, most);
-    EXPECT_THAT(report_of(memory, most + 1, kTag).advice, HasSubstr("would fit, but lie in pieces of at most"));
+    EXPECT_THAT(report_of(memory, most + 1, kTag).advice,
+                HasSubstr("would be live, but the rest is in pieces: give buffers back before it or ask for at most " +
+                          std::to_string(most) + " bytes or set a limit of "));
     EXPECT_THROW(memory.allocate(most + 1, 0, kTag), OutOfMemory);
     EXPECT_NO_THROW(memory.allocate(most, 0, kTag));
 }
@@ -181,11 +183,82 @@ TEST_P(OutOfMemoryTest, AdvisesFromTheFigures) {
     EXPECT_EQ(report.repeated[0].pattern, "blocks.*");
     EXPECT_EQ(report.repeated[0].count, 8u);
     EXPECT_EQ(report.repeated[0].bytes, 8 * granule());
-    EXPECT_EQ(report.advice, format_bytes(18 * granule()) + " are live with this request, " +
-                                 format_bytes(2 * granule()) +
-                                 " too much: ask for less, give buffers back or raise the limit");
+    EXPECT_EQ(report.advice, "with this request " + format_bytes(18 * granule()) + " would be live, " +
+                                 format_bytes(2 * granule()) + " too much: give buffers back or ask for at most " +
+                                 std::to_string(4 * granule()) + " bytes or set a limit of " +
+                                 std::to_string(18 * granule()) + " bytes for it");
     EXPECT_THAT(report.to_string(), HasSubstr(report.advice));
-    EXPECT_THAT(report_of(memory, 17 * granule(), kTag).advice, EndsWith("ask for less or raise the limit"));
+    EXPECT_THAT(report_of(memory, 17 * granule(), kTag).advice, HasSubstr("too much: ask for at most"));
+}
+
+TEST_P(OutOfMemoryTest, EachAdviceIsOneThatHelps) {
+    const unsigned seed = std::random_device{}();
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    std::mt19937 random(seed);
+    int in_pieces = 0, too_much = 0;
+    for (int round = 0; round < 40; ++round) {
+        DeviceMemory memory(driver(), {.limit = 8 * granule() + 7});
+        const PoolId pool = memory.open_pool();
+        std::vector<Block*> blocks;
+        for (std::size_t i = 0; i < 60; ++i) {
+            try {
+                blocks.push_back(
+                    memory.allocate(random() % granule(), random() % 4, kTag, random() % 9 == 0 ? pool : 0).handle);
+            } catch (const OutOfMemory&) {
+            }
+            if (random() % 2 == 0 || blocks.empty()) continue;
+            std::swap(blocks[random() % blocks.size()], blocks.back());
+            memory.deallocate(blocks.back());
+            blocks.pop_back();
+        }
+        const std::size_t limit = memory.limit();
+        for (std::size_t bytes = 9 * granule(); bytes > granule(); bytes -= granule() / 2) {
+            MemoryReport report;
+            try {
+                memory.deallocate(memory.allocate(bytes, 0, kTag).handle);
+                continue;
+            } catch (const OutOfMemory& error) {
+                report = error.report();
+            }
+            const bool pieces = report.statistics.allocated + report.rounded <= report.usable();
+            ++(pieces ? in_pieces : too_much);
+            EXPECT_EQ(report.advice.find("pieces") != std::string::npos, pieces) << report.advice;
+            if (const std::size_t most = report.largest_obtainable) {
+                EXPECT_THAT(report.advice, HasSubstr("ask for at most " + std::to_string(most) + " bytes"));
+                EXPECT_NO_THROW(memory.deallocate(memory.allocate(most, 0, kTag).handle));
+            }
+            const std::size_t enough = report.request_limit();
+            if (enough > properties().total_bytes) continue;
+            EXPECT_THAT(report.advice, EndsWith("set a limit of " + std::to_string(enough) + " bytes for it"));
+            memory.set_limit(enough);
+            EXPECT_NO_THROW(memory.deallocate(memory.allocate(bytes, 0, kTag).handle)) << bytes;
+            memory.set_limit(limit);
+        }
+        for (Block* block : blocks) memory.deallocate(block);
+        memory.close_pool(pool);
+        EXPECT_NO_THROW(memory.deallocate(memory.allocate(6 * granule(), 0, kTag).handle)) << "buffers were given back";
+    }
+    EXPECT_GT(in_pieces, 0);
+    EXPECT_GT(too_much, 0);
+}
+
+TEST_P(OutOfMemoryTest, SaysWhatTheWholeProgramNeedsIfThatIsKnown) {
+    DeviceMemory memory(driver(), {.limit = 8 * granule(), .categories = {{"weights"}, {"states"}}});
+    memory.allocate(3 * granule(), 0, {.category = 1, .path = memory.intern("layer.3")});
+    MemoryReport report = report_of(memory, 9 * granule(), kTag);
+    report.whole = memory.peak();
+    report.whole_limit = 5 * granule();
+    report.advice = "do it";
+    const std::string text = report.to_string();
+    const std::string rest =
+        text.substr(text.find("The whole program, where nothing limits it: its peak is at states"));
+    EXPECT_EQ(figure(rest, "live at the peak"), 3 * granule());
+    EXPECT_EQ(figure(rest, "states"), 3 * granule());
+    EXPECT_EQ(figure(rest, "reserved"), 3 * granule());
+    EXPECT_EQ(figure(rest, "a limit that suffices"), 5 * granule());
+    EXPECT_EQ(figure(rest, "layer.3"), 3 * granule());
+    EXPECT_THAT(OutOfMemory(report).what(), EndsWith(" reserved); in all " + format_bytes(3 * granule()) +
+                                                     " are needed at once, at states of layer.3; do it"));
 }
 
 TEST_P(OutOfMemoryTest, AdvisesInWholePages) {
@@ -201,7 +274,8 @@ TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
     const std::size_t all = std::numeric_limits<std::size_t>::max();
     const MemoryReport report = report_of(memory, all, kTag);
     EXPECT_EQ(report.rounded, all);
-    EXPECT_THAT(report.advice, EndsWith("ask for less or raise the limit"));
+    EXPECT_EQ(report.request_limit(), all);
+    EXPECT_THAT(report.advice, EndsWith(" too much: ask for at most " + std::to_string(7 * granule()) + " bytes"));
 }
 
 TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
@@ -280,8 +354,8 @@ TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
         EXPECT_STREQ(
             error.what(),
             "out of memory in a rehearsal on simulated host: 100.0 MB for cache.3 do not fit into the limit of "
-            "64.0 MB (0 B live, 0 B reserved); 100.0 MB are live with this request, 37.1 MB too much: ask for "
-            "less or raise the limit");
+            "64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); with this request 100.0 MB would be live, 37.1 "
+            "MB too much: ask for at most 62914560 bytes or set a limit of 100663296 bytes for it");
     }
     DeviceMemory unlimited(make_simulated_host_driver());
     try {
