@@ -524,7 +524,8 @@ FAULTS = [
     # --- What is said of memory that does not suffice.
     *of("advice", "headroom/core/rehearsal.cpp", "nn_refused_test", "*",
         ("advice: all of it, up to a limit", "limited(profile, kEndless)", "limited(profile, 2 * report.limit)"),
-        ("advice: a limit that was not tried", "            peak_of(limited(profile, limit), program);\n", "")),
+        ("advice: a limit that was not tried", "            peak_of(limited(profile, limit), program);\n",
+         "            if (limit != least) peak_of(limited(profile, limit), program);\n")),
     *of("advice", "headroom/core/category.cpp", "nn_refused_test", "*",
         ("advice: no micro-batch fits, though one does", "if (fixed >= room) {", "if (fixed >= room / 2) {")),
     *of("advice", "headroom/memory/out_of_memory.cpp", "nn_refused_test", "*",
