@@ -530,7 +530,7 @@ FAULTS = [
         ("advice: no micro-batch fits, though one does", "if (fixed >= room) {", "if (fixed >= room / 2) {")),
     *of("advice", "headroom/memory/out_of_memory.cpp", "nn_refused_test", "*",
         ("advice: in pieces, whatever is needed", "if (report.rehearsal && report.whole->allocated <= report.usable())", "if (report.rehearsal)")),
-    *of("advice", "headroom/memory/out_of_memory.cpp", "memory_out_of_memory_test", "*EachAdvice*",
+    *of("advice", "headroom/memory/out_of_memory.cpp", "memory_advice_test", "*",
         ("advice: pages with live blocks are moved", "const std::size_t moved = cached - beside_live;", "const std::size_t moved = cached;")),
     *of("advice", "headroom/memory/allocator/allocate.cpp", "memory_accounting_test", "*AtThePeak*",
         ("advice: the peak is at the first request", "        peak_tag_ = tag;\n", "        if (peak_tag_.path == 0) peak_tag_ = tag;\n")),
