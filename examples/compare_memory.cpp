@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/examples/gpt/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
@@ -27,13 +28,18 @@ struct Training {
 };
 
 Training train(const program::Flags& flags, const program::Program& program) {
-    Context context = flags.device == "dry" ? Context::dry(program::profile_of(flags)) : program::make_context(flags);
-    context.memory().start_history(kEvents);
-    program::Session session(context, flags, program);
     Training training;
-    for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
-    for (const optim::StepResult& result : session.results()) training.loss = result.loss;
-    training.snapshot = context.memory().snapshot();
+    const auto steps = [&](Context& context) {
+        context.memory().start_history(kEvents);
+        program::Session session(context, flags, program);
+        for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
+        for (const optim::StepResult& result : session.results()) training.loss = result.loss;
+        training.snapshot = context.memory().snapshot();
+    };
+    rehearse(program::profile_of(flags), steps);
+    if (flags.device == "dry") return training;
+    Context context = program::make_context(flags);
+    steps(context);
     return training;
 }
 

@@ -2,20 +2,20 @@
 // Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
 //
 //     Forecast forecast = rehearse(flags, program);
-//     fmt::print("{}\n", forecast.peak_allocated);
+//     fmt::print("{}\n", forecast.peak.allocated);
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include <headroom/examples/program/flags.hpp>
 #include <headroom/examples/program/task.hpp>
+#include <headroom/memory/out_of_memory.hpp>
 
 namespace headroom::program {
 
 /// Bytes, of the whole program: training steps, evaluation and sampling.
 struct Forecast {
-    std::size_t peak_allocated = 0;
-    std::size_t peak_reserved = 0;
+    MemoryPeak peak;
     std::size_t resident_bytes = 0;
     std::int64_t parameters = 0;
     bool batch_statistics = false;  ///< as `Session::takes_batch_statistics`
@@ -23,8 +23,14 @@ struct Forecast {
 };
 
 /// Runs the first steps, an evaluation and the sampling that `flags` ask for without computing. Errors: OutOfMemory if
-/// --memory-limit is too small; its message says which flags would fit. As `make_context`.
+/// --memory-limit or the device is too small; its report says what all of the program needs, and its message which
+/// flags fit, which was rehearsed as well. As `make_context`.
 Forecast rehearse(const Flags& flags, const Program& program);
+
+/// The error of a run that was refused memory although its rehearsal had passed, because others use the device: with
+/// what the whole needs, and the flags that fit beside them.
+OutOfMemory after_rehearsal(const OutOfMemory& error, const Flags& flags, const Program& program,
+                            const Forecast& forecast);
 
 /// How many of so many samples a rehearsal validates on: a first batch, another one, and a smaller one at the end, as
 /// all others are like these.

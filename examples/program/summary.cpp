@@ -35,8 +35,8 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     json["seconds"] = summary.seconds;
     put("peak_bytes_allocated", summary.peak_bytes_allocated);
     put("peak_bytes_reserved", summary.peak_bytes_reserved);
-    json["peak_bytes_predicted"] = summary.forecast.peak_allocated;
-    json["peak_bytes_reserved_predicted"] = summary.forecast.peak_reserved;
+    json["peak_bytes_predicted"] = summary.forecast.peak.allocated;
+    json["peak_bytes_reserved_predicted"] = summary.forecast.peak.reserved;
     json["resident_bytes"] = summary.forecast.resident_bytes;
     json["parameters"] = summary.forecast.parameters;
     json["steps"] = summary.steps;

@@ -274,7 +274,7 @@ void run(const Flags& flags, const Program& program, SkipReport& skipped, Summar
                  [&] { run_session(context, flags, program, interrupt, skipped, summary); });
     take_peaks(summary, context);
     fmt::print("peak memory {}, predicted {}\n", size_text(*summary.peak_bytes_allocated),
-               size_text(summary.forecast.peak_allocated));
+               size_text(summary.forecast.peak.allocated));
     if (flags.libraries) print_libraries(context);
 }
 
@@ -316,7 +316,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     say("{} parameters, {}", forecast.parameters, program.data);
     SkipReport skipped(program);
     skipped.say_new([] {});
-    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak_allocated),
+    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
         size_text(forecast.resident_bytes));
     if (forecast.batch_statistics && fitted.accumulate > 1) {
         fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
@@ -324,7 +324,11 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     }
     std::fflush(stdout);
     summary.graph_refusal = forecast.graph_refusal;
-    if (flags.device != "dry") run(fitted, program, skipped, summary);
+    try {
+        if (flags.device != "dry") run(fitted, program, skipped, summary);
+    } catch (const OutOfMemory& error) {
+        throw after_rehearsal(error, fitted, program, forecast);
+    }
     if (program.skipped) summary.skipped_images = program.skipped().size();
     if (const std::string& why = summary.graph_refusal; !why.empty())
         fmt::print("not all work was done by graphs: {}\n", why);

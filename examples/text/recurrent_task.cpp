@@ -35,6 +35,7 @@ class RecurrentTask final : public WindowsTask<data::TextWindows> {
     std::string sample() override {
         if (flags_.sample == 0) return "";
         Context& context = model_.context();
+        const KeptCasts casts(context);
         nn::TokenDraws draw(context, flags_.sampling());
         State state;
         std::vector<std::int32_t> seen = prompt(corpus_, flags_), text;

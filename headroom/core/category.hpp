@@ -25,8 +25,8 @@ inline std::vector<memory::NamedCategory> category_names() {
 /// `options` with these names, and `training_advice` for what does not fit.
 memory::MemoryOptions training_memory(memory::MemoryOptions options = {});
 
-/// Advice computed from the report's figures: by how much the micro-batch is too large, and how much recomputing
-/// repeated modules would free.
+/// What the report's figures say of a training: what grows with the micro-batch, and the room for it. They say nothing
+/// of what would have come after the request; `rehearse` does.
 std::string training_advice(const memory::MemoryReport& report);
 
 }  // namespace headroom

@@ -242,4 +242,22 @@ class Autocast {
     std::optional<Dtype> before_;
 };
 
+/// In its scope, the copies of parameters in half precision that `Autocast` makes while nothing is recorded stay for
+/// later calls of a model: for many small ones, such as those that draw a text, which would else spend their time with
+/// copying. Costs half of the memory of these parameters from the second call on. Outside of it a copy goes with the op
+/// that it was made for, so that every batch of an evaluation takes what the first one takes.
+class KeptCasts {
+  public:
+    explicit KeptCasts(Context& context) : tape_(context.tape()), before_(tape_.keeps_casts()) {
+        tape_.keep_casts(true);
+    }
+    ~KeptCasts() { tape_.keep_casts(before_); }
+    KeptCasts(const KeptCasts&) = delete;
+    KeptCasts& operator=(const KeptCasts&) = delete;
+
+  private:
+    Tape& tape_;
+    bool before_;
+};
+
 }  // namespace headroom

@@ -36,6 +36,7 @@ using kernels::StreamState;
 
 using memory::Buffer;
 using memory::DeviceMemory;
+using memory::MemoryPeak;
 using memory::MemoryStatistics;
 using memory::OutOfMemory;
 using memory::PathId;

@@ -9,16 +9,23 @@
 namespace headroom::memory {
 
 std::string advise(const MemoryReport& report) {
-    const std::string_view raise = report.limit ? " or raise the limit" : "";
     const std::size_t room = report.usable();
     const std::size_t live = report.statistics.allocated;
     const std::size_t wanted = live + std::min(report.rounded, std::numeric_limits<std::size_t>::max() - live);
-    if (wanted <= room) {
-        return fmt::format("{} would fit, but lie in pieces of at most {}: give buffers back before this request{}",
-                           format_bytes(report.rounded), format_bytes(report.largest_obtainable), raise);
-    }
-    return fmt::format("{} are live with this request, {} too much: ask for less{}{}", format_bytes(wanted),
-                       format_bytes(wanted - room), report.rounded <= room ? ", give buffers back" : "", raise);
+    std::string text =
+        wanted <= room
+            ? fmt::format(
+                  "with this request {} of {} would be live, but the rest is in pieces: give buffers back before it",
+                  format_bytes(wanted), format_bytes(room))
+            : fmt::format("with this request {} would be live, {} too much: {}", format_bytes(wanted),
+                          format_bytes(wanted - room), report.rounded <= room ? "give buffers back" : "");
+    const auto add = [&](const std::string& what) { text += (text.ends_with(": ") ? "" : " or ") + what; };
+    if (report.largest_obtainable > 0) add(fmt::format("ask for at most {} bytes", report.largest_obtainable));
+    const std::size_t limit = report.request_limit();
+    if (report.limit && limit <= report.device_total - report.others())
+        add(fmt::format("set a limit of {} bytes for it", limit));
+    if (text.ends_with(": ")) text.resize(text.size() - 2);
+    return text;
 }
 
 }  // namespace headroom::memory

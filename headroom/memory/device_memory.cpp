@@ -36,6 +36,7 @@ std::vector<std::pair<std::string, std::size_t>> DeviceMemory::largest_paths(std
 std::vector<std::pair<std::string, std::size_t>> DeviceMemory::largest_paths_at_peak(std::size_t count) const {
     return impl_->largest_paths(count, true);
 }
+MemoryPeak DeviceMemory::peak() const { return impl_->peak(); }
 void DeviceMemory::reset_peak() { impl_->reset_peak(); }
 std::size_t DeviceMemory::trim() { return impl_->trim(); }
 void DeviceMemory::begin_step() noexcept { impl_->begin_step(); }

@@ -99,6 +99,8 @@ class DeviceMemory {
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count = 10) const;
     /// The same, as it stood at the moment of `peak_allocated`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths_at_peak(std::size_t count = 10) const;
+    /// All that is known of that moment.
+    MemoryPeak peak() const;
     /// Sets both peaks to the present figures.
     void reset_peak();
     /// Gives every page without a live block back to the driver, except for those of open private pools, and returns

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -21,12 +22,25 @@ std::string place(const MemoryReport& report) {
 }
 
 std::string one_line(const MemoryReport& report) {
-    const std::string budget = report.limit ? fmt::format("the limit of {}", format_bytes(report.limit))
-                                            : fmt::format("the device's {}", format_bytes(report.device_total));
-    return fmt::format("out of memory {}: {}{} do not fit into {} ({} live, {} reserved){}{}", place(report),
-                       format_bytes(report.requested), reason(report), budget,
-                       format_bytes(report.statistics.allocated), format_bytes(report.statistics.reserved),
-                       report.advice.empty() ? "" : "; ", report.advice);
+    const std::string limit = format_bytes(report.limit);
+    const std::string pages = format_bytes(report.limit / report.page_bytes * report.page_bytes);
+    const std::string budget =
+        report.limit ? fmt::format("the limit of {}{}", limit, pages == limit ? "" : ", in whole pages " + pages)
+                     : fmt::format("the device's {}", format_bytes(report.device_total));
+    const std::string held =
+        report.held_for_graphs == 0 ? "" : fmt::format(", of it {} for graphs", format_bytes(report.held_for_graphs));
+    std::string text =
+        fmt::format("out of memory {}: {}{} do not fit into {} ({} live, {} reserved{})", place(report),
+                    format_bytes(report.requested), reason(report), budget, format_bytes(report.statistics.allocated),
+                    format_bytes(report.statistics.reserved), held);
+    if (report.whole) {
+        text += fmt::format("; in all {} are needed at once", format_bytes(report.whole->allocated));
+        if (!report.whole->purpose.empty()) text += ", at " + report.whole->purpose;
+        if (report.rehearsal && report.whole->allocated <= report.usable())
+            text += ", which would fit if free memory were in one piece";
+    }
+    if (!report.advice.empty()) text += "; " + report.advice;
+    return text;
 }
 
 void line(std::string& text, int indent, std::string_view label, std::size_t bytes) {
@@ -44,6 +58,21 @@ void lines_by_category(std::string& text, int indent, const MemoryReport& report
     }
     const std::size_t rest = std::accumulate(figures.begin() + named, figures.end(), std::size_t{0});
     if (rest != 0) line(text, indent, "(no category)", rest);
+}
+
+/// What a rehearsal without a limit found.
+void lines_of_whole(std::string& text, const MemoryReport& report) {
+    const MemoryPeak& whole = *report.whole;
+    text += fmt::format("The whole program, where nothing limits it{}\n",
+                        whole.purpose.empty() ? "" : ": its peak is at " + whole.purpose);
+    line(text, 2, "live at the peak", whole.allocated);
+    lines_by_category(text, 4, report, whole.by_category, false);
+    line(text, 2, "reserved", whole.reserved);
+    if (report.whole_limit != 0) line(text, 2, "a limit that suffices", report.whole_limit);
+    text += "  live at the peak, by module path\n";
+    for (const auto& [module, bytes] : whole.largest_paths) {
+        line(text, 4, module.empty() ? "(no module)" : module, bytes);
+    }
 }
 
 }  // namespace
@@ -89,6 +118,7 @@ std::string MemoryReport::to_string() const {
         if (module.empty()) lines_by_category(text, 4, *this, outside_modules, false);
     }
     line(text, 2, "(all others)", s.allocated - listed);
+    if (whole) lines_of_whole(text, *this);
     if (!advice.empty()) text += fmt::format("What would help: {}.\n", advice);
     return text;
 }
@@ -102,6 +132,14 @@ std::size_t MemoryReport::usable() const noexcept {
     const std::size_t most = limit ? std::min(limit, device) : device;
     const std::size_t budget = most / page_bytes * page_bytes;
     return budget - std::min(budget, held_for_graphs);
+}
+
+std::size_t MemoryReport::request_limit() const noexcept {
+    const std::size_t most = std::numeric_limits<std::size_t>::max();
+    const std::size_t moved = cached - beside_live;  // pages without live blocks
+    const std::size_t pages = rounded / page_bytes + (rounded % page_bytes != 0 ? 1 : 0);
+    const std::size_t left = most - (statistics.reserved - moved);
+    return pages > left / page_bytes ? most : statistics.reserved - moved + pages * page_bytes;
 }
 
 OutOfMemory::OutOfMemory(MemoryReport report) : Error(one_line(report)), report_(std::move(report)) {

@@ -7,6 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <headroom/memory/stream_id.hpp>
 #include <headroom/memory/tag.hpp>
@@ -28,6 +31,17 @@ struct MemoryStatistics {
     std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< at the moment of peak_allocated
 
     bool operator==(const MemoryStatistics&) const = default;
+};
+
+/// The moment of `MemoryStatistics::peak_allocated`.
+struct MemoryPeak {
+    std::size_t allocated = 0;  ///< live then
+    std::size_t reserved = 0;   ///< the most that was reserved, be it at another moment
+    std::string purpose;        ///< of the request that made it: "activations of blocks.3.mlp (gelu)"
+    std::array<std::size_t, kCategoryCount> by_category{};           ///< live then
+    std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes then, the ten largest, descending
+
+    bool operator==(const MemoryPeak&) const = default;
 };
 
 /// Of the blocks that were allocated for one stream.

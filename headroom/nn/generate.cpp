@@ -22,6 +22,7 @@ std::vector<std::int32_t> generate(const Gpt& model, const std::vector<std::int3
     check(prompt, count);
     Context& context = model.context();
     const EvaluationScope evaluation(model.parameters());
+    const KeptCasts casts(context);
     TokenDraws draw(context, options);
     const auto block = static_cast<std::size_t>(model.options.block);
     std::vector<std::int32_t> text = prompt;

@@ -1,5 +1,5 @@
-// One cast of a value serves all its uses under autocast, for as long as backward needs it. What norms and sums give
-// needs none.
+// One cast of a value serves all its uses under autocast, for as long as backward needs it; without backward, for one
+// op or as long as `KeptCasts` says. What norms and sums give needs none.
 #include <optional>
 #include <vector>
 
@@ -17,6 +17,7 @@
 #include <headroom/core/ops/where.hpp>
 #include <headroom/core/parameters.hpp>
 #include <headroom/core/transfer.hpp>
+#include <headroom/memory/memory_scope.hpp>
 
 namespace headroom {
 namespace {
@@ -91,14 +92,39 @@ TEST_F(AutocastTest, TheNextMicroBatchCastsAnew) {
     }
 }
 
-TEST_F(AutocastTest, WithoutRecordingACastIsKeptUntilTheScopeEnds) {
+TEST_F(AutocastTest, WithoutRecordingACastGoesWithItsOp) {
+    const Tensor x = input().detach();
+    const Autocast half(context, Dtype::f16);
+    const NoGradGuard guard(context);
+    const std::size_t before = allocated();
+    const memory::MemoryScope scope(context.memory());
+    linear(x, weight);
+    const std::size_t peak = scope.peak();
+    EXPECT_GE(peak, kHalves);
+    for (int i = 0; i < 3; ++i) linear(x, weight);
+    EXPECT_EQ(scope.peak(), peak);
+    EXPECT_EQ(allocated(), before);
+}
+
+TEST_F(AutocastTest, KeptCastsStayUntilTheScopeEndsOrRecordingGoesOn) {
     const Tensor x = input().detach();
     const Autocast half(context, Dtype::f16);
     const std::size_t before = allocated();
     {
+        const KeptCasts casts(context);
+        {
+            const NoGradGuard guard(context);
+            linear(x, weight);
+            EXPECT_EQ(allocated() - before, kHalves);
+        }
+        EXPECT_EQ(allocated(), before);
+    }
+    {
         const NoGradGuard outer(context);
+        const std::optional<KeptCasts> kept(std::in_place, context);
         for (int i = 0; i < 3; ++i) {
             const NoGradGuard inner(context);
+            const KeptCasts again(context);
             linear(x, weight);
         }
         EXPECT_EQ(allocated() - before, kHalves);
@@ -110,12 +136,18 @@ TEST_F(AutocastTest, WithoutRecordingACastIsKeptUntilTheScopeEnds) {
         EXPECT_EQ(allocated() - before, kHalves);
     }
     EXPECT_EQ(allocated(), before);
+    const NoGradGuard outer(context);
+    std::optional<KeptCasts> kept(std::in_place, context);
+    linear(x, weight);
+    kept.reset();
+    EXPECT_EQ(allocated(), before) << "the scope ends before the guard";
 }
 
 TEST_F(AutocastTest, ACastThatWasMadeWithoutRecordingIsNotDifferentiatedThrough) {
     const Tensor x = input();
     const Autocast half(context, Dtype::bf16);
-    const std::optional<NoGradGuard> guard(std::in_place, context);
+    const KeptCasts casts(context);
+    const NoGradGuard guard(context);
     linear(x, weight);
     context.tape().set_recording(true);
     backward(sum(linear(x, weight)));
@@ -126,6 +158,7 @@ TEST_F(AutocastTest, AChangedWeightIsCastAgain) {
     const Tensor x = input().detach();
     const Autocast half(context, Dtype::bf16);
     const NoGradGuard guard(context);
+    const KeptCasts casts(context);
     const double before = sum(linear(x, weight)).item();
     std::vector<float> values(kWidth * kWidth, 2);
     upload(context.exec(), contiguous_view(values.data(), Dtype::f32, weight.shape()), weight.array());

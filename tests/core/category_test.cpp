@@ -35,7 +35,7 @@ MemoryReport report_of(DeviceMemory& memory, std::size_t bytes, Category categor
     return {};
 }
 
-TEST(TrainingAdvice, GoesByWhatGrowsWithTheMicroBatch) {
+TEST(TrainingAdvice, SaysWhatGrowsWithTheMicroBatchAndTheRoomForIt) {
     DeviceMemory memory = training(16 * kPage);
     memory.allocate(4 * kPage, 0, tag(Category::parameters));
     for (int i = 0; i < 8; ++i) {
@@ -43,38 +43,42 @@ TEST(TrainingAdvice, GoesByWhatGrowsWithTheMicroBatch) {
     }
     const MemoryReport report = report_of(memory, 6 * kPage, Category::activations);
     // 14 pages grow with the micro-batch, 12 are left beside the parameters.
-    EXPECT_THAT(report.advice, HasSubstr("a micro-batch of 85 % of this one"));
-    EXPECT_THAT(report.advice, HasSubstr("recompute \"blocks.*\", of which 8 modules have 16.8 MB live"));
+    EXPECT_EQ(
+        report.advice,
+        "29.4 MB grow with the micro-batch, 4.2 MB more than there is room for (16.8 MB are live in \"blocks.*\"); "
+        "rehearse() tells what the rest needs, and what suffices");
     EXPECT_THAT(report.to_string(), HasSubstr(report.advice));
-    EXPECT_THAT(report_of(memory, 13 * kPage, Category::optimizer_state).advice, HasSubstr("use a smaller model"));
+    EXPECT_THAT(report_of(memory, 13 * kPage, Category::optimizer_state).advice,
+                HasSubstr("use a smaller model or raise the limit"));
     EXPECT_THAT(report_of(memory, std::numeric_limits<std::size_t>::max(), Category::inputs).advice,
-                HasSubstr("even a hundredth of this micro-batch would not fit"));
+                HasSubstr("more than there is room for"));
     EXPECT_THAT(report_of(memory, std::numeric_limits<std::size_t>::max(), Category::parameters).advice,
                 HasSubstr("use a smaller model"));
 }
 
-TEST(TrainingAdvice, IsTheAllocatorsWhereTheMicroBatchIsNotToBlame) {
+TEST(TrainingAdvice, SpeaksOfPiecesOnlyWhereTheRequestWouldFitInOne) {
     DeviceMemory pages = training(8 * kPage + kPage / 2);
     pages.allocate(4 * kPage, 0, tag(Category::parameters));
     EXPECT_THAT(report_of(pages, 4 * kPage + 64, Category::workspace).advice,
-                HasSubstr("a micro-batch of 99 % of this one"))
-        << "no pieces";
+                HasSubstr("8.4 MB grow with the micro-batch, 64 B more than there is room for"))
+        << "the limit has eight pages";
     DeviceMemory pieces = training(2 * kPage);
     pieces.allocate(kPage / 2, 0, tag(Category::gradients));
     EXPECT_THAT(report_of(pieces, 2 * kPage - kPage / 4, Category::gradients).advice, HasSubstr("use a smaller model"));
     MemoryReport report = report_of(pieces, 2 * kPage, Category::activations);
     report.rounded = kPage;
-    EXPECT_EQ(training_advice(report), memory::advise(report));
-    EXPECT_THAT(training_advice(report), HasSubstr("would fit, but lie in pieces of at most"));
+    EXPECT_THAT(training_advice(report),
+                HasSubstr("2.1 MB grow with the micro-batch, for which the 3.1 MB that are left "
+                          "are in pieces; rehearse() tells"));
 }
 
 TEST(TrainingMemory, SaysWhatIsMissingInOneLine) {
     DeviceMemory limited = training(64'000'000);
-    EXPECT_STREQ(OutOfMemory(report_of(limited, 100'000'000, Category::activations)).what(),
-                 "out of memory in a rehearsal on simulated host: 100.0 MB for activations of blocks.3 do not fit "
-                 "into the limit "
-                 "of 64.0 MB (0 B live, 0 B reserved); a micro-batch of 62 % of this one would fit up to here "
-                 "(100.0 MB that grow with it, room for 62.9 MB) or raise the limit");
+    EXPECT_STREQ(
+        OutOfMemory(report_of(limited, 100'000'000, Category::activations)).what(),
+        "out of memory in a rehearsal on simulated host: 100.0 MB for activations of blocks.3 do not fit "
+        "into the limit of 64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); 100.0 MB grow with the "
+        "micro-batch, 37.1 MB more than there is room for; rehearse() tells what the rest needs, and what suffices");
 }
 
 void expect_names(Context context) {
@@ -91,7 +95,7 @@ void expect_names(Context context) {
         context.exec().empty({std::int64_t{1} << 58}, Dtype::u8);
         ADD_FAILURE() << "expected OutOfMemory";
     } catch (const OutOfMemory& error) {
-        EXPECT_THAT(error.report().advice, HasSubstr("even a hundredth of this micro-batch"));
+        EXPECT_THAT(error.report().advice, HasSubstr("more than there is room for"));
         EXPECT_THAT(error.report().to_string(), HasSubstr("\n      optimizer state "));
     }
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/history/chrome_trace.hpp>
 #include <headroom/memory/history/html_report.hpp>
 #include <headroom/memory/history/torch_snapshot.hpp>
@@ -95,6 +96,20 @@ TEST(MemoryPage, Limit) {
 
     EXPECT_LT(batch, 64);
     EXPECT_LE(context.memory().statistics().peak_reserved, 32'000'000u);
+}
+
+TEST(MemoryPage, BeyondTheLimit) {
+    const auto program = [](Context& dry) { train(dry, 64); };
+    try {
+        rehearse({.threads = 1, .memory_limit = 32'000'000}, program);
+    } catch (const OutOfMemory& error) {
+        const MemoryPeak& whole = *error.report().whole;
+        fmt::print("{} bytes are needed at once, at {}\n", whole.allocated, whole.purpose);
+        rehearse({.threads = 1, .memory_limit = error.report().whole_limit}, program);  // passes
+    }
+
+    EXPECT_THROW(rehearse({.threads = 1, .memory_limit = 32'000'000}, program), OutOfMemory);
+    EXPECT_EQ(rehearse({.threads = 2}, program).allocated, predicted_peak(64, 1, false));
 }
 
 TEST(MemoryPage, Reports) {

@@ -117,12 +117,12 @@ class TrainGptErrors(ProgramCase):
         dry = self.with_text("--device", "dry")
         self.fails(1, [*dry, "--gpu-memory", "1MB"], "simulated GPU: ", "less than a page")
         self.fails(2, [*dry, "--gpu-memory", 0], "--gpu-memory 0 is no GPU")
-        for flags, help in [(["--width", 1 << 20], "or a device with more memory"),
-                            (["--width", 1 << 20, "--memory-limit", "2MiB"], "or a larger --memory-limit"),
-                            (["--width", 1 << 20, "--gpu-memory", "2GB"], "or a GPU with more memory")]:
+        for flags, help in [(["--width", 1 << 20], "or a device that has 211.1 TB"),
+                            (["--width", 1 << 10, "--memory-limit", "2MiB"], "or --memory-limit "),
+                            (["--width", 1 << 20, "--gpu-memory", "2GB"], "or --gpu-memory ")]:
             self.fails(3, [*dry, *flags], "use a smaller model " + help)
         self.fails(3, ["--data", self.text, "--resume", self.checkpoint, "--device", "dry", "--gpu-memory", "2MiB"],
-                   "a training that is resumed keeps its batch", "use a GPU with more memory")
+                   "a training that is resumed keeps its batch", "use --gpu-memory ")
 
     def test_a_gpu_that_is_not_there(self):
         if self.run_program(*self.with_text("--device", "cuda", "--steps", 0, "--stop-after", 0)).returncode == 0:

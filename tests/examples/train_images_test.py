@@ -193,7 +193,7 @@ class TrainImages(ProgramCase):
                            "--batch", 64, "--gpu-memory", "11GiB")
         self.assertGreater(gpu["peak_bytes_predicted"], 5e9)
         line = self.fails(3, ["--device", "dry", "--model", "resnet50", "--batch", 64, "--gpu-memory", "3GiB"], "it fits with")
-        self.assertIn("--checkpoint", line)
+        self.assertIn("it fits with --recompute blocks and then", line)
 
     def test_given_weights_are_the_beginning(self):
         file = write_zeros(self.path("resnet18.safetensors"), resnet18_shapes(1000))

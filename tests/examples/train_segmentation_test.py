@@ -81,7 +81,7 @@ class TrainSegmentation(ProgramCase):
         half = ("--batch", 4, "--accumulate", 2, "--checkpoint", *size)
         limit = ("--memory-limit", self.figures(*half)["peak_bytes_reserved"])
         advice = self.run_program("--batch", 8, *size, *limit).stderr
-        self.assertRegex(advice, "it fits with --batch 4 --accumulate 2 --checkpoint .*; batch norm then sees fewer samples at once")
+        self.assertRegex(advice, "it fits with --batch 4 --accumulate 2 --recompute blocks .*; batch norm then sees fewer samples at once")
         self.succeeds(*half, *limit)
 
     def test_validations_change_no_bit_of_a_training(self):

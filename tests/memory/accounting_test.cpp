@@ -112,11 +112,19 @@ TEST_P(AccountingTest, ListsTheModulesThatHeldMostAtThePeak) {
     EXPECT_EQ(memory.largest_paths_at_peak(1), Paths{expected[0]});
     memory.allocate(unit(), 0, {kInputs, first});
     EXPECT_EQ(memory.largest_paths_at_peak(), expected) << "as many bytes as at the peak are no new one";
-    memory.allocate(unit(), 0, {kInputs, first});
+    memory.allocate(unit(), 0, {kInputs, first, memory.intern("gelu")});
     EXPECT_EQ(memory.largest_paths_at_peak(), (Paths{{"first", 5 * unit()}, {"late", 4 * unit()}}));
+    const MemoryPeak peak = memory.peak();
+    const MemoryStatistics statistics = memory.statistics();
+    EXPECT_EQ(peak.allocated, 9 * unit());
+    EXPECT_EQ(peak.reserved, statistics.peak_reserved);
+    EXPECT_EQ(peak.by_category, statistics.at_peak_by_category);
+    EXPECT_EQ(peak.largest_paths, memory.largest_paths_at_peak());
+    EXPECT_EQ(peak.purpose, "first (gelu)") << "of the request that made the peak";
     memory.deallocate(one.handle);
     memory.reset_peak();
     EXPECT_EQ(memory.largest_paths_at_peak(), memory.largest_paths());
+    EXPECT_EQ(memory.peak().purpose, "");
 }
 
 TEST_P(AccountingTest, CountsHowOftenTheHostWaited) {

@@ -41,7 +41,7 @@ class AllocationModel {
         for_each_page(live, [&](std::uintptr_t page) { ++blocks_in_[page]; });
         change(live, 1);
         ++expected_.allocations;
-        if (expected_.allocated > expected_.peak_allocated) mark_peak();
+        if (expected_.allocated > expected_.peak_allocated) mark_peak(live.tag);
         for (auto& [scope, figures] : scopes_) figures.peak = std::max(figures.peak, expected_.allocated);
     }
     void remove(const LiveBlock& live) {
@@ -52,7 +52,7 @@ class AllocationModel {
         });
         change(live, -1);
     }
-    void reset_peak() { mark_peak(); }
+    void reset_peak() { mark_peak({}); }
     void open_scope(int id) { scopes_[id] = {expected_.allocated, expected_.allocated}; }
     void close_scope(int id) { scopes_.erase(id); }
 
@@ -70,6 +70,7 @@ class AllocationModel {
     void check_paths(const DeviceMemory& memory) const {
         ASSERT_EQ(memory.largest_paths(by_path_.size()), sorted(memory, by_path_));
         ASSERT_EQ(memory.largest_paths_at_peak(by_path_.size()), sorted(memory, by_path_at_peak_));
+        ASSERT_EQ(memory.peak().purpose, memory.path(peak_path_));  // categories have no names here
     }
     std::size_t scope_peak(int id) const { return scopes_.at(id).peak - scopes_.at(id).entry; }
     std::int64_t scope_live(int id) const {
@@ -104,7 +105,8 @@ class AllocationModel {
         expected_.allocated_by_category[live.tag.category] += bytes;
         by_path_[live.tag.path] += bytes;
     }
-    void mark_peak() {
+    void mark_peak(Tag tag) {
+        peak_path_ = tag.path;
         expected_.peak_allocated = expected_.allocated;
         expected_.at_peak_by_category = expected_.allocated_by_category;
         by_path_at_peak_ = by_path_;
@@ -126,6 +128,7 @@ class AllocationModel {
     MemoryStatistics expected_;
     std::vector<std::size_t> by_path_;
     std::vector<std::size_t> by_path_at_peak_;
+    PathId peak_path_ = 0;  ///< of the request that made the peak
     std::map<int, Scope> scopes_;
 };
 

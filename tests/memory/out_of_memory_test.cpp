@@ -121,7 +121,9 @@ TEST_P(OutOfMemoryTest, ReportsTheLargestObtainableBlock) {
     // The fourth page moves, or is made, behind the one with live blocks, whose end is free, too.
     const std::size_t most = 3 * granule() + granule() / 2 - 2 * unit();
     EXPECT_EQ(report.largest_obtainable, most);
-    EXPECT_THAT(report_of(memory, most + 1, kTag).advice, HasSubstr("would fit, but lie in pieces of at most"));
+    EXPECT_THAT(report_of(memory, most + 1, kTag).advice,
+                HasSubstr("would be live, but the rest is in pieces: give buffers back before it or ask for at most " +
+                          std::to_string(most) + " bytes or set a limit of "));
     EXPECT_THROW(memory.allocate(most + 1, 0, kTag), OutOfMemory);
     EXPECT_NO_THROW(memory.allocate(most, 0, kTag));
 }
@@ -181,30 +183,29 @@ TEST_P(OutOfMemoryTest, SaysWhatIsHeldBackAndWhy) {
     EXPECT_NO_THROW(memory.allocate(5 * granule(), 0, kTag));
 }
 
-TEST_P(OutOfMemoryTest, AdvisesFromTheFigures) {
-    DeviceMemory memory(driver(), {.limit = 16 * granule()});
-    memory.allocate(4 * granule(), 0, {});
-    for (int i = 0; i < 8; ++i) {
-        memory.allocate(granule(), 0, {3, memory.intern("blocks." + std::to_string(i) + ".mlp")});
-    }
-    const MemoryReport report = report_of(memory, 6 * granule(), kTag);
-    EXPECT_EQ(report.usable(), 16 * granule());
-    ASSERT_EQ(report.repeated.size(), 1u);
-    EXPECT_EQ(report.repeated[0].pattern, "blocks.*");
-    EXPECT_EQ(report.repeated[0].count, 8u);
-    EXPECT_EQ(report.repeated[0].bytes, 8 * granule());
-    EXPECT_EQ(report.advice, format_bytes(18 * granule()) + " are live with this request, " +
-                                 format_bytes(2 * granule()) +
-                                 " too much: ask for less, give buffers back or raise the limit");
-    EXPECT_THAT(report.to_string(), HasSubstr(report.advice));
-    EXPECT_THAT(report_of(memory, 17 * granule(), kTag).advice, EndsWith("ask for less or raise the limit"));
-}
-
-TEST_P(OutOfMemoryTest, AdvisesInWholePages) {
-    DeviceMemory memory(driver(), {.limit = 8 * granule() + granule() / 2});
-    memory.allocate(4 * granule(), 0, {});
-    const MemoryReport report = report_of(memory, 4 * granule() + unit(), kTag);
-    EXPECT_THAT(report.advice, HasSubstr(format_bytes(unit()) + " too much")) << "no pieces";
+TEST_P(OutOfMemoryTest, SaysWhatTheWholeProgramNeedsIfThatIsKnown) {
+    DeviceMemory memory(driver(), {.limit = 8 * granule(), .categories = {{"weights"}, {"states"}}});
+    memory.allocate(3 * granule(), 0, {.category = 1, .path = memory.intern("layer.3")});
+    MemoryReport report = report_of(memory, 9 * granule(), kTag);
+    report.whole = memory.peak();
+    report.whole->allocated = 9 * granule();
+    report.whole_limit = 5 * granule();
+    report.advice = "do it";
+    const std::string text = report.to_string();
+    const std::string rest =
+        text.substr(text.find("The whole program, where nothing limits it: its peak is at states"));
+    EXPECT_EQ(figure(rest, "live at the peak"), 9 * granule());
+    EXPECT_EQ(figure(rest, "states"), 3 * granule());
+    EXPECT_EQ(figure(rest, "reserved"), 3 * granule());
+    EXPECT_EQ(figure(rest, "a limit that suffices"), 5 * granule());
+    EXPECT_EQ(figure(rest, "layer.3"), 3 * granule());
+    EXPECT_THAT(OutOfMemory(report).what(), EndsWith(" reserved); in all " + format_bytes(9 * granule()) +
+                                                     " are needed at once, at states of layer.3; do it"));
+    report.whole->allocated = 8 * granule();
+    EXPECT_EQ(
+        std::string(OutOfMemory(report).what()).find(", which would fit if free memory were in one piece; do it") !=
+            std::string::npos,
+        report.rehearsal);
 }
 
 TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
@@ -213,7 +214,8 @@ TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
     const std::size_t all = std::numeric_limits<std::size_t>::max();
     const MemoryReport report = report_of(memory, all, kTag);
     EXPECT_EQ(report.rounded, all);
-    EXPECT_THAT(report.advice, EndsWith("ask for less or raise the limit"));
+    EXPECT_EQ(report.request_limit(), all);
+    EXPECT_THAT(report.advice, EndsWith(" too much: ask for at most " + std::to_string(7 * granule()) + " bytes"));
 }
 
 TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
@@ -292,8 +294,8 @@ TEST(OutOfMemoryMessage, IsOneLineThatSaysWhatToDo) {
         EXPECT_STREQ(
             error.what(),
             "out of memory in a rehearsal on simulated host: 100.0 MB for cache.3 do not fit into the limit of "
-            "64.0 MB (0 B live, 0 B reserved); 100.0 MB are live with this request, 37.1 MB too much: ask for "
-            "less or raise the limit");
+            "64.0 MB, in whole pages 62.9 MB (0 B live, 0 B reserved); with this request 100.0 MB would be live, 37.1 "
+            "MB too much: ask for at most 62914560 bytes or set a limit of 100663296 bytes for it");
     }
     DeviceMemory unlimited(make_simulated_host_driver());
     try {

@@ -84,11 +84,13 @@ struct DrawnTraining {
         }
         inputs.push_back(context.scalar(factor, parameters.dtype()));
         accumulator->accumulate(std::move(inputs), [this](const std::vector<Tensor>& in) {
-            const bool half = dtype == Dtype::bf16 || dtype == Dtype::f16;
-            const Autocast guard(context, half ? std::optional(dtype) : std::nullopt);
+            const Autocast guard(context, half());
             const Loss loss = drawn.loss(in);
             return std::visit([&](const auto& terms) { return Loss(loss.sum() * in.back(), terms); }, loss.counted());
         });
+    }
+    std::optional<Dtype> half() const {
+        return dtype == Dtype::bf16 || dtype == Dtype::f16 ? std::optional(dtype) : std::nullopt;
     }
     void step(std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) accumulate();
@@ -142,6 +144,14 @@ struct DrawnTraining {
 /// Of two steps.
 inline std::size_t peak_of(DrawnTraining& training, std::int64_t micro_batches) {
     for (int i = 0; i < 2; ++i) training.step(micro_batches);
+    return training.context.memory().statistics().peak_allocated;
+}
+
+/// Of so many batches without recording.
+inline std::size_t evaluation_peak(DrawnTraining& training, std::int64_t batches) {
+    const NoGradGuard guard(training.context);
+    const Autocast half(training.context, training.half());
+    for (std::int64_t i = 0; i < batches; ++i) training.drawn.loss(training.drawn.inputs(i));
     return training.context.memory().statistics().peak_allocated;
 }
 
@@ -239,6 +249,8 @@ struct Search {
         expect_predicted(recomputed, predicted);
         EXPECT_EQ(recomputed.accumulator->graph_refusal(), "");
         EXPECT_EQ(peak_of(eight, 8), peak_of(two, 2));
+        DrawnTraining one_batch = rehearsal(false), three_batches = rehearsal(false);
+        EXPECT_EQ(evaluation_peak(three_batches, 3), evaluation_peak(one_batch, 1));
 
         EXPECT_EQ(recomputed.state(), kept.state());
         for (const Parameter& each : recomputed.parameters.all()) {

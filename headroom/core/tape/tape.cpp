@@ -79,7 +79,12 @@ void Tape::remember_cast(Value& source, const Tensor& cast) {
     source.cast->cast_of = &source;
     source.cast->cast_version = source.array.buffer.version();
     const bool parameter = source.storage || (source.requires_grad && !source.producer);
-    if (!recording_ && parameter) casts_.push_back(cast);
+    if (keeps_casts_ && !recording_ && parameter) casts_.push_back(cast);
+}
+
+void Tape::keep_casts(bool on) {
+    keeps_casts_ = on;
+    if (!on) casts_.clear();
 }
 
 void Tape::set_recording(bool on) {

@@ -76,8 +76,10 @@ class Tape {
     /// serves here; else null.
     Value* cast_of(const Value& source, Dtype dtype) const;
     /// For autocast: later uses of `source` may have the same cast, for as long as backward or somebody else keeps it.
-    /// Without recording nothing does, so that the cast of a parameter is kept until recording goes on.
     void remember_cast(Value& source, const Tensor& cast);
+    /// Whether casts of parameters, made while nothing is recorded, are kept until this is off or recording goes on.
+    bool keeps_casts() const { return keeps_casts_; }
+    void keep_casts(bool on);
 
     /// For `Tensor`: the last handle is gone.
     void unused(Value* value) noexcept;
@@ -167,10 +169,11 @@ class Tape {
     TapeRegion* cursor_ = nullptr;  ///< of the record whose backward runs
     bool recording_ = true;
     bool in_backward_ = false;
+    bool keeps_casts_ = false;
     RecordArena arena_;
     std::deque<Value> value_storage_;
     std::vector<Value*> free_values_;
-    std::vector<Tensor> casts_;  ///< of parameters, made while nothing was recorded
+    std::vector<Tensor> casts_;  ///< that are kept
     std::vector<Record*> plan_stack_;
     std::vector<PendingUpdate> updates_;
     TapeStatistics statistics_;

@@ -111,7 +111,7 @@ Allocation DeviceMemory::Impl::allocate_locked(const Request& request) {
     }
     const AllShards all(*this);
     const Allocation allocation = hand_out(block, request.bytes, request.tag, shard);
-    raise_peak();
+    raise_peak(request.tag);
     return allocation;
 }
 
@@ -244,9 +244,10 @@ void DeviceMemory::Impl::return_to_arena(Block* block, Shard& shard) noexcept {
 }
 
 /// Live bytes are more than a shard may have on its own: the sum over all streams may be a new peak.
-void DeviceMemory::Impl::raise_peak() noexcept {
+void DeviceMemory::Impl::raise_peak(Tag tag) noexcept {
     const std::size_t live = live_unlocked();
     if (peaks_.reach(live)) {
+        peak_tag_ = tag;
         for (const auto& each : shard_list_) each->ledger.mark_peak();
     }
     share_quota();

@@ -46,6 +46,7 @@ class DeviceMemory::Impl {
     StreamId adopt_stream(void* stream) { return driver_->adopt(stream); }
     void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count, bool at_peak) const;
+    MemoryPeak peak() const;
     void reset_peak();
     std::size_t trim();
     void start_history(std::size_t events);
@@ -116,7 +117,7 @@ class DeviceMemory::Impl {
     void drain_all();
     // For holders of all shards, too.
     void drain_locked(Shard& shard);
-    void raise_peak() noexcept;
+    void raise_peak(Tag tag) noexcept;
     void share_quota() noexcept;
 
     // grow.cpp; for holders of `lock_`.
@@ -177,6 +178,7 @@ class DeviceMemory::Impl {
     std::vector<std::thread::id> handling_;  ///< threads in the handler
     PathTable paths_;
     Peaks peaks_;
+    Tag peak_tag_;  ///< of the request that made the highest one
     BlockPool blocks_;
     PageSupply supply_;
     std::array<std::atomic<Shard*>, Arena::kMaxStreams> shards_{};

@@ -219,9 +219,23 @@ std::vector<std::pair<std::string, std::size_t>> DeviceMemory::Impl::largest_pat
     return largest_paths_unlocked(count, at_peak);
 }
 
+MemoryPeak DeviceMemory::Impl::peak() const {
+    const SlowLock guard(lock_);
+    const AllShards all(*this);
+    const MemoryStatistics statistics = statistics_unlocked();
+    const std::string op = paths_.name(peak_tag_.op);
+    return {.allocated = statistics.peak_allocated,
+            .reserved = statistics.peak_reserved,
+            .purpose = purpose(memory::name_of(peak_tag_.category, options_.categories), paths_.name(peak_tag_.path)) +
+                       (op.empty() ? "" : " (" + op + ")"),
+            .by_category = statistics.at_peak_by_category,
+            .largest_paths = largest_paths_unlocked(10, true)};
+}
+
 void DeviceMemory::Impl::reset_peak() {
     const SlowLock guard(lock_);
     const AllShards all(*this);
+    peak_tag_ = {};
     peaks_.reset(live_unlocked());
     for (const auto& shard : shard_list_) shard->ledger.mark_peak();
     share_quota();

@@ -1,0 +1,75 @@
+#include <headroom/core/rehearsal.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/driver.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+
+namespace headroom {
+
+namespace {
+
+using memory::MemoryReport;
+using Program = std::function<void(Context&)>;
+
+constexpr std::size_t kEndless = std::size_t{1} << 50;  // bytes
+
+MemoryPeak peak_of(const Profile& profile, const Program& program) {
+    Context rehearsal = Context::dry(profile);
+    rehearsal.memory().start_history(1);  // ops have names only where there is one
+    program(rehearsal);
+    return rehearsal.memory().peak();
+}
+
+/// With this limit, on a device that has as much.
+Profile limited(Profile profile, std::size_t bytes) {
+    if (profile.memory.granularity == 0) profile.memory = memory::make_simulated_host_driver()->properties();
+    profile.memory_limit = bytes;
+    profile.memory.total_bytes = std::max(profile.memory.total_bytes, bytes);
+    profile.memory.address_bytes = std::max(profile.memory.address_bytes, bytes);
+    return profile;
+}
+
+/// A limit that suffices: the least that can, or what was reserved where nothing was refused.
+std::size_t sufficient_limit(const Profile& profile, const Program& program, const MemoryPeak& peak,
+                             std::size_t page_bytes) {
+    const std::size_t least = (peak.allocated + page_bytes - 1) / page_bytes * page_bytes;
+    for (const std::size_t limit : {least, peak.reserved}) {
+        try {
+            peak_of(limited(profile, limit), program);
+            return limit;
+        } catch (const OutOfMemory&) {
+        }
+    }
+    return 0;
+}
+
+std::string advice(const MemoryReport& report) {
+    if (report.whole_limit == 0) return "no limit that was tried suffices";
+    const bool enough = report.limit != 0 && report.whole_limit <= report.device_total - report.others();
+    return fmt::format("{} of {} bytes suffices", enough ? "a limit" : "a device", report.whole_limit);
+}
+
+}  // namespace
+
+MemoryPeak rehearse(const Profile& profile, const Program& program) {
+    try {
+        return peak_of(profile, program);
+    } catch (const OutOfMemory& error) {
+        MemoryReport report = error.report();
+        try {
+            report.whole = peak_of(limited(profile, kEndless), program);
+        } catch (const OutOfMemory&) {
+            throw error;  // it asks for more than any device has
+        }
+        report.whole_limit = sufficient_limit(profile, program, *report.whole, report.page_bytes);
+        report.advice = advice(report);
+        throw OutOfMemory(std::move(report));
+    }
+}
+
+}  // namespace headroom
