@@ -57,6 +57,7 @@ class Convert(unittest.TestCase):
             self.assertIn(part, message)
         self.assertFalse(self.target.exists())
 
+    @unittest.skipUnless(torch, "PyTorch is not installed")
     def test_no_path_breaks_the_line(self):
         self.source = self.source.with_name("mo\n\x1b[31mdel.pth")
         self.refused("mo??[31mdel.pth: no such file")
