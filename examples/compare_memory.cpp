@@ -11,36 +11,35 @@
 #include <headroom/examples/gpt/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
-#include <headroom/examples/program/say.hpp>
-#include <headroom/examples/program/session.hpp>
-#include <headroom/examples/program/sizes.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/history/html_report.hpp>
+#include <headroom/training/say.hpp>
+#include <headroom/training/session.hpp>
 
 namespace headroom {
 namespace {
 
 constexpr std::size_t kEvents = 1'000'000;
 
-struct Training {
+struct Run {
     memory::MemorySnapshot snapshot;
     double loss = 0;
 };
 
-Training train(const program::Flags& flags, const program::Program& program) {
-    Training training;
+Run train(const program::Flags& flags, const program::Program& program) {
+    Run run;
     const auto steps = [&](Context& context) {
         context.memory().start_history(kEvents);
-        program::Session session(context, flags, program);
+        training::Session session(context, program.task, program::trainer_options(flags, program));
         for (std::int64_t i = 0; i < flags.steps; ++i) session.step();
-        for (const optim::StepResult& result : session.results()) training.loss = result.loss;
-        training.snapshot = context.memory().snapshot();
+        for (const optim::StepResult& result : session.results()) run.loss = result.loss;
+        run.snapshot = context.memory().snapshot();
     };
     rehearse(program::profile_of(flags), steps);
-    if (flags.device == "dry") return training;
+    if (flags.device == "dry") return run;
     Context context = program::make_context(flags);
     steps(context);
-    return training;
+    return run;
 }
 
 void main_program(gpt::GptFlags flags, const std::vector<std::string>& techniques, const std::string& out) {
@@ -48,26 +47,26 @@ void main_program(gpt::GptFlags flags, const std::vector<std::string>& technique
     const program::Program program = gpt::text_program(flags);
     program::expect_apart({{"--out", out}}, program.reads);
     program::expect_apart({{"--out", out}}, {{"--resume", flags.resume()}});
-    std::vector<Training> trainings;
+    std::vector<Run> runs;
     for (const std::string& technique : techniques) {
         flags.recompute = technique;
-        const Training& training = trainings.emplace_back(train(flags, program));
-        const MemoryStatistics& memory = training.snapshot.statistics;
-        fmt::print("--recompute {:<7} peak {}, reserved {}{}\n", technique, program::size_text(memory.peak_allocated),
-                   program::size_text(memory.peak_reserved),
-                   flags.device == "dry" ? "" : fmt::format(", loss {:.6f}", training.loss));
+        const Run& run = runs.emplace_back(train(flags, program));
+        const MemoryStatistics& memory = run.snapshot.statistics;
+        fmt::print("--recompute {:<7} peak {}, reserved {}{}\n", technique, training::size_text(memory.peak_allocated),
+                   training::size_text(memory.peak_reserved),
+                   flags.device == "dry" ? "" : fmt::format(", loss {:.6f}", run.loss));
         std::fflush(stdout);
-        if (training.loss != trainings.front().loss) {
+        if (run.loss != runs.front().loss) {
             throw Error(fmt::format("--recompute {} changed the loss to {:.9f} from {:.9f}, which it must not",
-                                    technique, training.loss, trainings.front().loss));
+                                    technique, run.loss, runs.front().loss));
         }
     }
     std::vector<memory::NamedSnapshot> named;
     for (std::size_t i = 0; i < techniques.size(); ++i) {
-        named.push_back({"--recompute " + techniques[i], &trainings[i].snapshot});
+        named.push_back({"--recompute " + techniques[i], &runs[i].snapshot});
     }
     memory::write_html_report(named, out);
-    program::say("written to {}", out);
+    training::say("written to {}", out);
 }
 
 }  // namespace

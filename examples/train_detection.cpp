@@ -1,7 +1,7 @@
 // Trains Mask R-CNN or Faster R-CNN on drawn shapes, or on images that are annotated as COCO's.
 #include <headroom/examples/detection/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 
 int main(int argc, char** argv) {
     using namespace headroom;

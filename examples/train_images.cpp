@@ -1,7 +1,7 @@
 // Trains a classifier of images: a small ResNet, or one of torchvision's networks.
 #include <headroom/examples/images/task.hpp>
 #include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 
 int main(int argc, char** argv) {
     using namespace headroom;

@@ -1,23 +1,19 @@
 // Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
 #include <memory>
 
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/data/data_loader.hpp>
-#include <headroom/data/feed.hpp>
 #include <headroom/examples/mnist/images.hpp>
-#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/epochs.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/program.hpp>
 #include <headroom/examples/program/ranges.hpp>
-#include <headroom/examples/program/training.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/sequential.hpp>
+#include <headroom/training/data_task.hpp>
 
 namespace headroom::mnist {
 namespace {
@@ -64,75 +60,49 @@ auto make_model(const nn::Path& path, const Flags& flags) {
                           nn::Dropout(path / "drop2", flags.dropout), nn::Linear(path / "fc3", flags.hidden, 10));
 }
 
-class Digits final : public program::Task {
+class Digits final : public training::DataTask<Images> {
   public:
     Digits(Parameters& parameters, const Flags& flags, std::int64_t batch, const Split& images)
-        : flags_(flags),
-          model_(make_model(nn::Path(parameters), flags)),
-          images_(images),
-          loader_(images.training,
-                  data::Sampler::shuffled(images.training.size(), batch, flags.seed, {.drop_last = true}),
-                  {.changed_data = flags.changed_data}),
-          feed_(parameters.context()) {}
+        : DataTask(parameters, training::shuffled(images.training, images.validation, batch, flags.seed),
+                   {.changed_data = flags.changed_data}),
+          flags_(flags),
+          model_(make_model(nn::Path(parameters), flags)) {}
 
     Batch batch() override {
-        const data::DataLoaderState at = loader_.state();
+        const data::DataLoaderState at = loader().state();
         const auto number = static_cast<std::uint64_t>(at.epoch * at.batches_per_epoch + at.batch);
-        const Images::Batch& batch = program::next_batch(loader_);
-        std::vector<float> pixels = batch.features;
+        Images::Batch batch = next();
         if (flags_.shift > 0) {
-            shift(pixels, batch.rows, flags_.shift,
+            shift(batch.features, batch.rows, flags_.shift,
                   kernels::random_key(flags_.seed, kernels::RandomDomain::data, number));
         }
-        return upload(pixels, batch);
+        return to_tensors(batch);
     }
 
     Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
 
-    program::Validation evaluate(const program::Watch& watch) override {
-        data::DataLoader<Images> loader(images_.validation, in_order(), {.epochs = 1});
-        double loss = 0, right = 0;
-        program::ClassesSeen classes(10);
-        program::each_batch(loader, watch, [&](const Images::Batch& batch) {
-            const Batch given = upload(batch.features, batch);
-            const Tensor logits = model_(given[0]);
-            const Tensor& labels = given[1];
-            loss += cross_entropy(logits, labels).sum().item();
-            right += sum(eq(argmax(logits, -1), labels)).item();
-            classes.add(batch.targets);
+    training::Validation validate(const training::Watch& watch) override {
+        training::MeanLoss mean;
+        training::Accuracy accuracy;
+        training::ClassesSeen classes(10);
+        each_validation_batch(watch, [&](const Batch& batch, const Images::Batch& host) {
+            const Tensor logits = model_(batch[0]);
+            mean.add(cross_entropy(logits, batch[1]));
+            accuracy.add(logits, batch[1]);
+            classes.add(host.targets);
         });
-        const auto total = static_cast<double>(images_.validation.size());
-        return {.loss = loss / total,
-                .metric = program::Metric{"accuracy", "val_accuracy", right / total},
-                .note = classes.note()};
+        return {.loss = mean.value(), .metrics = {accuracy.metric()}, .note = classes.note()};
     }
 
-    std::int64_t validation_batches() const override { return in_order().batches(); }
-
-    nn::CheckpointPart order() override { return loader_; }
-
-    nlohmann::json describe() const override {
-        return {{"model", {{"hidden", flags_.hidden}, {"dropout", flags_.dropout}}},
-                {"data", {{"shift", flags_.shift}}}};
+    std::string describe() const override {
+        const nlohmann::json json{{"model", {{"hidden", flags_.hidden}, {"dropout", flags_.dropout}}},
+                                  {"data", {{"shift", flags_.shift}}}};
+        return json.dump();
     }
 
   private:
-    /// Of validation.
-    data::Sampler in_order() const {
-        return data::Sampler::sequential(images_.validation.size(), loader_.sampler().batch());
-    }
-
-    Batch upload(const std::vector<float>& pixels, const Images::Batch& batch) {
-        const auto [images, labels] =
-            feed_.upload({{pixels, {batch.rows, kSide * kSide}}, {batch.targets, {batch.rows}}});
-        return {images, labels};
-    }
-
     const Flags& flags_;
     decltype(make_model(std::declval<nn::Path>(), std::declval<Flags>())) model_;
-    const Split& images_;
-    data::DataLoader<Images> loader_;
-    data::Feed feed_;
 };
 
 program::Program digits_program(Flags& flags) {

@@ -1,7 +1,7 @@
 // Trains a U-Net on images and masks, or on clouds that it draws itself, within the memory that there is, and says
 // beforehand how much that will be.
 #include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 #include <headroom/examples/segmentation/task.hpp>
 
 int main(int argc, char** argv) {

@@ -1,7 +1,7 @@
 // Trains a language model on a text file: an LSTM or a GRU, which guess the next token, or a BERT, which guesses hidden
 // ones.
 #include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 #include <headroom/examples/text/task.hpp>
 
 int main(int argc, char** argv) {

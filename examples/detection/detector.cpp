@@ -49,18 +49,18 @@ Loss Detector::loss(const Tensor& images, const Tensor& boxes, const Tensor& lab
     return std::get<nn::FasterRcnn>(model_).loss(images, boxes, labels);
 }
 
-std::vector<std::vector<Detection>> Detector::detect(const Tensor& images) const {
+std::vector<std::vector<training::Detection>> Detector::detect(const Tensor& images) const {
     const nn::Detections found = std::visit([&](const auto& model) { return model.detect(images); }, model_);
     const auto boxes = found.boxes.to_vector<float>(), scores = found.scores.to_vector<float>();
     const auto labels = found.labels.to_vector<std::int64_t>();
     const bool has_masks = found.masks.defined();
     const auto masks = has_masks ? found.masks.to_vector<float>() : std::vector<float>();
     const std::size_t each = masks.size() / labels.size(), places = labels.size() / images.size(0);
-    std::vector<std::vector<Detection>> out(static_cast<std::size_t>(images.size(0)));
+    std::vector<std::vector<training::Detection>> out(static_cast<std::size_t>(images.size(0)));
     for (std::size_t i = 0; i < labels.size(); ++i) {
         if (labels[i] < 1) continue;
         const auto [x1, y1, x2, y2] = std::array{boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]};
-        Detection detection{{x1, y1, x2, y2}, static_cast<std::int32_t>(labels[i]), scores[i]};
+        training::Detection detection{{x1, y1, x2, y2}, static_cast<std::int32_t>(labels[i]), scores[i]};
         if (has_masks) {
             const std::span probabilities(masks.data() + i * each, each);
             detection.mask = data::Image(images.size(2), images.size(3), 1);

@@ -3,15 +3,15 @@
 //
 //     Detector model(nn::Path(parameters), flags, /*classes=*/4);
 //     Loss loss = model.loss(images, boxes, labels, masks);
-//     std::vector<std::vector<Detection>> found = model.detect(images);
+//     std::vector<std::vector<training::Detection>> found = model.detect(images);
 #include <cstdint>
 #include <variant>
 #include <vector>
 
-#include <headroom/examples/detection/average_precision.hpp>
 #include <headroom/examples/detection/flags.hpp>
 #include <headroom/examples/program/weights.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
+#include <headroom/training/average_precision.hpp>
 
 namespace headroom::detection {
 
@@ -24,7 +24,7 @@ class Detector {
     /// As the model's; masks are undefined unless there are some.
     Loss loss(const Tensor& images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;
     /// In each image [3, H, W]; masks have its size.
-    std::vector<std::vector<Detection>> detect(const Tensor& images) const;
+    std::vector<std::vector<training::Detection>> detect(const Tensor& images) const;
 
   private:
     std::variant<nn::FasterRcnn, nn::MaskRcnn> model_;

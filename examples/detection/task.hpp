@@ -3,7 +3,7 @@
 //
 //     program::train(flags, [&] { return detection::detection_program(flags); });
 #include <headroom/examples/detection/flags.hpp>
-#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/program/program.hpp>
 
 namespace headroom::detection {
 

@@ -2,6 +2,8 @@
 
 #include <span>
 
+#include <nlohmann/json.hpp>
+
 #include <headroom/examples/text/corpus.hpp>
 #include <headroom/examples/text/windows_task.hpp>
 #include <headroom/nn/gpt2_names.hpp>
@@ -13,7 +15,7 @@ namespace {
 class GptTask final : public text::WindowsTask<data::TextWindows> {
   public:
     GptTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const text::Corpus& corpus)
-        : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch), flags),
+        : WindowsTask(parameters, text::next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), flags.model(corpus.vocabulary)) {}
@@ -24,18 +26,19 @@ class GptTask final : public text::WindowsTask<data::TextWindows> {
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
-    nlohmann::json describe() const override {
+    std::string describe() const override {
         const nn::GptOptions& model = model_.options;
-        return {{"model",
-                 {{"vocabulary", model.vocabulary},
-                  {"block", flags_.block},
-                  {"positions", model.block},
-                  {"layers", model.layers},
-                  {"heads", model.heads},
-                  {"width", model.width},
-                  {"dropout", model.dropout},
-                  {"half_residual", model.half_residual}}},
-                {"vocabulary", corpus_.description}};
+        const nlohmann::json json{{"model",
+                                   {{"vocabulary", model.vocabulary},
+                                    {"block", flags_.block},
+                                    {"positions", model.block},
+                                    {"layers", model.layers},
+                                    {"heads", model.heads},
+                                    {"width", model.width},
+                                    {"dropout", model.dropout},
+                                    {"half_residual", model.half_residual}}},
+                                  {"vocabulary", corpus_.description}};
+        return json.dump();
     }
 
     std::string sample() override {

@@ -3,7 +3,7 @@
 //
 //     program::train(flags, [&] { return gpt::text_program(flags); });
 #include <headroom/examples/gpt/flags.hpp>
-#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/program/program.hpp>
 
 namespace headroom::gpt {
 

@@ -3,7 +3,7 @@
 //
 //     program::train(flags, [&] { return images::image_program(flags); });
 #include <headroom/examples/images/flags.hpp>
-#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/program/program.hpp>
 
 namespace headroom::images {
 

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/program/history_file.hpp>
 #include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/sizes.hpp>
+#include <headroom/training/history_file.hpp>
 
 namespace headroom::program {
 
@@ -86,7 +86,7 @@ void add_step(CLI::App& app, Flags& flags) {
 void add_recompute(CLI::App& app, Flags& flags) {
     std::string what = "what backward computes again";
     std::vector<std::string> names;
-    for (const Recompute& each : flags.recomputes) {
+    for (const training::Recompute& each : flags.recomputes) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
@@ -105,7 +105,7 @@ void add_files(CLI::App& app, Flags& flags) {
     app.add_option("--memory-history", flags.memory_history,
                    "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
                    "Perfetto")
-        ->check(history_file_problem);
+        ->check(training::history_file_problem);
     CLI::Option* const save = app.add_option("--save", flags.save, "file to save the training to at the end");
     app.add_option("--save-every", flags.save_every, "save after every so many steps as well")
         ->check(whole(0, std::int64_t{1} << 40))
@@ -124,8 +124,6 @@ void add_files(CLI::App& app, Flags& flags) {
 }
 
 }  // namespace
-
-const Recompute& Flags::recomputed() const { return *std::ranges::find(recomputes, recompute, &Recompute::name); }
 
 std::optional<Dtype> Flags::autocast() const {
     if (dtype == "bf16") return Dtype::bf16;

@@ -17,15 +17,9 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/examples/program/stored_flags.hpp>
+#include <headroom/training/options.hpp>
 
 namespace headroom::program {
-
-/// A value of --recompute.
-struct Recompute {
-    std::string name;
-    std::string what;                                      ///< backward computes again
-    std::vector<std::pair<std::string, Policy>> policies;  ///< by module path
-};
 
 struct Flags {
     std::string program;  ///< its name, which stands in its files
@@ -51,7 +45,7 @@ struct Flags {
     double beta2 = 0.99;    ///< of AdamW
     double momentum = 0.9;  ///< of SGD
     double clip = 1.0;
-    std::vector<Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
+    std::vector<training::Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
     std::string recompute = "none";
     std::int64_t validate_every = 0;  ///< steps; 0: at the end
 
@@ -71,7 +65,6 @@ struct Flags {
     std::string resume() const { return stored ? stored->file() : ""; }
 
     double floor() const { return min_lr < 0 ? lr / 10 : min_lr; }
-    const Recompute& recomputed() const;
     /// None for f32.
     std::optional<Dtype> autocast() const;
 };

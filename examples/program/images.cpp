@@ -11,8 +11,8 @@
 #include <headroom/data/bad_images.hpp>
 #include <headroom/data/counter_random.hpp>
 #include <headroom/data/image_drawing.hpp>
-#include <headroom/examples/program/progress.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/training/progress.hpp>
 
 namespace headroom::program {
 
@@ -55,7 +55,7 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
     std::int64_t all = 0;
     for (data::ImageSourcePointer* const part : parts) {
         constexpr int threads = 8;  // which wait for files, not for processors
-        WorkProgress progress("looked at", "files");
+        training::WorkProgress progress("looked at", "files");
         const std::vector<data::BadSample> bad = data::find_bad_images(
             **part, threads, [&](std::int64_t done, std::int64_t count) { progress.show(done, count); });
         if (first.empty() && !bad.empty()) first = bad[0].what;

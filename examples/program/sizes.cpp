@@ -7,8 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/memory/out_of_memory.hpp>
-
 namespace headroom::program {
 
 namespace {
@@ -58,11 +56,6 @@ CLI::Validator bytes() {
         return std::string();
     };
     return CLI::Validator(convert, "SIZE");
-}
-
-std::string size_text(std::size_t bytes) {
-    const std::string rounded = memory::format_bytes(bytes);
-    return rounded.ends_with(" B") ? rounded : fmt::format("{} ({} bytes)", rounded, bytes);
 }
 
 }  // namespace headroom::program

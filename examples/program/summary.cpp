@@ -1,7 +1,6 @@
 #include <headroom/examples/program/summary.hpp>
 
 #include <fstream>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,37 +9,36 @@
 
 namespace headroom::program {
 
-void take_peaks(Summary& summary, Context& context) {
-    const MemoryStatistics statistics = context.memory().statistics();
-    summary.peak_bytes_allocated = statistics.peak_allocated;
-    summary.peak_bytes_reserved = statistics.peak_reserved;
-}
-
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
+    const training::Report& report = summary.report;
+    const bool trained = !report.state_sha256.empty();
     nlohmann::ordered_json json;
     const auto put = [&](const std::string& name, const auto& figure) {
         json[name] = nullptr;
         if (figure) json[name] = *figure;
     };
+    const auto put_trained = [&](const std::string& name, const auto& figure) {
+        json[name] = nullptr;
+        if (trained) json[name] = figure;
+    };
     json["val_loss"] = nullptr;
-    if (summary.validation) {
-        json["val_loss"] = summary.validation->loss;
-        for (const Metric& metric : summary.validation->metrics()) json[metric.key] = metric.value;
-        if (const std::string& note = summary.validation->note; !note.empty())
-            json["val_note"] = without_controls(note);
+    if (report.validation) {
+        json["val_loss"] = report.validation->loss;
+        for (const training::Metric& metric : report.validation->metrics) json[metric.key] = metric.value;
+        if (const std::string& note = report.validation->note; !note.empty()) json["val_note"] = without_controls(note);
     }
-    put("train_loss", summary.train_loss);
-    put(summary.rate_name, summary.rate);
-    put("loading_share", summary.loading_share);
+    put("train_loss", report.train_loss);
+    put_trained(summary.rate_name, report.rate);
+    put("loading_share", report.loading_share);
     json["seconds"] = summary.seconds;
-    put("peak_bytes_allocated", summary.peak_bytes_allocated);
-    put("peak_bytes_reserved", summary.peak_bytes_reserved);
-    json["peak_bytes_predicted"] = summary.forecast.peak.allocated;
-    json["peak_bytes_reserved_predicted"] = summary.forecast.peak.reserved;
-    json["resident_bytes"] = summary.forecast.resident_bytes;
-    json["parameters"] = summary.forecast.parameters;
-    json["steps"] = summary.steps;
-    put("state_sha256", summary.state_sha256);
+    put_trained("peak_bytes_allocated", report.peak_bytes_allocated);
+    put_trained("peak_bytes_reserved", report.peak_bytes_reserved);
+    json["peak_bytes_predicted"] = report.forecast.peak.allocated;
+    json["peak_bytes_reserved_predicted"] = report.forecast.peak.reserved;
+    json["resident_bytes"] = report.forecast.resident_bytes;
+    json["parameters"] = report.forecast.parameters;
+    json["steps"] = report.steps;
+    put_trained("state_sha256", report.state_sha256);
     const ComputeOptions usual;
     const auto put_unusual = [&](const char* name, auto option) {
         if (summary.compute.*option != usual.*option) json[name] = summary.compute.*option;
@@ -50,7 +48,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_unusual("deterministic", &ComputeOptions::deterministic);
     put_unusual("scratch_budget", &ComputeOptions::scratch_budget);
     put_unusual("graphs", &ComputeOptions::graphs);
-    if (!summary.graph_refusal.empty()) json["graph_refusal"] = summary.graph_refusal;
+    if (!report.graph_refusal.empty()) json["graph_refusal"] = report.graph_refusal;
     if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
     std::ofstream file(path);
     // The name of a class may be no UTF-8.
@@ -58,19 +56,6 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     file.close();
     if (!file)
         throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
-}
-
-void Throughput::look(std::int64_t steps, double units, Moment now) {
-    const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
-    const double done = static_cast<double>(steps) * units;
-    if (warming_up()) {
-        warm_up_ -= steps;
-        warm_up_seconds_ += seconds;
-        recent_ = done / seconds;
-        return;
-    }
-    units_ += done;
-    seconds_ += seconds;
 }
 
 }  // namespace headroom::program

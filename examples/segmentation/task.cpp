@@ -5,26 +5,21 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
-#include <headroom/data/data_loader.hpp>
-#include <headroom/data/feed.hpp>
-#include <headroom/data/image_dataset.hpp>
 #include <headroom/data/image_drawing.hpp>
-#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/images.hpp>
-#include <headroom/examples/program/rehearsal.hpp>
+#include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/segmentation/images.hpp>
-#include <headroom/examples/segmentation/mean_iou.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/training/data_task.hpp>
 
 namespace headroom::segmentation {
 
 namespace {
-
-using Loader = data::DataLoader<data::ImageDataset>;
 
 constexpr std::int64_t kPictures = 8;
 
@@ -47,49 +42,38 @@ data::ImageDataset dataset(const data::ImageSourcePointer& source, const Segment
     return {source, {.transforms = std::move(transforms), .seed = flags.seed}};
 }
 
-class SegmentationTask final : public program::Task {
+class SegmentationTask final : public training::DataTask<data::ImageDataset> {
   public:
     SegmentationTask(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
-        : flags_(flags),
-          parameters_(parameters),
-          model_(parameters, flags.unet()),
-          training_(dataset(images.training, flags, true)),
-          validation_(dataset(images.validation, flags, false)),
-          loader_(training_, data::Sampler::shuffled(training_.size(), batch, flags.seed, {.drop_last = true}),
-                  {.workers = flags.workers, .changed_data = flags.changed_data}),
-          feed_(parameters.context()) {}
+        : DataTask(parameters,
+                   training::shuffled(dataset(images.training, flags, true), dataset(images.validation, flags, false),
+                                      batch, flags.seed),
+                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+          flags_(flags),
+          model_(parameters, flags.unet()) {}
 
-    void begin() override { program::load_weights(flags_.from, parameters_, head(), flags_.classes); }
-
-    Batch batch() override { return upload(program::next_batch(loader_)); }
+    void begin() override { program::load_weights(flags_.from, parameters(), head(), flags_.classes); }
 
     Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
 
-    program::Validation evaluate(const program::Watch& watch) override {
-        program::MeanLoss mean;
-        MeanIou iou(flags_.classes);
-        program::ClassesSeen classes(flags_.classes);
-        Loader loader(validation_, in_order(), {.workers = flags_.workers, .epochs = 1});
-        program::each_batch(loader, watch, [&](const data::ImageBatch& batch) {
-            const Batch given = upload(batch);
-            const Tensor logits = model_(given[0]);
-            mean.add(loss_of(logits, given[1]));
-            iou.add(argmax(logits, 1).to_vector<std::int64_t>(), batch.masks);
-            classes.add(batch.masks);
+    training::Validation validate(const training::Watch& watch) override {
+        training::MeanLoss mean;
+        training::ConfusionMatrix confusion(flags_.classes);
+        training::ClassesSeen classes(flags_.classes);
+        each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch& host) {
+            const Tensor logits = model_(batch[0]);
+            mean.add(loss_of(logits, batch[1]));
+            confusion.add(argmax(logits, 1).to_vector<std::int64_t>(), host.masks);
+            classes.add(host.masks);
         });
-        if (mean.terms == 0 && !parameters_.context().dry())
+        if (mean.terms == 0 && !context().dry())
             throw FileError(fmt::format("{}: no pixel of the validation images has a class: all are --ignore {}",
                                         flags_.data.empty() ? flags_.masks : flags_.data, flags_.ignore));
-        return {.loss = mean.value(),
-                .metric = program::Metric{"mean IoU", "mean_iou", iou.mean()},
-                .note = classes.note()};
+        return {
+            .loss = mean.value(), .metrics = {{"mean IoU", "mean_iou", confusion.mean_iou()}}, .note = classes.note()};
     }
 
-    std::int64_t validation_batches() const override { return in_order().batches(); }
-
-    nn::CheckpointPart order() override { return loader_; }
-
-    nlohmann::json describe() const override {
+    std::string describe() const override {
         nlohmann::json all{{"model",
                             {{"name", flags_.model},
                              {"base_width", flags_.base_width},
@@ -102,31 +86,26 @@ class SegmentationTask final : public program::Task {
                              {"crop", flags_.crop},
                              {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
         if (flags_.has_files()) all["data"]["mask_values"] = flags_.mask_values;
-        return all;
+        return all.dump();
     }
 
-    /// Image, predicted mask and true mask side by side.
-    std::vector<program::Picture> pictures() override {
+    /// Draws image, predicted mask and true mask side by side.
+    void end() override {
+        if (flags_.pictures.empty()) return;
         std::vector<program::Picture> pictures;
-        const std::int64_t count = std::min(validation_.size(), kPictures);
-        Loader loader(validation_, data::Sampler::sequential(count, 1), {.epochs = 1});
-        while (const data::ImageBatch* batch = loader.next()) {
-            const auto classes = argmax(model_(upload(*batch)[0]), 1).to_vector<std::int64_t>();
-            const std::vector<data::PixelScale> scale(static_cast<std::size_t>(batch->channels));
-            const data::Image image = program::image_in(*batch, 0, scale);
+        data::ImageBatch host;
+        for (std::int64_t i = 0; i < std::min(validation().size(), kPictures); ++i) {
+            validation().read({{i}}, 0, host);
+            const auto classes = argmax(model_(to_tensors(host)[0]), 1).to_vector<std::int64_t>();
+            const std::vector<data::PixelScale> scale(static_cast<std::size_t>(host.channels));
+            const data::Image image = program::image_in(host, 0, scale);
             pictures.push_back({fmt::format("mask{}", pictures.size()),
-                                data::beside({image, colors(classes, *batch), colors(batch->masks, *batch)})});
+                                data::beside({image, colors(classes, host), colors(host.masks, host)})});
         }
-        return pictures;
+        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
     }
 
   private:
-    /// Of validation.
-    data::Sampler in_order() const {
-        const std::int64_t size = loader_.sampler().batch(), all = validation_.size();
-        return data::Sampler::sequential(parameters_.context().dry() ? program::rehearsed(all, size) : all, size);
-    }
-
     static Loss loss_of(const Tensor& logits, const Tensor& masks) {
         return cross_entropy(logits.permute({0, 2, 3, 1}), masks);  // channels-last, so it is no copy
     }
@@ -140,20 +119,8 @@ class SegmentationTask final : public program::Task {
         return data::color_classes(mask);
     }
 
-    Batch upload(const data::ImageBatch& batch) {
-        const auto [images, masks] =
-            feed_.upload({{batch.images, {batch.rows, batch.height, batch.width, batch.channels}},
-                          {batch.masks, {batch.rows, batch.height, batch.width}}});
-        return {images.permute({0, 3, 1, 2}), masks};
-    }
-
     const SegmentationFlags& flags_;
-    Parameters& parameters_;
     nn::UNet model_;
-    data::ImageDataset training_;
-    data::ImageDataset validation_;
-    Loader loader_;
-    data::Feed feed_;
 };
 
 }  // namespace

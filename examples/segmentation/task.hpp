@@ -2,7 +2,7 @@
 // A U-Net on images and masks, as a training program's task.
 //
 //     program::train(flags, [&] { return segmentation::segmentation_program(flags); });
-#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/program/program.hpp>
 #include <headroom/examples/segmentation/flags.hpp>
 
 namespace headroom::segmentation {

@@ -1,8 +1,9 @@
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <headroom/core/ops/compare.hpp>
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/examples/text/task.hpp>
@@ -25,7 +26,8 @@ data::MaskedWindows validation_windows(const Corpus& corpus, const ModelFlags& f
 }
 
 /// To train, windows in another order in each epoch, with other tokens hidden each time.
-WindowsData<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const ModelFlags& flags, std::int64_t batch) {
+training::Datasets<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const ModelFlags& flags,
+                                                      std::int64_t batch) {
     const data::MaskedWindowsOptions options{.seed = flags.seed};
     const data::MaskedWindows training(corpus.split.train, flags.block, *corpus.special, options);
     const data::MaskedWindows validation = validation_windows(corpus, flags);
@@ -36,76 +38,80 @@ WindowsData<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const Model
 class MaskedTask final : public WindowsTask<data::MaskedWindows> {
   public:
     MaskedTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
-        : WindowsTask(parameters.context(), hidden_tokens(corpus, flags, batch), flags),
+        : WindowsTask(parameters, hidden_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
-          parameters_(parameters),
           model_(nn::Path(parameters), flags.bert(corpus.vocabulary, corpus.padding)) {}
 
     void begin() override {
-        if (!flags_.from.empty()) nn::load_bert(flags_.from, parameters_);
+        if (!flags_.from.empty()) nn::load_bert(flags_.from, parameters());
     }
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
-    program::Validation evaluate(const program::Watch& watch) override {
-        program::MeanLoss mean;
-        double right = 0;
-        for_validation(watch, [&](const Batch& batch) {
+    training::Validation validate(const training::Watch& watch) override {
+        training::MeanLoss mean;
+        training::Accuracy accuracy;
+        each_validation_batch(watch, [&](const Batch& batch, const data::TokenBatch&) {
             const Tensor logits = model_(batch[0]);
             mean.add(cross_entropy(logits, batch[1]));
-            right += sum(eq(argmax(logits, -1), batch[1])).item();
+            accuracy.add(logits, batch[1]);
         });
-        return {.loss = mean.value(), .metric = program::Metric{"accuracy", "val_accuracy", right / mean.terms}};
+        return {.loss = mean.value(), .metrics = {accuracy.metric()}};
     }
 
     /// Text of the validation split as the model is given it, then with its guesses.
     std::string sample() override {
         if (flags_.sample == 0) return "";
         std::vector<std::int32_t> given, filled_in;
-        const auto show = [&](const Batch& batch) {
-            const auto ids = batch[0].to_vector<std::int32_t>(), targets = batch[1].to_vector<std::int32_t>();
-            const auto guesses = argmax(model_(batch[0]), -1).to_vector<std::int64_t>();
-            for (std::size_t i = 0; i < ids.size(); ++i) {
+        const std::int64_t shown = flags_.block - 2;
+        const std::int64_t windows =
+            std::min(validation().size(), flags_.sample / shown + (flags_.sample % shown != 0));
+        data::TokenBatch host;
+        for (std::int64_t first = 0; first < windows; first += batch_size()) {
+            std::vector<std::int64_t> chosen(static_cast<std::size_t>(std::min(batch_size(), windows - first)));
+            std::iota(chosen.begin(), chosen.end(), first);
+            validation().read(chosen, static_cast<std::uint64_t>(first), host);
+            const auto guesses = argmax(model_(to_tensors(host)[0]), -1).to_vector<std::int64_t>();
+            for (std::size_t i = 0; i < host.inputs.size(); ++i) {
                 const std::int64_t place = static_cast<std::int64_t>(i) % flags_.block;
                 if (place == 0 || place == flags_.block - 1) continue;  // [CLS] and [SEP]
-                given.push_back(ids[i]);
-                filled_in.push_back(targets[i] < 0 ? ids[i] : static_cast<std::int32_t>(guesses[i]));
+                const std::int32_t given_id = host.inputs[i];
+                given.push_back(given_id);
+                filled_in.push_back(host.targets[i] < 0 ? given_id : static_cast<std::int32_t>(guesses[i]));
             }
-        };
-        const std::int64_t shown = flags_.block - 2;
-        for_validation([](std::int64_t, std::int64_t) {}, show, flags_.sample / shown + (flags_.sample % shown != 0));
+        }
         for (std::vector<std::int32_t>* const tokens : {&given, &filled_in})
             tokens->resize(std::min(tokens->size(), static_cast<std::size_t>(flags_.sample)));
         return fmt::format("given:\n{}\n\nfilled in:\n{}", corpus_.decode(given), corpus_.decode(filled_in));
     }
 
-    nlohmann::json describe() const override {
+    std::string describe() const override {
         const nn::BertOptions& model = model_.bert.options;
-        return {{"model",
-                 {{"kind", flags_.model},
-                  {"vocabulary", model.vocabulary},
-                  {"block", flags_.block},
-                  {"positions", model.block},
-                  {"layers", model.layers},
-                  {"heads", model.heads},
-                  {"width", model.width},
-                  {"hidden", model.hidden},
-                  {"dropout", model.dropout}}},
-                {"vocabulary", corpus_.description}};
+        const nlohmann::json json{{"model",
+                                   {{"kind", flags_.model},
+                                    {"vocabulary", model.vocabulary},
+                                    {"block", flags_.block},
+                                    {"positions", model.block},
+                                    {"layers", model.layers},
+                                    {"heads", model.heads},
+                                    {"width", model.width},
+                                    {"hidden", model.hidden},
+                                    {"dropout", model.dropout}}},
+                                  {"vocabulary", corpus_.description}};
+        return json.dump();
     }
 
   private:
     const ModelFlags& flags_;
     const Corpus& corpus_;
-    Parameters& parameters_;
     nn::BertForMaskedLm model_;
 };
 
 }  // namespace
 
-std::unique_ptr<program::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                           const Corpus& corpus) {
+std::unique_ptr<training::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                            const Corpus& corpus) {
     return std::make_unique<MaskedTask>(parameters, flags, batch, corpus);
 }
 

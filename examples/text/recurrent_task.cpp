@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include <headroom/examples/text/recurrent_lm.hpp>
 #include <headroom/examples/text/task.hpp>
 #include <headroom/examples/text/windows_task.hpp>
@@ -10,7 +12,7 @@ template <class Net, class State>
 class RecurrentTask final : public WindowsTask<data::TextWindows> {
   public:
     RecurrentTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
-        : WindowsTask(parameters.context(), next_tokens(corpus, flags, batch), flags),
+        : WindowsTask(parameters, next_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
           model_(nn::Path(parameters), corpus.vocabulary, flags.recurrent()) {}
@@ -21,15 +23,16 @@ class RecurrentTask final : public WindowsTask<data::TextWindows> {
 
     Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 
-    nlohmann::json describe() const override {
-        return {{"model",
-                 {{"kind", flags_.model},
-                  {"vocabulary", corpus_.vocabulary},
-                  {"block", flags_.block},
-                  {"layers", flags_.layers},
-                  {"width", flags_.width},
-                  {"dropout", flags_.dropout}}},
-                {"vocabulary", corpus_.description}};
+    std::string describe() const override {
+        const nlohmann::json json{{"model",
+                                   {{"kind", flags_.model},
+                                    {"vocabulary", corpus_.vocabulary},
+                                    {"block", flags_.block},
+                                    {"layers", flags_.layers},
+                                    {"width", flags_.width},
+                                    {"dropout", flags_.dropout}}},
+                                  {"vocabulary", corpus_.description}};
+        return json.dump();
     }
 
     std::string sample() override {
@@ -55,8 +58,8 @@ class RecurrentTask final : public WindowsTask<data::TextWindows> {
 
 }  // namespace
 
-std::unique_ptr<program::Task> recurrent_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                              const Corpus& corpus) {
+std::unique_ptr<training::Task> recurrent_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                               const Corpus& corpus) {
     if (flags.model == "gru") return std::make_unique<RecurrentTask<nn::Gru, Tensor>>(parameters, flags, batch, corpus);
     return std::make_unique<RecurrentTask<nn::Lstm, LstmState>>(parameters, flags, batch, corpus);
 }

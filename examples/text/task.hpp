@@ -2,7 +2,7 @@
 // A model of language on a text or on tokens, as a training program's task.
 //
 //     program::train(flags, [&] { return text::text_program(flags); });
-#include <headroom/examples/program/task.hpp>
+#include <headroom/examples/program/program.hpp>
 #include <headroom/examples/text/corpus.hpp>
 #include <headroom/examples/text/flags.hpp>
 
@@ -13,10 +13,10 @@ namespace headroom::text {
 program::Program text_program(const ModelFlags& flags);
 
 /// `flags` and `corpus` outlive the tasks. Of lstm and gru, and of bert.
-std::unique_ptr<program::Task> recurrent_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                              const Corpus& corpus);
-std::unique_ptr<program::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                           const Corpus& corpus);
+std::unique_ptr<training::Task> recurrent_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                               const Corpus& corpus);
+std::unique_ptr<training::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                            const Corpus& corpus);
 /// Errors: Error if the corpus is too short for their windows.
 void expect_recurrent_windows(const ModelFlags& flags, const Corpus& corpus);
 void expect_masked_windows(const ModelFlags& flags, const Corpus& corpus);

@@ -3,33 +3,27 @@
 //
 //     class GptTask final : public text::WindowsTask<data::TextWindows> {
 //       public:
-//         GptTask(...) : WindowsTask(parameters.context(), text::next_tokens(corpus, flags, batch), flags), model_(...) {}
+//         GptTask(...) : WindowsTask(parameters, text::next_tokens(corpus, flags, batch), flags), model_(...) {}
 //         Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
-//         ...
+//         std::string sample() override { ... }
 //     };
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include <headroom/data/data_loader.hpp>
-#include <headroom/data/feed.hpp>
+#include <fmt/format.h>
+
 #include <headroom/data/text_windows.hpp>
-#include <headroom/examples/program/task.hpp>
 #include <headroom/examples/text/corpus.hpp>
+#include <headroom/training/data_task.hpp>
 
 namespace headroom::text {
 
-/// Windows to train and to validate on, and their order.
-template <class Windows>
-struct WindowsData {
-    Windows training, validation;
-    data::Sampler order, in_order;
-};
-
 /// For guessing each next token: random windows of the flags' block, and all of the validation split once.
-inline WindowsData<data::TextWindows> next_tokens(const Corpus& corpus, const TextFlags& flags, std::int64_t batch) {
+inline training::Datasets<data::TextWindows> next_tokens(const Corpus& corpus, const TextFlags& flags,
+                                                         std::int64_t batch) {
     const data::TextWindows training(corpus.split.train, flags.block, data::WindowStart::every_token);
     const data::TextWindows validation(corpus.split.validation, flags.block, data::WindowStart::every_block);
     return {training, validation, data::Sampler::with_replacement(training.size(), batch, flags.seed),
@@ -45,46 +39,19 @@ inline std::vector<std::int32_t> prompt(const Corpus& corpus, const TextFlags& f
 }
 
 template <class Windows>
-class WindowsTask : public program::Task {
+class WindowsTask : public training::DataTask<Windows> {
   public:
-    Batch batch() override { return upload(program::next_batch(loader_)); }
-    nn::CheckpointPart order() override { return loader_; }
-
-    program::Validation evaluate(const program::Watch& watch) override {
-        program::MeanLoss mean;
-        for_validation(watch, [&](const Batch& batch) { mean.add(loss(batch)); });
-        return {.loss = mean.value(), .metric = std::nullopt};
+    void end() final {
+        const std::string text = sample();
+        if (!text.empty() && !this->context().dry()) fmt::print("\n{}\n\n", text);
     }
-
-    std::int64_t validation_batches() const override { return data_.in_order.batches(); }
 
   protected:
-    WindowsTask(Context& context, WindowsData<Windows> data, const program::Flags& flags)
-        : data_(std::move(data)),
-          loader_(data_.training, data_.order, {.changed_data = flags.changed_data}),
-          feed_(context) {}
+    WindowsTask(Parameters& parameters, training::Datasets<Windows> windows, const program::Flags& flags)
+        : training::DataTask<Windows>(parameters, std::move(windows), {.changed_data = flags.changed_data}) {}
 
-    /// Calls `work` with each batch of the validation split, or of its first windows.
-    template <class Work>
-    void for_validation(const program::Watch& watch, const Work& work,
-                        std::int64_t most = std::numeric_limits<std::int64_t>::max()) {
-        const bool all = most >= data_.validation.size();
-        data::DataLoader<Windows> loader(data_.validation,
-                                         all ? data_.in_order : data::Sampler::sequential(most, data_.in_order.batch()),
-                                         {.epochs = 1});
-        program::each_batch(loader, watch, [&](const data::TokenBatch& batch) { work(upload(batch)); });
-    }
-
-  private:
-    Batch upload(const data::TokenBatch& batch) {
-        const Shape shape{batch.rows, batch.length};
-        const auto [inputs, targets] = feed_.upload({{batch.inputs, shape}, {batch.targets, shape}});
-        return {inputs, targets};
-    }
-
-    WindowsData<Windows> data_;
-    data::DataLoader<Windows> loader_;
-    data::Feed feed_;
+    /// Text to print after the last step, or nothing.
+    virtual std::string sample() = 0;
 };
 
 }  // namespace headroom::text

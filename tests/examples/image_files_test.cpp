@@ -8,7 +8,6 @@
 #include <gmock/gmock.h>
 
 #include <headroom/data/image_files.hpp>
-#include <headroom/examples/program/classes_seen.hpp>
 #include <headroom/examples/program/images.hpp>
 #include <headroom/examples/segmentation/mask_values.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -103,19 +102,6 @@ TEST(LookThrough, RefusesBadImagesOrSkipsThemInTheirPart) {
     for (int i = 0; i < 3; ++i) folder.write(fmt::format("b/class/{}.png", i), "no image");
     data::ImageSourcePointer none = source("b");
     EXPECT_THAT([&] { look_through(flags, {&none}); }, throws<FileError>("none of 3 images can be used"));
-}
-
-TEST(ClassesSeen, AreNamedWhereThereIsOneAlone) {
-    ClassesSeen classes(3);
-    EXPECT_FALSE(classes.any());
-    EXPECT_EQ(classes.note(), "no class occurs in it");
-    classes.add(std::vector<std::int32_t>{2, -100, 2});
-    EXPECT_EQ(classes.note(), "only class 2 occurs in it");
-    EXPECT_EQ(classes.note({"cat", "dog", "owl"}), "only class owl occurs in it");
-    EXPECT_EQ(classes.note({"cat"}), "only class 2 occurs in it");
-    classes.add(std::vector<std::int32_t>{0});
-    EXPECT_EQ(classes.note(), "");
-    EXPECT_TRUE(classes.any());
 }
 
 }  // namespace

@@ -38,10 +38,5 @@ TEST(SizesTest, RefusesWhatIsNoSize) {
     }
 }
 
-TEST(SizesTest, PrintsBothForms) {
-    EXPECT_EQ(size_text(9'999), "9999 B");
-    EXPECT_EQ(size_text(24'612'345), "24.6 MB (24612345 bytes)");
-}
-
 }  // namespace
 }  // namespace headroom::program

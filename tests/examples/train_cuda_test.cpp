@@ -1,5 +1,5 @@
 // What a program says of a training on a GPU, which works while the host does something else.
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 
 #include <chrono>
 #include <fstream>
@@ -10,7 +10,7 @@
 
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/tests/data/scratch.hpp>
-#include <headroom/tests/examples/one_layer_task.hpp>
+#include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::program {
 namespace {
@@ -18,12 +18,12 @@ namespace {
 constexpr std::chrono::milliseconds kStep{5};
 
 /// Takes some time, for sure.
-class SlowTask final : public OneLayerTask {
+class SlowTask final : public test::OneLayerTask {
   public:
-    using OneLayerTask::OneLayerTask;
+    using test::OneLayerTask::OneLayerTask;
     Batch batch() override {
         std::this_thread::sleep_for(kStep);
-        return OneLayerTask::batch();
+        return test::OneLayerTask::batch();
     }
 };
 

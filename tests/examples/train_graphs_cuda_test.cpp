@@ -1,5 +1,5 @@
 // A program with --graphs on a GPU: the training is the one without, in the memory that was predicted.
-#include <headroom/examples/program/training.hpp>
+#include <headroom/examples/program/program.hpp>
 
 #include <algorithm>
 #include <fstream>
@@ -14,7 +14,7 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
-#include <headroom/tests/examples/one_layer_task.hpp>
+#include <headroom/tests/training/one_layer_task.hpp>
 
 namespace headroom::program {
 namespace {
@@ -123,12 +123,12 @@ TEST_F(TrainGraphs, AGraphThatDoesNotFitIsLeftOutAndSaysSo) {
 }
 
 /// Counts the calls that a graph saves.
-class CountingTask final : public OneLayerTask {
+class CountingTask final : public test::OneLayerTask {
   public:
-    CountingTask(Parameters& parameters, int& calls) : OneLayerTask(parameters), calls_(calls) {}
+    CountingTask(Parameters& parameters, int& calls) : test::OneLayerTask(parameters), calls_(calls) {}
     Loss loss(const Batch& batch) override {
         if (!context_.dry()) ++calls_;
-        return OneLayerTask::loss(batch);
+        return test::OneLayerTask::loss(batch);
     }
 
   private:

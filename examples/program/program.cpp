@@ -1,0 +1,210 @@
+#include <headroom/examples/program/program.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/core/scratch_budget.hpp>
+#include <headroom/examples/program/loss_curve.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/summary.hpp>
+#include <headroom/kernels/attention/attention.hpp>
+#include <headroom/kernels/convolution/convolution.hpp>
+#include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/training/say.hpp>
+#include <headroom/training/session.hpp>
+
+namespace headroom::program {
+
+using training::say;
+using training::size_text;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// An option as a flag.
+std::string flag(std::size_t gpu_memory, const std::string& name, const std::string& value) {
+    if (name == "autocast") return "--dtype f32";
+    if (name == "device" && gpu_memory == 0) return fmt::format("a device that has {}", size_text(std::stoull(value)));
+    std::string spelled = name == "peak"           ? "lr"
+                          : name == "warmup_steps" ? "warmup"
+                          : name == "device"       ? "gpu-memory"
+                                                   : name;
+    std::ranges::replace(spelled, '_', '-');
+    return fmt::format("--{}{}{}", spelled, value.empty() ? "" : " ", value);
+}
+
+/// Lines about images that are skipped, each once.
+class SkipReport {
+  public:
+    explicit SkipReport(const Program& program) : program_(program) {}
+
+    /// Of those that were found since the last call.
+    std::vector<std::string> news() {
+        if (!program_.skipped) return {};
+        std::vector<std::string> found = program_.skipped();
+        std::erase_if(found, [&](const std::string& one) { return !said_.insert(one).second; });
+        if (found.empty()) return {};
+        constexpr std::size_t named = 10;
+        std::vector<std::string> lines{fmt::format(
+            "skipping {} bad image{}, whose place another one takes:", found.size(), found.size() == 1 ? "" : "s")};
+        for (std::size_t i = 0; i < std::min(found.size(), named); ++i) lines.push_back("  " + found[i]);
+        if (found.size() > named) lines.push_back(fmt::format("  and {} more", found.size() - named));
+        return lines;
+    }
+
+  private:
+    const Program& program_;
+    std::set<std::string> said_;
+};
+
+/// Which libraries computed, and what did instead of them.
+void print_libraries(Context& context) {
+    launch(context.stream(), [](auto& stream) {
+        if constexpr (std::is_same_v<decltype(stream), kernels::CudaStream&>) {
+            fmt::print("products: {}\nattention: {}\nconvolutions: {}\n", kernels::matmul_library(stream),
+                       kernels::attention_library(stream), kernels::convolution_library(stream));
+        }
+    });
+}
+
+/// The losses of a training, drawn at its end.
+LossCurve& follow(training::Trainer& trainer, LossCurve& curve) {
+    trainer.after_step([&](const training::Step& step) {
+        if (step.result.finite) curve.training.push_back({step.number, step.result.loss});
+    });
+    trainer.after_validation([&](const training::ValidatedStep& step) {
+        curve.validation.push_back({step.number, step.validation.loss});
+    });
+    return curve;
+}
+
+void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
+    LossCurve curve;
+    if (!flags.pictures.empty()) follow(trainer, curve);
+    Context context = make_context(flags);
+    summary.report = trainer.train(context, summary.report.forecast);
+    if (!flags.pictures.empty()) {
+        std::filesystem::create_directories(flags.pictures);
+        write_loss_curve(std::filesystem::path(flags.pictures) / "loss.svg", curve);
+        say("drew the losses in {}", flags.pictures);
+    }
+    if (flags.libraries) print_libraries(context);
+}
+
+}  // namespace
+
+training::TrainerOptions trainer_options(const Flags& flags, const Program& program) {
+    training::TrainerOptions options{.name = flags.program,
+                                     .batch = flags.batch,
+                                     .accumulate = flags.accumulate,
+                                     .steps = flags.steps,
+                                     .schedule = {.decay = optim::Decay::cosine,
+                                                  .peak = flags.lr,
+                                                  .floor = flags.floor(),
+                                                  .warmup_steps = flags.warmup,
+                                                  .decay_steps = flags.steps},
+                                     .clip = flags.clip,
+                                     .autocast = flags.autocast(),
+                                     .recomputes = flags.recomputes,
+                                     .recompute = flags.recompute,
+                                     .validate_every = flags.validate_every,
+                                     .resume = flags.resume(),
+                                     .changed_data = flags.changed_data,
+                                     .save = flags.save,
+                                     .save_every = flags.save_every,
+                                     .best = flags.best,
+                                     .stop_after = flags.stop_after,
+                                     .unit = program.unit,
+                                     .units = program.units,
+                                     .log = flags.log,
+                                     .tensorboard = flags.tensorboard,
+                                     .memory_history = flags.memory_history};
+    options.optimizer = flags.optimizer == "sgd"
+                            ? training::sgd({.momentum = flags.momentum, .weight_decay = flags.weight_decay})
+                            : training::adamw({.beta1 = 0.9, .beta2 = flags.beta2, .weight_decay = flags.weight_decay});
+    options.spell = [gpu_memory = flags.gpu_memory](const std::string& name, const std::string& value) {
+        return flag(gpu_memory, name, value);
+    };
+    if (flags.stored) {
+        options.values = [&flags] {
+            const std::string budget = fmt::to_string(flags.compute.scratch_budget);
+            return StateValues{
+                {StoredFlags::value_name(flags.program), flags.stored->text({{"scratch-budget", budget}})}};
+        };
+    }
+    return options;
+}
+
+void train(const Flags& flags, const std::function<Program()>& read) {
+    expect_writable("--save", flags.save);
+    expect_writable("--best", flags.best);
+    expect_writable("--json", flags.json);
+    expect_writable("--log", flags.log);
+    expect_writable("--memory-history", flags.memory_history);
+    expect_writable("--tune", flags.tuning_file);
+    expect_folder("--tensorboard", flags.tensorboard);
+    expect_folder("--pictures", flags.pictures);
+    const Clock::time_point begin = Clock::now();
+    if (const std::string file = flags.resume(); !file.empty()) {
+        const std::vector<std::string>& anew = flags.stored->anew();
+        say("resuming {} with its flags{}{}", file, anew.empty() ? "" : "; given anew: ", fmt::join(anew, ", "));
+    }
+    const Program program = read();
+    const NamedFiles outputs{{"--save", flags.save},
+                             {"--best", flags.best},
+                             {"--json", flags.json},
+                             {"--log", flags.log},
+                             {"--memory-history", flags.memory_history},
+                             {"--tune", flags.tuning_file}};
+    expect_apart(outputs, program.reads);
+    expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
+    Flags fitted = flags;  // with those that `read` has set
+    training::Trainer trainer(program.task, trainer_options(fitted, program));
+    const bool dry = flags.device == "dry";
+    Summary summary;
+    summary.rate_name = program.unit + "_per_second";
+    training::Forecast& forecast = summary.report.forecast;
+    forecast = trainer.rehearse(profile_of(flags), dry);
+    if (flags.fit_scratch) {
+        fitted.compute.scratch_budget =
+            fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { trainer.rehearse(rehearsal); });
+        fmt::print("scratch budget {}\n", size_text(fitted.compute.scratch_budget));
+        forecast = trainer.rehearse(profile_of(fitted), dry);
+    }
+    summary.compute = fitted.compute;
+    say("{} parameters, {}", forecast.parameters, program.data);
+    SkipReport skipped(program);
+    for (const std::string& line : skipped.news()) say("{}", line);
+    trainer.news([&] { return skipped.news(); });
+    say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
+        size_text(forecast.resident_bytes));
+    if (forecast.batch_statistics && fitted.accumulate > 1) {
+        fmt::print("batch norm takes its statistics of {} samples, not of the {} of a step\n", fitted.batch,
+                   fitted.batch * fitted.accumulate);
+    }
+    std::fflush(stdout);
+    summary.report.graph_refusal = forecast.graph_refusal;
+    try {
+        if (!dry) run(trainer, fitted, summary);
+    } catch (const training::UnreadableBatch& error) {
+        if (!error.image()) throw;
+        throw FileError(std::string(error.what()) + "; --skip-bad-images uses another in its place");
+    }
+    if (program.skipped) summary.skipped_images = program.skipped().size();
+    if (const std::string& why = summary.report.graph_refusal; !why.empty())
+        fmt::print("not all work was done by graphs: {}\n", why);
+    summary.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (!flags.json.empty()) write_summary(flags.json, summary);
+    if (summary.report.signal != 0) throw Interrupted(summary.report.signal);
+}
+
+}  // namespace headroom::program

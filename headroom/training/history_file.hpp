@@ -1,0 +1,22 @@
+#pragma once
+// The memory history of a run as a file, in the format that its name ends with: .html, a page that needs nothing else;
+// .pickle, for PyTorch's memory viewer; .json, for Perfetto or chrome://tracing.
+//
+//     with_history(context, "memory.html", "keep all", [&] { session.step(); });
+#include <functional>
+#include <string>
+
+#include <headroom/core/context.hpp>
+
+namespace headroom::training {
+
+/// What is wrong with such a file's name, or nothing.
+std::string history_file_problem(const std::string& file);
+
+/// Runs `body`, and writes what happened to the context's memory meanwhile: at its end, but for `complete` = false, or
+/// at the request that ran out of memory, which goes on to the caller. An empty `file` asks for nothing. Errors:
+/// FileError; what `body` throws.
+void with_history(Context& context, const std::string& file, const std::string& title,
+                  const std::function<void()>& body, bool complete = true);
+
+}  // namespace headroom::training

@@ -1,0 +1,31 @@
+#pragma once
+// Knowing before the run whether it fits: the training on a dry context, and what would fit if it doesn't.
+#include <cstdint>
+#include <string>
+
+#include <headroom/core/context.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+#include <headroom/training/options.hpp>
+#include <headroom/training/task.hpp>
+#include <headroom/training/trainer.hpp>
+
+namespace headroom::training {
+
+/// Runs on a dry context what later steps, validations and the end take no more memory than.
+Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
+
+/// The first change of options with which a rehearsal passes, in words: "it fits with .batch = 4 .accumulate = 2 and
+/// then reserves 18.9 MB (18874368 bytes)"; empty if there is none. Another recomputation and no graphs, which change
+/// no bit, come before smaller micro-batches. The samples of a step stay the same.
+std::string fitting_change(const Profile& profile, const MakeTask& task, const TrainerOptions& options);
+
+/// `fitting_change`, or `more`, another way out.
+std::string advice(const Profile& profile, const MakeTask& task, const TrainerOptions& options,
+                   const std::string& more);
+
+/// The error of a run on such a context that was refused memory although its rehearsal had passed, because others use
+/// the device: with what the whole needs, and the options that fit beside them.
+OutOfMemory beside_others(const OutOfMemory& error, Profile profile, const MakeTask& task,
+                          const TrainerOptions& options, const Forecast& forecast);
+
+}  // namespace headroom::training

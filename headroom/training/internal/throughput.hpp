@@ -1,0 +1,51 @@
+#pragma once
+// Units of work per second of training steps, by the moments when steps were seen to be done: what is seen together
+// shares the time since the last look. The first steps warm caches up and are left out.
+//
+//     Throughput throughput(steps, Throughput::Clock::now());
+//     throughput.look(10, 10 * batch, Throughput::Clock::now());
+//     fmt::print("{} samples/s\n", throughput.rate());
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace headroom::training {
+
+class Throughput {
+  public:
+    using Clock = std::chrono::steady_clock;
+    using Moment = Clock::time_point;
+
+    Throughput(std::int64_t steps, Moment begin) : warm_up_(steps >= 20 ? 10 : steps / 2), last_(begin) {}
+    /// `steps` of `units` each are done, and were not at the last look. While warming up, nothing may be queued behind
+    /// them, so that the steps which count begin now.
+    void look(std::int64_t steps, double units, Moment now) {
+        const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+        const double done = static_cast<double>(steps) * units;
+        if (warming_up()) {
+            warm_up_ -= steps;
+            warm_up_seconds_ += seconds;
+            recent_ = done / seconds;
+            return;
+        }
+        units_ += done;
+        seconds_ += seconds;
+    }
+    /// The next steps begin now: what was done since the last look was something else, and nothing is queued.
+    void begin(Moment now) { last_ = now; }
+    bool warming_up() const { return warm_up_ > 0; }
+    /// 0 before anything was counted.
+    double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
+    /// How long all steps took, those that warm up included.
+    double seconds() const { return warm_up_seconds_ + seconds_; }
+
+  private:
+    std::int64_t warm_up_;  ///< steps that are left
+    Moment last_;
+    double warm_up_seconds_ = 0;
+    double units_ = 0;
+    double seconds_ = 0;
+    double recent_ = 0;
+};
+
+}  // namespace headroom::training

@@ -1,0 +1,93 @@
+#pragma once
+// Figures of a validation, added up batch by batch.
+//
+//     training::MeanLoss loss;
+//     training::Accuracy accuracy;
+//     ...                                     // for each batch
+//     loss.add(cross_entropy(logits, labels));
+//     accuracy.add(logits, labels);
+//     return training::Validation{.loss = loss.value(), .metrics = {accuracy.metric()}};
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/training/task.hpp>
+
+namespace headroom::training {
+
+/// The mean of losses over all of their terms; NaN without terms.
+struct MeanLoss {
+    double total = 0;
+    double terms = 0;
+
+    /// Waits for the device.
+    void add(const Loss& loss) {
+        total += loss.sum().item();
+        terms += loss.terms();
+    }
+    double value() const { return total / terms; }
+};
+
+/// The share of samples whose largest logit is that of their label.
+class Accuracy {
+  public:
+    /// `logits` [..., classes], `labels` [...] i32 or i64, of which those below 0 do not count. Waits for the device.
+    /// Errors: ShapeError.
+    void add(const Tensor& logits, const Tensor& labels);
+    /// 0 if nothing was added.
+    double value() const { return all_ > 0 ? right_ / all_ : 0; }
+    /// "accuracy", in summaries "val_accuracy".
+    Metric metric() const { return {"accuracy", "val_accuracy", value()}; }
+
+  private:
+    double right_ = 0;
+    double all_ = 0;
+};
+
+/// The classes that occur in what a model is validated on. Where it is one alone, a model that always guesses it gets
+/// full marks, which people should know.
+class ClassesSeen {
+  public:
+    explicit ClassesSeen(std::int64_t classes) : seen_(static_cast<std::size_t>(classes)) {}
+
+    /// Those below 0 do not count.
+    void add(std::span<const std::int32_t> labels) {
+        for (const std::int32_t label : labels)
+            if (label >= 0) seen_[static_cast<std::size_t>(label)] = true;
+    }
+
+    bool any() const;
+    /// "only class cat occurs in it"; empty where several occur. `names` may lack some, or be empty.
+    std::string note(const std::vector<std::string>& names = {}) const;
+
+  private:
+    std::vector<bool> seen_;
+};
+
+/// How many pixels (or samples) of each class were seen as each class.
+class ConfusionMatrix {
+  public:
+    explicit ConfusionMatrix(std::int64_t classes)
+        : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
+
+    /// The same number of classes each; where the true one is negative, none counts. Errors: ShapeError for another
+    /// number, or a class that there is not.
+    void add(std::span<const std::int64_t> predicted, std::span<const std::int32_t> truth);
+
+    std::int64_t count(std::int64_t truth, std::int64_t predicted) const {
+        return counts_[static_cast<std::size_t>(truth * classes_ + predicted)];
+    }
+    /// The mean intersection over union: for each class the pixels that have it in both, as a share of those that have
+    /// it in either one, over the classes that occur; 0 if none does.
+    double mean_iou() const;
+    /// The share that lies on the diagonal; 0 if nothing was added.
+    double accuracy() const;
+
+  private:
+    std::int64_t classes_;
+    std::vector<std::int64_t> counts_;  ///< [truth, predicted]
+};
+
+}  // namespace headroom::training

@@ -1,0 +1,28 @@
+#pragma once
+// Lines for people on standard output, in which a path stays on its line, whatever its name holds.
+//
+//     say("saved to {}", path);
+//     say("peak {}", size_text(24'612'345));  // "peak 24.6 MB (24612345 bytes)"
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+
+namespace headroom::training {
+
+template <class... Args>
+void say(fmt::format_string<Args...> text, Args&&... args) {
+    fmt::print("{}\n", without_controls(fmt::format(text, std::forward<Args>(args)...)));
+}
+
+/// Rounded, for people, with the exact number behind it.
+inline std::string size_text(std::size_t bytes) {
+    const std::string rounded = memory::format_bytes(bytes);
+    return rounded.ends_with(" B") ? rounded : fmt::format("{} ({} bytes)", rounded, bytes);
+}
+
+}  // namespace headroom::training

@@ -1,0 +1,199 @@
+#include <headroom/training/session.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/core/evaluation_scope.hpp>
+#include <headroom/data/image.hpp>
+#include <headroom/data/sampler.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::training {
+
+namespace {
+
+/// Errors: Error that names the first option that is out of range.
+void check(const TrainerOptions& options) {
+    const auto least = [&](const char* name, std::int64_t value, std::int64_t least) {
+        if (value < least)
+            throw Error(fmt::format("{}: at least {} is needed", options.spell(name, fmt::to_string(value)), least));
+    };
+    least("batch", options.batch, 1);
+    least("accumulate", options.accumulate, 1);
+    least("epochs", options.epochs, 1);
+    least("steps", options.steps.value_or(0), 0);
+    least("validate_every", options.validate_every, 0);
+    least("patience", options.patience, 0);
+    least("save_every", options.save_every, 0);
+    if (options.save_every > 0 && options.save.empty())
+        throw Error(fmt::format("{} needs {}", options.spell("save_every", ""), options.spell("save", "")));
+    if (options.recompute.empty()) return;
+    std::vector<std::string> names;
+    for (const Recompute& way : options.recomputes) names.push_back(way.name);
+    if (std::ranges::find(names, options.recompute) == names.end())
+        throw Error(
+            fmt::format("{}: the ways are {}", options.spell("recompute", options.recompute), fmt::join(names, ", ")));
+}
+
+TrainerOptions checked(TrainerOptions options) {
+    check(options);
+    return options;
+}
+
+}  // namespace
+
+UnreadableBatch::UnreadableBatch(const FileError& error)
+    : FileError(error.what()), image_(dynamic_cast<const data::BadImage*>(&error) != nullptr) {}
+
+Session::Session(Context& context, const MakeTask& make_task, TrainerOptions options)
+    : context_(context),
+      options_(checked(std::move(options))),
+      parameters_(context),
+      task_(make_task(parameters_, options_.batch)),
+      optimizer_(options_.optimizer(parameters_)),
+      accumulator_(std::in_place, parameters_, *optimizer_,
+                   optim::GradientAccumulatorOptions{
+                       .clip = options_.clip,
+                       .scale = options_.autocast == Dtype::f16 ? optim::LossScale::dynamic() : optim::LossScale(),
+                       .stop_when_diverged = true,
+                       .kept_results = kKeptResults}) {
+    plan_steps();
+    for (const Recompute& way : options_.recomputes) {
+        if (way.name != options_.recompute) continue;
+        for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
+    }
+    task_->recompute(options_.recompute);
+    if (!options_.resume.empty()) {
+        resume(options_.resume);
+    } else {
+        task_->begin();
+    }
+}
+
+/// From epochs, unless steps were given; a micro-batch that fills no step at the end counts for the next epoch.
+void Session::plan_steps() {
+    const std::int64_t batches = task_->batches_per_epoch();
+    if (options_.steps) {
+        steps_ = *options_.steps;
+    } else if (batches == data::Sampler::endless) {
+        throw Error(fmt::format("{}: the data has no end; say how many {} there are",
+                                options_.spell("epochs", fmt::to_string(options_.epochs)),
+                                options_.spell("steps", "")));
+    } else {
+        steps_ = std::max<std::int64_t>(1, options_.epochs * batches / options_.accumulate);
+        if (options_.validate_every == 0)
+            options_.validate_every = std::max<std::int64_t>(1, batches / options_.accumulate);
+    }
+    if (options_.schedule.decay_steps == 0) options_.schedule.decay_steps = steps_;
+}
+
+Loss Session::loss(const Task::Batch& batch) {
+    Autocast autocast(context_, options_.autocast);
+    return task_->loss(batch);
+}
+
+void Session::step() {
+    unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
+    if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
+    // In a rehearsal a third micro-batch would find what the second one found: gradients to add to. With graphs, it
+    // makes the graph of its kind, and a fourth one only launches that.
+    const std::int64_t kinds = context_.profile().compute.graphs ? 3 : 2;
+    const std::int64_t count = context_.dry() ? std::min(options_.accumulate, kinds) : options_.accumulate;
+    for (std::int64_t i = 0; i < count; ++i) {
+        accumulator_->accumulate(next_batch(), [this](const Task::Batch& given) { return loss(given); });
+    }
+    accumulator_->step(learning_rate(steps_done_ + 1));
+    ++steps_done_;
+}
+
+Task::Batch Session::next_batch() {
+    const auto begin = std::chrono::steady_clock::now();
+    try {
+        Task::Batch batch = task_->batch();
+        loading_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+        return batch;
+    } catch (const FileError& error) {
+        accumulator_->reset();
+        task_->order().restore(unread_.back().order);
+        context_.set_random_counter(unread_.back().random_counter);
+        unread_.pop_back();
+        throw UnreadableBatch(error);
+    }
+}
+
+std::vector<optim::StepResult> Session::results(std::int64_t leave) {
+    const std::int64_t first = steps_done_ - accumulator_->unread() + 1;
+    std::vector<optim::StepResult> results = accumulator_->results(leave);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i].diverged) explain_not_finite(first + static_cast<std::int64_t>(i), results[i], unread_[i]);
+    }
+    unread_.erase(unread_.begin(), unread_.begin() + static_cast<std::ptrdiff_t>(results.size()));
+    return results;
+}
+
+/// Runs the step's batches once more with every module's output checked; nothing was updated in between.
+void Session::explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start) {
+    const std::string what =
+        fmt::format("step {}: the {} not finite", step, std::isfinite(result.loss) ? "gradient is" : "loss is");
+    accumulator_ = std::nullopt;  // its graphs have memory that is needed now
+    task_->order().restore(start.order);
+    context_.set_random_counter(start.random_counter);
+    context_.find_non_finite(true);
+    for (std::int64_t i = 0; i < options_.accumulate && !context_.first_non_finite(); ++i) loss(task_->batch());
+    context_.find_non_finite(false);
+    const std::optional<std::string>& path = context_.first_non_finite();
+    const std::string where =
+        !path ? "every module's output was finite, so it arose in backward"
+              : fmt::format("the first output that was not finite is that of {}", path->empty() ? "the model" : *path);
+    throw Error(fmt::format("{}; {}; try a lower {}, a longer {} or {}", what, where, options_.spell("peak", ""),
+                            options_.spell("warmup_steps", ""), options_.spell("autocast", "none")));
+}
+
+template <class Work>
+auto Session::evaluating(Work work) {
+    const EvaluationScope evaluation(parameters_);
+    Autocast autocast(context_, options_.autocast);
+    return work();
+}
+
+Validation Session::validate(const Watch& watch) {
+    const std::uint64_t counter = context_.random_counter();
+    try {
+        return evaluating([&] { return task_->validate(watch); });
+    } catch (const FileError& error) {
+        context_.set_random_counter(counter);
+        throw UnreadableBatch(error);
+    }
+}
+
+bool Session::is_best(const Validation& validation) {
+    ++since_best_;
+    if (!(validation.loss < best_.value_or(std::numeric_limits<double>::infinity()))) return false;
+    best_ = validation.loss;
+    since_best_ = 0;
+    return true;
+}
+
+void Session::end() {
+    evaluating([&] { task_->end(); });
+}
+
+bool Session::takes_batch_statistics() const {
+    return std::ranges::any_of(parameters_.all(), [](const Parameter& parameter) {
+        return parameter.path.ends_with("num_batches_tracked");  // frozen layers count nothing
+    });
+}
+
+std::size_t Session::resident_bytes() const {
+    const auto& by_category = context_.memory().statistics().allocated_by_category;
+    const auto of = [&](Category category) { return by_category[static_cast<std::size_t>(category)]; };
+    return of(Category::parameters) + of(Category::optimizer_state);
+}
+
+}  // namespace headroom::training

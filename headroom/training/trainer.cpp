@@ -1,0 +1,302 @@
+#include <headroom/training/trainer.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include <headroom/core/rehearsal.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/training/history_file.hpp>
+#include <headroom/training/internal/recent_mean.hpp>
+#include <headroom/training/internal/rehearsal.hpp>
+#include <headroom/training/internal/step_log.hpp>
+#include <headroom/training/internal/throughput.hpp>
+#include <headroom/training/interrupt.hpp>
+#include <headroom/training/progress.hpp>
+#include <headroom/training/say.hpp>
+#include <headroom/training/session.hpp>
+
+namespace headroom::training {
+
+namespace {
+
+constexpr std::size_t kRecentLosses = 100;
+
+/// Once, if a GPU's work is slower than it could be.
+void name_missing_cudnn(Context& context) {
+    if (!context.gpu()) return;
+    const std::string absence = kernels::cudnn_absence(std::get<kernels::CudaStream>(context.stream()));
+    if (!absence.empty()) fmt::print("own kernels compute attention and convolutions: {}\n", absence);
+}
+
+/// "recompute blocks": of a history.
+std::string title_of(const TrainerOptions& options) {
+    return options.recompute.empty() ? options.name : "recompute " + options.recompute;
+}
+
+}  // namespace
+
+/// What a training tells while it runs.
+class Trainer::Reporter {
+  public:
+    Reporter(Session& session, const Trainer& trainer)
+        : session_(session),
+          trainer_(trainer),
+          options_(trainer.options_),
+          progress_(session.steps(), options_.unit, session.steps_done()),
+          throughput_(session.steps() - session.steps_done(), Throughput::Clock::now()),
+          log_(options_, session.steps_done()),
+          units_(static_cast<double>(options_.accumulate * options_.batch * options_.units)),
+          looked_at_(session.steps_done()) {}
+
+    /// Whether to look at the steps up to this one.
+    bool due(std::int64_t step) { return session_.unread() == Session::kKeptResults || progress_.due(step); }
+    bool warming_up() const { return throughput_.warming_up(); }
+
+    /// At the results of all steps but the last `leave`. Waits for the device.
+    void look(std::int64_t leave) {
+        const std::vector<optim::StepResult> results = session_.results(leave);
+        if (results.empty()) return;
+        throughput_.look(static_cast<std::int64_t>(results.size()), units_, Throughput::Clock::now());
+        for (const optim::StepResult& result : results) {
+            ++looked_at_;
+            if (result.finite) loss_.add(result.loss);
+            const double rate = session_.learning_rate(looked_at_);
+            log_.step(looked_at_, result, rate);
+            for (const auto& hook : trainer_.after_step_) hook({looked_at_, result, rate});
+        }
+        log_.flush();
+        if (!options_.print) return;
+        const MemoryStatistics memory = session_.context().memory().statistics();
+        progress_.show({looked_at_, results.back().loss, throughput_.rate(), memory.allocated, memory.peak_allocated});
+        tell_news();
+    }
+
+    /// Validates once per step. Keeps the best.
+    const Validation& validate() {
+        if (validated_ == session_.steps_done()) return validation_;
+        validated_ = session_.steps_done();
+        end();
+        evaluate();
+        tell_news();
+        const bool best = session_.is_best(validation_), saves = best && !options_.best.empty();
+        if (saves) session_.save(options_.best);
+        if (options_.print) print(saves);
+        log_.validation(validated_, validation_);
+        log_.flush();
+        for (const auto& hook : trainer_.after_validation_) hook({validated_, validation_, best});
+        throughput_.begin(Throughput::Clock::now());
+        return validation_;
+    }
+
+    void save() {
+        session_.save(options_.save);
+        throughput_.begin(Throughput::Clock::now());
+    }
+
+    void end() {
+        if (options_.print) progress_.end();
+    }
+
+    std::optional<double> loss() const { return loss_.mean(); }
+    double rate() const { return throughput_.rate(); }
+    /// Of the steps, without validations and saves.
+    double seconds() const { return throughput_.seconds(); }
+
+  private:
+    void evaluate() {
+        if (!options_.print) {
+            validation_ = session_.validate();
+            return;
+        }
+        WorkProgress progress("validation", "batches");
+        validation_ = session_.validate([&](std::int64_t done, std::int64_t all) { progress.show(done, all); });
+    }
+    void print(bool saved) const {
+        std::string line = fmt::format("step {}: validation loss {:.4f}", validated_, validation_.loss);
+        for (const Metric& metric : validation_.metrics)
+            line += fmt::format(", {} {:.2f}%", metric.name, 100 * metric.value);
+        if (!validation_.note.empty()) line += "; " + validation_.note;
+        say("{}{}", line, saved ? ", the best so far: saved to " + options_.best : "");
+        std::fflush(stdout);
+    }
+    void tell_news() {
+        if (!options_.print) return;
+        for (const auto& hook : trainer_.news_) {
+            const std::vector<std::string> lines = hook();
+            if (!lines.empty()) progress_.end();
+            for (const std::string& line : lines) say("{}", line);
+        }
+    }
+
+    Session& session_;
+    const Trainer& trainer_;
+    const TrainerOptions& options_;
+    Progress progress_;
+    Throughput throughput_;
+    RecentMean loss_{kRecentLosses};
+    StepLog log_;
+    double units_;  ///< in a step
+    std::int64_t looked_at_;
+    std::int64_t validated_ = -1;  ///< the step of `validation_`
+    Validation validation_;
+};
+
+/// Until the last step, a signal, `stop_after` or `patience`; false if it ended early by one of the first two.
+bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const {
+    // A GPU has one more step to do while the host waits for the ones before, and prints.
+    const std::int64_t ahead = session.context().gpu() ? 1 : 0, all = session.steps();
+    const auto now = [&](std::int64_t every) { return every > 0 && session.steps_done() % every == 0; };
+    const std::int64_t stop = options_.stop_after >= 0 ? session.steps_done() + options_.stop_after : all;
+    const auto impatient = [&] {
+        return options_.patience > 0 && session.validations_since_best() >= options_.patience;
+    };
+    bool asked = false, first = true, early = false;
+    while (session.steps_done() < std::min(stop, all) && !(asked = interrupt && interrupt->requested()) &&
+           !(early = impatient())) {
+        session.step();
+        if (std::exchange(first, false) && options_.print) name_missing_cudnn(session.context());
+        const bool last = session.steps_done() == all;
+        // With `best` at the last step, too, so that `save` knows of it.
+        const bool validates = now(session.validate_every()) || (last && !options_.best.empty());
+        const bool saves = now(options_.save_every);
+        if (validates || saves || reporter.warming_up()) {
+            reporter.look(0);
+        } else if (reporter.due(session.steps_done() - ahead)) {
+            reporter.look(ahead);
+        }
+        if (validates) reporter.validate();
+        if (saves) reporter.save();
+    }
+    reporter.look(0);
+    reporter.end();
+    if (asked && options_.print)
+        fmt::print("interrupted after step {}{}\n", session.steps_done(),
+                   options_.save.empty() ? fmt::format("; no {}, not saved", options_.spell("save", "")) : "");
+    if (early && options_.print)
+        fmt::print("ended after step {}: {} validations in a row came to no less loss\n", session.steps_done(),
+                   session.validations_since_best());
+    return early || session.steps_done() >= all;
+}
+
+/// Where validations are most of the work, which nobody expects behind a training of few steps.
+void Trainer::announce_validations(const Session& session) const {
+    const std::int64_t left = std::max<std::int64_t>(session.steps() - session.steps_done(), 0);
+    const std::int64_t steps = options_.stop_after >= 0 ? std::min(options_.stop_after, left) : left;
+    const std::int64_t every = session.validate_every();
+    const std::int64_t validations = (every > 0 ? steps / every : 0) + (steps == left ? 1 : 0);
+    constexpr std::int64_t few = 10;
+    const std::int64_t batches = validations * session.validation_batches();
+    if (batches < few || batches <= steps * options_.accumulate) return;
+    say("the training takes {} batch{}, {} {}", steps * options_.accumulate,
+        steps * options_.accumulate == 1 ? "" : "es", validations == 1 ? "and its validation" : "each validation",
+        session.validation_batches());
+    std::fflush(stdout);
+}
+
+Report Trainer::train_session(Context& context) const {
+    Session session(context, task_, options_);
+    std::optional<Interrupt> interrupt;
+    if (options_.handle_signals) interrupt.emplace();
+    Reporter reporter(session, *this);
+    if (options_.print) announce_validations(session);
+    if (options_.print && !options_.resume.empty() && session.steps_done() >= session.steps())
+        fmt::print("nothing to train: {} steps are done, and {} are wanted\n", session.steps_done(), session.steps());
+    Report report;
+    try {
+        report.complete = run_steps(session, reporter, interrupt ? &*interrupt : nullptr);
+    } catch (const UnreadableBatch&) {
+        reporter.look(0);
+        reporter.end();
+        if (options_.save.empty()) throw;
+        reporter.save();
+        if (options_.print)
+            say("saved to {} after step {}; {} goes on from there", options_.save, session.steps_done(),
+                options_.spell("resume", ""));
+        throw;
+    }
+    if (session.loading_seconds() > 0) {
+        report.loading_share = session.loading_seconds() / reporter.seconds();
+        if (options_.print) fmt::print("batches took {:.1f}% of the steps' time\n", 100 * *report.loading_share);
+    }
+    report.train_loss = reporter.loss();
+    report.rate = reporter.rate();
+    report.steps = session.steps_done();
+    report.graph_refusal = session.graph_refusal();
+    if (!options_.save.empty()) {
+        reporter.save();
+        if (options_.print) say("saved to {}", options_.save);
+    }
+    context.save_tuning();
+    if (interrupt && !report.complete) report.signal = interrupt->signal();
+    interrupt.reset();  // nothing is lost any more
+    if (report.complete) {
+        report.validation = reporter.validate();
+        session.end();
+    }
+    report.state_sha256 = session.state_sha256();
+    return report;
+}
+
+Report Trainer::train(Context& context, const Forecast& forecast) {
+    Report report;
+    try {
+        with_history(context, options_.memory_history, title_of(options_), [&] { report = train_session(context); });
+    } catch (const OutOfMemory& error) {
+        throw beside_others(error, context.profile(), task_, options_, forecast);
+    }
+    const MemoryStatistics memory = context.memory().statistics();
+    report.peak_bytes_allocated = memory.peak_allocated;
+    report.peak_bytes_reserved = memory.peak_reserved;
+    report.forecast = forecast;
+    if (options_.print)
+        fmt::print("peak memory {}, predicted {}\n", size_text(memory.peak_allocated),
+                   size_text(forecast.peak.allocated));
+    return report;
+}
+
+Forecast Trainer::rehearse(Context& dry) const { return rehearse_on(dry, task_, options_); }
+
+Forecast Trainer::rehearse(const Profile& profile, bool history) const {
+    Forecast forecast;
+    bool first = true;  // of the passes that a refused one is followed by
+    try {
+        headroom::rehearse(profile, [&](Context& dry) {
+            const std::string file = std::exchange(first, false) ? options_.memory_history : "";
+            // One that is refused is the last word, too.
+            with_history(
+                dry, file, title_of(options_) + ", rehearsed", [&] { forecast = rehearse(dry); }, history);
+        });
+        return forecast;
+    } catch (const OutOfMemory& error) {
+        memory::MemoryReport report = error.report();
+        if (report.whole) {
+            const bool limited = profile.memory_limit > 0 && report.whole_limit <= report.device_total;
+            const std::string suffices =
+                options_.spell(limited ? "memory_limit" : "device", fmt::to_string(report.whole_limit));
+            report.advice = advice(profile, task_, options_, suffices);
+        }
+        throw OutOfMemory(std::move(report));
+    }
+}
+
+Report Trainer::run(Context& context) {
+    if (context.dry()) {
+        Report report;
+        report.forecast = rehearse(context);
+        return report;
+    }
+    const Forecast forecast = rehearse(context.profile());
+    if (options_.print) {
+        say("{} parameters", forecast.parameters);
+        say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
+            size_text(forecast.resident_bytes));
+        std::fflush(stdout);
+    }
+    return train(context, forecast);
+}
+
+}  // namespace headroom::training

@@ -1,0 +1,112 @@
+#pragma once
+// A training from its options to its figures: a rehearsal that says what it will take, then steps until the last one or
+// Ctrl-C, with progress, validated and saved meanwhile. A training that is resumed ends with the bits of one that was
+// not interrupted.
+//
+//     class Digits final : public training::DataTask<data::ImageDataset> { ... };        // data_task.hpp
+//     training::Trainer trainer(training::task<Digits>(images, held_out),
+//                               {.batch = 64, .epochs = 5, .save = "run.safetensors", .best = "best.safetensors"});
+//     trainer.after_step([](const training::Step& step) { ... });
+//     Context context = Context::best();
+//     const training::Report report = trainer.run(context);
+//     fmt::print("{} of {} bytes\n", report.peak.allocated, report.forecast.peak.allocated);
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/training/options.hpp>
+#include <headroom/training/task.hpp>
+
+namespace headroom::training {
+
+class Interrupt;
+class Session;
+
+/// What a rehearsal says of the whole: training steps, validations and `Task::end`. Bytes.
+struct Forecast {
+    MemoryPeak peak;
+    std::size_t resident_bytes = 0;  ///< of parameters and optimizer state, between steps
+    std::int64_t parameters = 0;
+    std::int64_t steps = 0;         ///< of the whole training
+    bool batch_statistics = false;  ///< a layer normalises by the statistics of its micro-batch
+    std::string graph_refusal;      ///< why graphs can't be used, as far as a rehearsal knows
+};
+
+/// For hooks.
+struct Step {
+    std::int64_t number;  ///< counted from 1
+    const optim::StepResult& result;
+    double learning_rate;
+};
+struct ValidatedStep {
+    std::int64_t number;
+    const Validation& validation;
+    bool best;  ///< no validation before came to less
+};
+
+struct Report {
+    Forecast forecast;
+    std::int64_t steps = 0;                ///< done, those before a resume included
+    bool complete = false;                 ///< not ended early by a signal or `stop_after`
+    int signal = 0;                        ///< which ended it early, or 0
+    std::optional<double> train_loss;      ///< the mean of the last hundred steps
+    std::optional<Validation> validation;  ///< after the last step, if that was reached
+    double rate = 0;                       ///< `unit`s per second
+    std::optional<double> loading_share;   ///< of the steps' time: how long they waited for their batches
+    std::size_t peak_bytes_allocated = 0;
+    std::size_t peak_bytes_reserved = 0;
+    std::string graph_refusal;  ///< why not all work was done by graphs, or empty
+    std::string state_sha256;   ///< of parameters, optimizer state and random position
+};
+
+class Trainer {
+  public:
+    Trainer(MakeTask task, TrainerOptions options) : task_(std::move(task)), options_(std::move(options)) {}
+
+    /// Called after each step, but later than it: on a GPU, results come some steps after they were computed.
+    void after_step(std::function<void(const Step&)> hook) { after_step_.push_back(std::move(hook)); }
+    void after_validation(std::function<void(const ValidatedStep&)> hook) {
+        after_validation_.push_back(std::move(hook));
+    }
+    /// Called before lines are printed about steps; what it returns is printed first, a line each.
+    void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
+
+    /// Rehearses and trains. On a dry context it only rehearses. Errors: as `rehearse` and `train`.
+    Report run(Context& context);
+
+    /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
+    /// history is that of this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
+    /// says what all of the training needs, and its message which options fit, which was rehearsed as well; what the
+    /// task throws.
+    Forecast rehearse(const Profile& profile, bool history = false) const;
+    /// The same on a dry context of the caller's, without looking for what fits.
+    Forecast rehearse(Context& dry) const;
+
+    /// Trains what was rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the
+    /// module; FileError for a file that can't be read or written; OutOfMemory, if others use the device, with what
+    /// fits beside them.
+    Report train(Context& context, const Forecast& forecast);
+
+    const TrainerOptions& options() const { return options_; }
+
+  private:
+    class Reporter;
+    bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const;
+    void announce_validations(const Session& session) const;
+    Report train_session(Context& context) const;
+
+    MakeTask task_;
+    TrainerOptions options_;
+    std::vector<std::function<void(const Step&)>> after_step_;
+    std::vector<std::function<void(const ValidatedStep&)>> after_validation_;
+    std::vector<std::function<std::vector<std::string>()>> news_;
+};
+
+}  // namespace headroom::training

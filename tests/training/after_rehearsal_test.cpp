@@ -1,0 +1,88 @@
+// What is said of a run that is refused memory although its rehearsal has passed.
+#include <headroom/training/internal/rehearsal.hpp>
+
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/tests/training/one_layer_task.hpp>
+
+namespace headroom::training {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr std::size_t kGpu = 1'000'000'000;
+
+/// A batch of so many rows, which are large.
+class WideTask final : public test::OneLayerTask {
+  public:
+    WideTask(Parameters& parameters, std::int64_t rows) : test::OneLayerTask(parameters), rows_(rows) {}
+    Batch batch() override { return {ones(context_, {rows_ << 20, 2}), ones(context_, {1})}; }
+
+  private:
+    std::int64_t rows_;
+};
+
+const MakeTask kWide = task<WideTask>();
+
+const TrainerOptions kOptions{.batch = 8, .steps = 2, .print = false};
+
+/// On a GPU of so many bytes.
+Forecast rehearsed_on(std::size_t gpu, const TrainerOptions& options = kOptions) {
+    Context dry = Context::dry(Profile::gpu(gpu));
+    return rehearse_on(dry, kWide, options);
+}
+
+OutOfMemory error_of(const OutOfMemory& error) {
+    return beside_others(error, Profile::gpu(kGpu), kWide, kOptions, rehearsed_on(kGpu));
+}
+
+/// What the device would say of a request while others hold so much of it.
+OutOfMemory error_beside(std::size_t others) {
+    Context context = Context::dry(Profile::gpu(kGpu));
+    memory::MemoryReport report;
+    report.device = "cuda 0";
+    report.requested = report.rounded = 1'000'000;
+    report.page_bytes = context.memory().properties().granularity;
+    report.device_total = kGpu;
+    report.device_free = kGpu - others;
+    return OutOfMemory(report);
+}
+
+TEST(AfterRehearsal, WhatFitsBesideOthersIsRehearsed) {
+    const Forecast forecast = rehearsed_on(kGpu);
+    const std::size_t others = kGpu - forecast.peak.reserved / 2;
+    const OutOfMemory error = error_of(error_beside(others));
+    EXPECT_EQ(error.report().whole, forecast.peak);
+    const std::string line = error.what();
+    EXPECT_THAT(line, HasSubstr("it fits with .batch = 2 .accumulate = 4 and then reserves "));
+    EXPECT_THAT(line, HasSubstr("; or with " + memory::format_bytes(others)));
+    EXPECT_THAT(line, HasSubstr(" that others now use of the device"));
+    TrainerOptions taken = kOptions;
+    taken.batch = 2;
+    taken.accumulate = 4;
+    EXPECT_LE(rehearsed_on(kGpu - others, taken).peak.reserved, kGpu - others);
+    taken.batch = 4;
+    taken.accumulate = 2;
+    EXPECT_THROW(rehearsed_on(kGpu - others, taken), OutOfMemory);
+}
+
+TEST(AfterRehearsal, NothingIsMadeUpWhereTheFiguresLeaveRoom) {
+    const std::string line = error_of(error_beside(0)).what();
+    EXPECT_THAT(line, EndsWith("; a rehearsal has passed in what is free by these figures"));
+    EXPECT_THAT(line, Not(HasSubstr("piece")));
+}
+
+TEST(AfterRehearsal, MemoryOfTheHostIsNotTheContexts) {
+    const OutOfMemory error = error_beside(0);
+    memory::MemoryReport report = error.report();
+    report.page_bytes = 1;
+    EXPECT_STREQ(error_of(OutOfMemory("no page-locked memory", report)).what(), "no page-locked memory");
+}
+
+}  // namespace
+}  // namespace headroom::training
