@@ -53,6 +53,7 @@ UnreadableBatch::UnreadableBatch(const FileError& error)
 
 Session::Session(Context& context, const MakeTask& make_task, TrainerOptions options)
     : context_(context),
+      seed_(context.seed()),
       options_(checked(std::move(options))),
       parameters_(context),
       task_(make_task(parameters_, options_.batch)),

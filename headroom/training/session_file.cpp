@@ -79,7 +79,7 @@ class Session::Description {
         const TrainerOptions& options = session_.options_;
         Json json = Json::parse(session_.task_->describe(), nullptr, false);
         if (!json.is_object()) throw Error("Task::describe returns no JSON object");
-        json["training"] = {{"seed", session_.context_.seed()},
+        json["training"] = {{"seed", session_.seed_},
                             {"accumulate", options.accumulate},
                             {"dtype", options.autocast ? name(*options.autocast) : "f32"}};
         return json;

@@ -1,5 +1,5 @@
-# Installs the build in BUILD to a fresh prefix below WORK, builds the project beside this file against it, runs it;
-# then does the same with the program in README.md, and with one that takes the allocator alone.
+# Installs the build in BUILD to a fresh prefix below WORK, builds the project beside this file against it, runs its
+# programs; then does the same with the program in README.md, and with one that takes the allocator alone.
 # cmake -D BUILD=... -D WORK=... -D CXX=... -D BUILD_TYPE=... -D VERSION=... -P run.cmake
 function(run)
     execute_process(COMMAND ${ARGV} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -50,6 +50,9 @@ if(found LESS 0)
     message(FATAL_ERROR "the consumer does not report version ${VERSION}")
 endif()
 
+run(${CMAKE_COMMAND} -E chdir ${WORK} ${WORK}/build/trainer)
+message(STATUS "${output}")
+
 run(${WORK}/build/readme ${CMAKE_CURRENT_LIST_DIR}/../../LICENSE)
 message(STATUS "${output}")
 string(REGEX MATCH "step 100: loss ([0-9.]+)" found "${output}")
@@ -87,5 +90,5 @@ function(expect_refused names reason)
     endif()
 endfunction()
 expect_refused("memory;memry"
-    "there is no component \"memry\"; there are memory, kernels, core, nn, optim, data")
+    "there is no component \"memry\"; there are memory, kernels, core, nn, optim, data, training")
 expect_refused(optim "component optim needs the package dnnl, which was not found")

@@ -534,7 +534,7 @@ FAULTS = [
         ("advice: pages with live blocks are moved", "const std::size_t moved = cached - beside_live;", "const std::size_t moved = cached;")),
     *of("advice", "headroom/memory/allocator/allocate.cpp", "memory_accounting_test", "*AtThePeak*",
         ("advice: the peak is at the first request", "        peak_tag_ = tag;\n", "        if (peak_tag_.path == 0) peak_tag_ = tag;\n")),
-    *of("advice", "examples/program/rehearsal.cpp", "examples_after_rehearsal_test", "*",
+    *of("advice", "headroom/training/rehearsal.cpp", "training_after_rehearsal_test", "*",
         ("advice: beside nobody", "    profile.memory_limit = std::max(report.usable() + report.held_for_graphs, report.page_bytes);\n", "")),
     # --- Who else holds the storage.
     *of("sharing", "headroom/core/ops/convolution.cpp", "core_sharing_test", "*",
