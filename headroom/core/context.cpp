@@ -254,7 +254,11 @@ RegionScope::RegionScope(Context& context, PathId path) : context_(context) {
 }
 
 RegionScope::~RegionScope() {
-    if (context_.find_non_finite_) context_.check_finite(*context_.tape_.region());
+    try {
+        if (context_.find_non_finite_) context_.check_finite(*context_.tape_.region());
+    } catch (const Error&) {
+        // Memory is missing, and a region further out is checked next; or the device has failed, which the next op says.
+    }
     context_.tape_.close_region();
 }
 
