@@ -82,7 +82,6 @@ inline const std::vector<std::string> kProgramPaths = {"a", "a.b", "a.b.c", "d",
 inline Tensor seen(Tensor x, const Operand& operand, const Shape& shape) {
     const std::int64_t count = shape.numel();
     if (operand.copied) x = clone(std::move(x));
-    if (operand.detached) x = x.detach();
     switch (operand.sight) {
         case Sight::flat:
             x = x.flatten().slice(0, operand.offset, operand.offset + operand.step * (count - 1) + 1, operand.step);
@@ -107,7 +106,8 @@ inline Tensor seen(Tensor x, const Operand& operand, const Shape& shape) {
         default:
             break;
     }
-    return x.shape() == shape ? x : x.reshape(shape);
+    if (x.shape() != shape) x = x.reshape(shape);
+    return operand.detached ? x.detach() : x;
 }
 
 class Machine {
