@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <headroom/core/evaluation_scope.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/kernels/fill/fill.hpp>
@@ -95,6 +96,33 @@ TEST_F(ParametersByName, ABackwardOfValuesFromBeforeIsRefused) {
     const Tensor loss = sum(weight * weight);
     parameters.set("block.0.weight", std::vector<float>(6, 2));
     EXPECT_THROW(backward(loss), Error);
+}
+
+/// However it ends, and also within another one.
+TEST(EvaluationScope, PutsTheModeAndTheTapeBack) {
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters(context);
+    const auto state = [&] { return std::pair(parameters.training(), context.tape().recording()); };
+    for (const bool training : {true, false}) {
+        for (const bool recording : {true, false}) {
+            const std::pair before(training, recording), within(false, false);
+            parameters.train(training);
+            context.tape().set_recording(recording);
+            {
+                const EvaluationScope evaluation(parameters);
+                EXPECT_EQ(state(), within);
+                { const EvaluationScope inner(parameters); }
+                EXPECT_EQ(state(), within);
+            }
+            EXPECT_EQ(state(), before);
+            const auto fail = [&] {
+                const EvaluationScope evaluation(parameters);
+                throw Error("no");
+            };
+            EXPECT_THROW(fail(), Error);
+            EXPECT_EQ(state(), before);
+        }
+    }
 }
 
 }  // namespace

@@ -20,8 +20,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// NaN counts as the largest.
 bool less(double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; }
 
-/// Of integers with many ties, zeros of both signs, infinities and NaN. `k`: of each line; -1: all.
-Trial order_trial(const Variant& v, Random& random, const Shape& shape, int axis, std::int64_t k, bool descending) {
+/// Of integers with many ties, zeros of both signs, infinities and NaN. `k`: of each line; -1: all. `most`: are sorted
+/// at a time.
+Trial order_trial(const Variant& v, Random& random, const Shape& shape, int axis, std::int64_t k, bool descending,
+                  std::int64_t most) {
     Trial trial;
     const TestArray& x = trial.input(v, shape, [&](TestArray& array) {
         std::uniform_int_distribution<int> draw(0, 19);
@@ -54,8 +56,8 @@ Trial order_trial(const Variant& v, Random& random, const Shape& shape, int axis
         y.expect(static_cast<double>(orders[line][static_cast<std::size_t>(i / inner % to[axis])]), 0);
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
-        if (k < 0) return device.run<ArgsortPlan>(in[0], axis, descending, out[0]);
-        device.run<TopPlan>(in[0], axis, descending, out[0]);
+        if (k < 0) return device.run<ArgsortPlan>(in[0], axis, descending, out[0], most);
+        device.run<TopPlan>(in[0], axis, descending, out[0], most);
     };
     return trial;
 }
@@ -63,11 +65,13 @@ Trial order_trial(const Variant& v, Random& random, const Shape& shape, int axis
 Cases cases() {
     static constexpr Dtype kF16[] = {Dtype::f16}, kI32[] = {Dtype::i32};
     Cases result;
-    const auto add = [&](const std::string& name, const Shape& shape, int axis, std::int64_t k,
-                         bool descending) -> Case& {
+    const auto add = [&](const std::string& name, const Shape& shape, int axis, std::int64_t k, bool descending,
+                         std::int64_t most = kMostSorted) -> Case& {
         const std::string first = k < 0 ? "" : "/first_" + std::to_string(k);
-        return result.add(name + "_along_" + std::to_string(axis) + first + (descending ? "/descending" : "/ascending"),
-                          order_trial, shape, axis, k, descending);
+        return result.add(name + "_along_" + std::to_string(axis) + first +
+                              (descending ? "/descending" : "/ascending") +
+                              (most < kMostSorted ? "/" + std::to_string(most) + "_at_once" : ""),
+                          order_trial, shape, axis, k, descending, most);
     };
     for (const Shape& shape : {Shape{1}, Shape{33}, Shape{2, 3, 4}, Shape{9, 31}, Shape{0, 3}, Shape{2, 0}}) {
         for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -85,6 +89,11 @@ Cases cases() {
     add("2x9001", {2, 9001}, 1, 4000, true).only(kF16);
     add("300x5", {300, 5}, 1, -1, true).only(kF32);
     add("300x5", {300, 5}, 1, 2, false).only(kF32);
+    // Several lines at a time, and fewer at the end; one line, which is longer than that.
+    add("50x5", {50, 5}, 1, -1, true, 64).only(kWide, kFewLayouts);
+    add("50x5", {50, 5}, 1, 2, false, 64).only(kWide, kFewLayouts);
+    add("5x50", {5, 50}, 0, 2, true, 64).only(kF32);
+    add("3x300", {3, 300}, 1, 40, true, 16).only(kF32);
     return result;
 }
 

@@ -129,8 +129,14 @@ TEST(Gpt, SamplingRefusesBadOptionsAndLeavesTheModeAsItWas) {
     EXPECT_THAT(with({1}, 1, {.temperature = std::nan("")}), throws<Error>("temperature"));
     EXPECT_THAT(with({1}, 1, {.top_k = -1}), throws<Error>("top_k"));
     EXPECT_THROW(with({kVocabulary}, 1, {})(), ShapeError);
-    EXPECT_TRUE(gpt.parameters.training());
-    EXPECT_TRUE(gpt.context.tape().recording());
+    for (const bool training : {true, false}) {
+        gpt.parameters.train(training);
+        generate(gpt.model, {1}, 2, {});
+        EXPECT_EQ(gpt.parameters.training(), training);
+        EXPECT_THROW(with({kVocabulary}, 1, {})(), ShapeError);
+        EXPECT_EQ(gpt.parameters.training(), training);
+        EXPECT_TRUE(gpt.context.tape().recording());
+    }
 }
 
 TEST(Gpt, DropoutActsInTrainingOnly) {

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/cast.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/checkpoint.hpp>
@@ -252,6 +253,23 @@ TEST(MaskRcnn, MarksPlacesWhereNothingWasFound) {
     training.model.detector.options.least_score = 0;
     EXPECT_GT(training.model.detect(training.images()).labels.to_vector<std::int64_t>()[0], 0);
     EXPECT_TRUE(training.parameters.training());
+}
+
+TEST(MaskRcnn, DetectingLeavesTheModeAsItWas) {
+    RcnnTraining training(cpu);
+    const FasterRcnn& boxes = training.model.detector;
+    const Tensor whole = zeros(training.context, {1, 3, 64, 64}, Dtype::i64);  // which no convolution takes
+    for (const bool mode : {true, false}) {
+        training.parameters.train(mode);
+        boxes.detect(training.images());
+        EXPECT_EQ(training.parameters.training(), mode);
+        training.model.detect(training.images());
+        EXPECT_EQ(training.parameters.training(), mode);
+        EXPECT_THROW(boxes.detect(whole), Error);
+        EXPECT_THROW(training.model.detect(whole), Error);
+        EXPECT_EQ(training.parameters.training(), mode);
+        EXPECT_TRUE(training.context.tape().recording());
+    }
 }
 
 TEST(MaskRcnn, ConvertsNothingButPooledRegionsBeforeTheirLinearLayers) {

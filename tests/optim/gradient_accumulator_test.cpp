@@ -247,5 +247,41 @@ TEST_F(AccumulatorTest, RefusesWhatItCanNotUse) {
     EXPECT_NO_THROW(accumulator.step(0.1));
 }
 
+/// An event belongs to the step that is under way, however many micro-batches it has; what comes behind it, to the
+/// next.
+TEST(GradientAccumulator, StepsOfTheHistoryAreThoseOfTheOptimizer) {
+    Context context = Context::cpu({.threads = 1});
+    context.memory().start_history(1 << 16);
+    Regression model(context);
+    AdamW optimizer(model.parameters);
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    std::vector<std::uint32_t> expected;
+    const auto mark = [&](std::uint32_t step) {  // a request that is found by its bytes
+        context.exec().empty({100'003 + static_cast<std::int64_t>(expected.size())}, Dtype::u8);
+        expected.push_back(step);
+    };
+    for (std::uint32_t step = 0; step < 3; ++step) {
+        for (std::int64_t row = 0; row < step + 1; ++row) {
+            mark(step);
+            accumulator.accumulate([&] {
+                mark(step);
+                return model.loss(row, 1);
+            });
+        }
+        EXPECT_THROW(accumulator.accumulate([&]() -> Loss { throw Error("no"); }), Error);
+        accumulator.reset();
+        accumulator.accumulate([&] { return model.loss(0, 2); });
+        mark(step);
+        accumulator.step(0.01);
+        mark(step + 1);
+    }
+    std::vector<std::uint32_t> found(expected.size(), 99);
+    for (const memory::MemoryEvent& event : context.memory().snapshot().events) {
+        const std::size_t mark = event.requested - 100'003;
+        if (event.kind == memory::MemoryEvent::Kind::allocate && mark < found.size()) found[mark] = event.step;
+    }
+    EXPECT_EQ(found, expected);
+}
+
 }  // namespace
 }  // namespace headroom::optim

@@ -160,6 +160,28 @@ TEST_F(Graphs, WhatCannotBeCapturedRunsWithoutAndSaysWhy) {
     expect_same_bits(training, plain);
 }
 
+/// The graphs of other work go on, in memory that stays theirs.
+TEST_F(Graphs, ARefusedOneLeavesALiveOneAlone) {
+    Training training([] { return gpu(true); }), plain([] { return gpu(false); });
+    for (Training* each : {&training, &plain}) {
+        for (int i = 0; i < 3; ++i) each->step({2});
+        for (int i = 0; i < 3; ++i) {
+            each->accumulator.accumulate(each->inputs(2, 1),
+                                         [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+                                             const Loss loss = each->model.loss(ids, targets);
+                                             return Loss(loss.sum() * times.item(), 16.0);
+                                         });
+            each->accumulator.step(1e-2);
+            const std::vector<float> ones(1 << 18, 1.0f);  // takes pages that are free
+            const Tensor between = each->context.from_host(ones, {1 << 18});
+            each->step({2});
+        }
+    }
+    EXPECT_THAT(training.accumulator.graph_refusal(), HasSubstr("a copy to the host while work is captured"));
+    EXPECT_EQ(training.calls, 2) << "once without and once for the graph that lives";
+    expect_same_bits(training, plain);
+}
+
 /// Inputs, learning rates and shifts are copied while earlier launches may not have begun.
 TEST_P(GraphsInAnyOrder, WhatIsTrainedMayChange) {
     Training with([] { return gpu(true); }), without([] { return gpu(false); });

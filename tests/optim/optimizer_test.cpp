@@ -187,6 +187,26 @@ TEST(OptimizerGroups, HaveRatesAndWeightDecayOfTheirOwn) {
     EXPECT_EQ(asked, (std::vector<std::int64_t>{0, 1}));
 }
 
+/// Neighbours in memory, which one call would update if their rates were one.
+TEST(OptimizerGroups, NeighboursMayDifferInTheirRateAlone) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context, Dtype::f64);
+    const Tensor* const parameters[] = {&model.up, &model.up_bias, &model.down, &model.down_bias};
+    const double rates[] = {0.25, 0.5, 0.125, 0.0};
+    std::vector<std::vector<double>> before;
+    for (const Tensor* parameter : parameters) before.push_back(parameter->to_vector<double>());
+    Sgd optimizer(model.parameters, {.weight_decay = 0,
+                                     .groups = {{.pattern = "up.*", .learning_rate_factor = 2},
+                                                {.pattern = "up.bias", .learning_rate_factor = 4},
+                                                {.pattern = "down.bias", .learning_rate_factor = 0}}});
+    test::set_gradients(model.parameters, 1.0);
+    optimizer.step(0.125);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+        for (double& value : before[i]) value -= rates[i];
+        EXPECT_EQ(parameters[i]->to_vector<double>(), before[i]) << "parameter " << i;
+    }
+}
+
 TEST(OptimizerGroups, AreRefusedWhereTheyMeanNothing) {
     Context context = Context::cpu({.threads = 1});
     Regression model(context);

@@ -29,13 +29,12 @@ View with_last(View view, int axis) {
 
 }  // namespace
 
-OrderPlan::OrderPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y)
+OrderPlan::OrderPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y, std::int64_t most)
     : x_(with_last(x, axis)),
       y_(with_last(y, axis)),
       descending_(descending),
       length_(x_.shape.back()),
       kept_(y_.shape.back()) {
-    constexpr std::int64_t at_once = 1 << 24;
     lines_ = kept_ == 0 ? 0 : y_.numel() / kept_;
     if (!on_cuda(stream)) {
         scratch_ = static_cast<std::size_t>(workers(threads_of(stream)) * length_) * sizeof(Entry);
@@ -43,7 +42,7 @@ OrderPlan::OrderPlan(const Stream& stream, const View& x, int axis, bool descend
     }
     check_sortable("sort", length_, 1);
     if (lines_ == 0) return;
-    lines_at_once_ = std::clamp<std::int64_t>(at_once / kept_, 1, lines_);
+    lines_at_once_ = std::clamp<std::int64_t>(most / kept_, 1, lines_);
     sort_ = {.count = lines_at_once_ * kept_, .keys = std::int64_t{1} << std::min(32, sort_key_bits(x.dtype))};
     const std::int64_t selected = kept_ < length_ ? lines_ * kept_ : 0;
     scratch_ = sort_.bytes() + aligned_bytes(selected, sizeof(std::uint32_t));

@@ -19,6 +19,9 @@
 
 namespace headroom::kernels {
 
+/// Elements that a GPU sorts at a time, unless one line has more of them.
+inline constexpr std::int64_t kMostSorted = std::int64_t{1} << 24;
+
 /// y = the positions of the first `y.size(axis)` elements of each line of x along `axis`, by their order.
 class OrderPlan {
   public:
@@ -27,7 +30,7 @@ class OrderPlan {
     void run(CudaStream& stream, std::byte* scratch) const;
 
   protected:
-    OrderPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y);
+    OrderPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y, std::int64_t most);
 
   private:
     std::int64_t workers(int threads) const;
@@ -42,14 +45,16 @@ class OrderPlan {
 
 /// All positions; x and y have one shape.
 struct ArgsortPlan : OrderPlan {
-    ArgsortPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y)
-        : OrderPlan(stream, x, axis, descending, y) {}
+    ArgsortPlan(const Stream& stream, const View& x, int axis, bool descending, const View& y,
+                std::int64_t most_sorted = kMostSorted)
+        : OrderPlan(stream, x, axis, descending, y, most_sorted) {}
 };
 
 /// Those of the largest, or of the smallest, in that order; y may be smaller than x along the axis.
 struct TopPlan : OrderPlan {
-    TopPlan(const Stream& stream, const View& x, int axis, bool largest, const View& y)
-        : OrderPlan(stream, x, axis, largest, y) {}
+    TopPlan(const Stream& stream, const View& x, int axis, bool largest, const View& y,
+            std::int64_t most_sorted = kMostSorted)
+        : OrderPlan(stream, x, axis, largest, y, most_sorted) {}
 };
 
 }  // namespace headroom::kernels
