@@ -74,11 +74,11 @@ void expect_drawn(const Rule& rule, const std::vector<double>& values) {
     }
     EXPECT_NEAR(sum / count / deviation, 0, 6 / std::sqrt(count));
     EXPECT_NEAR(squares / count / (deviation * deviation), 1, 6 * std::sqrt((normal ? 2 : 0.8) / count));
-    if (normal) {
-        if (count > 240) EXPECT_GT(largest, std::sqrt(3.0) * deviation);
-    } else {
+    if (!normal) {
         EXPECT_LE(largest, rule.number * (1 + 1e-6));
         EXPECT_GT(largest, rule.number * (1 - 21 / count));
+    } else if (count > 240) {
+        EXPECT_GT(largest, std::sqrt(3.0) * deviation);
     }
 }
 
