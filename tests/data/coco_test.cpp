@@ -70,15 +70,17 @@ class Coco : public ::testing::Test {
     ScratchFolder folder_;
 };
 
-TEST_F(Coco, HasTheMasksOfPycocotools) {
+TEST_F(Coco, HasTheMasksOfPycocotoolsAndTheFieldsOfTheirAnnotations) {
     const CocoImages source(reference_file(), folder_.path());
     const json contents = json::parse(std::ifstream(reference_file()));
     std::map<int64_t, json> annotations;
     for (const json& annotation : contents["annotations"]) annotations[annotation["id"]] = annotation;
+    const std::map<int, int32_t> labels{{1, 1}, {18, 2}, {90, 3}};
     std::size_t seen = 0;
     for (int64_t i = 0; i < source.size(); ++i)
         for (const ImageObject& object : source.load(i).objects) {
             const json& annotation = annotations.at(object.id);
+            EXPECT_EQ(object.label, labels.at(annotation["category_id"])) << annotation;
             EXPECT_EQ(runs_of(object.mask), annotation["expected"].get<std::vector<uint32_t>>()) << annotation;
             EXPECT_EQ(object.crowd, annotation["iscrowd"] == 1);
             ++seen;

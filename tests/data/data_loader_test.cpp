@@ -87,6 +87,39 @@ TEST(Loader, ResumesAnywhereWithTheSameOrder) {
     }
 }
 
+TEST(Loader, ForgetsWhatItHasReadAheadWhereItIsRestored) {
+    std::atomic<int> reads{0};
+    Numbers numbers;
+    numbers.before = [&](auto) { ++reads; };
+    for (const auto& [name, sampler] : samplers) {
+        DataLoader whole(numbers, sampler);
+        const auto expected = take(whole, 24);
+        for (const bool by_values : {false, true}) {
+            SCOPED_TRACE(fmt::format("{}, by values {}", name, by_values));
+            DataLoader loader(numbers, sampler, {.workers = 2, .prefetch = 8});
+            const auto expect = [&](int first, int calls) {
+                EXPECT_EQ(take(loader, calls),
+                          std::vector<Indices>(expected.begin() + first, expected.begin() + first + calls));
+            };
+            reads = 0;
+            expect(0, 3);
+            while (reads < 11) std::this_thread::sleep_for(20us);
+            const DataLoaderState saved = loader.state();
+            const StateValues values = loader.state_dict().values;
+            EXPECT_EQ(saved.batch, 3);
+            expect(3, 4);
+            by_values ? loader.restore(values) : loader.restore(saved);
+            EXPECT_EQ(loader.state(), saved);
+            expect(3, 9);
+            // What can't be restored leaves also what was read ahead.
+            DataLoaderState bad = saved;
+            ++bad.batch_size;
+            EXPECT_THAT([&] { loader.restore(bad); }, throws<Error>("batch size"));
+            expect(12, 9);
+        }
+    }
+}
+
 TEST(Loader, RewindsToTheFirstBatch) {
     const Numbers numbers;
     for (const int workers : {0, 2}) {

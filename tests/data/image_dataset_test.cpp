@@ -81,6 +81,35 @@ TEST(ImageDataset, ScalesEachChannelAndHasChannelsLast) {
     }
 }
 
+TEST(ImageDataset, KeepsTheFieldsOfEachSampleInItsRow) {
+    const auto source = std::make_shared<Made>(5, [](int64_t index) {
+        const int64_t height = 4 + index, width = 9 - index;
+        ImageSample sample{.image = Image(height, width, 1, static_cast<uint8_t>(10 * index)),
+                           .label = static_cast<int32_t>(20 + index),
+                           .mask = Image(height, width, 1, static_cast<uint8_t>(index))};
+        sample.objects.resize(static_cast<std::size_t>(index));
+        for (ImageObject& object : sample.objects) object.id = 100 + index;
+        return sample;
+    });
+    const ImageDataset dataset(source, {.pad_to_multiple = 3});
+    const std::vector<int64_t> indices{3, 0, 4, 4, 1};
+    ImageBatch batch;
+    dataset.read(indices, 0, batch);
+    EXPECT_EQ(batch.samples, indices);
+    ASSERT_EQ(batch.objects.size(), indices.size());
+    for (std::size_t row = 0; row < indices.size(); ++row) {
+        const int64_t index = indices[row];
+        EXPECT_EQ(batch.labels.at(row), 20 + index);
+        EXPECT_EQ(batch.heights.at(row), 4 + index);
+        EXPECT_EQ(batch.widths.at(row), 9 - index);
+        const auto first = row * static_cast<std::size_t>(batch.height * batch.width);
+        EXPECT_EQ(batch.images.at(first), static_cast<float>(10 * index) / 255.0f);
+        EXPECT_EQ(batch.masks.at(first), index);
+        ASSERT_EQ(batch.objects[row].size(), static_cast<std::size_t>(index));
+        for (const ImageObject& object : batch.objects[row]) EXPECT_EQ(object.id, 100 + index);
+    }
+}
+
 TEST(ImageDataset, ChangesSamplesAlikeWhateverTheThreadsAndTheSizeOfBatches) {
     const ImageDataset dataset(numbered(24), {.transforms = training, .seed = 5});
     for (const auto& sampler : {+[](int64_t batch) { return Sampler::shuffled(24, batch, 9); },

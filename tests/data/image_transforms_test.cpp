@@ -84,6 +84,49 @@ TEST(Transforms, ChangeImagesMasksAndBoxesAlike) {
         }
 }
 
+TEST(Transforms, KeepTheFieldsOfEachObjectTogether) {
+    const Region places[] = {{4, 3, 9, 14}, {18, 25, 12, 19}, {36, 51, 12, 16}};
+    std::vector<Named> all = geometric;
+    all.push_back({"RandomAffine", RandomAffine{.degrees = 30, .least_scale = 0.8, .most_scale = 1.2}, INFINITY});
+    for (const auto& [name, transform, slack] : all) {
+        int kept = 0;
+        for (uint64_t draw = 0; draw < 20; ++draw) {
+            SCOPED_TRACE(fmt::format("{}, draw {}", name, draw));
+            ImageSample sample{.image = Image(50, 70, 3), .label = 5, .mask = Image(50, 70, 1)};
+            for (int i = 0; i < 3; ++i) {
+                ImageObject object = rectangle(50, 70, places[i]).objects[0];
+                object.label = 10 + i, object.crowd = i == 1, object.id = 100 + i;
+                for (std::size_t at = 0; at < sample.mask.pixels.size(); ++at)
+                    if (object.mask.pixels[at] == 1) sample.mask.pixels[at] = static_cast<uint8_t>(i + 1);
+                sample.objects.push_back(object);
+            }
+            Draws draws(3, draw);
+            transform(sample, draws);
+            EXPECT_EQ(sample.label, 5);
+            int64_t before = 99;
+            for (const ImageObject& object : sample.objects) {
+                const auto i = static_cast<int>(object.id - 100);
+                EXPECT_EQ(object.label, 10 + i);
+                EXPECT_EQ(object.crowd, i == 1);
+                EXPECT_GT(object.id, before);
+                before = object.id;
+                Image own(sample.mask.height, sample.mask.width, 1);
+                for (std::size_t at = 0; at < own.pixels.size(); ++at) own.pixels[at] = sample.mask.pixels[at] == i + 1;
+                EXPECT_EQ(object.mask, own);
+                const Box mask = box_of(own), &box = object.box;
+                EXPECT_NEAR(box.x1, mask.x1, slack);
+                EXPECT_NEAR(box.y1, mask.y1, slack);
+                EXPECT_NEAR(box.x2, mask.x2, slack);
+                EXPECT_NEAR(box.y2, mask.y2, slack);
+                ++kept;
+            }
+            const std::set<uint8_t> ids(sample.mask.pixels.begin(), sample.mask.pixels.end());
+            EXPECT_EQ(sample.objects.size(), ids.size() - (ids.contains(0) ? 1 : 0));
+        }
+        EXPECT_GE(kept, 30) << name;
+    }
+}
+
 TEST(RandomAffine, TurnsBoxesAroundWhatTheyHold) {
     for (uint64_t draw = 0; draw < 20; ++draw) {
         ImageSample sample = rectangle(80, 80, {.top = 30, .left = 28, .height = 12, .width = 19});

@@ -131,6 +131,22 @@ TEST(ExamplesTest, KeepTheLargestObjectsAndNoCrowds) {
     EXPECT_THAT(batch.boxes, ElementsAre(0, 0, 0, 0));
 }
 
+TEST(ExamplesTest, AreAsFreshInABatchThatHeldOthers) {
+    const Examples examples = dots({.objects = 4});
+    const std::vector<std::vector<std::int64_t>> batches = {{0, 1}, {2}, {1, 2}, {2, 0, 1}, {}};
+    for (const auto& first : batches)
+        for (const auto& second : batches) {
+            ExampleBatch reused, fresh;
+            examples.read(first, 0, reused);
+            examples.read(second, 0, reused);
+            examples.read(second, 0, fresh);
+            EXPECT_EQ(reused.boxes, fresh.boxes);
+            EXPECT_EQ(reused.labels, fresh.labels);
+            EXPECT_EQ(reused.masks, fresh.masks);
+            EXPECT_EQ(reused.images.objects.size(), second.size());
+        }
+}
+
 TEST(ExamplesTest, NeedMasksWhereThoseAreWanted) {
     ExampleBatch batch;
     EXPECT_THAT([&] { dots({.objects = 2}, false).read(std::vector<std::int64_t>{0}, 0, batch); },

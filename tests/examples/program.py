@@ -3,6 +3,7 @@
 HEADROOM_EXAMPLES_DIR names the folder with the programs; ctest sets it.
 """
 import json
+import math
 import os
 import resource
 import subprocess
@@ -89,6 +90,67 @@ class ProgramCase(unittest.TestCase):
         for name in ("state_sha256", "train_loss", "val_loss"):
             self.assertIsNotNone(with_them[name])
             self.assertEqual(with_them[name], without[name], name)
+
+    def logged(self, *flags):
+        """The lines of a run's log."""
+        file = self.path("log.jsonl")
+        self.succeeds(*flags, "--log", file)
+        with open(file, encoding="utf-8") as stream:
+            return [json.loads(line) for line in stream]
+
+    def expect_validations_alike(self, *flags):
+        """Where the rate is 0, so that no parameter changes, all validations are equal."""
+        lines = self.logged(*flags, "--lr", 0, "--min-lr", 0, "--steps", 3, "--validate-every", 1)
+        lines = [line for line in lines if "validation/loss" in line]
+        self.assertEqual([line.pop("step") for line in lines], [1, 2, 3])
+        self.assertEqual(lines, 3 * [lines[0]])
+
+    def expect_validations_by_any_batch(self, *flags, batches):
+        """A validation counts every sample once, also in a last batch that is smaller. Losses are sums in f32 of parts that depend on
+        the batch, of up to a thousand terms: within that many roundings."""
+        first, *others = (self.figures(*flags, "--steps", 0, "--batch", batch) for batch in batches)
+        for other in others:
+            self.assertAlmostEqual(other["val_loss"], first["val_loss"], delta=1000 * 2**-24 * first["val_loss"])
+            for metric in ("val_accuracy", "mean_iou"):
+                self.assertEqual(other.get(metric), first.get(metric))
+
+    def expect_logged_rates_are_applied(self, *flags, optimizers=("adamw", "sgd")):
+        """Each step leaves the state that one leaves whose rate is given as what the log says: the first step of the warm-up, its last
+        one, and one of the fall behind it."""
+        schedule = ("--lr", 0.03, "--min-lr", 0.01, "--warmup", 2, "--steps", 5)
+        for optimizer in optimizers:
+            training = (*flags, "--optimizer", optimizer)
+            rates = [line["train/learning_rate"] for line in self.logged(*training, *schedule) if "train/loss" in line]
+            fall = [0.02 + 0.01 * math.cos(math.pi * step / 3) for step in range(3)]
+            for rate, expected in zip(rates, [0.01, 0.02, *fall], strict=True):
+                self.assertAlmostEqual(rate, expected, places=12)
+            for done in (0, 1, 3):
+                file = self.path(f"after{done}_{optimizer}.safetensors")
+                self.succeeds(*training, *schedule, "--stop-after", done, "--save", file)
+                step = (*training, "--resume", file, "--stop-after", 1)
+                state = self.figures(*step, *schedule)["state_sha256"]
+                for factor in (1, 1.01):
+                    rate = factor * rates[done]
+                    given = self.figures(*step, "--lr", rate, "--min-lr", rate, "--warmup", 0, "--steps", 5)["state_sha256"]
+                    self.assertEqual(given == state, factor == 1, (optimizer, done))
+
+    def expect_each_image_in_one_split(self, others, validation, *flags):
+        """Of the files, whose contents `others` exchanges, `validation` change what is validated, and the rest what an epoch trains."""
+        def figures():
+            self.runs.clear()
+            return (self.figures(*flags, "--steps", 0)["val_loss"], self.figures(*flags, "--epochs", 1)["state_sha256"])
+
+        loss, state = figures()
+        held_out = 0
+        for path, other in others.items():
+            with open(path, "rb") as file:
+                contents = file.read()
+            self.write(path, other)
+            changed_loss, changed_state = figures()
+            self.write(path, contents)
+            self.assertNotEqual(changed_loss != loss, changed_state != state, path)
+            held_out += changed_loss != loss
+        self.assertEqual(held_out, validation)
 
     def expect_predicted(self, figures):
         """What a dry run said beforehand is what was measured, to the byte."""

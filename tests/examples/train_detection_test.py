@@ -25,11 +25,12 @@ class TrainDetection(ProgramCase):
 
     @classmethod
     def command(cls, *flags):
-        """Without --images where there is --data."""
+        """Without --images where there is --data, and without --steps where there is --epochs."""
         words = super().command(*flags)
-        if "--data" in flags and "--images" in words:
-            at = words.index("--images")
-            del words[at:at + 2]
+        for given, other in (("--data", "--images"), ("--epochs", "--steps")):
+            if given in flags and other in words and other not in flags:
+                at = words.index(other)
+                del words[at:at + 2]
         return words
 
     @classmethod
@@ -61,6 +62,32 @@ class TrainDetection(ProgramCase):
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing()
+
+    def test_validations_see_no_augmentation(self):
+        data = self.dataset("alike", 8)
+        with open(self.path("alike/instances.json"), encoding="utf-8") as file:
+            contents = json.load(file)
+        for i, annotation in enumerate(contents["annotations"]):
+            annotation |= {name: contents["annotations"][i % 2][name] for name in ("category_id", "bbox", "segmentation")}
+        self.write("alike/instances.json", json.dumps(contents))
+        for i in range(8):
+            self.write(f"alike/{i}.png", png(40, 60, 0))
+        folder = self.path("alike/pictures")
+        self.succeeds("--data", data, "--validation", 4, "--batch", 4, "--steps", 0, "--pictures", folder)
+        pictures = []
+        for path in glob.glob(os.path.join(folder, "*.png")):  # of the images as they are validated, and of what is there
+            with open(path, "rb") as file:
+                pictures.append(file.read())
+        self.assertEqual(pictures, 4 * pictures[:1])
+
+    def test_other_images_validate_than_train(self):
+        data = self.dataset("split", 4)
+        others = {f"{data}/{i}.png": png(40, 60, 40 * i + 100) for i in range(4)}
+        self.expect_each_image_in_one_split(others, 1, "--data", data, "--validation", 1, "--batch", 3)
+
+    def test_an_epoch_takes_whole_batches(self):
+        for flags, steps in ((("--batch", 3, "--epochs", 2), 4), (("--batch", 2, "--accumulate", 3, "--epochs", 1), 1)):
+            self.assertEqual(self.figures(*flags)["steps"], steps)
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")

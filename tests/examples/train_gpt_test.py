@@ -188,21 +188,16 @@ class TrainGpt(ProgramCase):
         self.assertGreater(figures["val_loss"], 4)  # of letters that the training split lacks
 
     def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
-        def first_step(*flags):
-            log = self.path("rates.jsonl")
-            figures = self.figures("--steps", 8, "--stop-after", 1, "--optimizer", "sgd", *flags, "--log", log)
-            with open(log, encoding="utf-8") as file:
-                return json.loads(file.readline())["train/learning_rate"], figures["state_sha256"]
-
-        rate, state = first_step("--lr", 0.4, "--warmup", 4)
-        self.assertAlmostEqual(rate, 0.4 / 5)  # the first of four steps below the peak
-        constant, same = first_step("--lr", rate, "--warmup", 0)
-        self.assertAlmostEqual(constant, rate)
-        self.assertEqual(same, state)
-        self.assertNotEqual(first_step("--lr", 2 * rate, "--warmup", 0)[1], state)
+        self.expect_logged_rates_are_applied("--dropout", 0.1)
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--steps", 4, "--dropout", 0.1, "--accumulate", 2)
+
+    def test_validations_see_no_dropout_and_the_whole_split(self):
+        self.expect_validations_alike("--dropout", 0.5)
+        plain, dropped = (self.figures("--steps", 0, "--dropout", share) for share in (0, 0.5))
+        self.assertEqual(dropped["val_loss"], plain["val_loss"])
+        self.expect_validations_by_any_batch(batches=(4, 1, 7, 100))
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         for flags in (["--dropout", 0.1, "--accumulate", 2], ["--dtype", "f16", "--checkpoint"]):

@@ -114,6 +114,38 @@ class TrainImages(ProgramCase):
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--data", self.photos, "--height", 16, "--batch", 4, "--validation", 4, "--steps", 4)
 
+    def test_validations_see_no_augmentation_and_the_whole_split(self):
+        for data, ways in ((self.digits, ("none", "affine", "crop")), (self.photos, ("none", "photo"))):
+            plain, *varied = (self.figures("--data", data, "--height", 16, "--validation", 7, "--augment", way, "--steps", 0)
+                              for way in ways)
+            for figures in varied:
+                self.assertEqual(figures["val_loss"], plain["val_loss"])
+        self.expect_validations_by_any_batch("--data", self.digits, batches=(10, 1, 7, 20))
+
+    def test_other_images_validate_than_train(self):
+        pixels, labels = idx(80)
+        wrong = bytes((i + 1) % 4 for i in range(20))
+        split = self.dataset("split", pixels, labels[:-20] + wrong)
+        apart = self.dataset("held", idx(20)[0], idx(20)[1][:8] + wrong)
+        for name, contents in zip(("images-idx3", "labels-idx1"), idx(60)):
+            self.write(f"held/train-{name}-ubyte", contents)
+        for data in (split, apart):
+            figures = self.figures("--data", data, "--epochs", 12, "--augment", "none")
+            self.assertLess(figures["train_loss"], 0.7)
+            self.assertLess(figures["val_accuracy"], 0.2)
+            self.assertGreater(figures["val_loss"], math.log(4))
+        photos = self.folder_of("six", ("ash", "oak"), 3)
+        others = {f"{photos}/{name}/{i}.png": png(3 + label, i, 24 + i, 30)
+                  for label, name in enumerate(("ash", "oak")) for i in range(3)}
+        self.expect_each_image_in_one_split(others, 2, "--data", photos, "--validation", 2, "--batch", 2, "--height", 16)
+
+    def test_an_epoch_takes_whole_batches(self):
+        for flags, steps in ((("--batch", 7), 16), (("--batch", 60), 2), (("--batch", 31), 2), (("--batch", 7, "--accumulate", 3), 5)):
+            self.assertEqual(self.figures("--data", self.digits, *flags)["steps"], steps)
+
+    def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
+        self.expect_logged_rates_are_applied("--data", self.digits, optimizers=("sgd",))
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")
         flags = ("--data", self.digits, "--workers", 1)

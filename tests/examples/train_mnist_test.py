@@ -1,5 +1,6 @@
 """train_mnist as a whole, on synthetic images, and on real ones where they are."""
 import gzip
+import math
 import os
 import re
 import shutil
@@ -138,6 +139,36 @@ class TrainMnist(ProgramCase):
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--data", self.data, "--epochs", 1)
+
+    def test_validations_see_neither_shifts_nor_dropout_and_the_whole_split(self):
+        flags = ("--data", self.data)
+        self.expect_validations_alike(*flags, "--dropout", 0.5, "--shift", 4)
+        plain, varied = (self.figures(*flags, "--steps", 0, "--dropout", dropout, "--shift", shift)
+                         for dropout, shift in ((0, 0), (0.5, 4)))
+        self.assertEqual(varied["val_loss"], plain["val_loss"])
+        self.expect_validations_by_any_batch(*flags, batches=(20, 1, 7, 50))
+
+    def test_other_images_validate_than_train(self):
+        wrong = bytes((i + 1) % 10 for i in range(60))
+        apart = self.dataset("apart", images(60), labels(60)[:8] + wrong)
+        self.write("apart/train-images-idx3-ubyte", images(200))
+        self.write("apart/train-labels-idx1-ubyte", labels(200))
+        split = self.dataset("split", images(250), labels(250)[:-50] + wrong[:50])
+        for data in (apart, split):
+            figures = self.figures("--data", data, "--shift", 0, "--dropout", 0)
+            self.assertLess(figures["train_loss"], 1)
+            self.assertLess(figures["val_accuracy"], 0.1)
+            self.assertGreater(figures["val_loss"], 2 * math.log(10))
+
+    def test_an_epoch_takes_each_image_once_in_whole_batches(self):
+        for flags, steps in ((("--batch", 30, "--epochs", 3), 18), (("--batch", 200), 12), (("--batch", 101), 12),
+                             (("--batch", 30, "--epochs", 3, "--accumulate", 4), 4)):
+            self.assertEqual(self.figures("--data", self.data, *flags)["steps"], steps)
+            lines = self.logged("--data", self.data, *flags)
+            self.assertEqual([line["step"] for line in lines if "train/loss" in line], list(range(1, steps + 1)))
+
+    def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
+        self.expect_logged_rates_are_applied("--data", self.data, "--accumulate", 2)
 
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")

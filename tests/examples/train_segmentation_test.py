@@ -87,6 +87,24 @@ class TrainSegmentation(ProgramCase):
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--steps", 4)
 
+    def test_validations_see_no_augmentation_and_the_whole_split(self):
+        plain, varied = (self.figures("--steps", 0, "--flips", flips, "--crop", crop) for flips, crop in (("none", 1), ("both", 0.6)))
+        self.assertEqual(varied["val_loss"], plain["val_loss"])
+        self.assertEqual(varied["mean_iou"], plain["mean_iou"])
+        self.expect_validations_by_any_batch(batches=(2, 1, 3, 5))
+
+    def test_other_images_validate_than_train(self):
+        folder = self.pairs("split")
+        others = {f"{folder}/images/{i}.png": png([bytes([9 * i]) * 108] * 40, 3) for i in range(6)}
+        self.expect_each_image_in_one_split(others, 2, "--data", folder, "--classes", 2, "--validation", 2, "--lr", 0.02)
+
+    def test_an_epoch_takes_whole_batches(self):
+        for flags, steps in ((("--batch", 5, "--epochs", 3), 6), (("--batch", 12,), 1), (("--batch", 2, "--accumulate", 4, "--epochs", 3), 4)):
+            self.assertEqual(self.figures(*flags)["steps"], steps)
+
+    def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
+        self.expect_logged_rates_are_applied(optimizers=("sgd",))
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         file = self.path("stopped.safetensors")
         whole = self.figures()

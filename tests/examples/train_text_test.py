@@ -52,6 +52,24 @@ class TrainText(ProgramCase):
         for model in MODELS:
             self.expect_validations_change_nothing("--model", model, "--steps", 4, "--dropout", 0.1)
 
+    def test_the_last_tenth_validates(self):
+        text = self.write("split.txt", "abcd" * 450 + "zyxw" * 50)
+        for model in MODELS:
+            figures = self.figures("--model", model, "--data", text, "--steps", 60, "--lr", 0.02, "--warmup", 0)
+            self.assertLess(figures["train_loss"], 1.5, model)
+            self.assertGreater(figures["val_loss"], 4, model)  # of letters that the training split lacks
+
+    def test_validations_see_no_dropout_the_same_hidden_tokens_and_the_whole_split(self):
+        for model in MODELS:
+            self.expect_validations_alike("--model", model, "--dropout", 0.5)
+            plain, dropped = (self.figures("--model", model, "--steps", 0, "--dropout", share) for share in (0, 0.5))
+            self.assertEqual(dropped["val_loss"], plain["val_loss"], model)
+            self.expect_validations_by_any_batch("--model", model, batches=(4, 1, 7, 60))
+
+    def test_the_learning_rate_in_the_log_is_the_one_that_is_applied(self):
+        for model in MODELS:
+            self.expect_logged_rates_are_applied("--model", model, optimizers=("sgd",))
+
     def test_a_stopped_and_resumed_training_is_the_uninterrupted_one(self):
         for model in MODELS:
             file = self.path(f"{model}.safetensors")
