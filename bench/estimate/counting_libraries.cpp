@@ -54,7 +54,7 @@ const char* name_of(ConvolutionPass pass) {
 
 std::string gemm_library(CudaStream&) { return "counted alone"; }
 
-bool run_gemm(CudaStream& stream, const Gemm& g, const GemmCall& call) {
+bool run_gemm(CudaStream& stream, const Gemm& g, const GemmCall& call, const WithoutEpilogue&) {
     const std::int64_t calls = g.calls() * g.batches;
     count_product(stream, "product", {g.rows, g.columns, g.depth}, calls, g.operand, g.result, call.beta != 0);
     const double beside = number(g.rows * g.columns) * bytes(g.result);

@@ -15,10 +15,10 @@ struct ComputeOptions {
     /// tensor cores: several times as fast. Kernels of our own multiply f32 as it is.
     bool tf32 = false;
     /// The first call of a product, a convolution or an attention tries several algorithms of cuBLASLt or cuDNN, waits
-    /// for them, and keeps the fastest. Which one wins may differ from run to run, and with it the last bits, unless
-    /// the choices of an earlier run are read (`ContextOptions::tuning_file`). Without tuning, the first algorithm that
-    /// the library proposes is used: the same in every run with the same device and versions. Products that add to
-    /// their result are tried on scratch of its size; those whose result exceeds the scratch budget are not tried.
+    /// for them, and keeps the fastest, until 100 s are spent. Which one wins may differ from run to run, and with it
+    /// the last bits, unless the choices of an earlier run are read (`ContextOptions::tuning_file`). Untuned, the first
+    /// algorithm that the library proposes is used: the same in every run with the same device and versions. Products
+    /// that add to their result are tried on scratch of its size, if the scratch budget has room for that.
     bool tune = false;
     /// Use only algorithms whose bits repeat. If false, cuDNN's gradients of convolutions may add their parts in the
     /// order in which they arrive, and that of attention does, which takes scratch that is linear in the sequence.

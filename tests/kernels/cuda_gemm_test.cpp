@@ -332,6 +332,60 @@ TEST_F(BlasGemm, TriesNothingInACapture) {
     EXPECT_EQ(fake.last_algorithm, 3);
 }
 
+/// The gradients of a weight and of its bias.
+TEST_F(BlasGemm, TakesTheProductAloneWhereThatIsFaster) {
+    alignas(256) f16 a[64] = {}, b[64] = {}, c[64], sums[8];
+    const auto square = [](f16* data) { return contiguous_view(data, Dtype::f16, {8, 8}); };
+    const Matmul matmul{.a = square(a), .b = square(b), .c = square(c), .sums = contiguous_view(sums, Dtype::f16, {8})};
+    const Gemm gemm = *plan_gemm(reduce(matmul), matmul);
+    GemmCall call = call_of(reduce(matmul), gemm, workspace());
+    call.bias = matmul.sums.as<const std::byte>();
+    ASSERT_TRUE(gemm.sums);
+    int done = 0, refused_from = 100;
+    const WithoutEpilogue apart = [&] { return ++done < refused_from; };
+    ListedTimes timer;
+    const BlasMatmul::Options how{.timer = std::ref(timer), .apart = &apart};
+    const auto runs = [&] {
+        blas = std::make_unique<BlasMatmul>(load_blas({HEADROOM_FAKE_CUBLASLT}));
+        const bool taken = blas->run(gemm, call, how, choices);
+        const int trials = done;
+        EXPECT_EQ(blas->run(gemm, call, how, choices), taken);
+        EXPECT_EQ(done, trials);  // known
+        return taken;
+    };
+    timer.times = {5, 4, 3, 2, 6, 7};  // of five algorithms, and without the epilogue
+    EXPECT_TRUE(runs());
+    EXPECT_EQ(fake.last_algorithm, 3);
+    EXPECT_EQ(done, 4);
+    timer.times.back() = 1;
+    choices = {};
+    EXPECT_FALSE(runs());
+    EXPECT_EQ(done, 8);
+    const std::string path = ::testing::TempDir() + "blas_choices_apart.txt";
+    choices.save(path, "host", blas->version());
+    choices = {};
+    EXPECT_TRUE(choices.load(path, "host", blas->version()));
+    fake.proposals = 0;
+    EXPECT_FALSE(runs());
+    EXPECT_EQ(done + fake.proposals, 8);
+    for (const int from : {1, 2}) {
+        choices = {};
+        done = 0, refused_from = from;
+        EXPECT_TRUE(runs());
+        EXPECT_EQ(fake.last_algorithm, 3);
+    }
+}
+
+TEST_F(BlasGemm, TriesNothingWhenTheTimeForItIsOut) {
+    Ones ones;
+    options.tune = true;
+    state.get<TuningTime>().spent = TuningTime::kMost;
+    EXPECT_TRUE(matmul_by_library(ones.matmul));  // timing would ask for a GPU
+    EXPECT_TRUE(ones.all(5));
+    CudaStream stream{.state = &state, .device = &device};
+    EXPECT_THAT(gemm_library(stream), HasSubstr("; tuning ended after 100 s"));
+}
+
 TEST_F(BlasGemm, AsksAnewWhereTryingFailed) {
     Ones ones;
     const auto fails = [](int, const std::function<void(int)>&) -> std::vector<float> { throw DeviceError("mine"); };

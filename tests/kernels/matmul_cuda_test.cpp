@@ -105,6 +105,30 @@ TEST_F(MatmulCuda, WhatALibraryRefusesIsDoneByKernels) {
     }
 }
 
+/// The trials add to nothing, and the bias's gradient is then a kernel's.
+TEST_F(MatmulCuda, SumsThatAreFasterByAKernelAreTriedAndComputedByOne) {
+    if (!cuda_is_emulated()) GTEST_SKIP() << "which one is faster is the GPU's to say";
+    gpu->stream.compute.tune = true;
+    for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+        for (const float beta : {0.0f, 1.0f}) {
+            for (const float sums_beta : {0.0f, 1.0f}) {
+                MatmulTrial trial(random_,
+                                  {.pass = Pass::weight, .dtype = dtype, .beta = beta, .sums_beta = sums_beta});
+                EmulatedBlas& blas = gpu->state.get<EmulatedBlas>();
+                int whole = 0, products = 0;
+                blas.tries = true;
+                blas.takes = [&](const Gemm& gemm) { return ++(gemm.whole() ? whole : products), true; };
+                run(trial);
+                trial.check({});
+                EXPECT_EQ(whole, 1);
+                EXPECT_EQ(products, 3);  // of two trials, and the one that stays
+                EXPECT_NE(matmul_library(gpu->stream).find("sums (what stands beside it)"), std::string::npos);
+                if (HasFailure()) return;
+            }
+        }
+    }
+}
+
 TEST_F(MatmulCuda, WhatTheLibraryDidNotComputeIsReported) {
     if (!cuda_is_emulated()) GTEST_SKIP() << "cuBLASLt refuses nothing on request";
     const auto run_forward = [&](Dtype dtype, Layout layout) {

@@ -213,7 +213,8 @@ TEST_F(RuntimeAttention, TuningThatCannotBeTimedChangesNothing) {
     Cudnn cudnn(open_cudnn({.capability = 90, .stream = device->native(), .description = {}}, {HEADROOM_FAKE_CUDNN}));
     ASSERT_EQ(cudnn.plan(sdpa).refusal, "");
     const WorkTimer timer = [](int, const auto&) -> std::vector<float> { throw DeviceError("no events"); };
-    EXPECT_THROW(cudnn.choose_fastest(sdpa, data_of(t.forward()), scratch.data(), timer), DeviceError);
+    EXPECT_THROW(cudnn.choose_fastest(sdpa, data_of(t.forward()), scratch.data(), timer, [] { return true; }),
+                 DeviceError);
     cudnn.run(sdpa, data_of(t.forward()), scratch.data());
     device->synchronize();
     EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);

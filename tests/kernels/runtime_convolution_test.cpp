@@ -409,6 +409,30 @@ TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {
     EXPECT_THROW(load_convolution_choices(stream, path + ".missing"), FileError);
 }
 
+/// Plans take their time to be made. What is not tried keeps cuDNN's own choice, also for later runs.
+TEST_F(RuntimeConvolution, TuningEndsWhenItsTimeIsOut) {
+    auto& executed = headroom_cudnn_frontend::executed();
+    struct Expected {
+        double seconds_of_plan;
+        std::int64_t plans, first;  // made for two shapes; the first one's is this
+    };
+    for (const auto& [seconds, plans, first] : {Expected{20, 7, 3}, {50, 4, 0}}) {
+        state = StreamState();
+        executed = {};
+        state.get<TuningTime>().clock = [&, seconds] { return seconds * static_cast<double>(executed.builds); };
+        EXPECT_TRUE(run(kCases[0], *std::make_unique<Trial>(trial(kCases[0], Dtype::bf16)), {.tune = true}));
+        EXPECT_EQ(executed.last, first);
+        EXPECT_EQ(state.get<TuningTime>().spent, TuningTime::kMost);
+        for (int twice = 0; twice < 2; ++twice) {
+            EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16)), {.tune = true}));
+            EXPECT_EQ(executed.last, 0);
+        }
+        EXPECT_EQ(executed.builds, plans);
+        EXPECT_EQ(state.get<ConvolutionChoices>().size(), 2u);
+        EXPECT_THAT(convolution_library(stream), HasSubstr("; tuning ended after 100 s"));
+    }
+}
+
 /// cuDNN's own choice stays, and is not kept as the fastest.
 TEST_F(RuntimeConvolution, TuningThatFailsChangesNothing) {
     Trial t = trial(kCases[0], Dtype::bf16);

@@ -20,6 +20,9 @@ std::int64_t root_of(std::int64_t time) {
     return n;
 }
 
+/// Libraries add a bias of the product's dtype only; of another one it would be a pass of its own in each step.
+bool casts_bias(const Direction& d) { return d.bias_hh.rank() != 0 && d.bias_hh.dtype != d.compute(); }
+
 }  // namespace
 
 std::int64_t Sizes::block() const {
@@ -63,7 +66,10 @@ Run::Run(const Direction& direction, const Steps& to)
       to_(to),
       n_(direction.exec, {d_.cell == Cell::gru ? d_.size.block() : 0, d_.size.batch, d_.size.width}, d_.x.dtype),
       hidden_(direction.exec, {d_.size.batch, d_.gates()}, d_.compute()),
-      product_(direction, kernels::transposed(d_.weight_hh), d_.bias_hh, false) {}
+      bias_(direction.exec, {casts_bias(d_) ? d_.gates() : 0}, d_.compute()),
+      product_(direction, kernels::transposed(d_.weight_hh), casts_bias(d_) ? bias_.view : d_.bias_hh, false) {
+    if (casts_bias(d_)) copy(d_.exec, d_.bias_hh, bias_.view);
+}
 
 void Run::operator()(std::int64_t first, std::int64_t count) const {
     const std::int64_t length = d_.size.block(), begin = d_.time_of(first, count);

@@ -131,9 +131,10 @@ Cudnn::Choice& Cudnn::choice(const Sdpa& sdpa) { return state_->made.at(sdpa).ch
 
 void Cudnn::choose(const Sdpa& sdpa, const std::string& name) { state_->made.at(sdpa).choose(name, sdpa.scratch()); }
 
-std::string Cudnn::choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer) {
+std::string Cudnn::choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer,
+                                  const std::function<bool()>& in_time) {
     return state_->made.at(sdpa).choose_fastest(*state_->session, addresses_of(sdpa, data), scratch, sdpa.scratch(),
-                                                timer);
+                                                timer, in_time);
 }
 
 void Cudnn::run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch) {

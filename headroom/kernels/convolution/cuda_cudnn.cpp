@@ -153,8 +153,10 @@ void CudnnConvolutions::choose(const CudnnConvolution& c, const std::string& nam
 }
 
 std::string CudnnConvolutions::choose_fastest(const CudnnConvolution& c, const CudnnConvolutionData& data,
-                                              std::byte* scratch, const WorkTimer& timer) {
-    return state_->made.at(c).choose_fastest(*state_->session, addresses_of(c, data), scratch, c.scratch(), timer);
+                                              std::byte* scratch, const WorkTimer& timer,
+                                              const std::function<bool()>& in_time) {
+    return state_->made.at(c).choose_fastest(*state_->session, addresses_of(c, data), scratch, c.scratch(), timer,
+                                             in_time);
 }
 
 void CudnnConvolutions::run(const CudnnConvolution& c, const CudnnConvolutionData& data, std::byte* scratch) {

@@ -182,10 +182,11 @@ void CudnnGraph::choose(const std::string& name, std::size_t scratch) {
 }
 
 std::string CudnnGraph::choose_fastest(const CudnnSession& session, const CudnnAddresses& addresses, std::byte* memory,
-                                       std::size_t scratch, const WorkTimer& timer) {
-    std::vector<std::int64_t> found;
-    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && found.size() < kMostTried; ++i) {
-        if (fits(i, scratch)) found.push_back(i);
+                                       std::size_t scratch, const WorkTimer& timer,
+                                       const std::function<bool()>& in_time) {
+    std::vector<std::int64_t> found{index_};
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count() && found.size() < kMostTried && in_time(); ++i) {
+        if (i != index_ && fits(i, scratch)) found.push_back(i);
     }
     std::vector<bool> failed(found.size());
     std::vector<float> times = timer(static_cast<int>(found.size()), [&](int i) {

@@ -1,6 +1,9 @@
 #include <headroom/kernels/device/cuda_timing.hpp>
 
+#include <chrono>
+
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_error.hpp>
 
@@ -45,5 +48,11 @@ std::vector<float> time_each(CudaDevice& device, int count, const std::function<
     for (std::size_t i = 0; i < begin.size(); ++i) times.push_back(end[i].since(begin[i]) / kRepetitions);
     return times;
 }
+
+double TuningTime::seconds_of_host() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string TuningTime::text() const { return left() ? "" : fmt::format("; tuning ended after {} s", kMost); }
 
 }  // namespace headroom::kernels

@@ -107,19 +107,27 @@ void BlasMatmul::choose(Product& product, const Gemm& gemm, const GemmAlignment&
     const MatmulChoice* const chosen = choices.find(key);
     if (chosen != nullptr && (chosen->tuned || !tries_all) && take(product, *chosen)) return;
     const auto found = candidates(product, gemm.result, alignment, tries_all ? kCandidates : 1);
-    const std::size_t best = found.size() > 1 ? fastest(product, found, gemm, call, options) : 0;
+    const bool apart = tries_all && !found.empty() && options.apart && (*options.apart)();  // which tunes itself
+    const bool several = found.size() > 1 || apart;
+    const std::size_t best = several ? fastest(product, found, apart, gemm, call, options) : 0;
     product.known = true;
     product.tuned = tries_all;  // whatever came of it, it is tried once
-    product.refused = found.empty();
-    if (product.refused) return;
-    product.algorithm = found[best];
+    product.refused = best == found.size();
+    if (found.empty()) return;
     MatmulChoice choice{.tuned = product.tuned};
-    std::copy(std::begin(product.algorithm.data), std::end(product.algorithm.data), choice.words.begin());
+    if (!product.refused) {
+        product.algorithm = found[best];
+        std::copy(std::begin(product.algorithm.data), std::end(product.algorithm.data), choice.words.begin());
+    }
     choices.set(key, choice);
 }
 
 /// False if cuBLASLt does not take the algorithm, which may come from a file.
 bool BlasMatmul::take(Product& product, const MatmulChoice& choice) const {
+    if (choice.apart()) {
+        product.known = product.tuned = product.refused = true;
+        return true;
+    }
     cublasLtMatmulAlgo_t algorithm{};
     std::copy(choice.words.begin(), choice.words.end(), std::begin(algorithm.data));
     const BlasDescription& d = product.description;
@@ -152,16 +160,18 @@ std::vector<cublasLtMatmulAlgo_t> BlasMatmul::candidates(const Product& product,
     return algorithms;
 }
 
-/// The index of the fastest candidate.
-std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates,
+/// The index of the fastest candidate; behind them, that of what is done `apart`.
+std::size_t BlasMatmul::fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, bool apart,
                                 const Gemm& gemm, const GemmCall& call, const Options& options) const {
     GemmCall trial = call;
     if (call.beta != 0) trial.d = call.trial;
-    std::vector<bool> failed(candidates.size());
-    std::vector<float> times = options.timer(static_cast<int>(candidates.size()), [&](int i) {
+    std::vector<bool> failed(candidates.size() + (apart ? 1 : 0));
+    std::vector<float> times = options.timer(static_cast<int>(failed.size()), [&](int i) {
         const auto index = static_cast<std::size_t>(i);
-        if (enqueue(product, candidates[index], gemm, trial, call.d, options.stream) != CUBLAS_STATUS_SUCCESS)
-            failed[index] = true;
+        const bool done = index == candidates.size() ? (*options.apart)()
+                                                     : enqueue(product, candidates[index], gemm, trial, call.d,
+                                                               options.stream) == CUBLAS_STATUS_SUCCESS;
+        if (!done) failed[index] = true;
     });
     for (std::size_t i = 0; i < times.size(); ++i) {
         if (failed[i]) times[i] = std::numeric_limits<float>::infinity();

@@ -28,19 +28,26 @@ BlasMatmul& blas_of(CudaStream& stream) {
 
 }  // namespace
 
-bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const WithoutEpilogue& apart) {
     stream.device->make_current();
     BlasMatmul::Options options{.stream = static_cast<cudaStream_t>(stream.device->native()),
                                 .tf32 = stream.compute.tf32 && gemm.operand == Dtype::f32,
-                                .capturing = stream.device->capturing()};
-    if (stream.compute.tune) options.timer = std::bind_front(time_each, std::ref(*stream.device));
+                                .capturing = stream.device->capturing(),
+                                .apart = apart ? &apart : nullptr};
+    if (stream.compute.tune && stream.state->get<TuningTime>().left()) {
+        options.timer = [&](int count, const std::function<void(int)>& enqueue) {
+            const TuningTrial trial(stream.state->get<TuningTime>());
+            return time_each(*stream.device, count, enqueue);
+        };
+    }
     return blas_of(stream).run(gemm, call, options, stream.state->get<MatmulChoices>());
 }
 
 std::string gemm_library(CudaStream& stream) {
     try {
         const std::size_t version = blas_of(stream).version();
-        return fmt::format("cuBLASLt {}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+        return fmt::format("cuBLASLt {}.{}.{}{}", version / 10000, version / 100 % 100, version % 100,
+                           stream.state->get<TuningTime>().text());
     } catch (const Error& error) {  // no library, or no memory for it
         return one_line(error.what());
     }

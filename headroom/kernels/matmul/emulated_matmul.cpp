@@ -62,9 +62,11 @@ Matmul matmul_of(const Gemm& g, const GemmCall& call) {
 
 }  // namespace
 
-bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call) {
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const WithoutEpilogue& apart) {
     stream.device->check_usable();
-    if (const auto& takes = stream.state->get<EmulatedBlas>().takes; takes && !takes(gemm)) return false;
+    const EmulatedBlas& blas = stream.state->get<EmulatedBlas>();
+    if (blas.takes && !blas.takes(gemm)) return false;
+    if (blas.tries && apart && apart() && apart()) return false;
     const CpuStream host{.threads = stream.threads, .state = stream.state};
     static_cast<device::EmulatedDevice*>(stream.device->native())
         ->call([=, bytes = gemm.result_bytes(), matmul = matmul_of(gemm, call)] {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -87,9 +88,13 @@ struct GemmCall {
 /// A call for the product alone.
 GemmCall call_of(const Problem& problem, const Gemm& gemm, std::byte* workspace);
 
+/// What takes the place of a call with an epilogue: the product alone and a kernel beside it. It may be done any number
+/// of times, as it adds to nothing; false if the library refuses the product, too.
+using WithoutEpilogue = std::function<bool()>;
+
 /// Returns false, and does nothing, if the library refuses: cuBLASLt; in the emulator the CPU's kernels stand in for
-/// it.
-bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call);
+/// it. So it does where tuning finds `apart`, if there is one, to be faster.
+bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const WithoutEpilogue& apart = {});
 /// Its name and version, or the reason why there is none.
 std::string gemm_library(CudaStream& stream);
 

@@ -27,16 +27,34 @@ GemmCall MatmulPlan::call_of_gemm(const Gemm& gemm, std::byte* scratch) const {
     return call;
 }
 
-/// False if the library refuses.
+View MatmulPlan::sums_in(std::byte* scratch) const {
+    return contiguous_view(scratch + kGemmWorkspace, matmul_.sums.dtype, matmul_.sums.shape);
+}
+
+/// What `run` does where the library takes the product alone; what would be added to stays.
+bool MatmulPlan::try_apart(CudaStream& stream, std::byte* scratch) const {
+    Matmul apart = matmul_;
+    apart.sums = sums_in(scratch), apart.sums_beta = 0;
+    if (apart.beta != 0) apart.c.data = scratch + trial_;
+    const MatmulPlan plan(stream, apart);
+    plan.sums_->run(stream, scratch);
+    const Gemm product = plan.gemm_->product();
+    return run_gemm(stream, product, plan.call_of_gemm(product, scratch));
+}
+
+/// False if the library refuses, or both are faster apart.
 bool MatmulPlan::run_whole(CudaStream& stream, std::byte* scratch) const {
     GemmCall call = call_of_gemm(*gemm_, scratch);
     call.d = matmul_.c.as<std::byte>();
     call.inner = matmul_.inner.as<const std::byte>();
     const View& sums = matmul_.sums;
     const bool adds = gemm_->sums && matmul_.sums_beta != 0;  // cuBLASLt only overwrites
-    const View part = contiguous_view(scratch + kGemmWorkspace, sums.dtype, sums.shape);
+    const View part = sums_in(scratch);
     if (gemm_->sums) call.bias = (adds ? part : sums).as<const std::byte>();
-    if (!run_gemm(stream, *gemm_, call)) {
+    WithoutEpilogue apart;  // for sums alone: the others' results would be rounded once more
+    if (gemm_->sums && stream.compute.tune && (product_.beta == 0 || trial_ != 0))
+        apart = [&] { return try_apart(stream, scratch); };
+    if (!run_gemm(stream, *gemm_, call, apart)) {
         note(stream, product_, matmul_, OwnPart::beside);
         return false;
     }

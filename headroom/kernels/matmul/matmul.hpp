@@ -98,6 +98,8 @@ class MatmulPlan {
     void plan_cpu(const Stream& stream);
     void plan_cuda(const Stream& stream);
     bool run_whole(CudaStream& stream, std::byte* scratch) const;
+    bool try_apart(CudaStream& stream, std::byte* scratch) const;
+    View sums_in(std::byte* scratch) const;
     void run_product(CudaStream& stream, std::byte* scratch) const;
     GemmCall call_of_gemm(const Gemm& gemm, std::byte* scratch) const;
 
@@ -112,9 +114,9 @@ class MatmulPlan {
 };
 
 /// For reports, one line without quotes: "cuBLASLt 13.1.0", with the products so far of which the project's own kernels
-/// computed all or a part, since cuBLASLt refused that or was not asked for it: "; own kernels for 1 of the products:
-/// [64 x 50257 x 768] bf16 (all of it)". Passes that are planned behind a product, as for a bias of f32, are not
-/// counted. Or the reason why there is no cuBLASLt.
+/// computed all or a part, since cuBLASLt refused that, was slower or was not asked for it: "; own kernels for 1 of the
+/// products: [64 x 50257 x 768] bf16 (all of it)". Passes that are planned behind a product, as for a bias of f32, are
+/// not counted. Or the reason why there is no cuBLASLt.
 std::string matmul_library(CudaStream& stream);
 
 /// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of

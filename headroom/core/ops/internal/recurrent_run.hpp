@@ -120,7 +120,7 @@ class Run {
 
     const Direction& d_;
     Steps to_;
-    Room n_, hidden_;
+    Room n_, hidden_, bias_;
     StateProduct product_;
 };
 

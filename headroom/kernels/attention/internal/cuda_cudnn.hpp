@@ -36,7 +36,8 @@ class Cudnn {
     /// `run`, whose scratch is enough for them; what takes more is left out. The scratch is as large as
     /// `Sdpa::scratch`. Where no trial succeeds the plan stays, and the name is empty. Errors: what `timer` throws; the
     /// plan stays.
-    std::string choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer);
+    std::string choose_fastest(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch, const WorkTimer& timer,
+                               const std::function<bool()>& in_time);
     /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
     void run(const Sdpa& sdpa, const SdpaData& data, std::byte* scratch);
 

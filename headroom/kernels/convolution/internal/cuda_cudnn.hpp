@@ -28,7 +28,7 @@ class CudnnConvolutions {
     /// See CudnnGraph.
     void choose(const CudnnConvolution& convolution, const std::string& name);
     std::string choose_fastest(const CudnnConvolution& convolution, const CudnnConvolutionData& data,
-                               std::byte* scratch, const WorkTimer& timer);
+                               std::byte* scratch, const WorkTimer& timer, const std::function<bool()>& in_time);
     /// By its plan. `scratch`: as much as the plan takes, aligned to 16 bytes. Errors: DeviceError.
     void run(const CudnnConvolution& convolution, const CudnnConvolutionData& data, std::byte* scratch);
 

@@ -83,8 +83,9 @@ class CudnnCalls {
         if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
         const Library* const library = open(stream);
         if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
-        if (refusal.empty()) return library->version();
-        return one_line(fmt::format("{}; own kernels at least once: {}", library->version(), refusal));
+        const std::string text = library->version() + stream.state->get<TuningTime>().text();
+        if (refusal.empty()) return text;
+        return one_line(fmt::format("{}; own kernels at least once: {}", text, refusal));
     }
 
   private:
@@ -101,8 +102,11 @@ class CudnnCalls {
         choice.tuned = earlier != nullptr;
         if (earlier) return library_->choose(problem, *earlier);
         if (!tune) return;
+        const TuningTrial trial(stream.state->get<TuningTime>());
+        const auto in_time = [&] { return trial.left(); };
         const auto timer = std::bind_front(time_each, std::ref(*stream.device));
-        const std::string fastest = library_->choose_fastest(problem, data, scratch, timer);
+        const std::string fastest = in_time() ? library_->choose_fastest(problem, data, scratch, timer, in_time)
+                                              : library_->plan(problem).name;  // a later run has the same bits
         choice.tuned = true;  // whatever came of it; what threw is tried again
         if (!fastest.empty()) choices.set(problem, place, fastest);
     }

@@ -27,6 +27,9 @@ MatmulChoiceKey choice_key(const Gemm& gemm, const GemmAlignment& alignment, boo
 struct MatmulChoice {
     std::array<std::uint64_t, 8> words{};  ///< a cublasLtMatmulAlgo_t
     bool tuned = false;                    ///< by measurements, or read from a file
+
+    /// The product alone, with a kernel beside it, is faster than any algorithm that does both.
+    bool apart() const { return words == decltype(words){}; }
 };
 
 class MatmulChoices {

@@ -29,7 +29,8 @@ class BlasMatmul {
         cudaStream_t stream = nullptr;
         bool tf32 = false;
         WorkTimer timer = nullptr;
-        bool capturing = false;  ///< the stream is captured into a graph
+        bool capturing = false;                  ///< the stream is captured into a graph
+        const WithoutEpilogue* apart = nullptr;  ///< tried beside the algorithms; the call is refused if it is faster
     };
     /// Returns false, and does nothing, if cuBLASLt has no algorithm for it. With a `timer`, algorithms are tried if
     /// `choices` has no tuned one and, for a call with a beta, there is memory for its trial; else the first that
@@ -55,8 +56,8 @@ class BlasMatmul {
     bool take(Product& product, const MatmulChoice& choice) const;
     std::vector<cublasLtMatmulAlgo_t> candidates(const Product& product, Dtype result, const GemmAlignment& alignment,
                                                  int most) const;
-    std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, const Gemm& gemm,
-                        const GemmCall& call, const Options& options) const;
+    std::size_t fastest(const Product& product, const std::vector<cublasLtMatmulAlgo_t>& candidates, bool apart,
+                        const Gemm& gemm, const GemmCall& call, const Options& options) const;
     cublasStatus_t enqueue(const Product& product, const cublasLtMatmulAlgo_t& algorithm, const Gemm& gemm,
                            const GemmCall& call, const void* old, cudaStream_t stream) const;
 

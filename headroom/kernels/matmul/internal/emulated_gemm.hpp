@@ -11,6 +11,7 @@ namespace headroom::kernels {
 /// A stream's state.
 struct EmulatedBlas {
     std::function<bool(const Gemm&)> takes;  ///< empty: all
+    bool tries = false;                      ///< what can be done without an epilogue is, as if it were found faster
 };
 
 }  // namespace headroom::kernels
