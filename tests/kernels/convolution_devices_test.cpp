@@ -105,5 +105,29 @@ TEST_P(ConvolutionOfNan, StaysWithTheOutputsThatItMeets) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, ConvolutionOfNan, testing::ValuesIn(kPlaces), place_name);
 
+using ConvolutionSums = DeviceTest;
+
+TEST_P(ConvolutionSums, ErrAsThoseOfBlocks) {
+    const ConvolutionCase::Axis eight{8, 3, 1, 1}, twelve{12, 3, 1, 1}, strided{19, 3, 2, 1};
+    const auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
+    const Geometry kSums[] = {
+        {"tiles", {.inputs = 112, .outputs = 8, .h = eight, .w = eight, .pass = forward}},
+        {"few channels", {.inputs = 112, .outputs = 4, .h = twelve, .w = twelve, .pass = forward}},
+        {"turned", {.inputs = 8, .outputs = 112, .h = eight, .w = eight, .pass = data}},
+        {"strided", {.inputs = 8, .outputs = 448, .h = strided, .w = strided, .pass = data}},
+        {"pixels", {.inputs = 32, .outputs = 32, .h = {.size = 28}, .w = {.size = 36}, .pass = weight}},
+        {"pixels of few channels", {.inputs = 16, .outputs = 4, .h = {30, 3}, .w = {38, 3}, .pass = weight}},
+    };
+    for (auto [name, of] : kSums) {
+        of.channels_last = false;  // oneDNN takes none of these
+        const Trial trial = convolution_trial({}, random, of);
+        const double error = error_of(expect_values(device(), trial)[0], trial.out[0].value);
+        EXPECT_LT(error, error_of_blocks(1008)) << name;
+        EXPECT_GT(error, 0) << name;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ConvolutionSums, testing::ValuesIn(kPlaces), place_name);
+
 }  // namespace
 }  // namespace headroom::kernels

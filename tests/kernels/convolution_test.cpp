@@ -116,6 +116,16 @@ TEST(Convolution, OfImagesIsOneDnnsWhereItIsFast) {
     EXPECT_TRUE(takes(depthwise));
 }
 
+TEST(Convolution, OfLongSumsErrsAsThoseOfBlocks) {
+    for (const ConvolutionPass pass : {ConvolutionPass::forward, ConvolutionPass::data}) {
+        Random random(5);
+        const Trial trial = convolution_trial(
+            {}, random, {.inputs = 128, .outputs = 128, .h = {8, 3, 1, 1}, .w = {8, 3, 1, 1}, .pass = pass});
+        Device device(Place::cpu);
+        EXPECT_LT(error_of(expect_values(device, trial)[0], trial.out[0].value), error_of_blocks(1152));
+    }
+}
+
 TEST(Convolution, OfTheGradientByImagesHasOneSecondSetOfWeights) {
     StreamState state;
     const auto scratch = [&](Dtype dtype, ConvolutionPass pass) {

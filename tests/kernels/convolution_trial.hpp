@@ -119,4 +119,18 @@ inline Trial convolution_trial(const Variant& v, Random& random, const Convoluti
     return trial;
 }
 
+/// What f32 sums of `length` products, 192 at a time, err at most as a root of a mean of squares: each of the roundings
+/// on the way is off by epsilon / sqrt(12) of a sum that grows with the root of its length. Relative to the results'.
+inline double error_of_blocks(double length) { return epsilon(Dtype::f32) * std::sqrt((192 + length / 192) / 24); }
+
+/// The same of a call's results.
+inline double error_of(const TestArray& result, const std::vector<double>& expected) {
+    double errors = 0, squares = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const double error = result.get(static_cast<std::int64_t>(i)) - expected[i];
+        errors += error * error, squares += expected[i] * expected[i];
+    }
+    return std::sqrt(errors / squares);
+}
+
 }  // namespace headroom::kernels::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <headroom/kernels/convert.hpp>
+#include <headroom/kernels/convolution/internal/slices.hpp>
 #include <headroom/kernels/matmul/internal/activation.hpp>
 #include <headroom/kernels/matmul/internal/pack.hpp>
 #include <headroom/kernels/matmul/internal/tile.hpp>
@@ -74,15 +75,19 @@ class Forward {
     void compute(const Share& share, const Weights<T>& weights, T* x, T* sums) const {
         pack_rows(share, x);
         for (std::int64_t panel = 0; panel < weights.panels(); ++panel) {
-            const std::int64_t width = weights.width_of(panel);
-            std::fill_n(sums, share.rows * p.w.output * width, T{0});
+            const std::int64_t width = weights.width_of(panel), channel = share.group * p.outputs + panel * kPanel<T>;
+            const bool direct = writes_sums() && weights.columns_of(panel) == width;
+            T* const y = reinterpret_cast<T*>(p.y.at(p.y.offset(share.image, channel, share.first, 0)));
+            const Sums to = direct ? Sums{y, p.y.stride[2], p.y.stride[3], p.beta != 0}
+                                   : Sums{sums, p.w.output * width, width, false};
+            if (p.inputs == 0) std::fill_n(sums, share.rows * p.w.output * width, T{0});
             // Neighbouring taps of a row, and their channels, are one axis where nothing lies between them.
             const std::int64_t together = p.w.dilation == 1 ? p.w.kernel : 1;
             for (std::int64_t tap = 0; tap < weights.taps(); tap += together)
-                add_taps(share, tap, together * p.inputs, width, weights.at(share.group, panel, tap), x, sums);
-            for (std::int64_t row = 0; row < share.rows; ++row) {
+                add_taps(share, tap, together * p.inputs, width, weights.at(share.group, panel, tap), x,
+                         {to.data, to.row, to.pixel, to.accumulate || tap != 0});
+            for (std::int64_t row = 0; row < (direct ? 0 : share.rows); ++row) {
                 for (std::int64_t column = 0; column < p.w.output; ++column) {
-                    const std::int64_t channel = share.group * p.outputs + panel * kPanel<T>;
                     finish_pixel(p, channel, weights.columns_of(panel), sums + (row * p.w.output + column) * width,
                                  p.y.at(p.y.offset(share.image, channel, share.first + row, column)));
                 }
@@ -91,6 +96,17 @@ class Forward {
     }
 
   private:
+    /// Where sums are kept: in y itself, if nothing is to be done to them.
+    struct Sums {
+        T* data;
+        std::int64_t row, pixel;  // strides
+        bool accumulate;
+    };
+    bool writes_sums() const {
+        return p.y.dtype == dtype_of<T> && p.y.stride[1] == 1 && p.inputs > 0 && !p.has_bias &&
+               (p.beta == 0 || p.beta == 1) && p.activation == Activation::none;
+    }
+
     std::int64_t read_rows(std::int64_t rows) const { return (rows - 1) * p.h.stride + p.h.covered(); }
 
     void pack_rows(const Share& share, T* x) const {
@@ -104,14 +120,15 @@ class Forward {
         }
     }
     void add_taps(const Share& share, std::int64_t tap, std::int64_t depth, std::int64_t width, const T* weights,
-                  const T* x, T* sums) const {
+                  const T* x, const Sums& to) const {
         const std::int64_t row_size = p.w.reached() * p.inputs;
         const T* from = x + tap / p.w.kernel * p.h.dilation * row_size + tap % p.w.kernel * p.w.dilation * p.inputs;
         for (std::int64_t begin = 0; begin < depth; begin += kDepth) {
             const TileSize size{p.w.output, width, std::min(kDepth, depth - begin)};
             for (std::int64_t row = 0; row < share.rows; ++row)
                 tile_product(size, from + row * p.h.stride * row_size + begin, p.w.stride * p.inputs, 1,
-                             weights + begin * width, width, sums + row * p.w.output * width, width, true);
+                             weights + begin * width, width, to.data + row * to.row, to.pixel,
+                             to.accumulate || begin != 0);
         }
     }
 
@@ -238,6 +255,7 @@ template void finish_pixel(const ConvolutionProblem&, std::int64_t, std::int64_t
 
 std::size_t blocked_scratch(int threads, const ConvolutionProblem& p) {
     if (p.pass == ConvolutionPass::weight) return blocked_weight_scratch(p);
+    if (const auto forward = turned(p)) return blocked_scratch(threads, *forward);
     const bool wide = p.operand == Dtype::f64, forward = p.pass == ConvolutionPass::forward;
     if (wide)
         return forward ? scratch_of<double, Forward<double>>(p, threads) : scratch_of<double, Data<double>>(p, threads);
@@ -246,6 +264,7 @@ std::size_t blocked_scratch(int threads, const ConvolutionProblem& p) {
 
 void blocked_convolution(CpuStream& stream, const ConvolutionProblem& p, std::byte* scratch) {
     if (p.pass == ConvolutionPass::weight) return blocked_weight(stream, p, scratch);
+    if (const auto forward = turned(p)) return blocked_convolution(stream, *forward, scratch);
     const bool wide = p.operand == Dtype::f64, forward = p.pass == ConvolutionPass::forward;
     if (wide)
         return forward ? compute<double, Forward<double>>(stream, p, scratch)

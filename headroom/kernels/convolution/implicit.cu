@@ -14,6 +14,7 @@ using namespace headroom::kernels::device;
 
 constexpr std::int64_t kMostGroups = 1024;  // in the grid's y; then blocks go on to further ones
 constexpr unsigned kThreads = 256;          // for elements that one thread sums
+constexpr int kSumDepth = 128;  // of a sum before it is added to the sum of those before: a longer one would err more
 
 /// Where an axis' three loops are.
 struct Position {
@@ -151,16 +152,21 @@ struct Direct {
             const T* right = reinterpret_cast<const T*>(p.right.data) + group * p.right.group;
             const ImplicitPlace left_line = place_of(p.rows, p.left.line, row);
             const ImplicitPlace right_line = place_of(p.columns, p.right.line, column);
-            Sum sum{};
+            Sum all{};
             if (begin < end) {
                 Position at = position_of(p.depth, begin);
-                for (std::int64_t d = begin; d < end; ++d, advance(p.depth, at)) {
-                    const T l = element<T>(p.left, left, left_line, place_of(p.left.depth, at));
-                    const T r = element<T>(p.right, right, right_line, place_of(p.right.depth, at));
-                    sum += from_element<Sum>(l) * from_element<Sum>(r);
+                for (std::int64_t left_over = end - begin; left_over > 0; left_over -= kSumDepth) {
+                    const int count = static_cast<int>(std::min<std::int64_t>(left_over, kSumDepth));
+                    Sum sum{};
+                    for (int d = 0; d < count; ++d, advance(p.depth, at)) {
+                        const T l = element<T>(p.left, left, left_line, place_of(p.left.depth, at));
+                        const T r = element<T>(p.right, right, right_line, place_of(p.right.depth, at));
+                        sum += from_element<Sum>(l) * from_element<Sum>(r);
+                    }
+                    all += sum;
                 }
             }
-            write(p, sum, group, row, column, part, scratch);
+            write(p, all, group, row, column, part, scratch);
         }
     }
 };

@@ -10,6 +10,7 @@ namespace headroom::kernels {
 namespace {
 
 bool turns(const ConvolutionAxis& axis) { return axis.stride == 1 && axis.padding < axis.covered(); }
+bool turns(const ConvolutionProblem& p) { return p.pass == ConvolutionPass::data && turns(p.h) && turns(p.w); }
 ConvolutionAxis turned_axis(const ConvolutionAxis& a) {
     return {a.output, a.input, a.kernel, 1, a.covered() - 1 - a.padding, a.dilation};
 }
@@ -39,12 +40,26 @@ Slice slice_of(const Mapping& m, std::int64_t image, std::int64_t images, std::i
 
 }  // namespace
 
+std::optional<ConvolutionProblem> turned(const ConvolutionProblem& problem) {
+    if (!turns(problem) || problem.groups != 1) return {};
+    ConvolutionProblem p = problem;
+    p.pass = ConvolutionPass::forward;
+    std::swap(p.x, p.y);
+    std::swap(p.inputs, p.outputs);
+    p.h = turned_axis(p.h), p.w = turned_axis(p.w);
+    auto& steps = p.weight.stride;
+    p.weight.data = p.weight.at((p.h.kernel - 1) * steps[2] + (p.w.kernel - 1) * steps[3]);
+    std::swap(steps[0], steps[1]);
+    steps[2] = -steps[2], steps[3] = -steps[3];
+    return p;
+}
+
 Mapping::Mapping(const ConvolutionProblem& p)
     : from(p.x), to(p.y), inputs(p.inputs), outputs(p.outputs), h(p.h), w(p.w), beta(p.beta) {
     if (p.pass != ConvolutionPass::data) return;
     std::swap(from, to);
     std::swap(inputs, outputs);
-    turned = turns(h) && turns(w);
+    turned = turns(p);
     gradient = !turned;
     if (turned) h = turned_axis(h), w = turned_axis(w);
     if (adds()) to.dtype = Dtype::f32;

@@ -7,6 +7,10 @@ namespace headroom::kernels {
 
 namespace {
 
+/// Products that are summed in registers before they are added to what is there: a longer sum would err more, since it
+/// is rounded at its full size each time.
+constexpr std::int64_t kSumDepth = 192;
+
 template <class T>
 struct Operands {
     const T* a;
@@ -39,18 +43,10 @@ void block(const AnyOperands& operands) {
     const T* b = operands.b;
     T* const c = operands.c;
     Vector<T> sum[Rows][Vectors];
-    if (operands.accumulate) {
 #pragma GCC unroll 12
-        for (int i = 0; i < Rows; ++i) {
+    for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-            for (int j = 0; j < Vectors; ++j) sum[i][j] = load_vector(c + i * c_row + j * kLanes<T>);
-        }
-    } else {
-#pragma GCC unroll 12
-        for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-            for (int j = 0; j < Vectors; ++j) sum[i][j] = Vector<T>{};
-        }
+        for (int j = 0; j < Vectors; ++j) sum[i][j] = Vector<T>{};
     }
     const auto add = [&] {
         for (std::int64_t p = 0; p < operands.depth; ++p) {
@@ -78,7 +74,10 @@ void block(const AnyOperands& operands) {
 #pragma GCC unroll 12
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors; ++j) store_vector<T>(sum[i][j], c + i * c_row + j * kLanes<T>);
+        for (int j = 0; j < Vectors; ++j) {
+            T* const to = c + i * c_row + j * kLanes<T>;
+            store_vector<T>(operands.accumulate ? load_vector(to) + sum[i][j] : sum[i][j], to);
+        }
     }
 }
 
@@ -121,9 +120,23 @@ void panels(AnyOperands operands, TileSize size) {
 template <class T>
 void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_depth, const T* b, std::int64_t b_row,
                   T* c, std::int64_t c_row, bool accumulate) {
-    const Operands<T> operands{a, a_row, a_depth, b, b_row, c, c_row, size.depth, accumulate};
-    if (size.runs == 1) return panels<T>(operands, size);
-    panels<T>(RunOperands<T>{operands, size.runs, size.a_run, size.b_run}, size);
+    if (size.runs == 1 && size.depth <= kSumDepth)
+        return panels<T>(Operands<T>{a, a_row, a_depth, b, b_row, c, c_row, size.depth, accumulate}, size);
+    const std::int64_t runs = std::max<std::int64_t>(1, kSumDepth / std::max<std::int64_t>(1, size.depth));
+    for (std::int64_t run = 0; run < size.runs; run += runs) {
+        for (std::int64_t begin = 0; begin < size.depth; begin += kSumDepth, accumulate = true) {
+            const Operands<T> operands{a + run * size.a_run + begin * a_depth,
+                                       a_row,
+                                       a_depth,
+                                       b + run * size.b_run + begin * b_row,
+                                       b_row,
+                                       c,
+                                       c_row,
+                                       std::min(kSumDepth, size.depth - begin),
+                                       accumulate};
+            panels<T>(RunOperands<T>{operands, std::min(runs, size.runs - run), size.a_run, size.b_run}, size);
+        }
+    }
 }
 
 template void tile_product(TileSize, const float*, std::int64_t, std::int64_t, const float*, std::int64_t, float*,

@@ -1,7 +1,7 @@
 #pragma once
 // The convolution of our own on the CPU: any strides, any floating dtype, any geometry. It serves what oneDNN does not
 // (f64, f16, images that are not channels-last) and what is too small for a library's call; and the gradient of dense
-// f32 weights, see library.hpp. Internal to kernels/convolution.
+// f32 weights and long sums in f32, see library.hpp. Internal to kernels/convolution.
 //
 //     std::size_t bytes = blocked_scratch(stream.threads, problem);
 //     blocked_convolution(stream, problem, scratch);

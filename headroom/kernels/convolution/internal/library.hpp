@@ -20,6 +20,12 @@
 // So at stride 1 the data pass is a forward pass with the kernel turned by 180 degrees. Its gemm, which it falls back
 // to without a word (images that are row-major, some groups), has 12 GFLOP/s: it is not taken. Images in blocks of 16
 // channels would make the f32 weight gradient 200 to 263, but both would have to be rewritten: our own kernel takes it.
+//
+// brgconv sums up to 3,000 products of f32 one after the other, as PyTorch's does for channels-last images: at 3 x 3 x
+// 1,024 the root mean square of the error is 9.7e-7 of the result's, of jit on images in blocks of 16 channels 2.6e-7.
+// Our own kernel, which sums 192 at a time, has 2.8e-7 and takes sums of more than 1,000: on a Zen 4, one thread, in 0.82
+// to 1.06 of brgconv's time, below 1 in the mean of ResNet-50's, VGG-16's and U-Net's layers. A sum of 576 errs 4.2e-7,
+// ours 2.5e-7 in 1.05 to 1.15 of the time: brgconv takes it. bench/results/convolution_errors.json has the figures.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -49,7 +55,8 @@ class ConvolutionCache {
 
     /// Null if oneDNN has no fast and right primitive for it: f64, f16, images that are not channels-last, bf16 without
     /// AVX-512, data passes at a stride without AVX-512;
-    /// also for gradients in f32 where our own kernel is faster: of weights, and of large images at 2 x 2, stride 2.
+    /// also in f32 where our own kernel is faster: for gradients of weights, and of large images at 2 x 2, stride 2; or
+    /// errs less in the same time: for long sums.
     LibraryConvolution* find(int threads, const ConvolutionProblem& problem);
 
   private:

@@ -5,11 +5,16 @@
 //     const Mapping mapping(problem);
 //     for (const Slice& slice : slices_of(mapping, problem.images, threads)) ...
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <headroom/kernels/convolution/problem.hpp>
 
 namespace headroom::kernels {
+
+/// A data pass at stride 1 as a forward pass with the kernel turned by 180 degrees; empty for another pass, and for
+/// groups.
+std::optional<ConvolutionProblem> turned(const ConvolutionProblem& problem);
 
 /// What oneDNN is asked for: `from` becomes `to` by a convolution, or (`gradient`) by the gradient of one from `to`.
 struct Mapping {

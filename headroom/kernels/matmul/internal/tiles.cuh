@@ -38,8 +38,11 @@ class TileSums {
             for (T& sum : line) sum = T{};
     }
 
+    /// The products of these tiles are summed apart: one long sum would err more, as it is rounded at its full size each
+    /// time.
     HEADROOM_DEVICE void add(Block& block) {
         const int x = static_cast<int>(block.thread()) % kStep, y = static_cast<int>(block.thread()) / kStep;
+        T part[kEach][kEach] = {};
 #pragma unroll
         for (int d = 0; d < kDepth; ++d) {
             T l[kEach], r[kEach];
@@ -50,8 +53,12 @@ class TileSums {
 #pragma unroll
             for (int i = 0; i < kEach; ++i)
 #pragma unroll
-                for (int j = 0; j < kEach; ++j) sums_[i][j] += l[i] * r[j];
+                for (int j = 0; j < kEach; ++j) part[i][j] += l[i] * r[j];
         }
+#pragma unroll
+        for (int i = 0; i < kEach; ++i)
+#pragma unroll
+            for (int j = 0; j < kEach; ++j) sums_[i][j] += part[i][j];
     }
 
     /// Calls `write(i, j, sum)` for all elements, each by one thread.
