@@ -13,81 +13,19 @@
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/tests/kernels/convolution_trial.hpp>
-#include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
-#include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
+#include <headroom/tests/kernels/convolution_on_runtime.hpp>
 
 namespace headroom::kernels {
 namespace {
 
 using headroom_cudnn_frontend::NumericalNote_t;
-using headroom_cudnn_frontend::Relu;
 using test::ConvolutionCase;
+using test::kCases;
 using test::Trial;
 using ::testing::HasSubstr;
 
-class RuntimeConvolution : public testing::Test {
-  protected:
-    RuntimeConvolution() {
-        fake_runtime::reset(2);
-        open_cudnn({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});
-        device = open_cuda_device(0);
-        stream.device = device.get();
-    }
-    ~RuntimeConvolution() override {
-        headroom_cudnn_frontend::take_more_scratch(0);
-        headroom_cudnn_frontend::fail_always(false);
-        for (const int plan : {0, 1, 3}) headroom_cudnn_frontend::give_notes(plan, {});
-        for (const int plan : {0, 3}) headroom_cudnn_frontend::give_relu(plan, Relu::hides_nan);
-        device->synchronize();
-        EXPECT_EQ(fake_runtime::problem(), "");
-    }
-    Trial trial(const ConvolutionCase& of, Dtype dtype) { return convolution_trial({.dtype = dtype}, random, of); }
-    static ConvolutionProblem problem_of(const ConvolutionCase& of, Trial& t) {
-        test::Views in;
-        for (test::TestArray& x : t.in) in.push_back(x.view());
-        return reduce(convolution_of(of, in, {t.out[0].array.view()}));
-    }
-    /// With as much scratch as was reckoned with; false if it is refused.
-    bool run(const ConvolutionCase& of, Trial& t, const ComputeOptions& options = {}) {
-        const ConvolutionProblem p = problem_of(of, t);
-        library = plan_cudnn(p, options);
-        if (!library) throw std::logic_error("cuDNN would not be asked");
-        std::vector<std::byte> scratch(library->scratch() + 64, std::byte{0xcd}), trial(library->trial_bytes());
-        stream.compute = options;
-        const bool taken = convolution_by_library(stream, *library,
-                                                  {.x = p.x.data,
-                                                   .weight = p.weight.data,
-                                                   .y = p.y.data,
-                                                   .bias = p.bias,
-                                                   .trial = trial.empty() ? nullptr : trial.data()},
-                                                  scratch.data());
-        device->synchronize();
-        for (std::size_t i = library->scratch(); i < scratch.size(); ++i) EXPECT_EQ(scratch[i], std::byte{0xcd});
-        return taken;
-    }
-    static void expect_right(Trial& t) {
-        test::Output& y = t.out[0];
-        for (std::size_t i = 0; i < y.value.size(); ++i) {
-            const double rounding = epsilon(y.array.view().dtype) * std::abs(y.value[i]);
-            ASSERT_NEAR(y.array.get(static_cast<std::int64_t>(i)), y.value[i], y.error[i] + rounding) << i;
-        }
-    }
+using RuntimeConvolution = test::ConvolutionOnRuntime;
 
-    std::mt19937_64 random{3};
-    std::optional<CudnnConvolution> library;  ///< of the last run, and what was done of it
-    StreamState state;
-    std::unique_ptr<CudaDevice> device;
-    CudaStream stream{.threads = 1, .state = &state};
-};
-
-/// Of more than 2^18 multiply-adds: plain; strided and unlike along the axes; groups; few channels.
-const ConvolutionCase kCases[] = {
-    {.inputs = 16, .outputs = 24, .h = {8, 3, 1, 1}, .w = {10, 3, 1, 1}},
-    {.inputs = 16, .outputs = 24, .h = {13, 3, 2, 1, 2}, .w = {11, 5, 1, 2}},
-    {.images = 2, .groups = 4, .inputs = 8, .outputs = 8, .h = {9, 3, 1, 1}, .w = {9, 3}},
-    {.inputs = 3, .outputs = 20, .h = {20, 3, 1, 1}, .w = {18, 5, 1, 1}},
-};
 constexpr ConvolutionPass kPasses[] = {ConvolutionPass::forward, ConvolutionPass::data, ConvolutionPass::weight};
 
 TEST_F(RuntimeConvolution, IsDescribedAsItIs) {
@@ -234,101 +172,6 @@ TEST_F(RuntimeConvolution, IsNotAskedForWhatCudnnDoesNotDo) {
     EXPECT_FALSE(plan_cudnn(p, {}).has_value());
     EXPECT_TRUE(
         asked(but([](auto& of) { of.pass = ConvolutionPass::weight, of.to_f32 = true, of.beta = 0.5f; }), dtype));
-}
-
-/// Behind a bias.
-ConvolutionCase with_relu(ConvolutionCase of) {
-    of.bias = true, of.activation = Activation::relu;
-    return of;
-}
-
-/// The same numbers as where it is a pass of its own, which the caller makes.
-TEST_F(RuntimeConvolution, AReluIsCudnnsWhereThatLeavesNanAndInfinity) {
-    auto& executed = headroom_cudnn_frontend::executed();
-    for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
-        for (const Relu relu : {Relu::exact, Relu::hides_nan, Relu::saturates}) {
-            SCOPED_TRACE(fmt::format("{}, {}", name(dtype), static_cast<int>(relu)));
-            state = StreamState();
-            executed = {};
-            headroom_cudnn_frontend::give_relu(0, relu);
-            Trial t = trial(with_relu(kCases[0]), dtype);
-            for (int twice = 0; twice < 2; ++twice) {
-                EXPECT_TRUE(run(with_relu(kCases[0]), t));
-                EXPECT_EQ(library->relu, relu == Relu::exact);
-                EXPECT_EQ(executed.count, 2 + twice);  // tried once
-            }
-            test::TestArray& y = t.out[0].array;
-            std::int64_t below = 0;
-            for (std::int64_t i = 0; i < y.numel(); ++i) {
-                below += y.get(i) < 0;
-                y.set(i, std::max(y.get(i), 0.0));
-            }
-            EXPECT_EQ(below == 0, relu == Relu::exact);
-            expect_right(t);
-            EXPECT_EQ(convolution_library(stream).find("would hide NaN or infinity") == std::string::npos,
-                      relu == Relu::exact);
-        }
-    }
-}
-
-TEST_F(RuntimeConvolution, AReluIsNotCudnnsWhereItsTrialWouldNotDo) {
-    const auto asked = [&](ConvolutionCase of, Dtype dtype, const ComputeOptions& options = {}) {
-        Trial t = trial(of, dtype);
-        const ConvolutionProblem p = problem_of(of, t);
-        const CudnnConvolution c = *plan_cudnn(p, options);
-        EXPECT_EQ(bytes_behind(p, c), c.trial_bytes());
-        return c.relu;
-    };
-    ConvolutionCase of = with_relu(kCases[0]);
-    EXPECT_TRUE(asked(of, Dtype::bf16));
-    EXPECT_TRUE(asked(of, Dtype::bf16, {.scratch_budget = 256}));
-    EXPECT_FALSE(asked(of, Dtype::bf16, {.scratch_budget = 255}));
-    EXPECT_FALSE(asked(of, Dtype::f32));
-    EXPECT_FALSE(asked(of, Dtype::f32, {.tf32 = true}));
-    of.beta = 1;
-    EXPECT_FALSE(asked(of, Dtype::bf16));
-    of.beta = 0, of.bias = false;
-    EXPECT_FALSE(asked(of, Dtype::bf16));
-    of.bias = true, of.pass = ConvolutionPass::data;
-    EXPECT_FALSE(asked(of, Dtype::bf16));
-}
-
-/// Of the plan that runs: each has its own.
-TEST_F(RuntimeConvolution, AReluIsTriedAnewForAnotherPlan) {
-    headroom_cudnn_frontend::give_relu(0, Relu::exact);
-    const ConvolutionCase of = with_relu(kCases[0]);
-    Trial t = trial(of, Dtype::bf16);
-    EXPECT_TRUE(run(of, t));
-    EXPECT_TRUE(library->relu);
-    EXPECT_TRUE(run(of, t, {.tune = true}));  // finds plan 3, which hides NaN
-    EXPECT_FALSE(library->relu);
-}
-
-/// There is no waiting for a trial.
-TEST_F(RuntimeConvolution, AReluIsNotTriedInACapture) {
-    headroom_cudnn_frontend::give_relu(0, Relu::exact);
-    const ConvolutionCase of = with_relu(kCases[0]);
-    Trial t = trial(of, Dtype::bf16);
-    const ConvolutionProblem p = problem_of(of, t);
-    const CudnnConvolution planned = *plan_cudnn(p, {});
-    std::vector<std::byte> scratch(planned.scratch()), memory(planned.trial_bytes());
-    const auto fused = [&] {
-        CudnnConvolution c = planned;
-        const CudnnConvolutionData data{
-            .x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias, .trial = memory.data()};
-        EXPECT_TRUE(convolution_by_library(stream, c, data, scratch.data()));
-        return c.relu;
-    };
-    const auto captured = [&] {
-        device->begin_capture();
-        const bool result = fused();
-        device->end_capture();
-        return result;
-    };
-    EXPECT_FALSE(captured());
-    EXPECT_TRUE(fused());
-    EXPECT_TRUE(captured());
-    device->synchronize();  // while there is scratch
 }
 
 TEST_F(RuntimeConvolution, SharesTheStreamsHandleWithAttention) {
