@@ -64,8 +64,7 @@ bool run_gemm(CudaStream& stream, const Gemm& g, const GemmCall& call, const Wit
 
 /// Each array once; copies of images whose channels are padded are written and read. Partial sums of a weight's
 /// gradient are left out: cuDNN's plans were seen to take few of those that scratch is reserved for.
-bool convolution_by_library(CudaStream& stream, const CudnnConvolution& c, const CudnnConvolutionData& data,
-                            std::byte*) {
+bool convolution_by_library(CudaStream& stream, CudnnConvolution& c, const CudnnConvolutionData& data, std::byte*) {
     if (!data.aligned()) return false;
     const double x = number(c.images * c.h.input * c.w.input * c.groups * c.inputs) * bytes(c.dtype),
                  y = number(c.images * c.h.output * c.w.output * c.groups * c.outputs) * bytes(c.dtype),

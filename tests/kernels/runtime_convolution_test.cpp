@@ -13,73 +13,19 @@
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/tests/kernels/convolution_trial.hpp>
-#include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
-#include <headroom/tests/kernels/fake_runtime/fake_runtime.hpp>
+#include <headroom/tests/kernels/convolution_on_runtime.hpp>
 
 namespace headroom::kernels {
 namespace {
 
 using headroom_cudnn_frontend::NumericalNote_t;
 using test::ConvolutionCase;
+using test::kCases;
 using test::Trial;
 using ::testing::HasSubstr;
 
-class RuntimeConvolution : public testing::Test {
-  protected:
-    RuntimeConvolution() {
-        fake_runtime::reset(2);
-        open_cudnn({.capability = 90, .stream = nullptr, .description = "{}"}, {HEADROOM_FAKE_CUDNN});
-        device = open_cuda_device(0);
-        stream.device = device.get();
-    }
-    ~RuntimeConvolution() override {
-        headroom_cudnn_frontend::take_more_scratch(0);
-        headroom_cudnn_frontend::fail_always(false);
-        for (const int plan : {0, 1, 3}) headroom_cudnn_frontend::give_notes(plan, {});
-        device->synchronize();
-        EXPECT_EQ(fake_runtime::problem(), "");
-    }
-    Trial trial(const ConvolutionCase& of, Dtype dtype) { return convolution_trial({.dtype = dtype}, random, of); }
-    static ConvolutionProblem problem_of(const ConvolutionCase& of, Trial& t) {
-        test::Views in;
-        for (test::TestArray& x : t.in) in.push_back(x.view());
-        return reduce(convolution_of(of, in, {t.out[0].array.view()}));
-    }
-    /// With as much scratch as was reckoned with; false if it is refused.
-    bool run(const ConvolutionCase& of, Trial& t, const ComputeOptions& options = {}) {
-        const ConvolutionProblem p = problem_of(of, t);
-        const auto library = plan_cudnn(p, options);
-        if (!library) throw std::logic_error("cuDNN would not be asked");
-        std::vector<std::byte> scratch(library->scratch() + 64, std::byte{0xcd});
-        stream.compute = options;
-        const bool taken = convolution_by_library(
-            stream, *library, {.x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias}, scratch.data());
-        device->synchronize();
-        for (std::size_t i = library->scratch(); i < scratch.size(); ++i) EXPECT_EQ(scratch[i], std::byte{0xcd});
-        return taken;
-    }
-    static void expect_right(Trial& t) {
-        test::Output& y = t.out[0];
-        for (std::size_t i = 0; i < y.value.size(); ++i) {
-            const double rounding = epsilon(y.array.view().dtype) * std::abs(y.value[i]);
-            ASSERT_NEAR(y.array.get(static_cast<std::int64_t>(i)), y.value[i], y.error[i] + rounding) << i;
-        }
-    }
+using RuntimeConvolution = test::ConvolutionOnRuntime;
 
-    std::mt19937_64 random{3};
-    StreamState state;
-    std::unique_ptr<CudaDevice> device;
-    CudaStream stream{.threads = 1, .state = &state};
-};
-
-/// Of more than 2^18 multiply-adds: plain; strided and unlike along the axes; groups; few channels.
-const ConvolutionCase kCases[] = {
-    {.inputs = 16, .outputs = 24, .h = {8, 3, 1, 1}, .w = {10, 3, 1, 1}},
-    {.inputs = 16, .outputs = 24, .h = {13, 3, 2, 1, 2}, .w = {11, 5, 1, 2}},
-    {.images = 2, .groups = 4, .inputs = 8, .outputs = 8, .h = {9, 3, 1, 1}, .w = {9, 3}},
-    {.inputs = 3, .outputs = 20, .h = {20, 3, 1, 1}, .w = {18, 5, 1, 1}},
-};
 constexpr ConvolutionPass kPasses[] = {ConvolutionPass::forward, ConvolutionPass::data, ConvolutionPass::weight};
 
 TEST_F(RuntimeConvolution, IsDescribedAsItIs) {
@@ -143,7 +89,7 @@ TEST_F(RuntimeConvolution, TuningLeavesOutPlansThatBreakAPromise) {
 TEST_F(RuntimeConvolution, TuningWaitsUntilNothingIsCaptured) {
     Trial t = trial(kCases[0], Dtype::bf16);
     const ConvolutionProblem p = problem_of(kCases[0], t);
-    const CudnnConvolution library = *plan_cudnn(p, {});
+    CudnnConvolution library = *plan_cudnn(p, {});
     std::vector<std::byte> scratch(library.scratch());
     stream.compute.tune = true;
     const auto call = [&] {
@@ -266,7 +212,7 @@ TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
     of.bias = true;
     Trial t = trial(of, Dtype::bf16);
     const ConvolutionProblem p = problem_of(of, t);
-    const auto library = plan_cudnn(p, {});
+    auto library = plan_cudnn(p, {});
     std::vector<std::byte> scratch(library->scratch());
     const auto taken = [&](auto change) {
         CudnnConvolutionData data{.x = p.x.data, .weight = p.weight.data, .y = p.y.data, .bias = p.bias};
@@ -298,6 +244,7 @@ TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
     expect_other("any_order", [](auto& c) { c.any_order = true; });
     expect_other("adds", [](auto& c) { c.adds = true; });
     expect_other("has_bias", [](auto& c) { c.has_bias = true; });
+    expect_other("relu", [](auto& c) { c.relu = true; });
     for (const auto number :
          {&CudnnConvolution::images, &CudnnConvolution::groups, &CudnnConvolution::inputs, &CudnnConvolution::outputs})
         expect_other("a number", [=](auto& c) { c.*number += 10; });

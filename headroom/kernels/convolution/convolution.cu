@@ -13,7 +13,7 @@ namespace {
 
 /// By cuDNN, and what that leaves to us; false if it does not take the convolution.
 bool by_library(CudaStream& stream, const ConvolutionProblem& p, std::byte* scratch) {
-    const auto library = plan_cudnn(p, stream.compute);
+    auto library = plan_cudnn(p, stream.compute);
     if (!library) return false;
     const ConvolutionArray& written = p.written();
     const bool adds = p.beta != 0 && !library->adds;
@@ -21,6 +21,7 @@ bool by_library(CudaStream& stream, const ConvolutionProblem& p, std::byte* scra
     CudnnConvolutionData data{.x = p.x.data, .weight = p.weight.data, .y = p.y.data};
     if (library->has_bias) data.bias = p.bias;
     if (behind) data.written(p.pass) = scratch;
+    if (library->relu) data.trial = scratch;
     if (!convolution_by_library(stream, *library, data, scratch + bytes_behind(p, *library))) return false;
     const View result = contiguous_view(written.data, written.dtype, {p.written_elements()});
     if (behind) {
@@ -32,7 +33,7 @@ bool by_library(CudaStream& stream, const ConvolutionProblem& p, std::byte* scra
         const View bias = contiguous_view(const_cast<std::byte*>(p.bias), p.bias_dtype, {channels});
         map(stream, Add{}, rows, bias, rows);
     }
-    if (p.activation == Activation::relu) map(stream, Relu{}, result, result);  // cuDNN's makes 0 of NaN
+    if (p.activation == Activation::relu && !library->relu) map(stream, Relu{}, result, result);
     return true;
 }
 

@@ -88,7 +88,9 @@ class ConvolutionPlan {
     void run(CpuStream& stream, std::byte* scratch) const;
     /// By cuDNN, where it was found (see `convolution_library`): channels-last images and weights of f32 or halves,
     /// 2^18 multiply-adds or more; a gradient of half weights is then rounded to halves before it is added or stored as
-    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. Else, with as much scratch, by an
+    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. A ReLU behind a bias is then a part
+    /// of the same call for halves, if cuDNN's leaves NaN and infinity, which a trial of each shape finds out once, and
+    /// waits for; else it is a pass behind the call. Without cuDNN, with as much scratch, by an
     /// implicit product on tiles (on tensor cores for halves); one channel to a group goes without tiles. `scratch`:
     /// 256-byte aligned. Own kernels' bits repeat and do not depend on the device: a weight gradient's parts are shared
     /// out by shape and added in order.

@@ -44,11 +44,14 @@ Sizes sizes_of(const CudnnConvolution& c, Id id) {
     }
 }
 
-void describe(Tensor_attributes& tensor, const CudnnConvolution& c, Id id) {
-    const auto [n, channels, height, width] = sizes_of(c, id);
-    tensor.set_uid(id).set_dim({n, channels, height, width});
+void lay_out(Tensor_attributes& tensor, const CudnnConvolution& c, Id like, fe::DataType_t type) {
+    const auto [n, channels, height, width] = sizes_of(c, like);
+    tensor.set_dim({n, channels, height, width}).set_data_type(type);
     tensor.set_stride({channels * height * width, 1, channels * width, channels});
-    tensor.set_data_type(type_of(c.dtype));
+}
+
+void describe(Tensor_attributes& tensor, const CudnnConvolution& c, Id id) {
+    lay_out(tensor.set_uid(id), c, id, type_of(c.dtype));
 }
 
 TensorPtr tensor_of(Graph& graph, const CudnnConvolution& c, Id id) {
@@ -83,13 +86,21 @@ TensorPtr convolve(Graph& graph, const CudnnConvolution& c) {
     }
 }
 
-/// a + b, in f32; what a sum of halves is made of is not rounded before.
+/// A value on the way to the result, in f32: what is made of halves is rounded once.
+void describe_between(Tensor_attributes& tensor, const CudnnConvolution& c) {
+    lay_out(tensor, c, written(c), fe::DataType_t::FLOAT);
+}
+
 TensorPtr add(Graph& graph, const CudnnConvolution& c, const TensorPtr& a, const TensorPtr& b) {
-    const auto [n, channels, height, width] = sizes_of(c, written(c));
-    a->set_dim({n, channels, height, width}).set_data_type(fe::DataType_t::FLOAT);
-    a->set_stride({channels * height * width, 1, channels * width, channels});
+    describe_between(*a, c);
     fe::graph::Pointwise_attributes attributes;
     return graph.pointwise(a, b, attributes.set_mode(fe::PointwiseMode_t::ADD).set_name("add"));
+}
+
+TensorPtr relu(Graph& graph, const CudnnConvolution& c, const TensorPtr& x) {
+    describe_between(*x, c);
+    fe::graph::Pointwise_attributes attributes;
+    return graph.pointwise(x, attributes.set_mode(fe::PointwiseMode_t::RELU_FWD).set_name("relu"));
 }
 
 void describe_graph(Graph& graph, const CudnnConvolution& c) {
@@ -101,6 +112,7 @@ void describe_graph(Graph& graph, const CudnnConvolution& c) {
         old->set_uid(kSum);
         result = add(graph, c, result, old);
     }
+    if (c.relu) result = relu(graph, c, result);
     describe(result->set_output(true), c, written(c));
 }
 

@@ -35,7 +35,7 @@ std::string CudnnConvolution::text() const {
     for (const ConvolutionAxis& a : {h, w}) {
         text += fmt::format(" {}:{}:{}:{}:{}:{}", a.input, a.output, a.kernel, a.stride, a.padding, a.dilation);
     }
-    return text;
+    return text + (relu ? " relu" : "");
 }
 
 CudnnConvolution CudnnConvolution::from_text(const std::string& text) {
@@ -52,6 +52,7 @@ CudnnConvolution CudnnConvolution::from_text(const std::string& text) {
         in >> a->input >> colon >> a->output >> colon >> a->kernel >> colon >> a->stride >> colon >> a->padding >>
             colon >> a->dilation;
     }
+    c.relu = text.ends_with(" relu");
     if (!in || c.text() != text) throw Error(fmt::format("\"{}\" is no convolution", text));
     return c;
 }
@@ -81,6 +82,11 @@ std::size_t CudnnConvolution::scratch() const {
     return std::min(budget, kCounters + static_cast<std::size_t>(bytes));
 }
 
+std::size_t CudnnConvolution::trial_bytes() const {
+    if (!relu) return 0;
+    return static_cast<std::size_t>(round_up(groups * outputs * static_cast<std::int64_t>(size_of(dtype)), 256));
+}
+
 std::int64_t CudnnConvolution::padded_copies() const {
     return padded_bytes(images * h.input * w.input, groups * inputs, dtype) +
            padded_bytes(images * h.output * w.output, groups * outputs, dtype);
@@ -92,7 +98,7 @@ std::int64_t CudnnConvolution::work() const {
 
 bool CudnnConvolutionData::aligned() const {
     const auto is_aligned = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % kVector == 0; };
-    return is_aligned(x) && is_aligned(weight) && is_aligned(y) && is_aligned(bias);
+    return is_aligned(x) && is_aligned(weight) && is_aligned(y) && is_aligned(bias) && is_aligned(trial);
 }
 
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const ComputeOptions& options) {
@@ -116,6 +122,8 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
     const bool whole =
         padded_bytes(1, p.groups * p.inputs, p.operand) == 0 && padded_bytes(1, p.groups * p.outputs, p.operand) == 0;
     c.adds = !weight && p.beta == 1 && !c.exact_f32() && whole;
+    c.relu = p.activation == Activation::relu && c.has_bias && is_half(c.dtype) && p.beta == 0;
+    c.relu = c.relu && c.trial_bytes() <= c.budget;
     if (!weight && bytes_behind(p, c) > c.budget) return std::nullopt;
     return c;
 }
@@ -127,7 +135,7 @@ std::vector<std::string> rehearsed_convolutions(const DryStream& stream) {
 }
 
 std::size_t bytes_behind(const ConvolutionProblem& p, const CudnnConvolution& library) {
-    if (p.pass != ConvolutionPass::weight && (p.beta == 0 || library.adds)) return 0;
+    if (p.pass != ConvolutionPass::weight && (p.beta == 0 || library.adds)) return library.trial_bytes();
     return static_cast<std::size_t>(
         round_up(p.written_elements() * static_cast<std::int64_t>(size_of(p.operand)), 256));
 }

@@ -4,9 +4,7 @@
 
 namespace headroom::kernels {
 
-bool convolution_by_library(CudaStream&, const CudnnConvolution&, const CudnnConvolutionData&, std::byte*) {
-    return false;
-}
+bool convolution_by_library(CudaStream&, CudnnConvolution&, const CudnnConvolutionData&, std::byte*) { return false; }
 std::string convolution_library(CudaStream&) {
     return "own kernels: built without the headers of cuDNN and its frontend";
 }

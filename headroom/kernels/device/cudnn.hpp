@@ -34,6 +34,8 @@ struct CudnnChoice {
     bool known = false;     ///< that of an earlier run was looked for
     bool tuned = false;     ///< it was found, or plans were tried
     bool captured = false;  ///< a CUDA graph launches the plan: it must stay
+    std::string tried;      ///< the plan whose ReLU was tried
+    bool exact = false;     ///< that leaves NaN and infinity
 };
 
 /// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.

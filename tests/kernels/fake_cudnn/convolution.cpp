@@ -1,4 +1,6 @@
 // What the stand-in for cuDNN computes of convolutions.
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include <headroom/tests/kernels/fake_cudnn/cudnn_frontend.h>
@@ -7,7 +9,8 @@
 namespace headroom_cudnn_frontend::graph {
 
 TensorPtr Graph::convolve(Convolution::Pass pass, TensorPtr left, TensorPtr right, const Conv_attributes& attributes) {
-    convolution_ = {pass, attributes, std::move(left), std::move(right), std::make_shared<Tensor_attributes>(), {}};
+    convolution_ = {pass, attributes, std::move(left), std::move(right), std::make_shared<Tensor_attributes>(),
+                    {},   false};
     return convolution_.result;
 }
 TensorPtr Graph::conv_fprop(TensorPtr x, TensorPtr weight, const Conv_fprop_attributes& attributes) {
@@ -19,12 +22,22 @@ TensorPtr Graph::conv_dgrad(TensorPtr dy, TensorPtr weight, const Conv_dgrad_att
 TensorPtr Graph::conv_wgrad(TensorPtr dy, TensorPtr x, const Conv_wgrad_attributes& attributes) {
     return convolve(Convolution::weight, std::move(dy), std::move(x), attributes);
 }
-TensorPtr Graph::pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes&) {
-    if (a != convolution_.result) throw std::invalid_argument("only behind the convolution");
-    if (a->type != DataType_t::FLOAT) throw std::invalid_argument("a sum that is rounded before it is complete");
-    convolution_.added.push_back(std::move(b));
+TensorPtr Graph::go_on(const TensorPtr& x) {
+    if (x != convolution_.result || convolution_.relu) throw std::invalid_argument("only behind the convolution");
+    if (x->type != DataType_t::FLOAT) throw std::invalid_argument("a sum that is rounded before it is complete");
     convolution_.result = std::make_shared<Tensor_attributes>();
     return convolution_.result;
+}
+TensorPtr Graph::pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes& attributes) {
+    if (attributes.mode != PointwiseMode_t::ADD) throw std::invalid_argument("two operands are added");
+    convolution_.added.push_back(std::move(b));
+    return go_on(a);
+}
+TensorPtr Graph::pointwise(TensorPtr x, const Pointwise_attributes& attributes) {
+    if (attributes.mode != PointwiseMode_t::RELU_FWD) throw std::invalid_argument("one operand goes through a ReLU");
+    const TensorPtr result = go_on(x);
+    convolution_.relu = true;
+    return result;
 }
 
 error_t Convolution::refusal() const {
@@ -38,7 +51,7 @@ error_t Convolution::refusal() const {
     return {};
 }
 
-void Convolution::compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses) const {
+void Convolution::compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses, Relu how) const {
     const Tensor a(*left, io, addresses), b(*right, io, addresses), c(*result, io, addresses);
     const Tensor &x = pass == forward  ? a
                       : pass == weight ? b
@@ -75,6 +88,8 @@ void Convolution::compute(DataType_t io, const std::unordered_map<std::int64_t, 
                         const bool whole = more.dim == c.dim;
                         value += more.get(whole ? i : 0, j, whole ? k : 0, whole ? l : 0);
                     }
+                    if (relu && !(std::isnan(value) && how != Relu::hides_nan)) value = value > 0 ? value : 0;
+                    if (relu && how == Relu::saturates) value = std::min(value, 65504.0);
                     c.set(i, j, k, l, value);
                 }
 }

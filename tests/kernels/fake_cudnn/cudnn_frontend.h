@@ -49,7 +49,7 @@ struct DeviceProperties {
 enum class DataType_t { NONE, FLOAT, HALF, BFLOAT16 };
 enum class DiagonalAlignment_t { TOP_LEFT, BOTTOM_RIGHT };
 enum class HeurMode_t { A };
-enum class PointwiseMode_t { ADD };
+enum class PointwiseMode_t { NOT_SET, ADD, RELU_FWD };
 enum class NumericalNote_t {
     TENSOR_CORE,
     DOWN_CONVERT_INPUTS,
@@ -59,6 +59,9 @@ enum class NumericalNote_t {
     WINOGRAD
 };
 enum class BuildPlanPolicy_t { HEURISTICS_CHOICE };
+
+/// What a plan's ReLU does with NaN and infinity, of which cuDNN says nothing: a test's.
+enum class Relu { hides_nan, saturates, exact };
 
 namespace detail {
 inline cudnnStatus_t create_handle(cudnnHandle_t* handle) {
@@ -119,20 +122,23 @@ using Conv_dgrad_attributes = Conv_attributes;
 using Conv_wgrad_attributes = Conv_attributes;
 
 struct Pointwise_attributes {
+    PointwiseMode_t mode = PointwiseMode_t::NOT_SET;
+
     Pointwise_attributes& set_name(const std::string&) { return *this; }
-    Pointwise_attributes& set_mode(PointwiseMode_t) { return *this; }
+    Pointwise_attributes& set_mode(PointwiseMode_t value) { return mode = value, *this; }
 };
 
-/// A convolution: two operands, what is added to the result, and that.
+/// A convolution: two operands, what is added to the result, a ReLU, and that.
 struct Convolution {
     enum Pass { none, forward, data, weight } pass = none;
     Conv_attributes attributes;
     TensorPtr left, right, result;
     std::vector<TensorPtr> added;
+    bool relu = false;
 
     error_t refusal() const;
-    /// In f64, as it is described.
-    void compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses) const;
+    /// In f64, as it is described, with a plan's ReLU.
+    void compute(DataType_t io, const std::unordered_map<std::int64_t, void*>& addresses, Relu how) const;
 };
 
 class Graph {
@@ -152,6 +158,7 @@ class Graph {
     TensorPtr conv_dgrad(TensorPtr dy, TensorPtr weight, const Conv_dgrad_attributes& attributes);
     TensorPtr conv_wgrad(TensorPtr dy, TensorPtr x, const Conv_wgrad_attributes& attributes);
     TensorPtr pointwise(TensorPtr a, TensorPtr b, const Pointwise_attributes& attributes);
+    TensorPtr pointwise(TensorPtr x, const Pointwise_attributes& attributes);
     /// Errors: std::logic_error if there are no plans yet.
     Graph& deselect_numeric_notes(const std::vector<NumericalNote_t>& notes);
     /// Looked at by `check_support` and by `build_plan_at_index`.
@@ -193,6 +200,8 @@ class Graph {
     /// Errors: std::logic_error if the last step was another one.
     error_t advance(Step from, Step to);
     error_t support(std::int64_t index);
+    /// Behind the convolution: f32 before, another tensor after.
+    TensorPtr go_on(const TensorPtr& x);
     TensorPtr convolve(Convolution::Pass pass, TensorPtr left, TensorPtr right, const Conv_attributes& attributes);
 };
 
@@ -202,6 +211,8 @@ class Graph {
 void take_more_scratch(std::int64_t bytes, std::int64_t unsaid = 0);
 /// The notes of a plan from now on: a test's.
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes);
+/// The ReLU of a plan from now on, in place of one that hides NaN: a test's.
+void give_relu(std::int64_t plan, Relu relu);
 /// Whether the frontend finds no shared libcudart from now on: a test's.
 void hide_cudart(bool hide);
 /// Whether every plan fails from now on: a test's.

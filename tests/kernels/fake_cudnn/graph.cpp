@@ -19,6 +19,7 @@ using namespace headroom::kernels;
 std::int64_t more_scratch = 0, unsaid_scratch = 0;
 bool failing = false, cudart_hidden = false;
 std::map<std::int64_t, std::vector<NumericalNote_t>> notes_of;
+std::map<std::int64_t, Relu> relu_of;
 constexpr std::int64_t kLarge = 1, kUnbuilt = 2, kFast = 3, kFailing = 4, kThrowsWhenBuilt = 5, kThrows = 6;  // plans
 
 struct Call {
@@ -99,6 +100,8 @@ struct Call {
 void take_more_scratch(std::int64_t bytes, std::int64_t unsaid) { more_scratch = bytes, unsaid_scratch = unsaid; }
 
 void give_notes(std::int64_t plan, std::vector<NumericalNote_t> notes) { notes_of[plan] = std::move(notes); }
+
+void give_relu(std::int64_t plan, Relu relu) { relu_of[plan] = relu; }
 
 void fail_always(bool fail) { failing = fail; }
 
@@ -221,10 +224,10 @@ error_t Graph::execute_plan_at_index(cudnnHandle_t handle, std::unordered_map<st
     const auto bytes = static_cast<std::size_t>(get_workspace_size_plan_at_index(index));
     if (convolution_.pass != Convolution::none) {
         executed().deselected = deselected_;
-        fake_runtime::enqueue(handle->stream, [=, io = io_, convolution = convolution_] {
+        fake_runtime::enqueue(handle->stream, [=, io = io_, convolution = convolution_, relu = relu_of[index]] {
             fake_runtime::take_time(index == 0 ? 2.0f : index == kFast ? 1.0f : 0.5f);
             std::memset(workspace, 0xab, bytes);
-            convolution.compute(io, addresses);
+            convolution.compute(io, addresses, relu);
         });
         return {};
     }

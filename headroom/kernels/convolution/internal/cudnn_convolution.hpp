@@ -29,6 +29,7 @@ struct CudnnConvolution {
     /// are no multiple of 16 bytes.
     bool adds = false;
     bool has_bias = false;  ///< of a forward pass
+    bool relu = false;      ///< behind the bias; of halves, as in f32 cuDNN's makes the largest number of infinity
     std::int64_t images = 0, groups = 1;
     std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
     ConvolutionAxis h{}, w{};
@@ -45,6 +46,8 @@ struct CudnnConvolution {
     /// as docs/convolution_plans.md lists: copies of images whose channels it pads to 16 bytes; partial sums of a
     /// weight's gradient; of a data pass in exact f32 copies of x and y, if they fit the budget. Within the budget.
     std::size_t scratch() const;
+    /// Bytes of a bias that a ReLU is tried with.
+    std::size_t trial_bytes() const;
     /// Bytes of these copies of x and y.
     std::int64_t padded_copies() const;
     /// Multiply-adds.
@@ -64,7 +67,7 @@ struct RehearsedConvolutions {
 };
 
 /// Bytes of a result that is added or converted behind cuDNN's kernel: of a weight's gradient, as that has one of its
-/// own dtype, whether or not this call adds; and of what `library` does not add.
+/// own dtype, whether or not this call adds; and of what `library` does not add. Or of a ReLU's trial.
 std::size_t bytes_behind(const ConvolutionProblem& problem, const CudnnConvolution& library);
 
 /// Bytes of scratch of a call on a GPU's stream, 0 if cuDNN is not used; the same without cuDNN, so that memory does
@@ -75,6 +78,7 @@ std::size_t cudnn_scratch(const Stream& stream, const ConvolutionProblem& proble
 struct CudnnConvolutionData {
     std::byte *x = nullptr, *weight = nullptr, *y = nullptr;
     const std::byte* bias = nullptr;
+    std::byte* trial = nullptr;  ///< `trial_bytes`, aligned likewise
 
     std::byte*& written(ConvolutionPass pass) {
         return pass == ConvolutionPass::forward ? y : pass == ConvolutionPass::data ? x : weight;
@@ -85,9 +89,11 @@ struct CudnnConvolutionData {
 
 using ConvolutionChoices = PlanChoices<CudnnConvolution>;
 
-/// By cuDNN; activations, a data pass's bias, and what `bytes_behind` are for, are the caller's. Returns false, and
-/// does nothing, if cuDNN is missing or refuses, or if data is not aligned.
-bool convolution_by_library(CudaStream& stream, const CudnnConvolution& library, const CudnnConvolutionData& data,
+/// By cuDNN; other activations, a data pass's bias, and what `bytes_behind` are for, are the caller's. So is the ReLU
+/// where `library.relu` is false afterwards: cuDNN's says nowhere what it makes of NaN. A plan's is tried, once: with a
+/// bias of NaN and infinities, outside of a capture, which waits. Returns false, and does nothing, if cuDNN is missing
+/// or refuses, or if data is not aligned.
+bool convolution_by_library(CudaStream& stream, CudnnConvolution& library, const CudnnConvolutionData& data,
                             std::byte* scratch);
 
 }  // namespace headroom::kernels

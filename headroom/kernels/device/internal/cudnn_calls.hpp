@@ -78,17 +78,6 @@ class CudnnCalls {
         library_->run(problem, data, scratch);
     }
 
-    /// For reports.
-    std::string text(CudaStream& stream) {
-        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
-        const Library* const library = open(stream);
-        if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
-        const std::string text = library->version() + stream.state->get<TuningTime>().text();
-        if (refusal.empty()) return text;
-        return one_line(fmt::format("{}; own kernels at least once: {}", text, refusal));
-    }
-
-  private:
     /// The plan that an earlier run found fastest or, where that is asked for, this one finds.
     template <class Problem, class Data>
     void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
@@ -111,6 +100,17 @@ class CudnnCalls {
         if (!fastest.empty()) choices.set(problem, place, fastest);
     }
 
+    /// For reports.
+    std::string text(CudaStream& stream) {
+        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+        const Library* const library = open(stream);
+        if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
+        const std::string text = library->version() + stream.state->get<TuningTime>().text();
+        if (refusal.empty()) return text;
+        return one_line(fmt::format("{}; own kernels at least once: {}", text, refusal));
+    }
+
+  private:
     std::unique_ptr<Library> library_;
 };
 
