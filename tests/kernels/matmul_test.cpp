@@ -74,7 +74,11 @@ TEST(Matmul, OfWideResultsAndOfSingleRowsMatchesF64) {
         for (const Layout layout : {Layout::contiguous, Layout::gaps}) {
             for (const test::MatmulShapes& shapes : {shapes_of(5, 2100, 40), rows}) {
                 MatmulTrial trial(random, {.dtype = dtype, .shapes = shapes, .layout = layout, .beta = 0.5f});
-                Machine().run(trial.matmul());
+                Matmul matmul = trial.matmul();
+                for (View* view : {&matmul.a, &matmul.c}) {
+                    if (view->rank() == 3) view->strides[1] = 1;  // of one element: it does not count
+                }
+                Machine().run(matmul);
                 trial.check();
                 if (HasFailure()) return;
             }
