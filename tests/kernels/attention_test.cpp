@@ -57,14 +57,18 @@ TEST(Attention, MatchesF64ForAnyDtypeShapeAndStrides) {
 TEST(Attention, AccumulatesGradientsAlsoInF32ForHalves) {
     std::mt19937_64 random(2);
     for (const Dtype dtype : kFloating) {
-        const Case c{2, 40, 70, 4, 2, 20, true};
-        Trial trial(c, dtype, Layout::gaps, random, test::compute_dtype(dtype));
-        for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
-            for (std::int64_t i = 0; i < x->numel(); ++i) x->set(i, 0.5);
+        for (const float beta : {1.0f, 0.5f}) {
+            for (const Layout layout : {Layout::gaps, Layout::contiguous}) {  // whole vectors are summed where they are
+                const Case c{2, 40, 70, 4, 2, layout == Layout::gaps ? 20 : 32, true};
+                Trial trial(c, dtype, layout, random, test::compute_dtype(dtype));
+                for (TestArray* x : {&trial.dq, &trial.dk, &trial.dv}) {
+                    for (std::int64_t i = 0; i < x->numel(); ++i) x->set(i, 0.5 / static_cast<double>(beta));
+                }
+                SCOPED_TRACE(text(c, dtype) + " beta " + std::to_string(beta));
+                trial.run(2, beta);
+                expect_matches(trial, 0.5);
+            }
         }
-        SCOPED_TRACE(text(c, dtype));
-        trial.run(2, 1);
-        expect_matches(trial, 0.5);
     }
 }
 

@@ -24,6 +24,7 @@ const Named kCases[] = {
     {"plain", {.images = 2, .inputs = 32, .outputs = 48, .h = {9, 3, 1, 1}, .w = {10, 3, 1, 1}}},
     {"one_image", {.inputs = 16, .outputs = 35, .h = {11, 3, 1, 1}, .w = {12, 3, 1, 1}}},
     {"three_images", {.images = 3, .inputs = 32, .outputs = 32, .h = {7, 3, 1, 1}, .w = {7, 3, 1, 1}}},
+    {"many_images", {.images = 13, .inputs = 32, .outputs = 32, .h = {5, 3, 1, 1}, .w = {6, 3, 1, 1}}},
     {"1x1", {.images = 2, .inputs = 64, .outputs = 80, .h = {5}, .w = {6}}},
     {"1x1_strided", {.images = 1, .inputs = 64, .outputs = 64, .h = {11, 1, 2}, .w = {12, 1, 2}}},
     {"strided", {.images = 1, .inputs = 32, .outputs = 32, .h = {12, 3, 2, 1}, .w = {13, 3, 2, 1}}},

@@ -100,6 +100,8 @@ Cases cases() {
     for (const Dtype target : kAllDtypes) {
         const std::string name = std::string("_to_") + std::string(kernels::name(target));
         result.add("copy/9x67" + name, copy_trial, Shape{9, 67}, Shape{9, 67}, target).only(kAllDtypes, kPairs);
+        result.add("expand/5x1_to_5x67_apart" + name, copy_trial, Shape{5, 1}, Shape{5, 67}, target)
+            .only(kWide, kPairs);
         result.add("copy/700x130" + name, copy_trial, Shape{700, 130}, Shape{700, 130}, target).only(kF32).large = true;
         for (const Shape& to : {Shape{3, 5, 32}, Shape{3, 5, 33}, Shape{3, 5, 18}, Shape{3, 32, 5}}) {
             for (const Shape& from :

@@ -66,6 +66,26 @@ TEST(Matmul, BroadcastsByStridesOfZeroAndExchangesAxes) {
     for (const double value : trial.c.values()) ASSERT_EQ(value, 630);
 }
 
+/// More columns than are scaled at a time, by a beta that the library does not take; rows that are batches.
+TEST(Matmul, OfWideResultsAndOfSingleRowsMatchesF64) {
+    std::mt19937_64 random(7);
+    const test::MatmulShapes rows{{5, 1, 70}, {70, 9}, {5, 1, 9}};
+    for (const Dtype dtype : kFloating) {
+        for (const Layout layout : {Layout::contiguous, Layout::gaps}) {
+            for (const test::MatmulShapes& shapes : {shapes_of(5, 2100, 40), rows}) {
+                MatmulTrial trial(random, {.dtype = dtype, .shapes = shapes, .layout = layout, .beta = 0.5f});
+                Matmul matmul = trial.matmul();
+                for (View* view : {&matmul.a, &matmul.c}) {
+                    if (view->rank() == 3) view->strides[1] = 1;  // of one element: it does not count
+                }
+                Machine().run(matmul);
+                trial.check();
+                if (HasFailure()) return;
+            }
+        }
+    }
+}
+
 TEST(Matmul, ScratchDependsNeitherOnBetaNorOnWhetherTheStreamIsDry) {
     for (const Dtype dtype : kFloating) {
         for (const Shape& c : {Shape{4, 4}, Shape{100, 60}, Shape{128, 768}, Shape{300, 65}}) {

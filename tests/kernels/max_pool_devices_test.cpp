@@ -96,12 +96,14 @@ Trial gradient_trial(const Variant& v, Random& random, const Pooling& call) {
         });
     });
     static_cast<void>(place);
+    const Dtype other = other_width(v.dtype);
     Output &dx = trial.output(v, call.layout.memory(from)),
-           &sum = trial.output(Dtype::f32, call.layout.memory(from), v.out, all(2));
+           &sum = trial.output(other, call.layout.memory(from), v.out, all(2));
+    const double unit = epsilon(compute_dtype(v.dtype)), unit_of_sum = other == Dtype::f64 ? epsilon(other) : unit;
     for (std::int64_t i = 0; i < value.numel(); ++i) {
-        const double error = epsilon(compute_dtype(v.dtype)) * count.get(i) * size.get(i);
-        dx.expect(value.get(i), count.get(i) < 2 ? 0 : error);
-        sum.expect(2 + value.get(i), error + epsilon(Dtype::f32) * (2 + size.get(i)));
+        const double units = count.get(i) * size.get(i);
+        dx.expect(value.get(i), count.get(i) < 2 ? 0 : unit * units);
+        sum.expect(2 + value.get(i), unit_of_sum * units + epsilon(other) * (2 + size.get(i)));
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {

@@ -89,15 +89,17 @@ struct Resampling {
     }
 };
 
-/// The values, and the values added to 2 in f32.
+/// The values, and the values added to 2 in f32, or from f32 in f64.
 Trial resample_trial(const Variant& v, Random& random, const Resampling& call) {
     Trial trial;
     const Shape from = call.from(), to = call.to();
     const TestArray& x = trial.input(v, call.layout.memory(from), normal(random));
     Output& y = trial.output(v, call.layout.memory(to));
-    Output& sum = trial.output(Dtype::f32, call.layout.memory(to), v.out, all(2));
+    const Dtype other = other_width(v.dtype);
+    Output& sum = trial.output(other, call.layout.memory(to), v.out, all(2));
     const auto rows = matrix_of(call.rows), columns = matrix_of(call.columns);
     const double unit = epsilon(compute_dtype(v.dtype));
+    const double unit_of_sum = other == Dtype::f64 ? epsilon(Dtype::f64) : unit;
     // A coordinate is off by some units of itself, and a weight by as much.
     const bool linear = call.rows.kind == Kind::linear || call.columns.kind == Kind::linear;
     const double shift = linear ? 8 * static_cast<double>(call.rows.in + call.columns.in) : 0;
@@ -114,8 +116,9 @@ Trial resample_trial(const Variant& v, Random& random, const Resampling& call) {
             }
         }
         const bool copies = count == 5 && size == std::abs(value) && !linear && call.rows.kind >= Kind::nearest;
-        const double error = copies ? 0 : unit * ((count + 4) * size + shift * count * largest);
-        y.expect(value, error), sum.expect(2 + value, error + epsilon(Dtype::f32) * (2 + size));
+        const double units = copies ? 0 : (count + 4) * size + shift * count * largest;
+        y.expect(value, unit * units);
+        sum.expect(2 + value, unit_of_sum * units + epsilon(other) * (2 + size));
     });
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {

@@ -9,11 +9,12 @@ namespace {
 
 using namespace test;
 
-/// The values, and the values added to 2 in f32.
+/// The values, and the values added to 2 in f32, or from f32 in f64.
 Trial rotary_trial(const Variant& v, Random& random, const Shape& shape, Rotary rotary) {
     Trial trial;
     const TestArray& x = trial.input(v, shape, normal(random));
-    Output &y = trial.output(v, shape), &sum = trial.output(Dtype::f32, shape, v.out, all(2));
+    const Dtype other = other_width(v.dtype);
+    Output &y = trial.output(v, shape), &sum = trial.output(other, shape, v.out, all(2));
     y.over = 0;
     const std::int64_t width = shape[3], half = width / 2;
     for (std::int64_t i = 0; i < x.numel(); ++i) {
@@ -30,10 +31,12 @@ Trial rotary_trial(const Variant& v, Random& random, const Shape& shape, Rotary 
             size = std::abs(x.get(i)) + std::abs(other);
         }
         // Two products and a sum; the angle is off by an epsilon of f64 for each turn, and of half a turn.
-        const double angles = 4 * epsilon(compute_dtype(v.dtype)) +
-                              epsilon(Dtype::f64) * (4 + static_cast<double>(rotary.first_position + t));
-        const double error = head < rotary.heads ? size * (3 * epsilon(compute_dtype(v.dtype)) + angles) : 0;
-        y.expect(value, error), sum.expect(2 + value, error + 4 * epsilon(Dtype::f32) * (2 + size));
+        const double angle = epsilon(Dtype::f64) * (4 + static_cast<double>(rotary.first_position + t));
+        const auto error = [&](Dtype to) {
+            const bool wide = v.dtype == Dtype::f64 || to == Dtype::f64;
+            return head < rotary.heads ? size * (7 * epsilon(wide ? Dtype::f64 : Dtype::f32) + angle) : 0;
+        };
+        y.expect(value, error(v.dtype)), sum.expect(2 + value, error(other) + 4 * epsilon(other) * (2 + size));
     }
     trial.call = [=](Device& device, const Views& in, const Views& out) {
         device.run([&](auto& stream) {

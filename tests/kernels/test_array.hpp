@@ -153,6 +153,8 @@ class TestArray {
 
 /// The dtype in which a kernel computes.
 inline Dtype compute_dtype(Dtype dtype) { return dtype == Dtype::f64 ? Dtype::f64 : Dtype::f32; }
+/// For results in another dtype than the operands': f64 of f32, f32 of all others.
+inline Dtype other_width(Dtype dtype) { return dtype == Dtype::f32 ? Dtype::f64 : Dtype::f32; }
 
 /// The most by which rounding `value` to `dtype` changes it, subnormal numbers of f16 included.
 inline double rounding(Dtype dtype, double value) {

@@ -12,15 +12,8 @@ std::int64_t batch_stride(const View& x, int axis, int batch_rank) {
     return own < 0 || x.shape[own] == 1 ? 0 : x.strides[own];
 }
 
-/// Drops batch axis `axis`.
-void drop(Problem& p, std::size_t axis) {
+void drop_innermost(Problem& p) {
     const auto last = static_cast<std::size_t>(--p.batch_rank);
-    for (std::size_t i = axis; i < last; ++i) {
-        p.size[i] = p.size[i + 1];
-        p.a_batch[i] = p.a_batch[i + 1];
-        p.b_batch[i] = p.b_batch[i + 1];
-        p.c_batch[i] = p.c_batch[i + 1];
-    }
     p.size[last] = p.a_batch[last] = p.b_batch[last] = p.c_batch[last] = 0;
 }
 
@@ -55,7 +48,7 @@ void fold_rows(Problem& p) {
             return;
         }
         p.m *= p.size[inner];
-        drop(p, inner);
+        drop_innermost(p);
     }
 }
 
