@@ -105,6 +105,12 @@ class ProgramCase(unittest.TestCase):
         self.assertEqual([line.pop("step") for line in lines], [1, 2, 3])
         self.assertEqual(lines, 3 * [lines[0]])
 
+    def expect_seen_in_training_alone(self, *flags, ways):
+        """Each way of `ways`, flags that vary samples or drop values, trains otherwise, and none validates otherwise."""
+        losses, states = ({self.figures(*flags, *way, "--steps", steps)[figure] for way in ways}
+                          for steps, figure in ((0, "val_loss"), (4, "state_sha256")))
+        self.assertEqual((len(losses), len(states)), (1, len(ways)))
+
     def expect_validations_by_any_batch(self, *flags, batches):
         """A validation counts every sample once, also in a last batch that is smaller. Losses are sums in f32 of parts that depend on
         the batch, of up to a thousand terms: within that many roundings."""
