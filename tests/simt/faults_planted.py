@@ -604,7 +604,7 @@ FAULTS = [
     *of("convolution", K + "convolution/reorder.cpp", "kernels_convolution_test", "*ToldApart",
         ("oneDNN: a gradient of weights overwrites", "if (beta != 0) operations.append_sum(beta);", "")),
     *of("convolution", K + "matmul/tile.cpp", table("convolution"), "*ConvolutionSums*/cpu",
-        ("sums: one for all of a depth", "constexpr std::int64_t kSumDepth = 192;", "constexpr std::int64_t kSumDepth = 1 << 20;")),
+        ("sums: one for all of a depth", "constexpr std::int64_t kSumDepth = 128;", "constexpr std::int64_t kSumDepth = 1 << 20;")),
     *of("convolution", K + "matmul/tile.cpp", table("convolution"), "*/f32/contiguous/cpu",
         ("sums: the last block alone", "begin += kSumDepth, accumulate = true", "begin += kSumDepth"),
         ("sums: each block of the first depth", "b + run * size.b_run + begin * b_row", "b + run * size.b_run")),
