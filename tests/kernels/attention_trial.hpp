@@ -52,6 +52,13 @@ inline const MaskCase kMaskCases[] = {
     {"all of them", Dtype::bf16, true, true, true, true, true, 0.2f},
 };
 
+/// Of one key; of several widths, some of which are no vectors; with groups; of more queries, of which the last alone
+/// sees a key.
+inline const AttentionCase kOneKey[] = {
+    {2, 1, 1, 3, 3, 1, true},    {1, 7, 1, 2, 1, 5, false},   {2, 1, 1, 4, 2, 16, true},
+    {1, 33, 1, 2, 2, 37, false}, {1, 130, 1, 1, 1, 64, true}, {1, 3, 1, 2, 1, 130, true},
+};
+
 /// Everything that one attention reads and writes.
 struct AttentionTrial {
     AttentionCase shape;

@@ -119,9 +119,9 @@ inline Trial convolution_trial(const Variant& v, Random& random, const Convoluti
     return trial;
 }
 
-/// What f32 sums of `length` products, 192 at a time, err at most as a root of a mean of squares: each of the roundings
+/// What f32 sums of `length` products, 128 at a time, err at most as a root of a mean of squares: each of the roundings
 /// on the way is off by epsilon / sqrt(12) of a sum that grows with the root of its length. Relative to the results'.
-inline double error_of_blocks(double length) { return epsilon(Dtype::f32) * std::sqrt((192 + length / 192) / 24); }
+inline double error_of_blocks(double length) { return epsilon(Dtype::f32) * std::sqrt((128 + length / 128) / 24); }
 
 /// The same of a call's results.
 inline double error_of(const TestArray& result, const std::vector<double>& expected) {

@@ -651,8 +651,16 @@ FAULTS = [
         ("oneDNN: one primitive for all paddings", "slice.to_rows, slice.h.padding}, all_.size())", "slice.to_rows, 0}, all_.size())")),
     *of("convolution", K + "convolution/reorder.cpp", "kernels_convolution_test", "*ToldApart",
         ("oneDNN: a gradient of weights overwrites", "if (beta != 0) operations.append_sum(beta);", "")),
+
+    # --- Zeros where the truth is 0.
+    *of("zeros", K + "attention/attention_gradient.cpp", "kernels_attention_test", "*OneKey*",
+        ("attention: one key has a gradient", "alone ? T{0} : scale", "alone ? scale : scale")),
+    *of("zeros", K + "attention/attention_gradient.cpp", "kernels_attention_test", "*F64*",
+        ("attention: a block's first key alone", "g.visible(block.first_query + i) == 1", "block.seen(i) == 1")),
+    *of("zeros", K + "attention/plain_gradient.cu", ATTENTION, "*OneKey*",
+        ("attention: one key has a gradient on a GPU", "visible && !alone ? p", "visible || alone ? p")),
     *of("convolution", K + "matmul/tile.cpp", table("convolution"), "*ConvolutionSums*/cpu",
-        ("sums: one for all of a depth", "constexpr std::int64_t kSumDepth = 192;", "constexpr std::int64_t kSumDepth = 1 << 20;")),
+        ("sums: one for all of a depth", "constexpr std::int64_t kSumDepth = 128;", "constexpr std::int64_t kSumDepth = 1 << 20;")),
     *of("convolution", K + "matmul/tile.cpp", table("convolution"), "*/f32/contiguous/cpu",
         ("sums: the last block alone", "begin += kSumDepth, accumulate = true", "begin += kSumDepth"),
         ("sums: each block of the first depth", "b + run * size.b_run + begin * b_row", "b + run * size.b_run")),

@@ -148,10 +148,11 @@ struct HeadGradient {
         if (masking.adds()) masking.add(block, scale, w.probabilities);
         const T exponent = masking.adds() ? T{1} : scale;
         for (std::int64_t i = 0; i < block.queries; ++i) {
+            const bool alone = g.visible(block.first_query + i) == 1;  // a softmax that is 1 whatever the score
             const auto row = [&](auto&& factor) {
                 differentiate_row(w.probabilities + i * kKeyBlock, w.dscores + i * kKeyBlock, block.seen(i),
-                                  block.columns<T>(i), padded<T>(block.keys), exponent, scale, rows.lse[i],
-                                  rows.delta[i], factor);
+                                  block.columns<T>(i), padded<T>(block.keys), exponent, alone ? T{0} : scale,
+                                  rows.lse[i], rows.delta[i], factor);
             };
             if (masking.drops()) {
                 RandomWords generator;

@@ -26,12 +26,12 @@ struct PlainCommon {
         return {x, x.row(batch, 0, head), first, count};
     }
     /// A score becomes its probability as dropout leaves it, and the gradient of that the score's before scaling: zero
-    /// where not visible.
-    HEADROOM_DEVICE void differentiate(const Extras& extras, const ScorePlace& at, bool visible, T sum, T mean,
-                                       T& score, T& gradient) const {
+    /// where not visible, and where the query sees no other key.
+    HEADROOM_DEVICE void differentiate(const Extras& extras, const ScorePlace& at, bool visible, bool alone, T sum,
+                                       T mean, T& score, T& gradient) const {
         const T p = visible ? std::exp2(extras.added(scale * T(kLog2E) * score, at) - sum * T(kLog2E)) : T(0);
         const auto factor = extras.of(at);
-        gradient = visible ? p * (factor.times(gradient, 0) - mean) : T(0);
+        gradient = visible && !alone ? p * (factor.times(gradient, 0) - mean) : T(0);
         score = factor.times(p, 0);
     }
 };
@@ -75,8 +75,8 @@ struct PlainKeyGradients : PlainCommon<T, Extras> {
 #pragma unroll
                     for (int l = 0; l < kEach; ++l) {
                         const std::int64_t key = at.first + Tile::own_row(block, l);
-                        this->differentiate(extras, {at.batch, head, i, key}, exists && g.first_seeing(key) <= i, sum,
-                                            mean, scores[l][j], gradients[l][j]);
+                        this->differentiate(extras, {at.batch, head, i, key}, exists && g.first_seeing(key) <= i,
+                                            g.visible(i) == 1, sum, mean, scores[l][j], gradients[l][j]);
                     }
                 }
                 Tile::put_weights(block, space, scores);
@@ -138,8 +138,8 @@ struct PlainQueryGradient : PlainCommon<T, Extras> {
                 for (int j = 0; j < kEach; ++j) {
                     const ScorePlace place{at.batch, at.head, at.first + Tile::own_row(block, i),
                                            key + Tile::other_row(block, j)};
-                    this->differentiate(extras, place, place.key < visible[i], sum[i], mean[i], scores[i][j],
-                                        gradients[i][j]);
+                    this->differentiate(extras, place, place.key < visible[i], visible[i] == 1, sum[i], mean[i],
+                                        scores[i][j], gradients[i][j]);
                 }
             Tile::put_weights(block, space, gradients);
             Tile::add(block, space, keys, slice, width, sums);

@@ -185,7 +185,7 @@ bool enlarges(const ConvolutionProblem& p) {
            p.h.input * p.w.input * p.inputs * static_cast<std::int64_t>(size_of(p.operand)) > large;
 }
 
-/// A forward pass, or a data pass that is one, whose sums are so long that oneDNN errs 2.3 to 3.8 times as much as our
+/// A forward pass, or a data pass that is one, whose sums are so long that oneDNN errs 2.7 to 3.9 times as much as our
 /// blocks do, and ours takes no longer: with a whole panel of outputs.
 bool sums_long(const ConvolutionProblem& problem) {
     const ConvolutionProblem p = turned(problem).value_or(problem);

@@ -9,7 +9,7 @@ namespace {
 
 /// Products that are summed in registers before they are added to what is there: a longer sum would err more, since it
 /// is rounded at its full size each time.
-constexpr std::int64_t kSumDepth = 192;
+constexpr std::int64_t kSumDepth = 128;
 
 template <class T>
 struct Operands {
