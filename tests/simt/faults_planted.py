@@ -616,7 +616,7 @@ FAULTS = [
     *of("zeros", K + "mean_rounding.hpp", table("layer_norm"), "*EqualNumbers*/cpu",
         ("mean: one rounding for all additions", "share = count * std::numeric_limits<C>::epsilon()", "share = std::numeric_limits<C>::epsilon() / 8")),
     *of("zeros", K + "channel_norm/channel_norm.cpp", table("channel_norm"), "*EqualNumbers*/cpu",
-        ("channel_norm: six equal numbers are their own mean", "count > 5 ? columns : 0", "count > 6 ? columns : 0"),
+        ("channel_norm: three equal numbers are their own mean", "count == 2 || count == 4", "count <= 4"),
         ("channel_norm: a mean as it was rounded", "is_rounding(sums[i], static_cast<T>(count), means[i])", "is_rounding(sums[i], static_cast<T>(-count), means[i])")),
     *of("zeros", K + "channel_norm/internal/moments.hpp", table("channel_norm"), "*EqualNumbers*/gpu",
         ("channel_norm: means are weighted, not moved", "mean += distance * share;\n        count = total;", "mean = mean * (count / total) + other.mean * share;\n        count = total;")),

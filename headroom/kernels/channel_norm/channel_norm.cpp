@@ -41,9 +41,10 @@ void join_block(const TileBlock<1>& block, bool across, Moments<double>* all) {
     });
     if (!across) sums[0] = combine_run<Sum>(sums, block.items);
     const std::int64_t columns = across ? block.items : 1;
+    const bool exact = across && (count == 1 || count == 2 || count == 4);  // of equal numbers
     int corrections = 0;
 #pragma omp simd reduction(+ : corrections)
-    for (std::int64_t i = 0; i < (count > 5 ? columns : 0); ++i)  // up to five equal numbers are their own mean
+    for (std::int64_t i = 0; i < (exact ? 0 : columns); ++i)
         corrections += is_rounding(sums[i], static_cast<T>(count), means[i]) ? 1 : 0;
     for (std::int64_t i = 0; i < columns && corrections > 0; ++i)
         correct(block, x, across ? i : 0, across ? i + 1 : block.items, means[i], sums[i]);
