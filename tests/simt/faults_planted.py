@@ -622,7 +622,7 @@ FAULTS = [
         ("channel_norm: means are weighted, not moved", "mean += distance * share;\n        count = total;", "mean = mean * (count / total) + other.mean * share;\n        count = total;")),
     *of("zeros", "headroom/core/ops/cosine.cpp", "core_loss_test", "*Directions*",
         ("cosine: numbers as any vectors", "a.size(axis) == 1", "a.size(axis) == 0"),
-        ("cosine: a short number's sign", "clamp(x / epsilon, -1.0, 1.0)", "clamp(x / kLeastEpsilon, -1.0, 1.0)")),
+        ("cosine: a short number's sign", "clamp(x / epsilon, -1.0, 1.0)", "clamp(x / (epsilon * kLeastEpsilon), -1.0, 1.0)")),
     *of("zeros", K + "attention/plain_gradient.cu", ATTENTION, "*OneKey*",
         ("attention: one key has a gradient on a GPU", "visible && !alone ? p", "visible || alone ? p")),
     *of("convolution", K + "matmul/tile.cpp", table("convolution"), "*ConvolutionSums*/cpu",
