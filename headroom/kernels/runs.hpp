@@ -88,6 +88,13 @@ struct Smallest {
     }
 };
 
+struct Deviation : Sum {
+    template <class V>
+    static V add(V sum, V x, V center) {
+        return sum + (x - center);
+    }
+};
+
 /// The sum of (x - center)^2.
 struct SquaredDeviation : Sum {
     template <class V>

@@ -137,6 +137,31 @@ TEST_F(LossTest, OfDirectionsTellsPairsApart) {
     EXPECT_THROW(cosine_similarity(a, b, -1, 0.0), Error);
 }
 
+TEST_F(LossTest, DirectionsOfNumbersHaveNoGradient) {
+    std::vector<float> numbers, others;
+    for (int i = 1; i <= 999; ++i) {
+        numbers.push_back(static_cast<float>(std::sin(i) * std::pow(10, i % 9 - 4)));
+        others.push_back(static_cast<float>(std::cos(i) / 3));
+    }
+    const std::int64_t count = std::ssize(numbers);
+    for (const int axis : {0, 1}) {
+        const Shape shape = axis == 0 ? Shape{1, count} : Shape{count, 1};
+        const Tensor a = context.from_host(numbers, shape).requires_grad_(),
+                     b = context.from_host(others, shape).requires_grad_();
+        const Tensor alike = cosine_similarity(a, b, axis);
+        const std::vector<float> values = alike.to_vector<float>();
+        backward(sum(alike));
+        for (std::size_t i = 0; i < numbers.size(); ++i) ASSERT_EQ(values[i], numbers[i] * others[i] > 0 ? 1 : -1);
+        for (const Tensor& x : {a, b}) EXPECT_THAT(x.grad().to_vector<float>(), ::testing::Each(0.0f));
+    }
+    // Shorter than epsilon: x / epsilon.
+    const Tensor small = context.from_host(std::vector<float>{0.25, 0}, {2, 1}).requires_grad_();
+    const Tensor alike = cosine_similarity(small, context.from_host(std::vector<float>{-3, 3}, {2, 1}), -1, 0.5);
+    EXPECT_EQ(alike.to_vector<float>(), (std::vector<float>{-0.5, 0}));
+    backward(sum(alike));
+    EXPECT_EQ(small.grad().to_vector<float>(), (std::vector<float>{-2, 2}));
+}
+
 TEST_F(LossTest, SmoothL1WithoutARangeIsRefused) {
     for (const double beta : {0.0, -1.0, std::nan("")}) EXPECT_THROW(smooth_l1_loss(logits, logits, beta), Error);
 }

@@ -295,6 +295,21 @@ TEST_P(ChannelNormTest, KeepsItsDigitsWhenTheMeanIsLarge) {
     }
 }
 
+TEST_P(ChannelNormTest, EqualNumbersHaveTheirMeanAndNoVarianceToTheBit) {
+    for (const Images& of : {Images{3, 5, 7, 9}, Images{3, 5, 7, 9, 0, false}, Images{2, 300, 11, 13},
+                             Images{2, 6, 61, 67, 0, false}, Images{3, 12, 9, 7, 4}, Images{3, 12, 33, 7, 3, false}}) {
+        for (const Dtype dtype : kWide) {
+            TestArray x(dtype, of.memory()), mean(dtype, of.statistics()), variance(dtype, of.statistics());
+            for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, (static_cast<double>(of.set(i)) - 1.1) * 997 / 3);
+            const View in = device().put(x), to = device().put(mean), spread = device().put(variance);
+            device().run<ChannelMomentsPlan>(of.seen(in), to, spread);
+            device().get(to, mean), device().get(spread, variance);
+            for (std::int64_t i = 0; i < x.numel(); ++i) ASSERT_EQ(mean.get(of.set(i)), x.get(i)) << of.name();
+            for (const double value : variance.values()) ASSERT_EQ(value, 0) << of.name();
+        }
+    }
+}
+
 TEST_P(ChannelNormTest, NothingToNormaliseLeavesParametersWithoutGradients) {
     TestArray x(Dtype::f32, {0, 2, 3, 3}), statistics(Dtype::f32, {2}), dweight(Dtype::f32, {2}),
         dbias(Dtype::f32, {2});

@@ -196,6 +196,28 @@ TEST_P(LayerNorm, KeepsItsDigitsWhenTheMeanIsLarge) {
     }
 }
 
+TEST_P(LayerNorm, OfEqualNumbersIsBetaToTheBit) {
+    for (const Dtype dtype : kWide) {
+        for (const std::int64_t length : {1, 3, 10, 31, 100, 511, 768, 1000, 1025, 2999, 10244}) {
+            TestArray x(dtype, {3, length}), y(dtype, {3, length}), of_row(dtype, {3}), beta(dtype, {length});
+            for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, (i / length - 1.1) * 997 / 3);
+            beta.fill(random);
+            const View in = device().put(x), to = device().put(y), mean = device().put(of_row),
+                       rstd = device().put(of_row), of_beta = device().put(beta), dgamma = device().put(beta);
+            forward(device(), Kind::layer, true, {in, of_beta, of_beta}, {to, rstd, mean});
+            backward(device(), Kind::layer, false, {in, in, in, rstd, mean}, {.gamma = {&dgamma}});
+            device().get(to, y), device().get(mean, of_row);
+            TestArray of_gamma(dtype, {length});
+            device().get(dgamma, of_gamma);
+            for (std::int64_t i = 0; i < x.numel(); ++i) {
+                ASSERT_EQ(of_row.get(i / length), x.get(i)) << name(dtype) << " " << length;
+                ASSERT_EQ(y.get(i), beta.get(i % length));
+                ASSERT_EQ(of_gamma.get(i % length), 0);
+            }
+        }
+    }
+}
+
 TEST_P(LayerNorm, GradientHasTheSameBitsWhateverIsAskedFor) {
     for (const Dtype dtype : kWide) {
         const Shape shape{34, 1504}, last{1504}, first{34};

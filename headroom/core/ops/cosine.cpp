@@ -23,6 +23,9 @@ Tensor length(const Tensor& x, int axis, double epsilon) {
     return sqrt(clamp(sum(square(x), axis), epsilon * epsilon, kInfinity));
 }
 
+/// x / max(|x|, epsilon): of a number its sign, which has no gradient.
+Tensor direction(const Tensor& x, double epsilon) { return clamp(x / epsilon, -1.0, 1.0); }
+
 }  // namespace
 
 Tensor cosine_similarity(Tensor a, Tensor b, int axis, double epsilon) {
@@ -37,6 +40,7 @@ Tensor cosine_similarity(Tensor a, Tensor b, int axis, double epsilon) {
         if (b.dtype() != compute) b = cast(std::move(b), compute);
         if (a.shape() != shape) a = expand(std::move(a), shape);
         if (b.shape() != shape) b = expand(std::move(b), shape);
+        if (a.size(axis) == 1) return sum(direction(a, epsilon) * direction(b, epsilon), axis);
         return sum(a * b, axis) / (length(a, axis, epsilon) * length(b, axis, epsilon));
     });
 }

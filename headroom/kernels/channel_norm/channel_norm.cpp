@@ -2,11 +2,26 @@
 
 #include <headroom/kernels/channel_norm/internal/item_norm.hpp>
 #include <headroom/kernels/channel_norm/internal/moments.hpp>
+#include <headroom/kernels/mean_rounding.hpp>
 #include <headroom/kernels/runs.hpp>
 
 namespace headroom::kernels {
 
 namespace {
+
+/// Adds to the mean of items [first, last) what it is off by, and sums their squared deviations anew.
+template <class T>
+[[gnu::noinline]] void correct(const TileBlock<1>& block, const TileLines<const T>& x, std::int64_t first,
+                               std::int64_t last, T& mean, T& squares) {
+    const auto add_up = [&](auto&& term) {
+        T all = 0;
+        for (std::int64_t r = 0; r < block.lines; ++r)
+            for (std::int64_t i = first; i < last; ++i) all += term(x.line(r)[i] - mean);
+        return all;
+    };
+    mean += add_up([](T off) { return off; }) / static_cast<T>(block.lines * (last - first));
+    squares = add_up([](T off) { return off * off; });
+}
 
 /// Joins a block's moments with those of the blocks before: for each column of a tile, or for its only one.
 template <class T>
@@ -25,7 +40,15 @@ void join_block(const TileBlock<1>& block, bool across, Moments<double>* all) {
         return [values = x.line(r), &means](std::int64_t i) { return (values[i] - means[i]) * (values[i] - means[i]); };
     });
     if (!across) sums[0] = combine_run<Sum>(sums, block.items);
-    for (std::int64_t i = 0; i < (across ? block.items : 1); ++i)
+    const std::int64_t columns = across ? block.items : 1;
+    const bool exact = across && (count == 1 || count == 2 || count == 4);  // of equal numbers
+    int corrections = 0;
+#pragma omp simd reduction(+ : corrections)
+    for (std::int64_t i = 0; i < (exact ? 0 : columns); ++i)
+        corrections += is_rounding(sums[i], static_cast<T>(count), means[i]) ? 1 : 0;
+    for (std::int64_t i = 0; i < columns && corrections > 0; ++i)
+        correct(block, x, across ? i : 0, across ? i + 1 : block.items, means[i], sums[i]);
+    for (std::int64_t i = 0; i < columns; ++i)
         all[i].join({static_cast<double>(count), static_cast<double>(means[i]), static_cast<double>(sums[i])});
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <headroom/kernels/layer_norm/normalize.hpp>
+#include <headroom/kernels/mean_rounding.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/rows.hpp>
@@ -20,6 +21,20 @@ const T* weights(const View* weight, T otherwise, std::int64_t begin, std::int64
     return buffer;
 }
 
+/// Adds to the mean what it is off by, and sums the squared deviations anew. Apart, so that other rows notice nothing.
+template <class T>
+[[gnu::noinline]] void correct(RowReader<T>& in, std::int64_t length, T& mean, T& squares) {
+    T off = 0;
+    squares = 0;
+    for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
+        off += combine_run<Deviation>(in(begin, count), count, mean);
+    });
+    mean += off / static_cast<T>(length);
+    for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
+        squares += combine_run<SquaredDeviation>(in(begin, count), count, mean);
+    });
+}
+
 template <class T>
 void normalize_row(RowReader<T>& in, const View* gamma, const View* beta, T epsilon, const Rows& out, std::int64_t row,
                    T& mean, T& rstd) {
@@ -31,6 +46,8 @@ void normalize_row(RowReader<T>& in, const View* gamma, const View* beta, T epsi
     for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {
         squares += combine_run<SquaredDeviation>(in(begin, count), count, mean);
     });
+    if (is_rounding(squares, static_cast<T>(length), mean)) [[unlikely]]
+        correct(in, length, mean, squares);
     rstd = 1 / std::sqrt(squares / static_cast<T>(length) + epsilon);
     T gamma_buffer[kChunk], beta_buffer[kChunk], out_buffer[kChunk];
     for_each_chunk(length, [&](std::int64_t begin, std::int64_t count) {

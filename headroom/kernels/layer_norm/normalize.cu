@@ -3,6 +3,7 @@
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/row_access.hpp>
 #include <headroom/kernels/device/team.hpp>
+#include <headroom/kernels/mean_rounding.hpp>
 
 namespace headroom::kernels {
 
@@ -64,12 +65,24 @@ struct Normalize {
             for (auto v = rest; v < count; v += step) sum += total(in.load(block, v, C{0}));
             mean = team.sum(sum) / length;
         }
-        C squares = 0;
+        const auto over_row = [&](auto&& term) {
+            C all = 0;
 #pragma unroll
-        for (int i = 0; i < Way::kKept; ++i)
-            if (first + i * step < count) squares += deviation(in, first + i * step, kept[i], mean);
-        for (auto v = rest; v < count; v += step) squares += deviation(in, v, in.load(block, v, C{0}), mean);
-        const C rstd = C{1} / std::sqrt(team.sum(squares) / length + parameters.epsilon);
+            for (int i = 0; i < Way::kKept; ++i)
+                if (first + i * step < count) all += terms(in, first + i * step, kept[i], term);
+            for (auto v = rest; v < count; v += step) all += terms(in, v, in.load(block, v, C{0}), term);
+            return team.sum(all);
+        };
+        [[maybe_unused]] const auto deviation = [&](C x) { return x - mean; };
+        const auto square = [&](C x) { return (x - mean) * (x - mean); };
+        C squares = over_row(square);
+        if constexpr (Way::kWidth <= 4) {  // not eights of halves: up to 8,192 equal ones are summed without rounding
+            if (centred && is_rounding(squares, length, mean)) {
+                mean += over_row(deviation) / length;
+                squares = over_row(square);
+            }
+        }
+        const C rstd = C{1} / std::sqrt(squares / length + parameters.epsilon);
 #pragma unroll
         for (int i = 0; i < Way::kKept; ++i)
             if (first + i * step < count) finish(block, out, first + i * step, kept[i], mean, rstd, parameters);
@@ -84,14 +97,15 @@ struct Normalize {
         for (int k = 0; k < Way::kWidth; ++k) sum += x[k];
         return sum;
     }
-    HEADROOM_DEVICE static C deviation(const Row& in, typename Way::Index v, const Vectors& x, C mean) {
+    template <class Term>
+    HEADROOM_DEVICE static C terms(const Row& in, typename Way::Index v, const Vectors& x, Term&& term) {
         C sum = 0;
         if (in.whole(v)) {
 #pragma unroll
-            for (int k = 0; k < Way::kWidth; ++k) sum += (x[k] - mean) * (x[k] - mean);
+            for (int k = 0; k < Way::kWidth; ++k) sum += term(x[k]);
         } else {
 #pragma unroll
-            for (int k = 0; k < Way::kWidth; ++k) sum += in.holds(v, k) ? (x[k] - mean) * (x[k] - mean) : C{0};
+            for (int k = 0; k < Way::kWidth; ++k) sum += in.holds(v, k) ? term(x[k]) : C{0};
         }
         return sum;
     }

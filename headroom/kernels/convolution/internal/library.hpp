@@ -23,9 +23,10 @@
 //
 // brgconv sums up to 3,000 products of f32 one after the other, as PyTorch's does for channels-last images: at 3 x 3 x
 // 1,024 the root mean square of the error is 9.7e-7 of the result's, of jit on images in blocks of 16 channels 2.6e-7.
-// Our own kernel, which sums 128 at a time, has 2.5e-7 and takes sums of more than 1,000: on a Zen 4, one thread, in 0.82
-// to 1.06 of brgconv's time, below 1 in the mean of ResNet-50's, VGG-16's and U-Net's layers. A sum of 576 errs 4.2e-7,
-// ours 2.1e-7 in 1.05 to 1.15 of the time: brgconv takes it. bench/results/convolution_errors.json has the figures.
+// Our own kernel, which sums 128 at a time, has 2.5e-7 and takes sums of more than 1,000: on a Zen 4, one thread, in
+// 0.82 to 1.06 of brgconv's time, below 1 in the mean of ResNet-50's, VGG-16's and U-Net's layers. A sum of 576
+// errs 4.2e-7, ours 2.1e-7 in 1.05 to 1.15 of the time: brgconv takes it. bench/results/convolution_errors.json has the
+// figures.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -26,8 +26,8 @@ struct TileSize {
 };
 
 /// c[i, j] = (accumulate ? c[i, j] : 0) + the sum over p of a[i * a_row + p * a_depth] * b[p * b_row + j], in the order
-/// of p, and over all runs, one after another; 128 products or fewer are summed before they are added to c. Rows of b and
-/// c are contiguous; they need no alignment. T is float or double.
+/// of p, and over all runs, one after another; 128 products or fewer are summed before they are added to c. Rows of b
+/// and c are contiguous; they need no alignment. T is float or double.
 template <class T>
 void tile_product(TileSize size, const T* a, std::int64_t a_row, std::int64_t a_depth, const T* b, std::int64_t b_row,
                   T* c, std::int64_t c_row, bool accumulate);

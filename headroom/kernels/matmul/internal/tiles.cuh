@@ -38,8 +38,8 @@ class TileSums {
             for (T& sum : line) sum = T{};
     }
 
-    /// The products of these tiles are summed apart: one long sum would err more, as it is rounded at its full size each
-    /// time.
+    /// The products of these tiles are summed apart: one long sum would err more, as it is rounded at its full size
+    /// each time.
     HEADROOM_DEVICE void add(Block& block) {
         const int x = static_cast<int>(block.thread()) % kStep, y = static_cast<int>(block.thread()) / kStep;
         T part[kEach][kEach] = {};
