@@ -7,6 +7,7 @@
 //     machine.forward(steps);
 //     machine.backward_of(seed);
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -25,6 +26,12 @@
 #include <headroom/core/test/sample_calls.hpp>
 
 namespace headroom::test {
+
+inline Context program_context() { return Context::cpu({.threads = 1, .fill_uninitialized_memory = true}); }
+
+inline bool all_finite(const std::vector<double>& values) {
+    return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+}
 
 /// How an operand's elements are found in a variable: all in their order; `offset`, `offset + step`, ... in row-major
 /// order; a range of each axis; with the first and the last axis in each other's place; one for all; over and over.

@@ -258,6 +258,25 @@ TEST_F(TapeTest, RefusesALossOfSeveralElements) {
     EXPECT_THROW(backward(toy::mul(x, x)), ShapeError);
 }
 
+/// What was recorded beside it can be differentiated afterwards.
+TEST_F(TapeTest, ARefusedBackwardLeavesTheOthersAlone) {
+    Context elsewhere = Context::cpu({.threads = 1});
+    Tensor x = leaf({1, 2});
+    const Tensor y = toy::mul(x, x), loss = toy::total(y), constant = toy::total(x.detach());
+    const Tensor other = toy::total(elsewhere.from_host(std::vector<float>{1}, {1}).requires_grad_());
+    const std::size_t records = context.tape().size(), bytes = allocated();
+    EXPECT_THROW(backward(y), ShapeError);
+    EXPECT_THROW(backward(constant), Error);
+    EXPECT_THROW(backward({loss, loss}, {1.0}), Error);
+    EXPECT_THROW(backward({loss, other}, {1.0, 1.0}), Error);
+    EXPECT_EQ(context.tape().size(), records);
+    EXPECT_EQ(allocated(), bytes);
+    EXPECT_FALSE(x.grad().defined());
+    backward(loss);
+    EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{2, 4}));
+    backward(other);  // nor is the other context's tape touched
+}
+
 TEST_F(TapeTest, KeepsOnlyBordersOfARecomputedRegion) {
     context.policy("block", recompute_all());
     Tensor x = leaf(std::vector<float>(1000, 0.5f));
