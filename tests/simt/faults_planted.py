@@ -1020,4 +1020,10 @@ FAULTS = [
     *of("programs", "examples/train_mnist.cpp", "train_mnist", "neither_shifts_nor_dropout",
         ("mnist: no image is shifted", "if (flags_.shift > 0)", "if (flags_.shift > 28)"),
         ("mnist: shifts of two", "flags_.shift,\n", "std::min<std::int64_t>(flags_.shift, 2),\n")),
+    *of("data", "examples/mnist/images.cpp", "examples_mnist_images_test", "*",
+        ("shift: one number for both", "random[1] % span", "random[0] % span"),
+        ("shift: the last offset never", "static_cast<std::uint32_t>(2 * most + 1)", "static_cast<std::uint32_t>(2 * most)"),
+        ("shift: black comes in", "-kScale.mean / kScale.deviation", "0.0f"),
+        ("shift: an image's rest of the last", "std::fill(moved.begin(), moved.end(), ", "if (row == 0) std::fill(moved.begin(), moved.end(), "),
+        ("shift: the same in each batch", "kernels::philox(key,", "kernels::philox(most > 99 ? key : kernels::RandomKey{},")),
 ]
