@@ -1,0 +1,47 @@
+// Which windows over a text train and validate a model of language.
+#include <cstdint>
+#include <numeric>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/data/data_loader.hpp>
+#include <headroom/examples/text/windows_task.hpp>
+
+namespace headroom::text {
+namespace {
+
+TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
+    std::vector<std::int32_t> tokens(300);
+    std::iota(tokens.begin(), tokens.end(), 0);
+    const Corpus corpus{
+        .split = data::split_tokens({tokens, 300}), .what = {}, .description = {}, .decode = {}, .storage = {}};
+    TextFlags flags;
+    flags.block = 7;
+    flags.seed = 3;
+    const WindowsData<data::TextWindows> windows = next_tokens(corpus, flags, 4);
+
+    std::set<std::int32_t> begins, targets;
+    data::DataLoader training(windows.training, windows.order);
+    for (int batch = 0; batch < 2000; ++batch) {  // each of 263 windows is missed once in 10^10 times
+        const data::TokenBatch& given = *training.next();
+        ASSERT_EQ(given.rows, 4);
+        for (std::int64_t row = 0; row < given.rows; ++row) {
+            begins.insert(given.inputs[static_cast<std::size_t>(row * given.length)]);
+            targets.insert(given.targets[static_cast<std::size_t>((row + 1) * given.length - 1)]);
+        }
+    }
+    EXPECT_EQ(begins.size(), 263);  // of 270 tokens
+    EXPECT_EQ(*begins.begin(), 0);
+    EXPECT_EQ(*targets.rbegin(), 269);
+
+    std::vector<std::int32_t> validated;
+    data::DataLoader validation(windows.validation, windows.in_order, {.epochs = 1});
+    while (const auto given = validation.next())
+        validated.insert(validated.end(), given->targets.begin(), given->targets.end());
+    EXPECT_EQ(validated, std::vector<std::int32_t>(tokens.begin() + 271, tokens.end()));
+}
+
+}  // namespace
+}  // namespace headroom::text
