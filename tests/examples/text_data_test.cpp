@@ -20,7 +20,7 @@ TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
     TextFlags flags;
     flags.block = 7;
     flags.seed = 3;
-    const WindowsData<data::TextWindows> windows = next_tokens(corpus, flags, 4);
+    const training::Datasets<data::TextWindows> windows = next_tokens(corpus, flags, 4);
 
     std::set<std::int32_t> begins, targets;
     data::DataLoader training(windows.training, windows.order);

@@ -1188,7 +1188,7 @@ FAULTS = [
          "data::Sampler::sequential(validation.full_windows(), batch)}"),
         ("text: windows of the first block", "data::Sampler::with_replacement(training.size(), batch, flags.seed)",
          "data::Sampler::with_replacement(flags.block, batch, flags.seed)")),
-    *of("programs", "examples/program/task.hpp", "train_text", "whole_split",
+    *of("programs", "headroom/training/metrics.hpp", "train_text", "whole_split",
         ("validation: the mean of batches", "total += loss.sum().item();\n        terms += loss.terms();",
          "total += loss.mean().item();\n        terms += 1;")),
 ]
