@@ -257,7 +257,8 @@ RegionScope::~RegionScope() {
     try {
         if (context_.find_non_finite_) context_.check_finite(*context_.tape_.region());
     } catch (const Error&) {
-        // Memory is missing, and a region further out is checked next; or the device has failed, which the next op says.
+        // Memory is missing, and a region further out is checked next; or the device has failed, which the next op
+        // says.
     }
     context_.tape_.close_region();
 }
