@@ -77,14 +77,13 @@ void print_libraries(Context& context) {
 }
 
 /// The losses of a training, drawn at its end.
-LossCurve& follow(training::Trainer& trainer, LossCurve& curve) {
+void follow(training::Trainer& trainer, LossCurve& curve) {
     trainer.after_step([&](const training::Step& step) {
         if (step.result.finite) curve.training.push_back({step.number, step.result.loss});
     });
     trainer.after_validation([&](const training::ValidatedStep& step) {
         curve.validation.push_back({step.number, step.validation.loss});
     });
-    return curve;
 }
 
 void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {

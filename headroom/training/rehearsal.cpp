@@ -46,17 +46,8 @@ std::string in_words(const TrainerOptions& options, bool without_graphs, const T
                        another ? "; batch norm then sees fewer samples at once, which is another training" : "");
 }
 
-}  // namespace
-
-Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options) {
-    Session session(dry, task, options);
-    take_steps(session);
-    session.validate();
-    session.end();
-    return {dry.memory().peak(), session.resident_bytes(),         session.parameters(),
-            session.steps(),     session.takes_batch_statistics(), session.graph_refusal()};
-}
-
+/// Empty if there is none. Another recomputation and no graphs, which change no bit, come before smaller micro-batches.
+/// The samples of a step stay the same.
 std::string fitting_change(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
     TrainerOptions other = options;
     Profile tried = profile;
@@ -86,6 +77,17 @@ std::string fitting_change(const Profile& profile, const MakeTask& task, const T
         }
     }
     return "";
+}
+
+}  // namespace
+
+Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options) {
+    Session session(dry, task, options);
+    take_steps(session);
+    session.validate();
+    session.end();
+    return {dry.memory().peak(), session.resident_bytes(),         session.parameters(),
+            session.steps(),     session.takes_batch_statistics(), session.graph_refusal()};
 }
 
 std::string advice(const Profile& profile, const MakeTask& task, const TrainerOptions& options,

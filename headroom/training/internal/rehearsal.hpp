@@ -15,11 +15,7 @@ namespace headroom::training {
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
 /// The first change of options with which a rehearsal passes, in words: "it fits with .batch = 4 .accumulate = 2 and
-/// then reserves 18.9 MB (18874368 bytes)"; empty if there is none. Another recomputation and no graphs, which change
-/// no bit, come before smaller micro-batches. The samples of a step stay the same.
-std::string fitting_change(const Profile& profile, const MakeTask& task, const TrainerOptions& options);
-
-/// `fitting_change`, or `more`, another way out.
+/// then reserves 18.9 MB (18874368 bytes)"; and `more`, another way out.
 std::string advice(const Profile& profile, const MakeTask& task, const TrainerOptions& options,
                    const std::string& more);
 
