@@ -106,21 +106,7 @@ TEST_F(AttentionCuda, MasksAndDropoutMatchF64) {
 }
 
 TEST_F(AttentionCuda, OfOneKeyHasNoGradientOfItsScores) {
-    std::mt19937_64 random(19);
-    for (const Case& one : test::kOneKey) {
-        for (const auto& mask : {test::kMaskCases[4], test::kMaskCases[5]}) {
-            Case c = one;
-            SCOPED_TRACE(text(c, Dtype::f32) + " " + mask.name);
-            if (mask.lengths) c.batch = 1, c.keys = 40, c.causal = false;
-            Trial trial(c, Dtype::f32, Layout::contiguous, random, Dtype::f32);
-            trial.hide(mask, random);
-            if (mask.lengths) trial.lengths->set(0, 1);
-            run(*gpu, trial);
-            expect_matches(trial);
-            for (const TestArray* x : {&trial.dq, &trial.dk})
-                for (const double value : x->values()) ASSERT_EQ(value, 0);
-        }
-    }
+    test::expect_no_gradient_of_one_key<Trial>([&](Trial& trial) { run(*gpu, trial); });
 }
 
 TEST_F(AttentionCuda, NotesALengthBeyondTheKeys) {

@@ -265,4 +265,24 @@ inline void expect_matches(const AttentionTrial& t, double before = 0, Weights w
     for (const TestArray* x : {&t.o, &t.dq, &t.dk, &t.dv}) EXPECT_TRUE(x->gaps_untouched());
 }
 
+/// Also where a length or the causal mask leaves one. `run` computes a trial, a `Trial`, and its gradients.
+template <class Trial, class Run>
+void expect_no_gradient_of_one_key(const Run& run) {
+    std::mt19937_64 random(19);
+    for (const AttentionCase& one : kOneKey) {
+        for (const auto& mask : {kMaskCases[4], kMaskCases[5]}) {
+            AttentionCase c = one;
+            SCOPED_TRACE(text(c, Dtype::f32) + " " + mask.name);
+            if (mask.lengths) c.batch = 1, c.keys = 40, c.causal = false;
+            Trial trial(c, Dtype::f32, Layout::contiguous, random, Dtype::f32);
+            trial.hide(mask, random);
+            if (mask.lengths) trial.lengths->set(0, 1);
+            run(trial);
+            expect_matches(trial);
+            for (const TestArray* x : {&trial.dq, &trial.dk})
+                for (const double value : x->values()) ASSERT_EQ(value, 0);
+        }
+    }
+}
+
 }  // namespace headroom::kernels::test
