@@ -31,7 +31,7 @@ function(headroom_use_blas target)
 endfunction()
 
 if(HEADROOM_CUBLAS_FOLDER)
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/headroom/kernels/matmul/cuda_blas_api.cpp PROPERTIES
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/matmul/cuda_blas_api.cpp PROPERTIES
         COMPILE_DEFINITIONS HEADROOM_CUBLAS_FOLDER="${HEADROOM_CUBLAS_FOLDER}/")
 endif()
 

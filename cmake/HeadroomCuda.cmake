@@ -106,10 +106,10 @@ function(headroom_filter_cuda list)
     set(${list} ${kept} PARENT_SCOPE)
 endfunction()
 
-# Adds headroom/FOLDER/*/*.cu to a library.
+# Adds FOLDER/*/*.cu to a library.
 function(headroom_device_code target folder)
     if(HEADROOM_CUDA_KERNELS)
-        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${folder}/*/*.cu)
+        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*/*.cu)
         headroom_device_sources(${target} ${sources})
     endif()
 endfunction()

@@ -2,7 +2,7 @@
 # includes, part of headroom_<library>. The header declares the function; see embed_page.cmake.
 function(headroom_embed_page library page header function)
     set(script ${PROJECT_SOURCE_DIR}/cmake/embed_page.cmake)
-    set(page ${PROJECT_SOURCE_DIR}/headroom/${library}/${page})
+    set(page ${PROJECT_SOURCE_DIR}/${library}/${page})
     set(source ${PROJECT_BINARY_DIR}/generated/${library}/${function}.cpp)
     cmake_path(GET page PARENT_PATH folder)
     file(GLOB parts CONFIGURE_DEPENDS ${folder}/*.html ${folder}/*.css ${folder}/*.js)

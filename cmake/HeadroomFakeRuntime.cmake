@@ -6,7 +6,7 @@ function(headroom_fake_runtime)
         return()
     endif()
     set(tests ${PROJECT_SOURCE_DIR}/tests/kernels)
-    set(kernels ${PROJECT_SOURCE_DIR}/headroom/kernels)
+    set(kernels ${PROJECT_SOURCE_DIR}/kernels)
     file(GLOB sources CONFIGURE_DEPENDS ${tests}/fake_runtime/*.cpp ${tests}/fake_cudnn/*.cpp ${kernels}/device/cuda_*.cpp)
     add_library(fake_runtime OBJECT ${sources}
         ${kernels}/attention/cuda_cudnn.cpp ${kernels}/attention/cuda_attention.cpp

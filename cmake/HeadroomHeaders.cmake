@@ -3,10 +3,10 @@
 function(headroom_header_checks)
     get_property(libraries GLOBAL PROPERTY HEADROOM_LIBRARIES)
     foreach(library IN LISTS libraries)
-        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${library}/*.cpp ${PROJECT_SOURCE_DIR}/headroom/${library}/*/*.cpp)
-        file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/headroom
-            ${PROJECT_SOURCE_DIR}/headroom/${library}/*.hpp ${PROJECT_SOURCE_DIR}/headroom/${library}/*/*.hpp
-            ${PROJECT_SOURCE_DIR}/headroom/${library}/*/*/*.hpp)
+        file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${library}/*.cpp ${PROJECT_SOURCE_DIR}/${library}/*/*.cpp)
+        file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+            ${PROJECT_SOURCE_DIR}/${library}/*.hpp ${PROJECT_SOURCE_DIR}/${library}/*/*.hpp
+            ${PROJECT_SOURCE_DIR}/${library}/*/*/*.hpp)
         foreach(source IN LISTS sources)
             file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
             string(REGEX REPLACE "^#include <headroom/(.*)>.*" "\\1" first "${first}")

@@ -1,5 +1,5 @@
-# One folder, one library, one include root: build/include/<name>/headroom/<name> is a link to headroom/<name>, so that
-# a source can include only what lies below it in the stack.
+# One folder, one library, one include root: build/include/<name>/headroom/<name> is a link to <name>, so that a source
+# can include only what lies below it in the stack. include/headroom is for editors, and compiles nothing.
 include(GNUInstallDirs)
 set(HEADROOM_INCLUDE_ROOTS ${PROJECT_BINARY_DIR}/include)
 
@@ -8,21 +8,17 @@ function(headroom_include_root target scope folder)
     cmake_path(GET folder PARENT_PATH parent)
     string(REPLACE "/" "_" root ${folder})
     file(MAKE_DIRECTORY ${HEADROOM_INCLUDE_ROOTS}/${root}/headroom/${parent})
-    set(source ${PROJECT_SOURCE_DIR}/headroom/${folder})
-    if(NOT EXISTS ${source})  # tests, bench, examples
-        set(source ${PROJECT_SOURCE_DIR}/${folder})
-    endif()
-    file(CREATE_LINK ${source} ${HEADROOM_INCLUDE_ROOTS}/${root}/headroom/${folder} SYMBOLIC)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${HEADROOM_INCLUDE_ROOTS}/${root}/headroom/${folder} SYMBOLIC)
     target_include_directories(${target} ${scope} $<BUILD_INTERFACE:${HEADROOM_INCLUDE_ROOTS}/${root}>)
 endfunction()
 
 # headroom_library(<name> [USES <libraries below>] [PACKAGES <others' packages>] [LINKS <public targets>]
-# [PRIVATE <private targets>]) compiles headroom/<name>/*.cpp and headroom/<name>/*/*.cpp into headroom_<name>, known as
+# [PRIVATE <private targets>]) compiles <name>/*.cpp and <name>/*/*.cpp into headroom_<name>, known as
 # headroom::<name>, component <name> of the installed package, which finds PACKAGES for it.
 function(headroom_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;PACKAGES;LINKS;PRIVATE")
-    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${name}/*.cpp ${PROJECT_SOURCE_DIR}/headroom/${name}/*/*.cpp)
-    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/headroom/${name}/*.hpp ${PROJECT_SOURCE_DIR}/headroom/${name}/*/*.hpp)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp ${PROJECT_SOURCE_DIR}/${name}/*/*.cpp)
+    file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.hpp ${PROJECT_SOURCE_DIR}/${name}/*/*.hpp)
     headroom_filter_cuda(sources)
     if(NOT sources AND NOT headers)
         return()
@@ -63,8 +59,8 @@ function(headroom_umbrella)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/config.hpp.in ${generated}/config.hpp @ONLY)
     configure_file(${PROJECT_SOURCE_DIR}/cmake/version.hpp.in ${generated}/version.hpp @ONLY)
     set(HEADROOM_INCLUDES "#include <headroom/config.hpp>\n#include <headroom/version.hpp>\n")
-    foreach(folder memory core core/ops nn optim data training)
-        file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/headroom ${PROJECT_SOURCE_DIR}/headroom/${folder}/*.hpp)
+    foreach(folder memory core core/ops files nn optim data training)
+        file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/${folder}/*.hpp)
         foreach(header IN LISTS headers)
             string(APPEND HEADROOM_INCLUDES "#include <headroom/${header}>\n")
         endforeach()
@@ -83,6 +79,6 @@ endfunction()
 
 # What must have the bits of another device, or of another library, may not fuse a multiply with an add.
 file(GLOB headroom_exact_sources CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/headroom/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/headroom/kernels/dropout/*.cpp
-    ${PROJECT_SOURCE_DIR}/headroom/kernels/step_control/*.cpp ${PROJECT_SOURCE_DIR}/headroom/data/image_color.cpp)
+    ${PROJECT_SOURCE_DIR}/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/kernels/dropout/*.cpp
+    ${PROJECT_SOURCE_DIR}/kernels/step_control/*.cpp ${PROJECT_SOURCE_DIR}/data/image_color.cpp)
 set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)

@@ -62,7 +62,7 @@ function(headroom_simt)
     endif()
 
     if(HEADROOM_CUDA_EMULATED)
-        set(folder ${PROJECT_SOURCE_DIR}/headroom/kernels)
+        set(folder ${PROJECT_SOURCE_DIR}/kernels)
         file(GLOB kernels CONFIGURE_DEPENDS ${folder}/*/*.cu)
         file(GLOB sources CONFIGURE_DEPENDS ${folder}/*/emulated_*.cpp ${folder}/*/without_cudnn.cpp)
         add_library(headroom_emulated_kernels OBJECT ${sources})

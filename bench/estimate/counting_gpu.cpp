@@ -7,7 +7,7 @@
 #include <headroom/bench/estimate/ledger.hpp>
 #include <headroom/core/context.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/device/emulated_thread.hpp>
+#include <headroom/kernels/device/internal/emulated_thread.hpp>
 
 namespace headroom {
 

@@ -7,10 +7,10 @@
 #include <headroom/bench/estimate/ledger.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/attention/internal/paths.hpp>
-#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/attention/internal/sdpa.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
-#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/internal/gemm.hpp>
 
 namespace headroom::kernels {
 

@@ -4,7 +4,7 @@
 
 #include <headroom/examples/program/ranges.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/safetensors.hpp>
+#include <headroom/files/safetensors.hpp>
 
 namespace headroom::detection {
 
@@ -20,9 +20,9 @@ Examples:
 
 /// The model's sizes from the file that it begins with.
 void take_sizes(CLI::App& app, const DetectionFlags& flags) {
-    const nn::SafetensorsFile weights(flags.from);
+    const files::SafetensorsFile weights(flags.from);
     const auto rows = [&](const char* name) {
-        const nn::SafetensorsEntry* const entry = weights.find(name);
+        const files::SafetensorsEntry* const entry = weights.find(name);
         if (!entry) throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors", flags.from, name));
         return fmt::to_string(entry->shape.numel());
     };

@@ -9,7 +9,7 @@
 
 #include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/safetensors.hpp>
+#include <headroom/files/safetensors.hpp>
 
 namespace headroom::program {
 
@@ -65,7 +65,7 @@ class StoredFlags::FromCheckpoint final : public CLI::Config {
 std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
     const std::shared_ptr<StoredFlags> flags(new StoredFlags(app));
     const auto open = [flags](const std::string& file) {
-        nn::SafetensorsFile{file};  // says more of what is wrong than CLI11, which would call it wrong usage
+        files::SafetensorsFile{file};  // says more of what is wrong than CLI11, which would call it wrong usage
         flags->file_ = file;
         return std::string();
     };
@@ -77,7 +77,7 @@ std::shared_ptr<const StoredFlags> StoredFlags::add(CLI::App& app) {
 }
 
 std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
-    const nn::SafetensorsFile checkpoint(file);
+    const files::SafetensorsFile checkpoint(file);
     const auto found = checkpoint.metadata().find(value_name(app_.get_name()));
     if (found == checkpoint.metadata().end()) {
         for (const auto& [name, value] : checkpoint.metadata()) {

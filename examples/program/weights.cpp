@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 
 namespace headroom::program {
 
 namespace {
 
 /// True also if the file has no head.
-bool has_other_head(const nn::SafetensorsFile& file, const Head& head, std::int64_t classes) {
-    const nn::SafetensorsEntry* const bias = file.find(head.bias);
+bool has_other_head(const files::SafetensorsFile& file, const Head& head, std::int64_t classes) {
+    const files::SafetensorsEntry* const bias = file.find(head.bias);
     return !bias || bias->shape.numel() != classes;
 }
 
@@ -22,7 +22,7 @@ bool has_other_head(const nn::SafetensorsFile& file, const Head& head, std::int6
 void load_weights(const std::string& file, Parameters& parameters, const Head& head, std::int64_t classes,
                   const std::string& unused) {
     if (file.empty()) return;
-    const nn::SafetensorsFile weights(file);
+    const files::SafetensorsFile weights(file);
     const bool other = has_other_head(weights, head, classes);
     const auto left_out = [&](std::string_view name) {
         const auto begins = [&](const std::string& prefix) { return name.starts_with(prefix); };
@@ -32,12 +32,12 @@ void load_weights(const std::string& file, Parameters& parameters, const Head& h
     std::erase_if(wanted, [&](const NamedArray& entry) {
         return left_out(entry.name) || (entry.name.ends_with(".num_batches_tracked") && !weights.find(entry.name));
     });
-    nn::load_arrays(weights, parameters.context(), wanted, {.ignore = left_out});
+    files::load_arrays(weights, parameters.context(), wanted, {.ignore = left_out});
     parameters.mark_changed();
 }
 
 std::string head_note(const std::string& file, const Head& head, std::int64_t classes) {
-    if (file.empty() || !has_other_head(nn::SafetensorsFile(file), head, classes)) return "";
+    if (file.empty() || !has_other_head(files::SafetensorsFile(file), head, classes)) return "";
     return fmt::format("; the head stays as initialised: that of {} is not for {} classes", file, classes);
 }
 

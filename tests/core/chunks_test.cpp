@@ -7,7 +7,7 @@
 #include <headroom/core/ops/feed_forward.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
-#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/internal/gemm.hpp>
 
 namespace headroom {
 namespace {

@@ -119,7 +119,7 @@ TEST(Misuse, IsNamedByFunctionsThatAreBuiltOfOthers) {
 }
 
 TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {
-    const std::filesystem::path core = HEADROOM_SOURCE_DIR "/headroom/core";
+    const std::filesystem::path core = HEADROOM_SOURCE_DIR "/core";
     const std::string tensor = text_of(core / "tensor.hpp");
     const std::size_t begin = tensor.find("class Tensor {"), end = tensor.find("  private:");
     ASSERT_TRUE(begin < end && end < tensor.size());

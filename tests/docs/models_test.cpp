@@ -9,7 +9,7 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/nn/bert_names.hpp>
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
@@ -31,7 +31,7 @@ class Models : public ::testing::Test {
     void publish(const Options& options) {
         Parameters parameters(context);
         const Model published(parameters, options);
-        nn::save_parameters(file, parameters);
+        files::save_parameters(file, parameters);
     }
 
     const fs::path folder =
@@ -51,20 +51,20 @@ TEST_F(Models, ResNetFromWeightsForOtherClasses) {
     options.classes = 4;
     Parameters parameters(context);
     const nn::ResNet model(parameters, options);
-    const nn::LoadReport report =
-        nn::load_parameters(nn::SafetensorsFile(file), parameters, {.skip_other_shapes = true});
+    const files::LoadReport report =
+        files::load_parameters(files::SafetensorsFile(file), parameters, {.skip_other_shapes = true});
     for (const std::string& name : report.other_shape) fmt::print("as initialised: {}\n", name);
     parameters.freeze("layer1.**");  // neither gradients nor moments
     for (const char* blocks : {"layer2.*", "layer3.*", "layer4.*"}) {
         context.policy(blocks, recompute_all());  // or recompute_cheap(): norms and the like
     }
     backward(cross_entropy(model(images), labels).mean());
-    nn::save_parameters(mine, parameters);
+    files::save_parameters(mine, parameters);
 
     EXPECT_EQ(report.other_shape, (std::vector<std::string>{"fc.weight", "fc.bias"}));
     EXPECT_TRUE(model.fc->weight.grad().defined());
     EXPECT_FALSE(parameters.at("layer1.0.conv1.weight").tensor.grad().defined());
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
 TEST_F(Models, VggIsRehearsed) {
@@ -88,15 +88,15 @@ TEST_F(Models, UNetHasAClassPerPixel) {
 
     Parameters parameters(context);
     const nn::UNet model(parameters, nn::unet_sizes(file));  // without a file: {.classes = 2}, {.bilinear = true}
-    nn::load_parameters(nn::SafetensorsFile(file), parameters);
+    files::load_parameters(files::SafetensorsFile(file), parameters);
     context.policy("", recompute_cheap());
     const Tensor logits = model(images);  // [1, 2, 35, 50]
     backward(cross_entropy(logits.permute({0, 2, 3, 1}), masks).mean());
-    nn::save_parameters(mine, parameters);
+    files::save_parameters(mine, parameters);
 
     EXPECT_EQ(logits.shape(), (Shape{1, 2, 35, 50}));
     EXPECT_TRUE(model.outc.weight.grad().defined());
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
 TEST_F(Models, MaskRcnnLearnsAndDetects) {
@@ -111,16 +111,16 @@ TEST_F(Models, MaskRcnnLearnsAndDetects) {
     options.boxes.regions = 64;                            // of an image that the second stage learns from
     Parameters parameters(context);
     const nn::MaskRcnn model(parameters, options);
-    nn::load_parameters(nn::SafetensorsFile(file), parameters, {.skip_other_shapes = true});
+    files::load_parameters(files::SafetensorsFile(file), parameters, {.skip_other_shapes = true});
     context.policy("backbone.body.*.*", recompute_all());
     backward(model.loss(images, boxes, labels, masks).mean());  // labels below 1: no object in this place
     const nn::Detections found = model.detect(images);          // boxes [1, 100, 4], masks [1, 100, 28, 28]
-    nn::save_parameters(mine, parameters);
+    files::save_parameters(mine, parameters);
 
     EXPECT_EQ(found.boxes.shape(), (Shape{1, 100, 4}));
     EXPECT_EQ(found.masks.shape(), (Shape{1, 100, 28, 28}));
     EXPECT_TRUE(parameters.at("backbone.body.conv1.weight").tensor.grad().defined());
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
 TEST_F(Models, LstmFromWeightsOfPyTorchs) {
@@ -129,15 +129,15 @@ TEST_F(Models, LstmFromWeightsOfPyTorchs) {
 
     Parameters parameters(context);
     const nn::Lstm net(parameters, {.in = 8, .width = 16, .layers = 2, .dropout = 0.1, .checkpoint = kSqrtOfTime});
-    nn::load_parameters(nn::SafetensorsFile(file), parameters);  // of nn.LSTM(8, 16, 2): weight_ih_l0, ...
+    files::load_parameters(files::SafetensorsFile(file), parameters);  // of nn.LSTM(8, 16, 2): weight_ih_l0, ...
     const auto [y, state] = net(x);                              // [50, 3, 8] -> [50, 3, 16]; h and c [2, 3, 16]
     backward(mean(square(y)));
-    nn::save_parameters(mine, parameters);
+    files::save_parameters(mine, parameters);
 
     EXPECT_EQ(y.shape(), (Shape{50, 3, 16}));
     EXPECT_EQ(state.c.shape(), (Shape{2, 3, 16}));
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), 8);
-    EXPECT_NE(nn::SafetensorsFile(mine).find("weight_ih_l0"), nullptr);
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), 8);
+    EXPECT_NE(files::SafetensorsFile(mine).find("weight_ih_l0"), nullptr);
 }
 
 TEST_F(Models, BertFromAFileOfHuggingFace) {
@@ -152,7 +152,7 @@ TEST_F(Models, BertFromAFileOfHuggingFace) {
     nn::save_bert(mine, parameters);
 
     EXPECT_TRUE(model.bias.grad().defined());
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
 TEST_F(Models, GptFromAFileOfHuggingFace) {
@@ -167,7 +167,7 @@ TEST_F(Models, GptFromAFileOfHuggingFace) {
     nn::save_gpt2(mine, model);
 
     EXPECT_TRUE(parameters.at("tokens.weight").tensor.grad().defined());
-    EXPECT_EQ(nn::SafetensorsFile(mine).entries().size(), nn::SafetensorsFile(file).entries().size());
+    EXPECT_EQ(files::SafetensorsFile(mine).entries().size(), files::SafetensorsFile(file).entries().size());
 }
 
 }  // namespace

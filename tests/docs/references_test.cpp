@@ -63,7 +63,7 @@ TEST(Documents, NamePromisesThatAreTested) {
 
 TEST(Documents, NameFilesThatExist) {
     for_each_match("`([a-z0-9_]+(?:/[a-z0-9_]+)+\\.(?:cpp|hpp|md))`", [](const fs::path&, const std::string& name) {
-        EXPECT_TRUE(fs::exists(root / name) || fs::exists(root / "headroom" / name)) << name;
+        EXPECT_TRUE(fs::exists(root / name)) << name;
     });
 }
 

@@ -7,8 +7,8 @@
 
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/data/data_loader.hpp>
-#include <headroom/nn/checkpoint.hpp>
-#include <headroom/nn/state_hash.hpp>
+#include <headroom/files/checkpoint.hpp>
+#include <headroom/files/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 
@@ -42,14 +42,14 @@ struct Training {
     }
 
     void save(const std::filesystem::path& path) {
-        nn::save_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
+        files::save_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
     void resume(const std::filesystem::path& path) {
-        nn::load_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
+        files::load_checkpoint(path, context, {parameters, optimizer, accumulator, loader});
     }
 
-    std::string hash() { return nn::state_sha256(context, {parameters, optimizer}); }
+    std::string hash() { return files::state_sha256(context, {parameters, optimizer}); }
 };
 
 TEST(Guide, ResumedTrainingIsBitEqual) {

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/kernels/attention/internal/geometry.hpp>
-#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/attention/internal/sdpa.hpp>
 #include <headroom/tests/kernels/attention_on_device.hpp>
 #include <headroom/tests/kernels/elsewhere.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/attention/internal/sdpa.hpp>
 #include <headroom/tests/kernels/attention_on_device.hpp>
 
 namespace headroom::kernels {

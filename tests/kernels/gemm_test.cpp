@@ -1,4 +1,4 @@
-#include <headroom/kernels/matmul/gemm.hpp>
+#include <headroom/kernels/matmul/internal/gemm.hpp>
 
 #include <gtest/gtest.h>
 

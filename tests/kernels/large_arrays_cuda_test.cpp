@@ -11,7 +11,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/kernels/gather/gather.hpp>
-#include <headroom/kernels/gather/scatter_plan.hpp>
+#include <headroom/kernels/gather/internal/scatter_plan.hpp>
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>

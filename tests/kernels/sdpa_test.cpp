@@ -1,4 +1,4 @@
-#include <headroom/kernels/attention/sdpa.hpp>
+#include <headroom/kernels/attention/internal/sdpa.hpp>
 
 #include <functional>
 #include <random>

@@ -1,5 +1,5 @@
 // The index of free blocks against a search through all of them.
-#include <headroom/memory/allocator/free_index.hpp>
+#include <headroom/memory/allocator/internal/free_index.hpp>
 
 #include <gtest/gtest.h>
 

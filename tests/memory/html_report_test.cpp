@@ -9,7 +9,7 @@
 #include <string>
 
 #include <headroom/memory/error.hpp>
-#include <headroom/memory/history/report_page.hpp>
+#include <headroom/memory/history/internal/report_page.hpp>
 #include <headroom/tests/support/training_history.hpp>
 
 namespace headroom::memory {

@@ -1,12 +1,12 @@
 // What is kept of the work that may still use a block is never too little.
-#include <headroom/memory/allocator/pending.hpp>
+#include <headroom/memory/allocator/internal/pending.hpp>
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include <headroom/memory/allocator/stream_log.hpp>
+#include <headroom/memory/allocator/internal/stream_log.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
 namespace headroom::memory::testing {

@@ -1,5 +1,5 @@
 // In builds with AddressSanitizer an access to a free block, or to the padding behind a live one, is reported.
-#include <headroom/memory/allocator/poison.hpp>
+#include <headroom/memory/allocator/internal/poison.hpp>
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>

@@ -17,7 +17,7 @@
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>

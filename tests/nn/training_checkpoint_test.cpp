@@ -1,5 +1,5 @@
 // A whole training in a file: whatever parts it has, and with what else the program keeps.
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 
 #include <optional>
 
@@ -13,7 +13,7 @@
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/dataset.hpp>
 #include <headroom/nn/linear.hpp>
-#include <headroom/nn/state_hash.hpp>
+#include <headroom/files/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/data/scratch.hpp>

@@ -7,9 +7,9 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/nn/checkpoint.hpp>
+#include <headroom/files/checkpoint.hpp>
 #include <headroom/nn/initializers.hpp>
-#include <headroom/nn/state_hash.hpp>
+#include <headroom/files/state_hash.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/moving_average.hpp>
 #include <headroom/tests/data/scratch.hpp>
@@ -46,7 +46,7 @@ std::string bytes_of(const std::filesystem::path& path) {
 
 /// Of values, moments and averages, as a file has them.
 std::string hash_of(Model& model) {
-    return nn::state_sha256(model.context, {model.parameters, model.optimizer, model.average});
+    return files::state_sha256(model.context, {model.parameters, model.optimizer, model.average});
 }
 
 TEST(MemoryFormatOfParameters, ChangesNeitherATrainingNorAFile) {
@@ -58,10 +58,10 @@ TEST(MemoryFormatOfParameters, ChangesNeitherATrainingNorAFile) {
 
     const headroom::testing::ScratchFolder folder;
     const auto one = folder.path() / "rows.safetensors", other = folder.path() / "images.safetensors";
-    nn::save_parameters(one, rows.parameters);
-    nn::save_parameters(other, images.parameters);
+    files::save_parameters(one, rows.parameters);
+    files::save_parameters(other, images.parameters);
     EXPECT_EQ(bytes_of(one), bytes_of(other));
-    nn::load_parameters(nn::SafetensorsFile(one), fresh.parameters);
+    files::load_parameters(files::SafetensorsFile(one), fresh.parameters);
     EXPECT_EQ(test::values_of(fresh.parameters), test::values_of(rows.parameters));
     test::copy_training(rows.parameters, rows.optimizer, fresh.parameters, fresh.optimizer);
     rows.step(), fresh.step();

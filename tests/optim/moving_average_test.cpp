@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <headroom/memory/error.hpp>
-#include <headroom/nn/checkpoint.hpp>
-#include <headroom/nn/safetensors.hpp>
+#include <headroom/files/checkpoint.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
@@ -137,8 +137,8 @@ TEST(MovingAverage, RefusesToLoseAStepOrValues) {
     Training training(context);
     training.step();
     training.step();
-    nn::save_checkpoint(path, context, {training.model.parameters});
-    const nn::SafetensorsFile file(path);
+    files::save_checkpoint(path, context, {training.model.parameters});
+    const files::SafetensorsFile file(path);
     training.accumulator.accumulate([&] { return training.model.loss(0, 16); });
     const std::vector<double> weights = training.model.values();
     const Parameter& parameter = training.model.parameters.all()[0];
@@ -155,8 +155,8 @@ TEST(MovingAverage, RefusesToLoseAStepOrValues) {
             training.model.parameters.set(parameter.path,
                                           std::vector<float>(static_cast<std::size_t>(parameter.tensor.numel())));
         });
-        refused("parameters: loading", [&] { nn::load_parameters(file, training.model.parameters); });
-        refused("parameters: loading", [&] { nn::load_checkpoint(path, context, {training.model.parameters}); });
+        refused("parameters: loading", [&] { files::load_parameters(file, training.model.parameters); });
+        refused("parameters: loading", [&] { files::load_checkpoint(path, context, {training.model.parameters}); });
         refused("average: an update", [&] { second.update(); });
         refused("average: a second evaluate", [&] { second.evaluate([] {}); });
         EXPECT_EQ(training.model.values(), averages);
@@ -170,18 +170,18 @@ TEST(MovingAverage, RefusesToLoseAStepOrValues) {
 TEST(MovingAverage, IsPartOfACheckpointThatResumesBitForBit) {
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "moving_average.safetensors";
     const auto parts = [](Training& training) {
-        return nn::CheckpointParts{training.model.parameters, training.optimizer, training.accumulator,
+        return files::CheckpointParts{training.model.parameters, training.optimizer, training.accumulator,
                                    training.average};
     };
     Context context = Context::cpu({.threads = 1});
     Training whole(context);
     whole.step();
     whole.step();
-    nn::save_checkpoint(path, context, parts(whole));
+    files::save_checkpoint(path, context, parts(whole));
     whole.step();
     Context other = Context::cpu({.threads = 1});
     Training resumed(other);
-    nn::load_checkpoint(path, other, parts(resumed));
+    files::load_checkpoint(path, other, parts(resumed));
     std::filesystem::remove(path);
     resumed.step();
     EXPECT_EQ(resumed.average.updates(), 3);

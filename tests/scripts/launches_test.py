@@ -10,7 +10,7 @@ CALL = re.compile(r"(\w+) = (?:device::)?grid_for\(")
 class Launches(unittest.TestCase):
     def test_a_grid_for_a_loop_is_launched_as_one(self):
         calls = 0
-        for file in sorted((ROOT / "headroom").rglob("*.cu*")):
+        for file in sorted((ROOT / "kernels").rglob("*.cu*")):
             text = file.read_text(encoding="utf-8")
             for call in CALL.finditer(text):
                 launch = call.start()

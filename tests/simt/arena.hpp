@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <headroom/kernels/device/emulated_thread.hpp>
+#include <headroom/kernels/device/internal/emulated_thread.hpp>
 
 namespace headroom::simt {
 

@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include <headroom/kernels/device/emulated_thread.hpp>
+#include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/kernels/dtype.hpp>
 #include <headroom/tests/simt/fiber.hpp>
 

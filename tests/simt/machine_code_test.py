@@ -10,7 +10,7 @@ import re
 import subprocess
 import unittest
 
-OBJECTS = pathlib.Path(os.environ.get("HEADROOM_DEVICE_OBJECTS", "")) / "headroom/kernels"
+OBJECTS = pathlib.Path(os.environ.get("HEADROOM_DEVICE_OBJECTS", "")) / "kernels"
 CUOBJDUMP = os.environ.get("HEADROOM_CUOBJDUMP", "")
 
 # Which kernels may have local memory, how many bytes of a thread, and why.

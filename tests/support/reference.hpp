@@ -1,6 +1,6 @@
 #pragma once
 // Reads reference values: safetensors files as `scripts/reference` writes them, small and trusted. Not for files of
-// users, which nn/safetensors.hpp reads and checks.
+// users, which files/safetensors.hpp reads and checks.
 //
 //     const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/ops.safetensors");
 //     const test::ReferenceTensor& want = file.at("softmax/out0");

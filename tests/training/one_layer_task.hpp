@@ -20,7 +20,7 @@ class OneLayerTask : public training::Task {
     training::Validation validate(const training::Watch&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
     std::int64_t batches_per_epoch() const override { return data::Sampler::endless; }
-    nn::CheckpointPart order() override { return order_; }
+    files::CheckpointPart order() override { return order_; }
 
   protected:
     Context& context_;

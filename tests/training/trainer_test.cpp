@@ -15,7 +15,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
-#include <headroom/nn/safetensors.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
 
@@ -233,7 +233,7 @@ TEST_F(TrainerTest, ValidationsChangeNoBitAndTheBestIsKept) {
         if (step.best) last_best = step.number;
     });
     EXPECT_EQ(run(trainer).state_sha256, plain);
-    EXPECT_EQ(nn::SafetensorsFile(options.best).metadata().at("steps"), std::to_string(last_best));
+    EXPECT_EQ(files::SafetensorsFile(options.best).metadata().at("steps"), std::to_string(last_best));
     std::ifstream log(options.log);
     std::int64_t lines = 0, validations = 0;
     for (std::string line; std::getline(log, line); ++lines) validations += line.find("validation/") != line.npos;
@@ -318,7 +318,7 @@ class Endless final : public Task {
     Validation validate(const Watch&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
     std::int64_t batches_per_epoch() const override { return data::Sampler::endless; }
-    nn::CheckpointPart order() override { return order_; }
+    files::CheckpointPart order() override { return order_; }
 
   private:
     struct Order {

@@ -1,6 +1,6 @@
 #pragma once
 // What a test asks of the fake CUDA driver beside CUDA's own functions: streams, time, failures, and what went wrong.
-// The fake implements the subset of libcuda that memory/driver/cuda_api.hpp lists on host memory, strictly: what CUDA
+// The fake implements the subset of libcuda that memory/driver/internal/cuda_api.hpp lists on host memory, strictly: what CUDA
 // leaves undefined, or what our driver must not do, fails and is noted. There is one per process, as of libcuda.
 //
 //     fake_cuda::reset({.latency = fake_cuda::kHeld});

@@ -1,0 +1,206 @@
+#pragma once
+// Makes a function of tensors from an op's struct. An op's own source file calls `apply<Op>`; programs call the
+// function that the file offers.
+//
+//     Tensor gelu(const Tensor& x) { return apply<Gelu>({}, x); }
+//     Tensor arange(Context& context, ...) { return apply<Arange>(context, {...}); }
+//     auto [values, indices] = apply<TopK>({.k = 3}, x);   // std::array<Tensor, 2>
+#include <array>
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/op.hpp>
+#include <headroom/core/tape/internal/record.hpp>
+#include <headroom/core/tensor.hpp>
+
+namespace headroom {
+
+namespace detail {
+
+/// Gives parameters that were never used their storage; autocast and mixed dtypes become recorded casts. Errors: Error
+/// that names both contexts if an input is of another one than the tape's.
+void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs);
+
+}  // namespace detail
+
+/// For an op whose result is read by products: under `Autocast` the dtype in which it writes the result of an f32 x, so
+/// that no cast follows; else none. To be kept in `Attrs`, since a replay runs outside of the scope.
+std::optional<Dtype> autocast_of(const Tensor& x);
+
+/// Resolves what the context sets, then runs an op without its type and records it. `inputs` and errors: as
+/// `Tape::apply`.
+inline void apply(Tape& tape, const OpTable& op, const void* attrs, std::span<Tensor> inputs,
+                  std::span<Tensor> outputs) {
+    detail::resolve_ambient(op.info, tape, inputs);
+    tape.apply(op, attrs, inputs, outputs);
+}
+
+namespace detail {
+
+template <class Function>
+struct ForwardTraits;
+/// The parameters after (Exec&, const Attrs&): arrays, or one span of them.
+template <class Saved, class Out, class Attrs, class... Inputs>
+struct ForwardTraits<OpResult<Saved, Out> (*)(Exec&, const Attrs&, Inputs...)> {
+    static constexpr std::size_t n_inputs = sizeof...(Inputs);
+    static constexpr bool takes_span = (std::is_same_v<Inputs, std::span<const Array>> || ...);
+    using Output = Out;
+};
+
+template <class Out>
+inline constexpr std::size_t n_outputs_of = std::tuple_size_v<Out>;
+template <>
+inline constexpr std::size_t n_outputs_of<Array> = 1;
+
+/// The number of arrays in an op's `Saved`.
+template <class Saved>
+consteval std::size_t saved_count() {
+    if constexpr (std::is_empty_v<Saved>) {
+        return 0;
+    } else {
+        static_assert(std::is_standard_layout_v<Saved> && sizeof(Saved) % sizeof(Array) == 0,
+                      "Saved holds arrays, nothing else");
+        return sizeof(Saved) / sizeof(Array);
+    }
+}
+
+/// The same arrays, in the order of the fields.
+template <class Saved>
+std::span<Array> arrays_of(Saved& saved) {
+    return {reinterpret_cast<Array*>(&saved), saved_count<Saved>()};
+}
+
+[[noreturn]] void throw_input_count(const char* op, std::size_t expected, std::size_t got);
+
+template <Operator Op>
+void forward_erased(Exec& exec, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved) {
+    using Traits = ForwardTraits<decltype(&Op::forward)>;
+    const auto& typed = *static_cast<const typename Op::Attrs*>(attrs);
+    auto result = [&] {
+        if constexpr (Traits::takes_span) {
+            return Op::forward(exec, typed, inputs);
+        } else {
+            if (inputs.size() != Traits::n_inputs) throw_input_count(Op::info.name, Traits::n_inputs, inputs.size());
+            return [&]<std::size_t... I>(std::index_sequence<I...>) { return Op::forward(exec, typed, inputs[I]...); }
+            (std::make_index_sequence<Traits::n_inputs>());
+        }
+    }();
+    if constexpr (std::same_as<typename Traits::Output, Array>) {
+        *outputs = std::move(result.out);
+    } else {
+        for (Array& out : result.out) *outputs++ = std::move(out);
+    }
+    for (Array& array : arrays_of(result.saved)) *saved++ = std::move(array);
+}
+
+template <Differentiable Op>
+void backward_erased(Exec& exec, const void* attrs, Array* saved, Array* dy, GradSink sink) {
+    using Out = typename ForwardTraits<decltype(&Op::forward)>::Output;
+    typename Op::Saved typed;
+    for (Array& array : arrays_of(typed)) array = std::move(*saved++);
+    const auto& attributes = *static_cast<const typename Op::Attrs*>(attrs);
+    if constexpr (std::same_as<Out, Array>) {
+        Op::backward(exec, attributes, typed, std::move(*dy), sink);
+    } else {
+        Out gradients;
+        for (Array& gradient : gradients) gradient = std::move(*dy++);
+        Op::backward(exec, attributes, typed, std::move(gradients), sink);
+    }
+}
+
+template <Operator Op>
+consteval auto backward_pointer() -> void (*)(Exec&, const void*, Array*, Array*, GradSink) {
+    if constexpr (Differentiable<Op>) {
+        return &backward_erased<Op>;
+    } else {
+        return nullptr;
+    }
+}
+
+template <Operator Op>
+inline constexpr OpTable table_of = {
+    Op::info,
+    n_outputs_of<typename ForwardTraits<decltype(&Op::forward)>::Output>,
+    saved_count<typename Op::Saved>(),
+    sizeof(typename Op::Attrs),
+    alignof(typename Op::Attrs),
+    &forward_erased<Op>,
+    backward_pointer<Op>(),
+};
+
+template <Operator Op>
+auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inputs) {
+    constexpr std::size_t n_outputs = table_of<Op>.n_outputs;
+    std::array<Tensor, n_outputs> outputs;
+    apply(tape, table_of<Op>, &attrs, inputs, outputs);
+    if constexpr (n_outputs == 1) {
+        return std::move(outputs[0]);
+    } else {
+        return outputs;
+    }
+}
+
+/// The tape of the first defined input. Errors: Error if there is none.
+Tape& tape_of(const char* op, std::span<const Tensor> inputs);
+
+}  // namespace detail
+
+/// Runs `Op` on tensors of one context. Inputs arrive by value: one that the caller moved in may give its storage away.
+template <Operator Op, std::same_as<Tensor>... Inputs>
+auto apply(const typename Op::Attrs& attrs, Inputs... inputs) {
+    std::array<Tensor, sizeof...(Inputs)> all{std::move(inputs)...};
+    return detail::apply_to<Op>(detail::tape_of(Op::info.name, all), attrs, all);
+}
+
+/// For ops that take a span of inputs.
+template <Operator Op>
+auto apply(const typename Op::Attrs& attrs, std::vector<Tensor> inputs) {
+    return detail::apply_to<Op>(detail::tape_of(Op::info.name, inputs), attrs, inputs);
+}
+
+/// For ops without inputs.
+template <Operator Op>
+auto apply(Context& context, const typename Op::Attrs& attrs) {
+    return detail::apply_to<Op>(context.tape(), attrs, {});
+}
+
+/// A sample call of an op without its type.
+struct ErasedSample {
+    std::string label;
+    std::vector<std::byte> attrs;
+    std::vector<SampleInput> inputs;
+    std::string rejected;
+};
+
+/// An op without its type, for code that goes through all ops.
+struct OpEntry {
+    const OpTable* table;
+    std::vector<ErasedSample> (*samples)();
+};
+
+template <Operator Op>
+OpEntry op_entry() {
+    return {
+        &detail::table_of<Op>, [] {
+            std::vector<ErasedSample> all;
+            for (const auto& sample : Op::samples()) {
+                const auto* bytes = reinterpret_cast<const std::byte*>(&sample.attrs);
+                all.push_back({sample.label, {bytes, bytes + sizeof(sample.attrs)}, sample.inputs, sample.rejected});
+            }
+            return all;
+        }};
+}
+
+/// Adds `Op<F>` for each function of a list.
+template <template <class> class Op, class... F>
+void add_entries(std::vector<OpEntry>& all, kernels::FunctionList<F...>) {
+    (all.push_back(op_entry<Op<F>>()), ...);
+}
+
+}  // namespace headroom

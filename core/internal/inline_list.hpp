@@ -1,0 +1,51 @@
+#pragma once
+// A short list without a heap allocation, for recording an op and running its gradient. Not for lists that grow:
+// room is made once.
+//
+//     InlineList<Array, 4> inputs;
+//     inputs.reserve(count);
+//     for (const Slot& slot : slots) inputs.emplace_back(array_of(slot));
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace headroom {
+
+/// Up to N objects without a heap allocation; more go to the heap. Constructs no spare elements.
+template <class T, std::size_t N>
+class InlineList {
+  public:
+    InlineList() = default;
+    explicit InlineList(std::size_t count) {
+        reserve(count);
+        while (size_ < count) new (data() + size_++) T;  // T() would write zeros first
+    }
+    InlineList(const InlineList&) = delete;
+    InlineList& operator=(const InlineList&) = delete;
+    ~InlineList() {
+        while (size_ > 0) data()[--size_].~T();
+    }
+
+    /// Makes room for `count` elements; call it before the first one is added.
+    void reserve(std::size_t count) {
+        if (count > N) heap_ = std::make_unique<Cell[]>(count);
+    }
+    template <class... Args>
+    T& emplace_back(Args&&... args) {
+        return *new (data() + size_++) T(std::forward<Args>(args)...);
+    }
+    T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
+    T& operator[](std::size_t i) { return data()[i]; }
+    std::size_t size() const { return size_; }
+
+  private:
+    struct Cell {
+        alignas(T) std::byte bytes[sizeof(T)];
+    };
+    Cell cells_[N];
+    std::unique_ptr<Cell[]> heap_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,118 @@
+#pragma once
+// One recorded call of an op: enough to run it forward again and backward once. Records, their attributes and slots
+// lie in a stack-like arena, so recording allocates nothing in steady state.
+//
+//     record.op->forward(exec, record.attrs, inputs, outputs, saved);
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+#include <vector>
+
+#include <headroom/core/op.hpp>
+#include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/internal/value.hpp>
+
+namespace headroom {
+
+/// An op without its type. `outputs` and `saved` point to as many default arrays as the op has.
+struct OpTable {
+    OpInfo info;
+    std::uint16_t n_outputs;
+    std::uint16_t n_saved;
+    std::uint32_t attrs_bytes;
+    std::uint32_t attrs_alignment;
+    void (*forward)(Exec&, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved);
+    void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
+};
+
+/// A module's call, or any other stretch of the program that has a path.
+struct TapeRegion {
+    TapeRegion* parent = nullptr;
+    TapeRegion* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
+    const Policy* policy = nullptr;
+    PathId path = 0;
+    std::uint32_t first_record = 0;
+    bool open = true;
+
+    /// True if this region is `other` or encloses it.
+    bool encloses(const TapeRegion* other) const {
+        while (other && other != this) other = other->parent;
+        return other == this;
+    }
+};
+
+/// A value as a record uses it.
+struct Slot {
+    Value* value = nullptr;  ///< null: an optional input left out
+    Geometry geometry;
+    std::uint32_t version = 0;  ///< of a leaf's storage at the time of recording
+    std::uint32_t earlier = 0;  ///< if saved: the value's `next_use` without this record
+};
+
+struct Record {
+    const OpTable* op = nullptr;
+    void* attrs = nullptr;
+    Slot* inputs = nullptr;
+    Slot* saved = nullptr;
+    Value** produced = nullptr;  ///< outputs, then arrays that the op saved beside inputs and outputs
+    std::uint32_t n_inputs = 0;
+    std::uint32_t index = 0;
+    TapeRegion* region = nullptr;
+    PathId path = 0;
+    unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
+    std::uint16_t n_produced = 0;
+    bool differentiable = false;  ///< backward will run: an input requires a gradient
+    bool planned = false;         ///< a replay may be needed: the inputs are pinned
+    bool collected = false;       ///< in the replay that is going on
+    std::size_t arena_chunk = 0;  ///< the arena's end before this record
+    std::size_t arena_offset = 0;
+
+    std::span<Slot> input_slots() const { return {inputs, n_inputs}; }
+    std::span<Slot> saved_slots() const { return {saved, op->n_saved}; }
+    std::span<Value*> values() const { return {produced, n_produced}; }
+    std::span<Value*> outputs() const { return {produced, op->n_outputs}; }
+};
+
+/// Memory for records: grows, is given back last in first out, and is reused by the next step.
+class RecordArena {
+  public:
+    void* allocate(std::size_t bytes, std::size_t alignment) {
+        for (;; ++chunk_, offset_ = 0) {
+            if (chunk_ == chunks_.size()) add_chunk(bytes);
+            const std::size_t start = (offset_ + alignment - 1) / alignment * alignment;
+            if (start + bytes <= chunks_[chunk_].bytes) {
+                offset_ = start + bytes;
+                return chunks_[chunk_].memory.get() + start;
+            }
+        }
+    }
+    template <class T>
+    T* make(std::size_t count) {
+        T* first = static_cast<T*>(allocate(count * sizeof(T), alignof(T)));
+        for (std::size_t i = 0; i < count; ++i) new (first + i) T;  // T() would write zeros first
+        return first;
+    }
+    std::size_t chunk() const { return chunk_; }
+    std::size_t offset() const { return offset_; }
+    void rewind(std::size_t chunk, std::size_t offset) {
+        chunk_ = chunk;
+        offset_ = offset;
+    }
+
+  private:
+    struct Chunk {
+        std::unique_ptr<std::byte[]> memory;
+        std::size_t bytes;
+    };
+    void add_chunk(std::size_t at_least) {
+        const std::size_t bytes = std::max<std::size_t>(at_least + 64, std::size_t{1} << 18);
+        chunks_.push_back({std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes});
+    }
+    std::vector<Chunk> chunks_;
+    std::size_t chunk_ = 0;
+    std::size_t offset_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,182 @@
+#pragma once
+// The recorded program of one context: values, records, regions. It runs backward once and, where values were
+// dropped, runs the records that produced them forward again. It knows no concrete op. Users call `Context`,
+// `Tensor` and `apply`.
+//
+//     tape.apply(table, &attrs, inputs, outputs);     // table: an op's functions, as core/apply.hpp makes it
+//     tape.backward(losses, seeds);
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <headroom/core/tape/policy.hpp>
+#include <headroom/core/tape/internal/record.hpp>
+
+namespace headroom {
+
+class Context;
+class Tensor;
+
+struct TapeStatistics {
+    std::uint64_t recorded = 0;  ///< ops recorded
+    std::uint64_t replayed = 0;  ///< ops run forward again by backward
+    std::uint64_t backward = 0;  ///< ops run backward
+    std::size_t records = 0;     ///< on the tape now
+    std::size_t values = 0;      ///< alive now, leaves included
+};
+
+class Tape {
+  public:
+    Tape(Context& context, Exec exec);
+    ~Tape();
+    Tape(const Tape&) = delete;
+    Tape& operator=(const Tape&) = delete;
+
+    /// Runs an op on inputs that have their storage, and records it. `inputs` may be emptied: storage of an input that
+    /// nothing else needs may be taken over. Errors: those of the op; the tape and the memory are then as before.
+    void apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs);
+    /// Adds `seeds[i]` times the gradient of the one-element `losses[i]` to every leaf that requires it; consumes the
+    /// tape. Errors: from ops; the tape is then cleared and gradients are indeterminate.
+    void backward(std::span<const Tensor> losses, std::span<const double> seeds);
+    /// The same for one loss, with a seed in the device's memory: one element of any floating dtype. The host does not
+    /// read it.
+    void backward(const Tensor& loss, const Array& seed);
+    /// See `Context::after_backward`.
+    using Update = std::function<void(Exec& exec, const Array* loss)>;
+    void after_backward(Update update);
+    /// Forgets all records. Handles stay as leaves.
+    void clear() noexcept;
+    /// Forgets the records after the first `count`.
+    void truncate(std::size_t count) noexcept;
+    std::size_t size() const { return records_.size(); }
+
+    /// A leaf. Its gradient, if required, is kept after backward.
+    Value* make_leaf(Array array);
+
+    TapeRegion* open_region(PathId path, const Policy* policy);
+    void close_region() noexcept;
+    TapeRegion* region() const { return region_; }
+    PathId path() const { return region_ ? region_->path : 0; }
+
+    bool recording() const { return recording_; }
+    void set_recording(bool on);
+
+    /// See `Context::use_from_this_thread`.
+    void use_from_this_thread() noexcept { thread_ = this_thread(); }
+
+    Exec& exec() { return exec_; }
+    Context& context() const { return *context_; }
+    TapeStatistics statistics() const;
+
+    /// For autocast: the half precision of `source` that an earlier op was given, if it still has its storage and
+    /// serves here; else null.
+    Value* cast_of(const Value& source, Dtype dtype) const;
+    /// For autocast: later uses of `source` may have the same cast, for as long as backward or somebody else keeps it.
+    void remember_cast(Value& source, const Tensor& cast);
+    /// Whether casts of parameters, made while nothing is recorded, are kept until this is off or recording goes on.
+    bool keeps_casts() const { return keeps_casts_; }
+    void keep_casts(bool on);
+
+    /// For `Tensor`: the last handle is gone.
+    void unused(Value* value) noexcept;
+    /// For scopes of modules and checks: calls `visit(value)` for values that region `region` produced and the user
+    /// still holds.
+    template <class Visit>
+    void for_each_held(const TapeRegion& region, Visit&& visit) {
+        for (std::size_t i = region.first_record; i < records_.size(); ++i) {
+            for (Value* value : records_[i]->values()) {
+                if (value->users) visit(*value);
+            }
+        }
+    }
+
+  private:
+    friend class GradSink;
+
+    static const void* this_thread() noexcept;
+    /// Errors: Error if the calling thread is another one than the context's.
+    void check_thread(const char* op) const {
+        if (this_thread() != thread_) refuse_thread(op);
+    }
+    [[noreturn]] void refuse_thread(const char* op) const;
+    Value* new_value(Array&& array);
+    void release_value(Value* value) noexcept;
+    static void forget_cast(Value& value) noexcept;
+    Record* new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs);
+    void record(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs,
+                std::span<Array> saved, unsigned gradients);
+    void bind_saved(Record& record, std::span<Array> saved);
+    struct Home {
+        TapeRegion* region = nullptr;  ///< whose policy said recompute; null = keep
+        bool movable = false;          ///< null, but an enclosing region says recompute: it counts once a handle leaves
+        std::uint32_t replays = 0;
+    };
+    static void set_home(Value& value, const Home& home) {
+        value.home = home.region;
+        value.replays = home.replays;
+    }
+    static Home home_of(TapeRegion* innermost, const Record& record);
+    bool stealable(const Tensor& input) const;
+    unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
+    void take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept;
+    void pop_record() noexcept;
+    void drop_empty_regions() noexcept;
+    void pop_dead_tail() noexcept;
+
+    // Retention (retention.cpp)
+    bool retained(const Value& value) const;
+    bool needed(const Value& value) const;
+    bool stays(const Value& value) const;
+    void drop_if_unneeded(Value& value) noexcept;
+    void pin(Value& value) noexcept;
+    void unpin(Value& value) noexcept;
+    void plan(Record& record) noexcept;
+    void unplan(Record& record) noexcept;
+    void unplan_if_done(Record& record) noexcept;
+    static bool must_replay(const Record& record);
+    static bool needs_last_of(const Record& record);
+
+    // Backward (backward.cpp) and replay (replay.cpp)
+    struct PendingUpdate {
+        std::size_t records;  ///< on the tape when it was asked for: it goes when there are fewer
+        PathId path;
+        Update run;
+    };
+    void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
+    template <class Seed>
+    void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
+    void seed(const Tensor& loss, double value);
+    void seed(const Tensor& loss, const Array& value);
+    const Value* sweep() noexcept;
+    void run_backward(Record& record);
+    void materialize(std::span<Slot> slots);
+    void collect(Value& value, std::vector<Record*>& records);
+    void replay(Record& record);
+    GradTarget grad_target(Value& value, const Geometry& geometry, Array* spent);
+    static Value* receiver(const Slot& slot);
+    Array array_of(const Slot& slot, const Record& record) const;
+
+    Context* context_;
+    Exec exec_;
+    const void* thread_ = this_thread();
+    std::vector<Record*> records_;
+    std::deque<TapeRegion> regions_;
+    TapeRegion* region_ = nullptr;  ///< innermost open one
+    TapeRegion* cursor_ = nullptr;  ///< of the record whose backward runs
+    bool recording_ = true;
+    bool in_backward_ = false;
+    bool keeps_casts_ = false;
+    RecordArena arena_;
+    std::deque<Value> value_storage_;
+    std::vector<Value*> free_values_;
+    std::vector<Tensor> casts_;  ///< that are kept
+    std::vector<Record*> plan_stack_;
+    std::vector<PendingUpdate> updates_;
+    TapeStatistics statistics_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,63 @@
+#pragma once
+// A value of the program: that of a leaf or the product of a recorded op. Its storage comes and goes
+// (recomputation), its identity stays. Records refer to values by plain pointer and count. Users hold values through
+// `Tensor`.
+//
+//     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
+//     Tensor z = mul(y, y);   // pins 2: saved twice for backward
+#include <cstdint>
+
+#include <headroom/core/array.hpp>
+
+namespace headroom {
+
+class Tape;
+struct Record;
+struct TapeRegion;
+struct Value;
+
+/// Gives a parameter its memory: storage when one is first used, room for its gradient when that arrives.
+class ParameterStorage {
+  public:
+    virtual ~ParameterStorage() = default;
+    virtual void materialize() = 0;
+    /// Room for the gradient of `parameter`, of its geometry. Contents are indeterminate. Errors: OutOfMemory.
+    virtual Array gradient_of(const Value& parameter) = 0;
+};
+
+/// The retention rule: storage is kept while
+///     users || holds || (pins && (!home || (home is the backward cursor's region or encloses it, and it pays))).
+/// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
+struct Value {
+    Array array;  ///< without gaps; geometry and dtype stay; the buffer is empty while evicted
+    Array grad;   ///< undefined until a gradient arrives; then of array's geometry
+    Tape* tape = nullptr;
+    Record* producer = nullptr;           ///< null for leaves
+    TapeRegion* home = nullptr;           ///< the region whose policy said recompute; null = keep
+    ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
+    Value* cast = nullptr;                ///< its elements in half precision, while that value is there
+    Value* cast_of = nullptr;             ///< of such a cast: what was cast
+    std::uint32_t cast_version = 0;       ///< of such a cast: the version of what was cast
+    std::uint32_t users = 0;              ///< handles of the user
+    std::uint32_t refs = 0;               ///< records that mention it, its producer included
+    std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
+    std::uint32_t holds = 0;              ///< uses by the replay that is going on
+    std::uint32_t next_use = 0;           ///< 1 + index of the last record that saved it; 0: none
+    std::uint32_t replays = 0;            ///< with a home: the most ops in a row that run to make it again
+    const char* consumed = nullptr;       ///< the op that made it, once its record is gone and gradients can't pass
+    PathId consumed_path = 0;             ///< the module in which that op ran
+    bool requires_grad = false;
+    bool retains_grad = false;  ///< keeps its gradient after backward: leaves, and after `retain_grad`
+    bool reached = false;       ///< during backward: a gradient will arrive
+
+    bool missing() const { return !array.buffer; }
+    /// The array that a handle or a slot sees: its geometry's offset counts from the start of `array`.
+    Array seen(const Geometry& geometry) const {
+        return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};
+    }
+    /// True if a handle or slot sees all elements, in whatever order and shape: no view sees one twice, and a value has
+    /// no gaps.
+    bool whole(const Geometry& geometry) const { return geometry.shape.numel() == array.numel(); }
+};
+
+}  // namespace headroom

@@ -1,0 +1,126 @@
+// Which values keep their storage: pins, planned replays and the retention rule; and which give it to an output.
+#include <algorithm>
+#include <bit>
+
+#include <headroom/core/tape/internal/tape.hpp>
+#include <headroom/core/tensor.hpp>
+
+namespace headroom {
+
+namespace {
+
+/// What so many ops in a row bring back is brought back again where backward has so many others to do before it needs
+/// it once more: what crosses a model from its beginning to its end, as in a U-Net.
+constexpr std::uint32_t kFewReplays = 2, kManyRecords = 16;
+
+}  // namespace
+
+/// True if backward has a use for the value that is worth its storage.
+bool Tape::needed(const Value& value) const {
+    if (!value.pins || !value.home) return value.pins;
+    if (!value.home->encloses(cursor_)) return false;
+    return value.replays > kFewReplays || value.next_use + kManyRecords >= records_.size();
+}
+
+/// True if the storage, which is there, will not go before the last use.
+bool Tape::stays(const Value& value) const {
+    if (value.missing() || !needed(value)) return false;
+    if (!value.home || value.replays > kFewReplays) return true;
+    std::uint32_t uses = 0;
+    for (std::uint32_t use = value.next_use; use;) {
+        const auto slots = records_[use - 1]->saved_slots();
+        const auto is = [&](const Slot& slot) { return slot.value == &value; };
+        uses += static_cast<std::uint32_t>(std::count_if(slots.begin(), slots.end(), is));
+        const std::uint32_t earlier = std::find_if(slots.begin(), slots.end(), is)->earlier;
+        if (earlier && earlier + kManyRecords < use) return false;
+        use = earlier;
+    }
+    return uses == value.pins;  // else a replay of something else needs it, too
+}
+
+bool Tape::retained(const Value& value) const { return value.users || value.holds || needed(value); }
+
+void Tape::drop_if_unneeded(Value& value) noexcept {
+    if (value.missing() || retained(value)) return;
+    value.array.buffer.reset();
+    if (value.pins && value.producer) plan(*value.producer);
+}
+
+void Tape::pin(Value& value) noexcept {
+    ++value.pins;
+    if (value.missing() && value.producer) plan(*value.producer);
+}
+
+void Tape::unpin(Value& value) noexcept {
+    --value.pins;
+    drop_if_unneeded(value);
+}
+
+/// A missing, pinned input makes its own producer planned: a worklist, since chains are as long as programs.
+void Tape::plan(Record& record) noexcept {
+    if (record.planned) return;
+    record.planned = true;
+    const std::size_t bottom = plan_stack_.size();
+    plan_stack_.push_back(&record);
+    while (plan_stack_.size() > bottom) {
+        Record& next = *plan_stack_.back();
+        plan_stack_.pop_back();
+        for (const Slot& slot : next.input_slots()) {
+            if (!slot.value) continue;
+            ++slot.value->pins;
+            Record* producer = slot.value->producer;
+            if (!slot.value->missing() || !producer || producer->planned) continue;
+            producer->planned = true;
+            plan_stack_.push_back(producer);
+        }
+    }
+}
+
+void Tape::unplan(Record& record) noexcept {
+    record.planned = false;
+    for (const Slot& slot : record.input_slots()) {
+        if (slot.value) unpin(*slot.value);
+    }
+}
+
+bool Tape::must_replay(const Record& record) {
+    for (const Value* value : record.values()) {
+        if (value->missing() && value->pins) return true;
+    }
+    return false;
+}
+
+/// True if nobody else needs the storage of an input, so that an output may be written over it.
+bool Tape::stealable(const Tensor& input) const {
+    if (!input.defined()) return false;
+    const Value* value = input.value();
+    const bool sole = value->users == 1 && value->holds == 0 && value->array.buffer.unique();
+    // A leaf can't be computed again; what enters a region that may be recomputed is kept, or all before it would be
+    // too.
+    const bool wanted = recording_ && (!value->producer || (region_ && region_->deciding && !value->home));
+    const bool trained = !value->producer && value->requires_grad && !value->consumed;
+    if (!sole || wanted || trained) return false;
+    return !needed(*value) && value->whole(input.geometry());
+}
+
+/// Bit i: `info` declares that input i may be overwritten, and nobody else needs it.
+unsigned Tape::offered(const OpInfo& info, std::span<const Tensor> inputs) const {
+    unsigned result = info.in_place;
+    for (unsigned rest = info.in_place; rest; rest &= rest - 1) {
+        const auto i = static_cast<std::size_t>(std::countr_zero(rest));
+        if (i >= inputs.size() || !stealable(inputs[i])) result &= ~(1u << i);
+    }
+    return result;
+}
+
+/// The input whose storage became the output's has none any more.
+void Tape::take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept {
+    for (unsigned rest = offered; rest; rest &= rest - 1) {
+        Value& value = *inputs[static_cast<std::size_t>(std::countr_zero(rest))].value();
+        if (!value.array.buffer.same(output.buffer)) continue;
+        value.array.buffer.reset();
+        if (value.pins && value.producer) plan(*value.producer);
+    }
+}
+
+}  // namespace headroom

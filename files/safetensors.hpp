@@ -1,0 +1,74 @@
+#pragma once
+// Files of named tensors in Hugging Face's safetensors format: eight bytes of header length (little-endian), a JSON
+// header, then the tensors' bytes, row-major and little-endian, without gaps. No field of a file is trusted: every
+// length, dtype, shape and offset is checked, against the others and the file's size, before a byte is used. A new file
+// is written beside the old one, under a name of its own, and replaces it only when it is complete.
+//
+//     files::write_safetensors("model.safetensors", context, {{"weight", weight.array()}}, {{"made_by", "me"}});
+//     files::SafetensorsFile file("model.safetensors");
+//     const files::SafetensorsEntry* entry = file.find("weight");
+//     file.copy_to(*entry, context, weight.array());
+//
+// Source: https://github.com/huggingface/safetensors, "Format".
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/named_array.hpp>
+
+namespace headroom::nn {
+
+using Metadata = std::map<std::string, std::string>;
+
+struct SafetensorsEntry {
+    std::string name;
+    Dtype dtype = Dtype::f32;
+    Shape shape;
+    std::uint64_t begin = 0;  ///< bytes from the start of the file
+    std::uint64_t end = 0;
+};
+
+class SafetensorsFile {
+  public:
+    class OpenFile;  // of safetensors_read.cpp
+
+    /// Opens the file, which stays open: all that is read is of this one, whatever takes its name meanwhile. Checks the
+    /// whole header. Errors: FileError that names the file, the tensor and what is wrong.
+    explicit SafetensorsFile(const std::filesystem::path& path);
+
+    const std::filesystem::path& path() const { return path_; }
+    /// In ascending order of names.
+    const std::vector<SafetensorsEntry>& entries() const { return entries_; }
+    const SafetensorsEntry* find(std::string_view name) const;
+    const Metadata& metadata() const { return metadata_; }
+
+    /// Fills `target`, of the entry's shape, converting the dtype. A dry context reads nothing. Errors: ShapeError if
+    /// shapes differ; FileError if the file has changed.
+    void copy_to(const SafetensorsEntry& entry, Context& context, const Array& target) const;
+
+    /// True if both entries have one dtype, one shape and the same bytes. Errors: FileError if the file has changed.
+    bool equal(const SafetensorsEntry& a, const SafetensorsEntry& b) const;
+
+  private:
+    void read(const SafetensorsEntry& entry, std::uint64_t offset, std::span<char> bytes) const;
+
+    std::filesystem::path path_;
+    std::shared_ptr<const OpenFile> file_;
+    std::vector<SafetensorsEntry> entries_;
+    Metadata metadata_;
+};
+
+/// Writes tensors in ascending order of names: the same tensors give the same bytes. Errors: FileError if it can't be
+/// written, and Error for two tensors of one name; an existing file is then as it was. Several processes may save to
+/// one path: the last one to finish wins.
+void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
+                       const Metadata& metadata = {});
+
+}  // namespace headroom::nn

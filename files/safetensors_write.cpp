@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string_view>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <headroom/core/transfer.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/files/safetensors.hpp>
+#include <headroom/files/safetensors_dtypes.hpp>
+
+namespace headroom::nn {
+
+namespace {
+
+constexpr const char* kMetadataName = "__metadata__";
+
+/// A file beside `path` that takes its place when it is complete, or disappears. Its name is its own, so that of
+/// several that save to one path the last one to finish wins, whole. While it is written it is locked: what lies there
+/// unlocked was left by a process that was killed, and is removed.
+class FileAside {
+  public:
+    explicit FileAside(const std::filesystem::path& path) : path_(path) {
+        if (path.native().find('\0') != std::string::npos) throw FileError(path.string() + ": a path can't hold a NUL");
+        std::error_code error;
+        for (int links = 0; std::filesystem::is_symlink(path_, error) && links < 40; ++links) {  // as the system does
+            path_ = path_.parent_path() / std::filesystem::read_symlink(path_, error);
+        }
+        if (std::filesystem::exists(path_, error) && !std::filesystem::is_regular_file(path_, error)) {
+            throw FileError(fmt::format("{}: it is not a file that can be replaced", path_.string()));
+        }
+        remove_abandoned();
+        std::random_device random;
+        do {
+            if (file_ >= 0) ::close(file_);  // somebody took it for abandoned before it was locked
+            aside_ = fmt::format("{}.{:08x}.partial", path_.string(), random());
+            file_ = ::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+            if (file_ < 0 && errno != EEXIST) fail("can't be created");
+        } while (file_ < 0 || (::flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_there());
+    }
+    FileAside(const FileAside&) = delete;
+    FileAside& operator=(const FileAside&) = delete;
+    ~FileAside() {
+        if (file_ >= 0) ::close(file_);
+        if (!complete_) ::unlink(aside_.c_str());
+    }
+
+    void write(const void* data, std::size_t bytes) {
+        const char* next = static_cast<const char*>(data);
+        while (bytes > 0) {
+            const ssize_t written = ::write(file_, next, bytes);
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) fail("can't be written");
+            next += written;
+            bytes -= static_cast<std::size_t>(written);
+        }
+    }
+
+    void finish() {
+        if (::fsync(file_) != 0) fail("can't be written");
+        if (::rename(aside_.c_str(), path_.c_str()) != 0) fail("can't be put in place");
+        complete_ = true;
+        const int directory = ::open(folder().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0) return;  // the rename is done; only its durability is the file system's business now
+        ::fsync(directory);
+        ::close(directory);
+    }
+
+  private:
+    std::filesystem::path folder() const { return path_.has_parent_path() ? path_.parent_path() : "."; }
+
+    /// Whether the open file still has its name.
+    bool is_there() const {
+        struct stat status {};
+        return ::fstat(file_, &status) == 0 && status.st_nlink > 0;
+    }
+
+    void remove_abandoned() const {
+        const std::string begin = path_.filename().string() + ".";
+        std::error_code error;
+        for (const auto& entry : std::filesystem::directory_iterator(folder(), error)) {
+            const std::string name = entry.path().filename().string();
+            if (!name.starts_with(begin) || !name.ends_with(".partial") || !entry.is_regular_file(error)) continue;
+            if (name.size() != begin.size() + 8 + std::string_view(".partial").size()) continue;
+            const int file = ::open(entry.path().c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+            if (file < 0) continue;
+            if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+            ::close(file);
+        }
+    }
+
+    [[noreturn]] void fail(const char* what) const {
+        throw FileError(fmt::format("{}: {} ({}); what stood there before is untouched", path_.string(), what,
+                                    std::strerror(errno)));
+    }
+
+    std::filesystem::path path_;
+    std::string aside_;
+    int file_ = -1;
+    bool complete_ = false;
+};
+
+std::string header_of(const std::vector<NamedArray>& tensors, const Metadata& metadata) {
+    nlohmann::ordered_json header = nlohmann::ordered_json::object();
+    if (!metadata.empty()) header[kMetadataName] = metadata;
+    std::uint64_t place = 0;
+    for (const auto& [name, array] : tensors) {
+        const std::uint64_t bytes = static_cast<std::uint64_t>(array.numel()) * size_of(array.dtype);
+        header[name] = {{"dtype", safetensors_name(array.dtype)},
+                        {"shape", std::vector<std::int64_t>(array.shape().begin(), array.shape().end())},
+                        {"data_offsets", {place, place + bytes}}};
+        place += bytes;
+    }
+    std::string text;
+    try {
+        text = header.dump();
+    } catch (const nlohmann::json::exception&) {
+        throw Error("safetensors: a name or the metadata is not UTF-8");
+    }
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    return text;
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
+                       const Metadata& metadata) {
+    std::sort(tensors.begin(), tensors.end(), [](const NamedArray& a, const NamedArray& b) { return a.name < b.name; });
+    const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
+                                          [](const NamedArray& a, const NamedArray& b) { return a.name == b.name; });
+    if (twice != tensors.end()) throw Error(fmt::format("safetensors: two tensors are called \"{}\"", twice->name));
+    for (const NamedArray& tensor : tensors) {
+        if (tensor.name == kMetadataName)
+            throw Error(fmt::format("safetensors: no tensor can be called {}", kMetadataName));
+        check_memory(fmt::format("safetensors: {}", tensor.name), context.exec(), tensor.array);
+        if (!is_sound_name(tensor.name)) throw Error("safetensors: a name is too long or holds a control character");
+    }
+    const std::string header = header_of(tensors, metadata);
+    FileAside file(path);
+    unsigned char length[8];
+    for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(header.size() >> (8 * i));
+    file.write(length, 8);
+    file.write(header.data(), header.size());
+    for (const auto& [name, array] : tensors) {
+        std::vector<char> bytes(static_cast<std::size_t>(array.numel()) * size_of(array.dtype));
+        const View out = contiguous_view(bytes.data(), array.dtype, array.shape());
+        download(context.exec(), array, out);
+        file.write(bytes.data(), bytes.size());
+    }
+    file.finish();
+}
+
+}  // namespace headroom::nn

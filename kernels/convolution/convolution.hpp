@@ -1,0 +1,117 @@
+#pragma once
+// Two-dimensional convolution and its gradients, with stride, padding, dilation and groups down to one channel each.
+// Not for one axis: give it a height of 1. A transposed convolution is the `data` pass with the roles of x and y
+// exchanged, and its gradients are the other two passes.
+//
+//     Convolution c{.x = x, .weight = w, .y = y, .steps = {.padding = 1}, .bias = b};  // y = x * w + b
+//     const ConvolutionPlan plan(stream, c);
+//     std::byte* scratch = allocate(plan.scratch());                               // before the launch
+//     launch(stream, [&](auto& s) { plan.run(s, scratch); });
+//     ConvolutionPlan(stream, {.x = x, .weight = dw, .y = dy, .steps = c.steps, .pass = ConvolutionPass::weight});
+//     SumPlan(stream, dy, 1.0, db, 0);                                             // db [1, o, 1, 1]: the bias's
+//
+// Any strides are right; fast are images whose channels are neighbours in memory ("channels-last": [n, h, w, c] as
+// memory goes, with the shape [n, c, h, w]), with weights in the same order, or row-major ones.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <headroom/kernels/convolution/internal/problem.hpp>
+#include <headroom/kernels/int_pair.hpp>
+#include <headroom/kernels/matmul/internal/problem.hpp>
+#include <headroom/kernels/stream.hpp>
+#include <headroom/kernels/view.hpp>
+
+namespace headroom::kernels {
+
+class LibraryConvolution;
+
+/// The positions of a kernel along one axis: (size + 2 padding - dilation (kernel - 1) - 1) / stride + 1, rounded down;
+/// below 1 if the kernel is larger than the padded input. stride >= 1.
+constexpr std::int64_t convolved_size(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                                      std::int64_t dilation) {
+    const std::int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+/// How a kernel steps over images. The two numbers are of height and width.
+struct ConvolutionSteps {
+    IntPair stride = 1, padding = 0, dilation = 1;
+    std::int64_t groups = 1;
+
+    bool operator==(const ConvolutionSteps&) const = default;
+};
+
+/// The shape of y. Errors: ShapeError for x and weight that have not four axes or do not fit together, a kernel larger
+/// than the padded x, groups that do not divide the channels, strides or dilations below 1, padding below 0.
+Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionSteps& steps);
+
+/// x [n, groups i, h, w], weight [groups o, i, kh, kw], y [n, groups o, oh, ow] with oh = convolved_size(h, kh, ...):
+///
+///     y[n, o, r, c] = sum over i, a, b of x[n, i, r stride + a dilation - padding, ...] weight[o, i, a, b]
+///
+/// where o runs over the channels of a group and i over its inputs; x is 0 outside. A pass writes one of the three:
+///   forward  y = activation(x * weight + bias + beta y), the bias [groups o]
+///   data     x = activation(the sum over what each x went into, of y weight, + bias + beta x), the bias [groups i]
+///   weight   weight = the sum over what each weight was used for, of x y, + beta weight
+/// What is written must not overlap what is read. With beta = 0 it is not read; an empty sum is 0. dtypes: what is read
+/// shares one of f32, bf16, f16, f64; what is written has that dtype or, for halves, f32; the bias has either. Halves
+/// are multiplied exactly and accumulated in f32.
+struct Convolution {
+    View x;
+    View weight;
+    View y;
+    ConvolutionSteps steps{};
+    ConvolutionPass pass = ConvolutionPass::forward;
+    float beta = 0;
+    View bias{};                               ///< rank 0: none
+    Activation activation = Activation::none;  ///< or relu; not of the weight pass
+
+    bool has_bias() const { return bias.rank() == 1; }
+};
+
+/// One call of a convolution. The constructor checks it and decides which kernels compute it.
+class ConvolutionPlan {
+  public:
+    /// Data pointers may be null if it is not run. Errors: DtypeError for dtypes not listed above; ShapeError as
+    /// `convolved_shape`, and for another y.
+    ConvolutionPlan(const Stream& stream, const Convolution& convolution);
+
+    /// Bytes that `run` needs: a function of shapes, strides, dtypes, beta and threads, the same in a dry run. On the
+    /// CPU: the weights in the order that the kernel reads them, and what is packed or rounded at the end.
+    std::size_t scratch() const { return scratch_; }
+
+    /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits
+    /// repeat; where oneDNN computes they may depend on the number of threads. A half x with a bias or activation may
+    /// be rounded twice, at strides above 1.
+    void run(CpuStream& stream, std::byte* scratch) const;
+    /// By cuDNN, where it was found (see `convolution_library`): channels-last images and weights of f32 or halves,
+    /// 2^18 multiply-adds or more; a gradient of half weights is then rounded to halves before it is added or stored as
+    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. A ReLU behind a bias is then a part
+    /// of the same call for halves, if cuDNN's leaves NaN and infinity, which a trial of each shape finds out once, and
+    /// waits for; else it is a pass behind the call. Without cuDNN, with as much scratch, by an
+    /// implicit product on tiles (on tensor cores for halves); one channel to a group goes without tiles. `scratch`:
+    /// 256-byte aligned. Own kernels' bits repeat and do not depend on the device: a weight gradient's parts are shared
+    /// out by shape and added in order.
+    void run(CudaStream& stream, std::byte* scratch) const;
+
+  private:
+    ConvolutionProblem problem_;
+    LibraryConvolution* library_ = nullptr;  ///< oneDNN's; null for kernels of our own, and on a GPU
+    std::size_t scratch_ = 0;
+};
+
+/// For reports, one line without quotes: "cuDNN 9.26.0, frontend 1.32.0", with the last refusal if there was one, or
+/// the reason why the project's own kernels compute.
+std::string convolution_library(CudaStream& stream);
+
+/// The convolutions that cuDNN would be asked for on the GPU that a stream rehearses, of all that were planned there,
+/// each once. bench/convolution_plans.py has NVIDIA's library plan them, without a GPU.
+std::vector<std::string> rehearsed_convolutions(const DryStream& stream);
+
+/// As append_attention_choices and load_attention_choices.
+void append_convolution_choices(CudaStream& stream, const std::string& path);
+void load_convolution_choices(CudaStream& stream, const std::string& path);
+
+}  // namespace headroom::kernels

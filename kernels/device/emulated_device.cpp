@@ -1,0 +1,171 @@
+// The CUDA device of tests in builds without CUDA: kernels run in the emulator, copies are the host's, in the
+// order that emulated_queues.hpp speaks of.
+#include <headroom/kernels/device/cuda_device.hpp>
+
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/internal/emulated_thread.hpp>
+#include <headroom/kernels/device/internal/emulated_memory.hpp>
+#include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/tests/simt/emulator.hpp>
+
+namespace headroom::kernels {
+
+namespace {
+
+/// They differ in what results must not depend on.
+const CudaProperties kDevices[] = {
+    {.major = 8, .minor = 0, .multiprocessors = 2, .shared_bytes = 163 * 1024},
+    {.major = 8, .minor = 6, .multiprocessors = 7, .shared_bytes = 99 * 1024},
+};
+constexpr int kCount = std::size(kDevices);
+
+struct EmulatedGraph final : CudaGraph {
+    std::shared_ptr<std::vector<EmulatedQueues::Work>> work = std::make_shared<std::vector<EmulatedQueues::Work>>();
+};
+
+struct EmulatedEvent final : CudaEvent {
+    EmulatedQueues::Point point;
+};
+
+class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevice, public EmulatedControls {
+  public:
+    explicit EmulatedCudaDevice(int index) {
+        properties_ = kDevices[index];
+        properties_.index = index;
+        properties_.name = "emulated GPU";
+        native_ = static_cast<device::EmulatedDevice*>(this);
+        index_error_ = &error_;
+        memory_ = emulated_memory(index);
+    }
+
+    std::unique_ptr<memory::Driver> make_driver() override { return make_guarded_driver(memory_, queues_); }
+
+    std::unique_ptr<CudaEvent> make_event() override {
+        ++events_;
+        return std::make_unique<EmulatedEvent>();
+    }
+    void record(CudaEvent& event, CudaQueue queue) override {
+        check_usable();
+        check_not_captured("an event");
+        static_cast<EmulatedEvent&>(event).point = queues_->end(queue);
+    }
+    void wait(CudaQueue queue, const CudaEvent& event) override {
+        check_usable();
+        check_not_captured("an event");
+        queues_->wait(queue, static_cast<const EmulatedEvent&>(event).point);
+    }
+
+    void copy(const void* from, void* to, std::size_t bytes) override {
+        check_usable();
+        give(CudaQueue::compute, [=] {
+            if (bytes > 0) std::memcpy(to, from, bytes);
+        });
+    }
+
+    void run(const device::LaunchShape& shape, const char* kernel,
+             const std::function<void(device::EmulatedThread&)>& body) override {
+        give(CudaQueue::compute, [=, this] { emulator_.run(shape, kernel, body); });
+    }
+    void call(const std::function<void()>& work) override { give(CudaQueue::compute, work); }
+
+    void launch(const CudaGraph& graph) override {
+        check_usable();
+        give(CudaQueue::compute, [all = static_cast<const EmulatedGraph&>(graph).work] {
+            for (const EmulatedQueues::Work& work : *all) work();
+        });
+    }
+    std::int64_t calls() const override { return calls_; }
+    void set_order(EmulatedOrder order) override { queues_->set_order(order); }
+    void run_at_most(std::uint64_t blocks) override {
+        emulator_.run_at_most(blocks);
+        properties_.multiprocessors = 1 << 27;
+    }
+    bool idle() const override { return queues_->idle(); }
+    std::int64_t events() const override { return events_; }
+
+    // There is no profiler for it: these are never called.
+    void open_range(const char*) override {}
+    void close_range() override {}
+
+  protected:
+    void write(const void* host, void* device, std::size_t bytes, CudaQueue queue) override {
+        const auto* const begin = static_cast<const std::byte*>(host);
+        give(queue, [device, staged = std::vector<std::byte>(begin, begin + bytes)] {
+            if (!staged.empty()) std::memcpy(device, staged.data(), staged.size());
+        });
+    }
+    void read(const void* device, void* host, std::size_t bytes, const CudaEvent* after) override {
+        const auto* const event = static_cast<const EmulatedEvent*>(after);
+        queues_->wait(CudaQueue::downloads, event ? event->point : queues_->end(CudaQueue::compute));
+        give(CudaQueue::downloads, [=] {
+            if (bytes > 0) std::memcpy(host, device, bytes);
+        });
+        queues_->reach(queues_->end(CudaQueue::downloads));
+    }
+    void start_capture() override { captured_ = std::make_unique<EmulatedGraph>(); }
+    std::unique_ptr<CudaGraph> finish_capture() override { return std::move(captured_); }
+    void finish() override {
+        queues_->reach(queues_->end(CudaQueue::uploads));
+        queues_->reach(queues_->end(CudaQueue::compute));
+    }
+
+  private:
+    class Access {
+      public:
+        explicit Access(EmulatedMemory& memory) : memory_(memory) { memory_.open(); }
+        ~Access() { memory_.close(); }
+        Access(const Access&) = delete;
+        Access& operator=(const Access&) = delete;
+
+      private:
+        EmulatedMemory& memory_;
+    };
+
+    /// With the device's memory open while it is done. What breaks a kernel's rules is a fault.
+    void give(CudaQueue queue, EmulatedQueues::Work work) {
+        if (capturing() && queue == CudaQueue::compute) return captured_->work->push_back(std::move(work));
+        ++calls_;
+        queues_->give(queue, [this, work = std::move(work)] {
+            const Access access(*memory_);
+            try {
+                work();
+            } catch (const std::runtime_error& error) {
+                if (dynamic_cast<const Error*>(&error)) throw;
+                set_fault(error.what());
+                throw DeviceError(error.what());
+            }
+        });
+    }
+
+    simt::Emulator emulator_;
+    std::shared_ptr<EmulatedMemory> memory_;
+    std::shared_ptr<EmulatedQueues> queues_ = std::make_shared<EmulatedQueues>();
+    IndexError error_;
+    std::int64_t events_ = 0;
+    std::unique_ptr<EmulatedGraph> captured_;
+    std::int64_t calls_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CudaDevice> open_cuda_device(int index) {
+    if (index < 0 || index >= kCount) {
+        throw DeviceError(fmt::format("cuda: there is no device {}; the emulator has {}", index, kCount));
+    }
+    return std::make_unique<EmulatedCudaDevice>(index);
+}
+
+int cuda_device_count() { return kCount; }
+
+bool cuda_is_emulated() { return true; }
+
+}  // namespace headroom::kernels

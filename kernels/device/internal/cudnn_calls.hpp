@@ -1,0 +1,116 @@
+#pragma once
+// How a family's calls come to cuDNN: opened when first asked, with reasons where own kernels compute instead, and
+// with the plan that an earlier run or this one found fastest. `Library` is a family's class around cuDNN.
+//
+//     CudnnCalls<Cudnn>& calls = stream.state->get<CudnnCalls<Cudnn>>();
+//     if (calls.takes(stream, problem)) calls.run(stream, problem, data, scratch);
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
+#include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/plan_choices.hpp>
+#include <headroom/kernels/internal/one_line.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::kernels {
+
+/// A stream's cuDNN, with one handle for all families; with neither member, nobody has asked for it so far.
+struct OpenedCudnn {
+    std::shared_ptr<const CudnnSession> session;
+    std::string absence;  ///< why there is none
+
+    void open(CudaStream& stream) {
+        if (session || !absence.empty()) return;
+        CudaDevice& device = *stream.device;
+        const CudaProperties& gpu = device.properties();
+        const auto finish_work = [&device] {
+            if (device.capturing()) return false;
+            device.synchronize();
+            return true;
+        };
+        try {
+            session = open_cudnn({.capability = 10 * gpu.major + gpu.minor,
+                                  .stream = device.native(),
+                                  .description = {},
+                                  .finish_work = finish_work});
+        } catch (const DeviceError& error) {
+            absence = error.what();
+        }
+    }
+};
+
+/// A stream's.
+template <class Library>
+class CudnnCalls {
+  public:
+    /// The last one, of those that were asked of cuDNN.
+    std::string refusal;
+
+    /// Opens cuDNN when first asked; null if there is none.
+    Library* open(CudaStream& stream) {
+        stream.device->make_current();
+        auto& cudnn = stream.state->get<OpenedCudnn>();
+        cudnn.open(stream);
+        if (!library_ && cudnn.session) library_ = std::make_unique<Library>(cudnn.session);
+        return library_.get();
+    }
+
+    template <class Problem>
+    bool takes(CudaStream& stream, const Problem& problem) {
+        Library* const library = open(stream);
+        if (!library) return false;
+        const std::string& reason = library->plan(problem).refusal;
+        if (!reason.empty()) refusal = reason;
+        return reason.empty();
+    }
+
+    /// Only what it takes.
+    template <class Problem, class Data>
+    void run(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
+        choose(stream, problem, data, scratch);
+        if (stream.device->capturing()) library_->choice(problem).captured = true;
+        library_->run(problem, data, scratch);
+    }
+
+    /// The plan that an earlier run found fastest or, where that is asked for, this one finds.
+    template <class Problem, class Data>
+    void choose(CudaStream& stream, const Problem& problem, const Data& data, std::byte* scratch) {
+        CudnnChoice& choice = library_->choice(problem);
+        const bool tune = stream.compute.tune && !stream.device->capturing();  // trials are timed, which waits
+        if (choice.tuned || (choice.known && !tune)) return;
+        const std::string place = fmt::format("{}, {}", stream.device->properties().name, library_->version());
+        auto& choices = stream.state->get<PlanChoices<Problem>>();
+        const std::string* const earlier = choices.find(problem, place);
+        choice.known = true;
+        choice.tuned = earlier != nullptr;
+        if (earlier) return library_->choose(problem, *earlier);
+        if (!tune) return;
+        const TuningTrial trial(stream.state->get<TuningTime>());
+        const auto in_time = [&] { return trial.left(); };
+        const auto timer = std::bind_front(time_each, std::ref(*stream.device));
+        const std::string fastest = in_time() ? library_->choose_fastest(problem, data, scratch, timer, in_time)
+                                              : library_->plan(problem).name;  // a later run has the same bits
+        choice.tuned = true;  // whatever came of it; what threw is tried again
+        if (!fastest.empty()) choices.set(problem, place, fastest);
+    }
+
+    /// For reports.
+    std::string text(CudaStream& stream) {
+        if (stream.compute.own_kernels) return "own kernels, as ComputeOptions say";
+        const Library* const library = open(stream);
+        if (!library) return one_line(fmt::format("own kernels: {}", stream.state->get<OpenedCudnn>().absence));
+        const std::string text = library->version() + stream.state->get<TuningTime>().text();
+        if (refusal.empty()) return text;
+        return one_line(fmt::format("{}; own kernels at least once: {}", text, refusal));
+    }
+
+  private:
+    std::unique_ptr<Library> library_;
+};
+
+}  // namespace headroom::kernels

@@ -1,0 +1,35 @@
+#pragma once
+// What calls of oneDNN have in common. Only sources that call it include this.
+//
+//     const OneThread scope;
+//     primitive.execute(stream, arguments);
+#include <omp.h>
+
+#include <dnnl.hpp>
+
+#include <headroom/kernels/dtype.hpp>
+
+namespace headroom::kernels {
+
+/// oneDNN asks OpenMP for the number of threads, when it compiles and when it runs: one, while this lives.
+class OneThread {
+  public:
+    OneThread() : before_(omp_get_max_threads()) {
+        if (before_ != 1) omp_set_num_threads(1);
+    }
+    ~OneThread() {
+        if (before_ != 1) omp_set_num_threads(before_);
+    }
+    OneThread(const OneThread&) = delete;
+    OneThread& operator=(const OneThread&) = delete;
+
+  private:
+    int before_;
+};
+
+/// bf16 or f32.
+inline dnnl::memory::data_type library_type(Dtype dtype) {
+    return dtype == Dtype::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+}  // namespace headroom::kernels

@@ -1,0 +1,56 @@
+#include <headroom/optim/internal/step_graphs.hpp>
+
+#include <algorithm>
+
+#include <headroom/kernels/copy/copy.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::optim {
+
+StepGraphs::Entry& StepGraphs::entry(const Kind& kind) {
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.kind.settings != kind.settings; });
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.kind == kind; });
+    return found != entries_.end() ? *found : entries_.emplace_back(kind);
+}
+
+void StepGraphs::capture(Entry& entry, const std::function<void()>& work) {
+    try {
+        if (!memory_) memory_.emplace(context_);
+        entry.graph = std::make_unique<WorkGraph>(*memory_, work);
+        return;
+    } catch (const CaptureError& error) {
+        refusal_ = error.what();
+    } catch (const OutOfMemory& error) {
+        refusal_ = error.what();
+    }
+    entry.refused = true;
+    entry.inputs.clear();
+    const auto has_graph = [](const Entry& other) { return other.graph != nullptr; };
+    if (std::none_of(entries_.begin(), entries_.end(), has_graph)) memory_.reset();  // others may have its pages
+}
+
+void StepGraphs::make_inputs(Entry& entry, std::span<const Tensor> inputs) const {
+    for (const Tensor& input : inputs) {
+        entry.inputs.push_back(context_.from_array(
+            context_.exec().empty_like(input.shape(), input.strides(), input.dtype(), Category::inputs)));
+    }
+}
+
+void StepGraphs::copy_inputs(const Entry& entry, std::span<const Tensor> inputs) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const View from = inputs[i].array().view(), to = entry.inputs[i].array().view();
+        context_.exec().launch([&](auto& stream) { kernels::copy(stream, from, to); });
+    }
+}
+
+std::vector<std::pair<Geometry, Dtype>> StepGraphs::forms(std::span<const Tensor> inputs) {
+    std::vector<std::pair<Geometry, Dtype>> forms;
+    for (const Tensor& input : inputs) {
+        const Geometry geometry{input.shape(), kernels::dense_strides(input.shape(), input.strides())};
+        forms.emplace_back(geometry, input.dtype());
+    }
+    return forms;
+}
+
+}  // namespace headroom::optim

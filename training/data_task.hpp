@@ -1,0 +1,159 @@
+#pragma once
+// A task whose batches a `DataLoader` reads: training data in a shuffled order, validation data once through. What is
+// left to write is the model and its loss, and what a validation counts beside that.
+//
+//     class Digits final : public training::DataTask<data::ImageDataset> {
+//       public:
+//         Digits(Parameters& parameters, std::int64_t batch, const data::ImageDataset& training,
+//                const data::ImageDataset& validation)
+//             : DataTask(parameters, training::shuffled(training, validation, batch)), net_(nn::Path(parameters)) {}
+//         Loss loss(const Batch& batch) override { return cross_entropy(net_(batch[0]), batch[1]); }
+//         training::Validation validate(const training::Watch& watch) override {       // if not by the loss alone
+//             training::MeanLoss mean;
+//             training::Accuracy accuracy;
+//             each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch&) {
+//                 const Tensor logits = net_(batch[0]);
+//                 mean.add(cross_entropy(logits, batch[1]));
+//                 accuracy.add(logits, batch[1]);
+//             });
+//             return {.loss = mean.value(), .metrics = {accuracy.metric()}};
+//         }
+//
+//       private:
+//         Net net_;
+//     };
+//
+// In a dry context batches are read as ever, but by no threads, and only those of the validation data that the memory
+// depends on.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/data/data_loader.hpp>
+#include <headroom/data/feed.hpp>
+#include <headroom/data/image_dataset.hpp>
+#include <headroom/data/sampler.hpp>
+#include <headroom/data/text_windows.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/training/metrics.hpp>
+#include <headroom/training/task.hpp>
+
+namespace headroom::training {
+
+/// A batch as tensors: images [N, C, H, W] whose channels lie together, then labels [N], or masks [N, H, W] where there
+/// are some.
+std::vector<Tensor> upload(data::Feed& feed, const data::ImageBatch& batch);
+/// Inputs and targets [N, T].
+std::vector<Tensor> upload(data::Feed& feed, const data::TokenBatch& batch);
+/// Features [N, F] and targets [N, M], or [N] for one target per sample.
+std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<std::int32_t>& batch);
+std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& batch);
+
+/// What is trained and validated on, and in which order. A task keeps copies: those of the library's data sets share
+/// their samples.
+template <data::Dataset D>
+struct Datasets {
+    D training;
+    D validation;
+    data::Sampler order;     ///< of the training data
+    data::Sampler in_order;  ///< of the validation data
+};
+
+/// Each training sample once per epoch, in another order each time, of which a smaller batch at the end is left out;
+/// validation samples in their order. Errors: Error if there are fewer training samples than a batch has.
+template <data::Dataset D>
+Datasets<D> shuffled(D training, D validation, std::int64_t batch, std::uint64_t seed = 0) {
+    const auto order = data::Sampler::shuffled(training.size(), batch, seed, {.drop_last = true});
+    const auto in_order = data::Sampler::sequential(validation.size(), batch);
+    return {std::move(training), std::move(validation), order, in_order};
+}
+
+struct DataTaskOptions {
+    int workers = 0;            ///< threads that read batches
+    bool changed_data = false;  ///< as `TrainerOptions::changed_data`
+};
+
+template <data::Dataset D>
+class DataTask : public Task {
+  public:
+    using HostBatch = typename D::Batch;
+
+    Batch batch() override { return to_tensors(next()); }
+    files::CheckpointPart order() override { return loader_; }
+    std::int64_t batches_per_epoch() const override { return loader_.sampler().batches(); }
+    std::int64_t validation_batches() const override { return data_.in_order.batches(); }
+
+    /// The mean of `loss`. Override it for more figures.
+    Validation validate(const Watch& watch) override {
+        MeanLoss mean;
+        each_validation_batch(watch, [&](const Batch& batch, const HostBatch&) { mean.add(loss(batch)); });
+        return {.loss = mean.value()};
+    }
+
+  protected:
+    DataTask(Parameters& parameters, Datasets<D> data, DataTaskOptions options = {})
+        : parameters_(parameters),
+          data_(std::move(data)),
+          workers_(parameters.context().dry() ? 0 : options.workers),
+          loader_(data_.training, data_.order, {.workers = workers_, .changed_data = options.changed_data}),
+          feed_(parameters.context()) {}
+
+    /// The next batch of the training data, of the next epoch where one has ended. Valid until the next call.
+    const HostBatch& next() {
+        const auto batch = loader_.next();
+        return batch ? *batch : *loader_.next();
+    }
+    data::DataLoader<D>& loader() { return loader_; }
+    /// To be overridden for own kinds of batches.
+    virtual Batch to_tensors(const HostBatch& batch) {
+        if constexpr (requires { upload(feed_, batch); }) {
+            return upload(feed_, batch);
+        } else {
+            throw Error("DataTask: there is no upload for this kind of batch; override to_tensors");
+        }
+    }
+    /// Calls `work` with each batch of the validation data, as tensors and as it was read.
+    template <class Work>
+    void each_validation_batch(const Watch& watch, const Work& work) {
+        if (context().dry()) return rehearse_validation(work);
+        data::DataLoader<D> loader(data_.validation, data_.in_order, {.workers = workers_, .epochs = 1});
+        std::int64_t done = 0;
+        while (const auto host = loader.next()) {
+            work(to_tensors(*host), *host);
+            watch(++done, data_.in_order.batches());
+        }
+    }
+
+    Context& context() const { return parameters_.context(); }
+    Parameters& parameters() const { return parameters_; }
+    data::Feed& feed() { return feed_; }
+    const D& validation() const { return data_.validation; }
+    std::int64_t batch_size() const { return loader_.sampler().batch(); }
+
+  private:
+    /// With the first two batches and the last two, as those between are like the second one.
+    template <class Work>
+    void rehearse_validation(const Work& work) {
+        HostBatch host;
+        std::vector<std::int64_t> indices;
+        const std::int64_t batches = data_.in_order.batches();
+        for (std::int64_t i = 0; i < batches; i = i == 1 ? std::max<std::int64_t>(2, batches - 2) : i + 1) {
+            data_.in_order.indices(0, i, indices);
+            if constexpr (data::RandomDataset<D>)
+                data_.validation.read(indices, data_.in_order.first_draw(0, i), host);
+            else
+                data_.validation.read(indices, host);
+            work(to_tensors(host), host);
+        }
+    }
+
+    Parameters& parameters_;
+    Datasets<D> data_;
+    int workers_;
+    data::DataLoader<D> loader_;
+    data::Feed feed_;
+};
+
+}  // namespace headroom::training

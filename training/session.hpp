@@ -1,0 +1,121 @@
+#pragma once
+// One training on one context: a task's model with optimizer, accumulator and schedule, step by step. The same code
+// rehearses on a dry context and trains on a real one, which is why the predicted peak is the real one. Who wants
+// progress, files and signals looked after takes a `Trainer`.
+//
+//     training::Session session(context, training::task<Digits>(images), options);
+//     for (int i = 0; i < 10; ++i) session.step();
+//     double training_loss = session.results().back().loss;
+//     double loss = session.validate().loss;
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/training/options.hpp>
+#include <headroom/training/task.hpp>
+
+namespace headroom::training {
+
+/// A file of a batch can't be read. The training is where it was before the step or the validation, and can be saved.
+class UnreadableBatch : public FileError {
+  public:
+    explicit UnreadableBatch(const FileError& error);
+    /// It is an image that is damaged.
+    bool image() const { return image_; }
+
+  private:
+    bool image_;
+};
+
+class Session {
+  public:
+    /// Begins as the task does, or where the checkpoint in `options` stands. Errors: FileError or Error if that is of
+    /// another model or other data; Error for options out of range.
+    Session(Context& context, const MakeTask& make_task, TrainerOptions options);
+
+    /// The most steps whose results are kept.
+    static constexpr std::int64_t kKeptResults = 100;
+
+    /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says. Errors:
+    /// also UnreadableBatch.
+    void step();
+    /// Steps done, skipped ones and those before a resume included.
+    std::int64_t steps_done() const { return steps_done_; }
+    /// Steps of the whole training.
+    std::int64_t steps() const { return steps_; }
+    /// Of the step with this number, counted from 1.
+    double learning_rate(std::int64_t step) const { return options_.schedule(step - 1); }
+    /// Of the steps since the last call but the last `leave` ones; they are `kKeptResults` at most. Waits for the
+    /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
+    /// the first module whose output was not; nothing was updated from that step on.
+    std::vector<optim::StepResult> results(std::int64_t leave = 0);
+    /// The number of steps whose results are unread.
+    std::int64_t unread() const { return accumulator_->unread(); }
+
+    /// Over the validation data, in evaluation mode. Changes nothing of the training. Errors: also UnreadableBatch.
+    Validation validate(const Watch& watch = [](std::int64_t, std::int64_t) {});
+    /// The number of batches of a validation.
+    std::int64_t validation_batches() const { return task_->validation_batches(); }
+    /// Steps between validations; 0: only after the last step.
+    std::int64_t validate_every() const { return options_.validate_every; }
+    /// Whether no validation before came to less, before a resume neither; remembers it.
+    bool is_best(const Validation& validation);
+    /// Validations since the one that came to least, or since the beginning.
+    std::int64_t validations_since_best() const { return since_best_; }
+    /// The task's, in evaluation mode.
+    void end();
+    /// How long steps have waited for their batches so far.
+    double loading_seconds() const { return loading_seconds_; }
+
+    void save(const std::string& path);
+    /// SHA-256 over parameters, optimizer state and random position.
+    std::string state_sha256();
+
+    Context& context() { return context_; }
+    std::int64_t parameters() const { return parameters_.count(); }
+    /// A layer normalises by the statistics of its micro-batch, so that other micro-batches are another step.
+    bool takes_batch_statistics() const;
+    /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
+    std::string graph_refusal() const { return accumulator_->graph_refusal(); }
+    /// Bytes that stay between steps: of parameters and optimizer state.
+    std::size_t resident_bytes() const;
+
+  private:
+    /// Without gradients, in evaluation mode.
+    template <class Work>
+    auto evaluating(Work work);
+    class Description;
+    /// Where a step found the data and the random numbers.
+    struct Start {
+        StateValues order;
+        std::uint64_t random_counter = 0;
+    };
+
+    files::CheckpointParts parts(Description& description);
+    void plan_steps();
+    Task::Batch next_batch();
+    void resume(const std::string& path);
+    Loss loss(const Task::Batch& batch);
+    [[noreturn]] void explain_not_finite(std::int64_t step, const optim::StepResult& result, const Start& start);
+
+    Context& context_;
+    std::uint64_t seed_;  ///< of the context before a resume
+    TrainerOptions options_;
+    Parameters parameters_;
+    std::unique_ptr<Task> task_;
+    std::unique_ptr<optim::Optimizer> optimizer_;
+    std::optional<optim::GradientAccumulator> accumulator_;
+    std::int64_t steps_ = 0;
+    std::int64_t steps_done_ = 0;
+    double loading_seconds_ = 0;
+    std::optional<double> best_;  ///< the least validation loss
+    std::int64_t since_best_ = 0;
+    std::deque<Start> unread_;  ///< of the steps whose results are unread
+};
+
+}  // namespace headroom::training

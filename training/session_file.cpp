@@ -1,0 +1,111 @@
+// A training in a file: what its parts are, and what the program was told, as one JSON object.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/core/state_counter.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/files/checkpoint.hpp>
+#include <headroom/files/state_hash.hpp>
+#include <headroom/training/session.hpp>
+
+namespace headroom::training {
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSteps = "steps";
+constexpr const char* kBest = "best_validation_loss";
+constexpr const char* kSinceBest = "validations_since_best";
+
+/// Names the first field of a section that differs between what was saved and what was asked for.
+void expect_same(const std::string& section, const Json& saved, const Json& asked) {
+    for (const auto& [name, value] : asked.items()) {
+        if (saved.contains(name) && saved[name] == value) continue;
+        if (value.is_structured())
+            throw Error(fmt::format("it was trained with another {}; use the same data", section));
+        throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
+                                saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
+    }
+}
+
+}  // namespace
+
+/// What the file has to agree with, and the step it was saved at: a part of the checkpoint like the others, so that a
+/// file that does not fit changes nothing.
+class Session::Description {
+  public:
+    explicit Description(Session& session) : session_(session) {}
+
+    StateDict state_dict() const {
+        const TrainerOptions& options = session_.options_;
+        StateValues values = options.values ? options.values() : StateValues();
+        values[options.name] = describe().dump();
+        values[kSteps] = fmt::to_string(session_.steps_done_);
+        if (session_.best_) values[kBest] = fmt::to_string(*session_.best_);
+        if (session_.since_best_ > 0) values[kSinceBest] = fmt::to_string(session_.since_best_);
+        return {{}, values};
+    }
+    void restore(const StateValues& values) {
+        const std::string& name = session_.options_.name;
+        const auto text = state_value<std::string>(values, name);
+        const auto steps = state_counter(values, kSteps);
+        const auto best = values.contains(kBest) ? std::optional(state_value<double>(values, kBest)) : std::nullopt;
+        const std::int64_t since_best = values.contains(kSinceBest) ? state_counter(values, kSinceBest) : 0;
+        const Json saved = Json::parse(text, nullptr, false);
+        if (!saved.is_object()) throw FileError(fmt::format("what {} wrote into it is damaged", name));
+        const Json asked = describe();
+        for (const auto& [section, fields] : asked.items()) {
+            expect_same(section, saved.value(section, Json::object()), fields);
+        }
+        expect_samples(values);
+        session_.steps_done_ = steps;
+        session_.best_ = best;
+        session_.since_best_ = since_best;
+    }
+
+  private:
+    /// Says which option goes on all the same; the loader would refuse it, too.
+    void expect_samples(const StateValues& values) const {
+        const char* const name = "loader.samples";
+        const StateValues here = session_.task_->order().state_dict().values;
+        if (session_.options_.changed_data || !values.contains(name) || !here.contains(name)) return;
+        if (const std::string& saved = values.at(name), &found = here.at(name); saved != found)
+            throw Error(fmt::format("it was trained on {} samples, and there are {} now; {} goes on with these", saved,
+                                    found, session_.options_.spell("changed_data", "")));
+    }
+
+    Json describe() const {
+        const TrainerOptions& options = session_.options_;
+        Json json = Json::parse(session_.task_->describe(), nullptr, false);
+        if (!json.is_object()) throw Error("Task::describe returns no JSON object");
+        json["training"] = {{"seed", session_.seed_},
+                            {"accumulate", options.accumulate},
+                            {"dtype", options.autocast ? name(*options.autocast) : "f32"}};
+        return json;
+    }
+
+    Session& session_;
+};
+
+files::CheckpointParts Session::parts(Description& description) {
+    return {description, parameters_, *optimizer_, *accumulator_, task_->order()};
+}
+
+void Session::save(const std::string& path) {
+    Description description(*this);
+    files::save_checkpoint(path, context_, parts(description));
+}
+
+void Session::resume(const std::string& path) {
+    Description description(*this);
+    try {
+        files::load_checkpoint(path, context_, parts(description));
+    } catch (const Error& error) {
+        throw Error(fmt::format("{} {}", options_.spell("resume", ""), error.what()));
+    }
+}
+
+std::string Session::state_sha256() { return files::state_sha256(context_, {parameters_, *optimizer_}); }
+
+}  // namespace headroom::training

@@ -1,0 +1,83 @@
+#pragma once
+// What is trained: a model, its loss, the order of its data, and how it is validated. All else is the `Trainer`'s. A
+// task whose data a `DataLoader` reads is a `DataTask` (data_task.hpp), which leaves the model and the loss to write.
+//
+//     class Line final : public training::Task {                                   // data that is computed
+//       public:
+//         Line(Parameters& parameters, std::int64_t batch) : model_(nn::Path(parameters), 2, 1), batch_(batch) {}
+//         Batch batch() override { ... return {x, y}; }
+//         Loss loss(const Batch& batch) override { return mse_loss(model_(batch[0]), batch[1]); }
+//         ...
+//     };
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/core/parameters.hpp>
+#include <headroom/files/checkpoint.hpp>
+
+namespace headroom::training {
+
+/// A figure that says more than the loss about how good a model is: more is better.
+struct Metric {
+    std::string name;  ///< in logs and on the terminal: "accuracy"
+    std::string key;   ///< in summaries: "val_accuracy"
+    double value = 0;  ///< 0 to 1
+};
+
+struct Validation {
+    double loss = 0;
+    std::vector<Metric> metrics = {};  ///< the most telling one first
+    std::string note = {};             ///< what the figures do not tell, for people
+};
+
+/// Called after each batch of a validation: the number that are done, and of all.
+using Watch = std::function<void(std::int64_t done, std::int64_t all)>;
+
+/// Made once for the rehearsal and once for the training, each time in another context. The trainer sets modes,
+/// precision and policies.
+class Task {
+  public:
+    /// The model's inputs, then its targets.
+    using Batch = std::vector<Tensor>;
+
+    virtual ~Task() = default;
+    /// Called before a training that is not resumed: loads what the model begins with, if not as it is initialised.
+    virtual void begin() {}
+    /// Called with `TrainerOptions::recompute`, for models that keep less by other means than policies.
+    virtual void recompute(const std::string& /*name*/) {}
+    /// The next micro-batch of the training data.
+    virtual Batch batch() = 0;
+    /// Depends on the batch alone: with `ComputeOptions::graphs` it is called for the first ones only.
+    virtual Loss loss(const Batch& batch) = 0;
+    /// Over all of the validation data, in evaluation mode. Calls `watch` after each batch.
+    virtual Validation validate(const Watch& watch) = 0;
+    /// The number of batches of a validation.
+    virtual std::int64_t validation_batches() const = 0;
+    /// The number of micro-batches of a pass over the training data; `data::Sampler::endless` if it has no end.
+    virtual std::int64_t batches_per_epoch() const = 0;
+    /// The position in the training data, which a checkpoint keeps.
+    virtual files::CheckpointPart order() = 0;
+    /// What a training that is resumed must have in common with this one: fields by section, as JSON such as
+    /// `{"model": {"width": 128}}`.
+    virtual std::string describe() const { return "{}"; }
+    /// Called after the last step and its validation, in evaluation mode: prints a sample, say. Rehearsed as well.
+    virtual void end() {}
+};
+
+/// Makes a task with so many samples in a micro-batch. A `Trainer` calls it for each context, also with fewer samples
+/// than it was told, to find what fits.
+using MakeTask = std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)>;
+
+/// Makes tasks of a type whose constructor takes parameters, the micro-batch, and `more`, of which it keeps copies.
+template <class T, class... More>
+MakeTask task(const More&... more) {
+    return [more...](Parameters& parameters, std::int64_t batch) {
+        return std::make_unique<T>(parameters, batch, more...);
+    };
+}
+
+}  // namespace headroom::training
