@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include <headroom/core/transfer.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::nn {
 

@@ -10,14 +10,13 @@
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
 //
 // A build without CUDA has no device for a CudaStream, but a dry run for a GPU works. Code of its users then needs no
-// kernels for one: HEADROOM_CUDA_KERNELS of <headroom/config.hpp> is 0, and `launch` calls none.
+// kernels for one, and `launch` calls none; CMake defines HEADROOM_CUDA_KERNELS=1 for users of a build with CUDA.
 #include <cstdint>
 #include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include <headroom/config.hpp>
 #include <headroom/kernels/compute_options.hpp>
 
 namespace headroom::kernels {

@@ -1,14 +1,12 @@
 #pragma once
 // The driver of an NVIDIA GPU: CUDA's virtual memory, events and page-locked host memory. Its users need no CUDA
 // headers, and programs start without the driver's library: libcuda is opened when the driver is made. Not for
-// computing: `Context::cuda` makes the driver itself. Exists where `HEADROOM_HAS_CUDA` is 1, that is where CUDA's
-// headers were found when Headroom was built (docs/building.md).
+// computing: `Context::cuda` makes the driver itself. Exists where CMake defines `HEADROOM_HAS_CUDA` as 1:
+// where CUDA's headers were found when Headroom was built (docs/building.md).
 //
 //     std::unique_ptr<memory::Driver> driver = memory::make_cuda_driver({.device = 0, .streams = {compute, copies}});
 //     DeviceMemory memory(std::move(driver));
 //     memory::Allocation block = memory.allocate(4096, 1, {});    // for the stream `copies`
-#include <headroom/config.hpp>
-
 #if HEADROOM_HAS_CUDA
 
 #include <memory>

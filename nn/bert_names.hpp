@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include <headroom/nn/bert.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/nn/bert.hpp>
 
 namespace headroom::nn {
 

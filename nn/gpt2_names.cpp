@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::nn {
 

@@ -6,8 +6,8 @@
 #include <headroom/core/ops/interpolate.hpp>
 #include <headroom/core/ops/pad.hpp>
 #include <headroom/core/ops/pool.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::nn {
 

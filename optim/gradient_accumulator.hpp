@@ -39,9 +39,9 @@
 
 #include <headroom/core/loss.hpp>
 #include <headroom/core/transfer.hpp>
+#include <headroom/optim/internal/step_graphs.hpp>
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
-#include <headroom/optim/internal/step_graphs.hpp>
 
 namespace headroom::optim {
 

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/core/state_counter.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
 #include <headroom/files/state_hash.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/training/session.hpp>
 
 namespace headroom::training {

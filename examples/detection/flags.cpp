@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <headroom/examples/program/ranges.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::detection {
 

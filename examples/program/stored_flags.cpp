@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/data/utf8.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 
 namespace headroom::program {
 

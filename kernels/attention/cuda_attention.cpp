@@ -1,8 +1,8 @@
 // Attention on a GPU by cuDNN, where it can be asked.
 #include <headroom/kernels/attention/internal/cuda_cudnn.hpp>
 #include <headroom/kernels/attention/internal/paths.hpp>
-#include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/attention/internal/sdpa.hpp>
+#include <headroom/kernels/attention/internal/sdpa_choices.hpp>
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 
 namespace headroom::kernels {

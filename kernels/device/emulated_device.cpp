@@ -11,9 +11,9 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/kernels/device/internal/emulated_memory.hpp>
 #include <headroom/kernels/device/internal/emulated_queues.hpp>
+#include <headroom/kernels/device/internal/emulated_thread.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/simt/emulator.hpp>
 

@@ -3,8 +3,8 @@
 #include <headroom/kernels/device/strided.hpp>
 #include <headroom/kernels/gather/gather.hpp>
 #include <headroom/kernels/gather/internal/gathering.hpp>
-#include <headroom/kernels/gather/internal/segments.hpp>
 #include <headroom/kernels/gather/internal/scatter_plan.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 
 namespace headroom::kernels {
 

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include <headroom/kernels/layer_norm/internal/normalize.hpp>
 #include <headroom/kernels/internal/mean_rounding.hpp>
+#include <headroom/kernels/layer_norm/internal/normalize.hpp>
 #include <headroom/kernels/parallel.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/rows.hpp>

@@ -1,5 +1,5 @@
-#include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/kernels/layer_norm/internal/normalize.hpp>
+#include <headroom/kernels/layer_norm/layer_norm.hpp>
 
 namespace headroom::kernels {
 

@@ -7,9 +7,9 @@
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
-#include <headroom/kernels/matmul/internal/gemm.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/kernels/matmul/internal/cuda_gemm.hpp>
+#include <headroom/kernels/matmul/internal/gemm.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
 #include <headroom/memory/error.hpp>
 

@@ -11,8 +11,8 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/history/internal/file_writer.hpp>
-#include <headroom/memory/history/internal/timeline.hpp>
 #include <headroom/memory/history/internal/report_page.hpp>
+#include <headroom/memory/history/internal/timeline.hpp>
 
 namespace headroom::memory {
 

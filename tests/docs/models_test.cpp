@@ -8,8 +8,8 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/nn/bert_names.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/nn/bert_names.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
@@ -130,7 +130,7 @@ TEST_F(Models, LstmFromWeightsOfPyTorchs) {
     Parameters parameters(context);
     const nn::Lstm net(parameters, {.in = 8, .width = 16, .layers = 2, .dropout = 0.1, .checkpoint = kSqrtOfTime});
     files::load_parameters(files::SafetensorsFile(file), parameters);  // of nn.LSTM(8, 16, 2): weight_ih_l0, ...
-    const auto [y, state] = net(x);                              // [50, 3, 8] -> [50, 3, 16]; h and c [2, 3, 16]
+    const auto [y, state] = net(x);                                    // [50, 3, 8] -> [50, 3, 16]; h and c [2, 3, 16]
     backward(mean(square(y)));
     files::save_parameters(mine, parameters);
 

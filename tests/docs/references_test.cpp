@@ -62,9 +62,8 @@ TEST(Documents, NamePromisesThatAreTested) {
 }
 
 TEST(Documents, NameFilesThatExist) {
-    for_each_match("`([a-z0-9_]+(?:/[a-z0-9_]+)+\\.(?:cpp|hpp|md))`", [](const fs::path&, const std::string& name) {
-        EXPECT_TRUE(fs::exists(root / name)) << name;
-    });
+    for_each_match("`([a-z0-9_]+(?:/[a-z0-9_]+)+\\.(?:cpp|hpp|md))`",
+                   [](const fs::path&, const std::string& name) { EXPECT_TRUE(fs::exists(root / name)) << name; });
 }
 
 TEST(Documents, LinkToPagesThatExist) {

@@ -5,8 +5,8 @@
 
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/nn/initializers.hpp>
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>

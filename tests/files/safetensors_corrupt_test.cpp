@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::nn {

@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 

@@ -13,9 +13,9 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/memory/error.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/files/safetensors_dtypes.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 

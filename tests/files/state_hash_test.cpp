@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/nn/initializers.hpp>
 #include <headroom/files/state_hash.hpp>
+#include <headroom/nn/initializers.hpp>
 
 namespace headroom::nn {
 namespace {

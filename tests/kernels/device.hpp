@@ -20,7 +20,6 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/config.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/tests/kernels/test_array.hpp>
 

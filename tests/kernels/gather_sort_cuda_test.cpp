@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include <headroom/kernels/gather/internal/segments.hpp>
 #include <headroom/kernels/gather/internal/scatter_plan.hpp>
+#include <headroom/kernels/gather/internal/segments.hpp>
 #include <headroom/tests/kernels/gather_trial.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include <headroom/config.hpp>
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/memory/driver.hpp>
 #include <headroom/tests/memory/checked_driver.hpp>

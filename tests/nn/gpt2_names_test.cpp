@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/cast.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>

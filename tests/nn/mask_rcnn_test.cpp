@@ -16,8 +16,8 @@
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/unary.hpp>
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>

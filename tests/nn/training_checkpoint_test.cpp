@@ -12,8 +12,8 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/data/data_loader.hpp>
 #include <headroom/data/dataset.hpp>
-#include <headroom/nn/linear.hpp>
 #include <headroom/files/state_hash.hpp>
+#include <headroom/nn/linear.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/data/scratch.hpp>

@@ -8,8 +8,8 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/files/checkpoint.hpp>
-#include <headroom/nn/initializers.hpp>
 #include <headroom/files/state_hash.hpp>
+#include <headroom/nn/initializers.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/moving_average.hpp>
 #include <headroom/tests/data/scratch.hpp>

@@ -6,9 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <headroom/memory/error.hpp>
 #include <headroom/files/checkpoint.hpp>
 #include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/optim/regression.hpp>
 
@@ -171,7 +171,7 @@ TEST(MovingAverage, IsPartOfACheckpointThatResumesBitForBit) {
     const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "moving_average.safetensors";
     const auto parts = [](Training& training) {
         return files::CheckpointParts{training.model.parameters, training.optimizer, training.accumulator,
-                                   training.average};
+                                      training.average};
     };
     Context context = Context::cpu({.threads = 1});
     Training whole(context);

@@ -12,10 +12,10 @@
 
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/unary.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/linear.hpp>
-#include <headroom/files/safetensors.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include <headroom/core/tape/policy.hpp>
 #include <headroom/core/tape/internal/record.hpp>
+#include <headroom/core/tape/policy.hpp>
 
 namespace headroom {
 

@@ -9,8 +9,8 @@
 #include <string>
 
 #include <headroom/kernels/attention/internal/sdpa.hpp>
-#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
 
 namespace headroom::kernels {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
-#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
 
 namespace headroom::kernels {
 

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/device/cuda_device.hpp>
-#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/device/plan_choices.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/memory/error.hpp>

@@ -18,8 +18,8 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/device/internal/cuda_timing.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/kernels/device/internal/cuda_timing.hpp>
 
 // Its functions are looked up in cudnn_dlhandle. Under a name of its own, since a program that links us may hold
 // another version of the frontend, or one that is linked to cuDNN.

@@ -9,8 +9,8 @@
 
 #include <headroom/kernels/device/launch.hpp>
 #include <headroom/kernels/device/strided.hpp>
-#include <headroom/kernels/reduce/internal/sources.cuh>
 #include <headroom/kernels/reduce/internal/partition.hpp>
+#include <headroom/kernels/reduce/internal/sources.cuh>
 
 namespace headroom::kernels {
 

@@ -1,7 +1,8 @@
 #pragma once
 // What a test asks of the fake CUDA driver beside CUDA's own functions: streams, time, failures, and what went wrong.
-// The fake implements the subset of libcuda that memory/driver/internal/cuda_api.hpp lists on host memory, strictly: what CUDA
-// leaves undefined, or what our driver must not do, fails and is noted. There is one per process, as of libcuda.
+// The fake implements the subset of libcuda that memory/driver/internal/cuda_api.hpp lists on host memory, strictly:
+// what CUDA leaves undefined, or what our driver must not do, fails and is noted. There is one per process, as of
+// libcuda.
 //
 //     fake_cuda::reset({.latency = fake_cuda::kHeld});
 //     fake_cuda::fail("cuMemMap", CUDA_ERROR_INVALID_VALUE, 2);    // the third call from now on
