@@ -88,7 +88,7 @@ endfunction()
 function(headroom_test_options target)
     headroom_compile_options(${target})
     target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
-        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # so that ccache sees what is precompiled
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # as headroom_precompile
 endfunction()
 
 # What most tests include is compiled once. A program, since GCC takes a precompiled header only with the flags that made it.

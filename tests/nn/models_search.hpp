@@ -73,6 +73,11 @@ struct DrawnTraining {
         optim::GradientAccumulatorOptions how{.clip = draw.flag("clip") ? 1.0 : 0.0};
         if (dtype == Dtype::f16) how.scale = optim::LossScale::dynamic();
         accumulator = std::make_unique<optim::GradientAccumulator>(parameters, *optimizer, how);
+        work = accumulator->graph([this](const std::vector<Tensor>& in) {
+            const Autocast guard(context, half());
+            const Loss loss = drawn.loss(in);
+            return std::visit([&](const auto& terms) { return Loss(loss.sum() * in.back(), terms); }, loss.counted());
+        });
     }
 
     /// The next micro-batch, its loss times `factor`.
@@ -83,11 +88,7 @@ struct DrawnTraining {
             inputs = drawn.inputs(done++);
         }
         inputs.push_back(context.scalar(factor, parameters.dtype()));
-        accumulator->accumulate(std::move(inputs), [this](const std::vector<Tensor>& in) {
-            const Autocast guard(context, half());
-            const Loss loss = drawn.loss(in);
-            return std::visit([&](const auto& terms) { return Loss(loss.sum() * in.back(), terms); }, loss.counted());
-        });
+        accumulator->accumulate(*work, std::move(inputs));
     }
     std::optional<Dtype> half() const {
         return dtype == Dtype::bf16 || dtype == Dtype::f16 ? std::optional(dtype) : std::nullopt;
@@ -109,6 +110,7 @@ struct DrawnTraining {
     std::vector<std::string> owners;  ///< modules below the model with trained parameters of their own
     std::unique_ptr<optim::Optimizer> optimizer;
     std::unique_ptr<optim::GradientAccumulator> accumulator;
+    std::optional<optim::GraphedWork> work;
     std::int64_t done = 0;  ///< micro-batches
 
   private:
