@@ -25,13 +25,13 @@ std::string bert_name(std::string_view path);
 /// predictions, seq_relationship) is ignored; with `partial` heads that it lacks stay as they were: a model for
 /// classification from one for words. Errors: FileError for a damaged file; Error that names the tensor if one is
 /// missing, left over or of another size: nothing is changed then.
-LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
+files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
 
 /// The sizes of the model in such a file. It does not say the number of heads: those of BERT are 64 wide. Errors:
 /// FileError if it is damaged, or no such file.
 BertOptions bert_sizes(const std::filesystem::path& path);
 
-/// Errors: as write_safetensors.
+/// Errors: as files::write_safetensors.
 void save_bert(const std::filesystem::path& path, Parameters& parameters);
 
 }  // namespace headroom::nn

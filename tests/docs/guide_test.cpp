@@ -183,7 +183,7 @@ TEST(Guide, Feed) {
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);
     const double loss = loss_of(model, batch).mean().item();
-    accumulate_fed(accumulator, feed, model, batch);
+    accumulate_fed(accumulator, micro_batch(accumulator, model), feed, batch);
     accumulator.step(1e-3);
     EXPECT_FLOAT_EQ(static_cast<float>(accumulator.result().loss), static_cast<float>(loss));
 }

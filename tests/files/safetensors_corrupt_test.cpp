@@ -12,7 +12,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -199,4 +199,4 @@ TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files
