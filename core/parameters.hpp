@@ -123,7 +123,8 @@ class Parameters : private ParameterStorage {
     /// Errors: Error that says that `what` is not possible, while other values are in the place of these.
     void check_not_exchanged(std::string_view what) const;
 
-    /// The model's mode: training (the initial one) or evaluation, which switches dropout off.
+    /// The mode of the whole model, for which modules have no switch of their own: model.train() and, with false,
+    /// model.eval() of PyTorch. At first it is training; evaluation switches dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 

@@ -78,6 +78,8 @@ struct CrossAttentionOptions {
     LinearOptions projection = {};
 };
 
+/// Causal by default, unlike PyTorch's MultiheadAttention: a position sees itself and those before it. `.causal = false`
+/// lets it see all positions.
 class SelfAttention : public Module<SelfAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.

@@ -12,6 +12,8 @@
 
 namespace headroom::nn {
 
+/// Takes two groups of options: `options` for the convolution, and LinearOptions for bias and initialisers. PyTorch's
+/// Conv2d(3, 64, 7, stride=2, bias=False) is Conv2d(path, 3, 64, 7, {.stride = 2}, {.bias = false}).
 class Conv2d : public Module<Conv2d> {
   public:
     /// Registers "weight" and, unless `parameters.bias` is false, "bias" below the path; initialised as `Linear`'s.
@@ -26,6 +28,7 @@ class Conv2d : public Module<Conv2d> {
     Conv2dOptions options;
 };
 
+/// Takes the same two groups of options as Conv2d.
 class ConvTranspose2d : public Module<ConvTranspose2d> {
   public:
     /// As Conv2d.

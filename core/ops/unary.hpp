@@ -72,9 +72,10 @@ Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 /// x sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2018).
 Tensor silu(Tensor x);
-/// GELU with the approximation by tanh that GPT-2 has, or exactly.
+/// The forms of GELU: GPT-2's approximation by tanh, or the exact one.
 enum class Gelu : std::uint8_t { tanh, erf };
-/// x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
+/// GELU in the tanh form, unless `form` is Gelu::erf: the exact x Phi(x), which is PyTorch's default. Phi is the normal
+/// distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 Tensor gelu(Tensor x, Gelu form = Gelu::tanh);
 /// x above 0, slope x below; the gradient at 0 is the slope.
 Tensor leaky_relu(Tensor x, double slope = 0.01);
