@@ -59,8 +59,8 @@ class Gpt : public Module<Gpt> {
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
     /// the ids follow those of earlier calls. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as wide
-    /// as the model, the logits are there in chunks (see linear_cross_entropy).
+    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as
+    /// large as the model's width, the logits are computed in chunks (see linear_cross_entropy).
     Loss loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 

@@ -37,8 +37,8 @@ class Vgg : public Module<Vgg> {
     /// Convolutions are Kaiming normal by their fan_out, linear layers normal with deviation 0.01, biases 0, as
     /// torchvision has them. Errors: ShapeError for sizes below 1.
     Vgg(const Path& path, const VggOptions& options);
-    /// Images [N, channels, H, W] -> logits [N, classes]; what the last stage makes of them is averaged to 7 x 7
-    /// pixels. Errors: ShapeError below 32 x 32 pixels.
+    /// Images [N, channels, H, W] -> logits [N, classes]; the output of the last stage is averaged to 7 x 7 pixels.
+    /// Errors: ShapeError below 32 x 32 pixels.
     Tensor forward(Tensor images) const;
 
     VggOptions options;
