@@ -1,6 +1,7 @@
 #pragma once
-// How much scratch a program may take: as much as it has free at those moments anyway. A rehearsal tells before the
-// run. On a CPU the budget decides only whether the forward pass of `linear_cross_entropy` keeps gradients.
+// The scratch that a program may take without a higher peak, because the memory is free at those moments anyway. A
+// rehearsal finds it before the run. On a CPU the budget decides only whether the forward pass of
+// `linear_cross_entropy` keeps gradients.
 //
 //     Profile profile = Profile::gpu(141'000'000'000);
 //     profile.compute.scratch_budget = fit_scratch_budget(profile, [](Context& rehearsal) { train(rehearsal, 2); });

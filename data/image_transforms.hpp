@@ -2,9 +2,9 @@
 // Changes of samples for training, which a loader's threads make: each changes the image, its mask and its objects
 // alike. They have torchvision's names and defaults, but fields of their own: `height` and `width` for `size`,
 // `least_area` and `most_area` for RandomResizedCrop's `scale`, `shift_x` and `shift_y` for RandomAffine's `translate`,
-// `largest` for Resize's `max_size`, `probability` for `p`. docs/coming_from_pytorch.md compares them one by one. Random
-// numbers come from `Draws`, a function of a seed and of the number of the draw, so that a resumed training sees the
-// same images, whatever the number of threads. A transform of your own is a function of the same two arguments.
+// `largest` for Resize's `max_size`, `probability` for `p`. docs/coming_from_pytorch.md compares them one by one.
+// Random numbers come from `Draws`, a function of a seed and of the number of the draw, so that a resumed training sees
+// the same images, whatever the number of threads. A transform of your own is a function of the same two arguments.
 //
 //     const std::vector<data::ImageTransform> training = {
 //         data::RandomResizedCrop{.height = 224, .width = 224}, data::RandomHorizontalFlip{},

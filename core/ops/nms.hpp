@@ -13,7 +13,7 @@
 namespace headroom {
 
 struct NmsOptions {
-    std::int64_t most = 0;  ///< boxes of an image that are kept; 0: as many as there are
+    std::int64_t most = 0;  ///< the most boxes of an image that are kept; 0: all of them
     /// i32 or i64 [N, K]: only boxes of one group suppress each other, as in torchvision's batched_nms. Undefined: all
     /// boxes of an image are in one.
     Tensor groups = {};

@@ -9,7 +9,7 @@
 //     Tensor p = pow(x, 3.0);
 //
 // Results have the dtype of x. Errors: DtypeError for integers and bool, except where said. Arithmetic with a number
-// promotes integers and bool as PyTorch does: with a floating number (2.0) the result is f32, with a whole one (2)
+// promotes integers and bool as in PyTorch: with a floating number (2.0) the result is f32, with a whole one (2)
 // integers keep their dtype and bool becomes i64.
 #include <headroom/core/apply.hpp>
 #include <headroom/core/scalar.hpp>
@@ -96,8 +96,8 @@ Tensor square(Tensor x);
 Tensor sign(Tensor x);
 /// The larger of x and 0; the gradient at 0 is 0. Integers, too.
 Tensor relu(Tensor x);
-/// x held between `low` and `high`, either of which may be infinite, and then does not count in the promotion; the
-/// gradient on the borders is 1.
+/// x held between `low` and `high`. A bound may be infinite; it then does not count in the promotion. The gradient on
+/// the borders is 1.
 Tensor clamp(Tensor x, Scalar low, Scalar high);
 /// factor x + offset. Errors: DtypeError if x has integers and a number is beyond 2^53.
 Tensor affine(Tensor x, Scalar factor, Scalar offset);
