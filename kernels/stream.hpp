@@ -43,7 +43,7 @@ class StreamState {
     std::vector<std::pair<const void*, std::shared_ptr<void>>> objects_;
 };
 
-/// Work on the host, by `threads` threads where there is a `state` to keep them in; it is done when the call returns.
+/// Work on the host, by `threads` threads if there is a `state` to keep them; it is done when the call returns.
 struct CpuStream {
     int threads = 1;
     StreamState* state = nullptr;

@@ -24,9 +24,9 @@ struct MemoryStatistics {
     std::size_t peak_reserved = 0;
     std::uint64_t allocations = 0;       ///< calls of allocate that succeeded
     std::uint64_t refusals = 0;          ///< calls of allocate that ended with OutOfMemory
-    std::uint64_t retries = 0;           ///< times that what `on_out_of_memory` names asked for another try
+    std::uint64_t retries = 0;           ///< how often the handler of `on_out_of_memory` asked for another try
     std::uint64_t driver_calls = 0;      ///< pages created, mapped, unmapped, destroyed
-    std::uint64_t synchronizations = 0;  ///< times that the host waited for the device
+    std::uint64_t synchronizations = 0;  ///< how often the host waited for the device
     std::array<std::size_t, kCategoryCount> allocated_by_category{};
     std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< at the moment of peak_allocated
 

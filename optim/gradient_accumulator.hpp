@@ -3,7 +3,7 @@
 // its number of terms. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
 // micro-batches, also with a short last one, give exactly the step of the big batch. Memory: with one micro-batch,
 // gradients exist from its backward pass on; with more, all of them exist during the later forward passes, so that
-// eight take as much as two. Not for a loss that is averaged already: make a `Loss` of its sum.
+// eight take the memory of two. Not for a loss that is averaged already: make a `Loss` of its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
@@ -75,22 +75,22 @@ class GradientAccumulator {
     GradientAccumulator(const GradientAccumulator&) = delete;
     GradientAccumulator& operator=(const GradientAccumulator&) = delete;
 
-    /// Runs `work`, which returns a `Loss`, then backward; adds to the gradients of this step. The first call of a step
-    /// drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`, or
-    /// Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then forgotten,
-    /// the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry or
-    /// `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
+    /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
+    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`,
+    /// or Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then
+    /// forgotten, the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry
+    /// or `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) { run(std::ref(work)); }
 
-    /// The same for a micro-batch whose inputs the callable does not get by itself: `work(inputs...)`. With
-    /// `ComputeOptions::graphs` on a GPU, the second micro-batch of a kind (shapes and dtypes of the inputs, type of
-    /// the callable, place in its step) is captured as a CUDA graph, and from then on `work` is not called any more:
-    /// the graph reads the inputs and does again what was captured. So nothing in `work` may depend on more than them:
-    /// its branches, and numbers that it takes from the host, such as a `Loss`'s terms, are those of the capture; and a
-    /// tensor that it puts elsewhere has the values of the last launch. What a graph can't have (`from_host`, `item`)
-    /// makes micro-batches of this kind run without one, and `graph_refusal` says why.
+    /// The same for a micro-batch whose inputs are given: calls `work(inputs...)`. With `ComputeOptions::graphs` on a
+    /// GPU, the second micro-batch of a kind (shapes and dtypes of the inputs, type of the callable, place in its step)
+    /// is captured as a CUDA graph, and from then on `work` is not called any more: the graph reads the inputs and
+    /// repeats the captured work. So `work` may depend on its inputs alone: branches, and numbers from the host such as
+    /// a `Loss`'s terms, stay as they were at the capture, and a tensor that it stores elsewhere has the values of the
+    /// last launch. Micro-batches that a graph can't contain (with `from_host` or `item`) run without one, and
+    /// `graph_refusal` says why.
     template <std::size_t N, class Work>
     void accumulate(std::array<Tensor, N> inputs, Work&& work) {
         const auto call = [&work](std::span<Tensor> given) -> Loss {
@@ -123,8 +123,8 @@ class GradientAccumulator {
     /// the first step.
     StepResult result() const;
     /// The results of the steps since the last call, from first to last; the last `kept_results` if there are more.
-    /// Those of the last `leave` steps are left for later calls. Waits for the device once, and for no step that is
-    /// left: while the host reads the results, a GPU goes on with the steps that are left.
+    /// Leaves the results of the last `leave` steps for later calls. Waits for the device once, and not for the steps
+    /// that are left: while the host reads, a GPU goes on with these.
     std::vector<StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return unread_; }
@@ -135,11 +135,11 @@ class GradientAccumulator {
     /// The number of micro-batches since the last step.
     std::int64_t micro_batches() const { return micro_batches_; }
 
-    /// The loss scale on the device, for which this waits; in a dry context the one that was set.
+    /// The loss scale. Waits for the device; in a dry context it is the scale that was set.
     LossScale loss_scale() const;
 
-    /// "accumulator.loss_scale" and "accumulator.good_steps", behind "accumulator" the name of the parameters, if they
-    /// have one. Errors: Error if something was accumulated since the last step: only whole steps can be saved.
+    /// "accumulator.loss_scale" and "accumulator.good_steps"; the name of the parameters, if they have one, follows
+    /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
     StateDict state_dict() const;
     /// Errors: Error if something was accumulated since the last step, or as LossScale::set_state.
     void restore(const StateValues& values);

@@ -5,8 +5,8 @@
 //     race(stream, key, weights, times);          // then the positions of the k smallest: without replacement
 //     pick(stream, key, weights, sums, drawn);    // with replacement
 //
-// Weights are not negative and have a positive sum in each line; nothing checks that, since a device's values are not
-// read. Where it does not hold, draws are some positions of the line.
+// Weights are not negative and have a positive sum in each line; that is not checked, since a device's values are not
+// read. Where it does not hold, draws are arbitrary positions of the line.
 #include <headroom/kernels/random/philox.hpp>
 #include <headroom/kernels/stream.hpp>
 #include <headroom/kernels/view.hpp>

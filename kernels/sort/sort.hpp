@@ -50,7 +50,7 @@ struct ArgsortPlan : OrderPlan {
         : OrderPlan(stream, x, axis, descending, y, most_sorted) {}
 };
 
-/// Those of the largest, or of the smallest, in that order; y may be smaller than x along the axis.
+/// The positions of the largest elements, or of the smallest, in that order; y may be smaller than x along the axis.
 struct TopPlan : OrderPlan {
     TopPlan(const Stream& stream, const View& x, int axis, bool largest, const View& y,
             std::int64_t most_sorted = kMostSorted)
