@@ -22,7 +22,7 @@ inline std::vector<memory::NamedCategory> category_names() {
             {"activations", 4}, {"workspace", 5}, {"inputs", 3}};
 }
 
-/// `options` with these names, and `training_advice` for what does not fit.
+/// `options` with these names, and `training_advice` for requests that do not fit.
 memory::MemoryOptions training_memory(memory::MemoryOptions options = {});
 
 /// Advice from the report's figures: how much grows with the micro-batch, and the room for it. The figures say nothing

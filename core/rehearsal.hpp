@@ -14,7 +14,7 @@ namespace headroom {
 /// The peak of `program`, which takes a dry context and does what docs/memory.md asks of a rehearsal. Errors:
 /// OutOfMemory if the profile's limit or device does not suffice. The program was then rehearsed again without a limit,
 /// and with limits near the memory that it took there: up to four times in all; the report has the peak (`whole`) and a
-/// limit that suffices, and its advice names only what passed. What `program` throws.
+/// limit that suffices, and its advice names only what passed. Errors of `program`.
 MemoryPeak rehearse(const Profile& profile, const std::function<void(Context&)>& program);
 
 }  // namespace headroom

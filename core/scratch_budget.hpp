@@ -20,7 +20,7 @@ namespace headroom {
 /// `linear_cross_entropy` keeps gradients in place of inputs. Runs the program, which takes a dry context and its first
 /// steps, some 20 times. Other budgets may give other bits: a training that is resumed needs the same one again.
 /// Errors: OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more
-/// than `most` with all budgets that were tried, of which 0 is one; what `program` throws.
+/// than `most` with all budgets that were tried, including 0; errors of `program`.
 std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(Context&)>& program,
                                std::optional<std::size_t> most = std::nullopt);
 

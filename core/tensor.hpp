@@ -32,7 +32,7 @@ class Tensor {
         if (value_) ++value_->users;
     }
     Tensor(Tensor&& other) noexcept : value_(std::exchange(other.value_, nullptr)), geometry_(other.geometry_) {}
-    // Not for what a view or an op returns: `x[0] = y` would change nothing.
+    // Not for the result of a view or an op: `x[0] = y` would change nothing.
     Tensor& operator=(const Tensor& other) & noexcept { return *this = Tensor(other); }
     Tensor& operator=(Tensor&& other) & noexcept {
         std::swap(value_, other.value_);

@@ -25,7 +25,7 @@ struct ImageBatch {
     std::vector<int32_t> labels;  // [rows]
     std::vector<int32_t> masks;   // [rows, height, width] where samples have masks: ids, -100 for `ignored_class`
     std::vector<std::vector<ImageObject>> objects;  // [rows]
-    std::vector<int64_t> heights, widths;           // [rows]: of each image, without what pads it
+    std::vector<int64_t> heights, widths;           // [rows]: of each image, without padding
     std::vector<int64_t> samples;                   // [rows]: their numbers in the source
 };
 

@@ -30,8 +30,8 @@ struct ImageHeader {
 /// None for bytes that do not begin as an image, up to its first pixels. Damaged EXIF data counts as none.
 std::optional<ImageHeader> image_header(std::string_view bytes);
 
-/// The same for a file, of which a few KB are read. Also none unless the file ends as a whole image does: if it is
-/// missing or cut, or if something else follows. `read_image` then says what is wrong, if anything.
+/// The same for a file; reads a few KB of it. Also none unless the file ends as a whole image does: if it is missing or
+/// cut, or if something else follows. `read_image` then says what is wrong, if anything.
 std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path);
 
 }  // namespace headroom::data

@@ -70,8 +70,8 @@ class WordPiece {
 
     WordPieceOptions options_;
     std::vector<std::string> tokens_;
-    Ids beginnings_;     // by what they are
-    Ids continuations_;  // by what is behind the ##
+    Ids beginnings_;     // by their text
+    Ids continuations_;  // by their text behind the ##
     int32_t special_[5];
 };
 

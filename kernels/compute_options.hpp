@@ -26,11 +26,12 @@ struct ComputeOptions {
     /// Use neither cuBLASLt nor cuDNN, which then need not be installed. Slow.
     bool own_kernels = false;
     /// Bytes of memory that one op may take to be faster. Scratch that an op needs in any case does not count, nor do
-    /// cuBLASLt's 32 MiB. The budget limits, each by itself: on a GPU, cuDNN's convolutions and its gradient of
-    /// attention, which is computed in parts (with 0 the project's own kernels compute it), the chunks of logits of
-    /// `linear_cross_entropy` and those of `feed_forward`, and what tuning tries products on; everywhere, the gradients
-    /// that the forward pass of `linear_cross_entropy` keeps, so that backward need not compute the logits again.
-    /// Another budget may give other bits. `fit_scratch_budget` finds out how much memory a program has free anyway.
+    /// cuBLASLt's 32 MiB. The budget limits each of these by itself: on a GPU, cuDNN's convolutions and its gradient of
+    /// attention, which is computed in parts (with 0 the project's own kernels compute it), the chunks of
+    /// `linear_cross_entropy` and of `feed_forward`, and the memory on which tuning tries products; everywhere, the
+    /// gradients that the forward pass of `linear_cross_entropy` keeps, so that backward need not compute the logits
+    /// again. Another budget may give other bits. `fit_scratch_budget` finds out how much memory a program has free
+    /// anyway.
     std::size_t scratch_budget = std::size_t{256} << 20;
 
     /// A micro-batch that comes again (see `optim::GradientAccumulator::accumulate` with inputs) is launched as one

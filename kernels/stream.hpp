@@ -50,8 +50,8 @@ struct CpuStream {
     ComputeOptions compute{};
 };
 
-/// A dry run of a CpuStream with as many threads, or of a CudaStream: memory, scratch included, is counted, and nothing
-/// is computed.
+/// A dry run of a CpuStream with this number of threads, or of a CudaStream: it counts memory, scratch included, and
+/// computes nothing.
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;

@@ -60,7 +60,7 @@ struct MemoryReport {
     /// Bytes that may be live, in whole pages: what the limit or the device allows, less `others()` and the memory held
     /// for graphs.
     std::size_t usable() const noexcept;
-    /// A limit with which this request would have been granted; what comes after it may need more.
+    /// A limit with which this request would have been granted; later requests may need more.
     std::size_t request_limit() const noexcept;
     /// Several lines, for a person.
     std::string to_string() const;

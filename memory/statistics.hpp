@@ -44,7 +44,7 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
-/// Of the blocks that were allocated for one stream.
+/// The blocks that were allocated for one stream.
 struct StreamStatistics {
     StreamId stream = 0;
     std::size_t allocated = 0;
@@ -54,12 +54,12 @@ struct StreamStatistics {
     bool operator==(const StreamStatistics&) const = default;
 };
 
-/// Of the blocks of one pool.
+/// The blocks of one pool.
 struct PoolStatistics {
     PoolId pool = 0;
     bool open = false;  ///< a private pool that was not closed
     std::size_t allocated = 0;
-    std::size_t reserved = 0;  ///< in its pages; those of no pool, which are spare, aside
+    std::size_t reserved = 0;  ///< in its pages; spare pages, which belong to no pool, are not counted
 
     bool operator==(const PoolStatistics&) const = default;
 };

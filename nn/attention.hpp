@@ -70,7 +70,7 @@ class Attention : public Module<Attention> {
 struct CrossAttentionOptions {
     std::int64_t width = 0;
     std::int64_t heads = 1;
-    std::int64_t kv_heads = 0;      ///< 0: as many as heads
+    std::int64_t kv_heads = 0;      ///< 0: equal to `heads`
     std::int64_t memory_width = 0;  ///< 0: width
     double dropout = 0.0;           ///< of probabilities, while training
     LinearOptions query = {};

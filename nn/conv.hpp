@@ -20,7 +20,7 @@ class Conv2d : public Module<Conv2d> {
     /// Errors: ShapeError if the groups do not divide both numbers of channels, or for sizes below 1.
     Conv2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel, Conv2dOptions options = {},
            LinearOptions parameters = {});
-    /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv2d.
+    /// x [N, in, H, W] -> [N, out, ...]. Errors: as conv2d.
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [out, in / groups, kernel height, width]
@@ -34,7 +34,7 @@ class ConvTranspose2d : public Module<ConvTranspose2d> {
     /// As Conv2d.
     ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel,
                     ConvTranspose2dOptions options = {}, LinearOptions parameters = {});
-    /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv_transpose2d.
+    /// x [N, in, H, W] -> [N, out, ...]. Errors: as conv_transpose2d.
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [in, out / groups, kernel height, width]

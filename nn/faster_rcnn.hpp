@@ -1,7 +1,7 @@
 #pragma once
 // Faster R-CNN with a residual network and a feature pyramid: boxes and classes of the objects in images. Ren et al.
 // 2015, arXiv:1506.01497; the pyramid: Lin et al. 2017, arXiv:1612.03144. Definitions, losses and names of parameters
-// are those of torchvision's fasterrcnn_resnet50_fpn ("roi_heads.box_head.fc6.weight"). With masks see mask_rcnn.hpp.
+// are torchvision's, of fasterrcnn_resnet50_fpn ("roi_heads.box_head.fc6.weight"). With masks see mask_rcnn.hpp.
 //
 //     nn::FasterRcnn model(parameters, {.classes = 4});
 //     Loss loss = model.loss(images, boxes, labels);         // [2, 3, 800, 1216], [2, 10, 4], [2, 10]
@@ -65,7 +65,7 @@ struct DetectionLosses {
     Loss total(std::int64_t images) const;
 };
 
-/// What was found in a batch, by falling score.
+/// The detections in a batch, by falling score.
 struct Detections {
     Tensor boxes;   ///< [N, D, 4], 0 where absent
     Tensor labels;  ///< i64 [N, D], 0 where absent

@@ -18,7 +18,7 @@ namespace headroom::nn {
 struct MaskRcnnOptions {
     FasterRcnnOptions boxes{};
     std::int64_t hidden = 256;  ///< channels of the four convolutions and of the transposed convolution
-    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice as many
+    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this number
 };
 
 /// Masks of pooled regions: four convolutions, a transposed one and one of 1 x 1.

@@ -35,7 +35,7 @@ struct RegionProposalOptions {
     double negative_overlap = 0.3;  ///< an anchor shows the background if its overlaps are all below this
 };
 
-/// Boxes of a batch, and what training adds.
+/// Boxes of a batch and, while training, losses.
 struct Proposals {
     Tensor boxes;       ///< [N, P, 4]
     Tensor present;     ///< bool [N, P]

@@ -19,7 +19,7 @@ namespace headroom::nn {
 struct UNetOptions {
     std::int64_t channels = 3;  ///< of the images
     std::int64_t classes = 2;
-    std::int64_t width = 64;  ///< channels at full size; twice as many at each of the four smaller ones
+    std::int64_t width = 64;  ///< channels at full size; they double at each of the four smaller sizes
     bool bilinear = false;    ///< upsampling by interpolation, with half of the deepest channels; else by convolutions
 };
 

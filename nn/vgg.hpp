@@ -22,7 +22,7 @@ struct VggOptions {
     bool batch_norm = false;
     std::int64_t classes = 1000;
     std::int64_t channels = 3;   ///< of the images
-    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times as many in the others
+    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times this number in the others
     std::int64_t hidden = 4096;  ///< features between the linear layers
     double dropout = 0.5;        ///< behind the first two linear layers
 

@@ -72,7 +72,7 @@ class Task {
 /// than its options say, to find a number that fits.
 using MakeTask = std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)>;
 
-/// Makes tasks of a type whose constructor takes parameters, the micro-batch, and `more`, of which it keeps copies.
+/// Makes tasks of a type whose constructor takes parameters, the micro-batch, and `more`; keeps copies of `more`.
 template <class T, class... More>
 MakeTask task(const More&... more) {
     return [more...](Parameters& parameters, std::int64_t batch) {

@@ -1,5 +1,5 @@
 #pragma once
-// A training from its options to its figures: a rehearsal that says what it will take, then steps until the last one or
+// A training from its options to its figures: a rehearsal that predicts its memory, then steps until the last one or
 // Ctrl-C, with progress, validated and saved meanwhile. A training that is resumed ends with the bits of one that was
 // not interrupted.
 //
@@ -82,16 +82,16 @@ class Trainer {
     Report run(Context& context);
 
     /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
-    /// history is that of this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
+    /// history describes this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
     /// says how much the whole training needs, and its message which options fit, as found by rehearsals; errors of the
     /// task.
     Forecast rehearse(const Profile& profile, bool history = false) const;
     /// The same on a dry context of the caller's, without looking for what fits.
     Forecast rehearse(Context& dry) const;
 
-    /// Trains what was rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the
-    /// module; FileError for a file that can't be read or written; OutOfMemory, if others use the device, with what
-    /// fits beside them.
+    /// Trains as rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the module;
+    /// FileError for a file that can't be read or written; OutOfMemory if others use the device; it says what fits
+    /// beside them.
     Report train(Context& context, const Forecast& forecast);
 
     const TrainerOptions& options() const { return options_; }

@@ -20,8 +20,8 @@ struct LinearCrossEntropy {
                                  .differentiable_outputs = 1,
                                  .as_is = 0b1000};
     using Attrs = kernels::CrossEntropyOptions;
-    /// What forward computes where the context's scratch budget has room for it: the gradients of the inputs that
-    /// require one, for a gradient of the loss of `dloss`.
+    /// Forward computes these if the context's scratch budget has room: the gradients of the inputs that require one,
+    /// for a loss's gradient of `dloss`.
     struct Kept {
         Array dloss;
         Array dx;

@@ -50,7 +50,7 @@ Loss huber_loss(Tensor x, Tensor target, double delta = 1.0);
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target);
 
 struct FocalLossOptions {
-    double alpha = 0.25;  ///< the weight of a target of 1, with 1 - alpha that of 0; below 0: all weigh 1
+    double alpha = 0.25;  ///< the weight of a target of 1; a target of 0 weighs 1 - alpha; below 0: all weigh 1
     double gamma = 2.0;   ///< the higher, the less a well predicted element counts; 0: all count alike
 };
 

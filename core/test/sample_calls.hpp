@@ -1,7 +1,6 @@
 #pragma once
 // The sample calls of an op, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
-// and the call itself. What holds for every op is tested with this, for Headroom's own and for a user's
-// (op_checks.hpp).
+// and the call itself. Tests of properties of every op use it, for Headroom's ops and for a user's (op_checks.hpp).
 //
 //     const OpEntry op = op_entry<Softsign>();
 //     const Seed seed;

@@ -13,8 +13,8 @@
 
 namespace headroom::kernels {
 
-/// times (f32) = e / weights, e exponential: when each category arrives. The order of arrival is that of draws without
-/// replacement (Efraimidis and Spirakis 2006). Weights of 0 arrive at infinity.
+/// times (f32) = e / weights, e exponential: when each category arrives. The order of arrival is the order of draws
+/// without replacement (Efraimidis and Spirakis 2006). Weights of 0 arrive at infinity.
 void race(CpuStream& stream, const RandomKey& key, const View& weights, const View& times);
 void race(CudaStream& stream, const RandomKey& key, const View& weights, const View& times);
 

@@ -9,7 +9,8 @@
 //
 // A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`. CPU: 16 bytes per element of
 // a line and thread. GPU: about 16 bytes per element, of 2^24 elements at most or of one line, that are sorted at a
-// time: a radix sort, for TopPlan of what a radix selection left. There, a line has less than 2^31 elements.
+// time: a radix sort; for TopPlan, of the elements that a radix selection left. There, a line has less than 2^31
+// elements.
 #include <cstddef>
 #include <cstdint>
 
