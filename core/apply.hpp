@@ -30,7 +30,7 @@ void resolve_ambient(const OpInfo& info, Tape& tape, std::span<Tensor> inputs);
 }  // namespace detail
 
 /// For an op whose result is read by products: under `Autocast` the dtype in which it writes the result of an f32 x, so
-/// that no cast follows; else none. To be kept in `Attrs`, since a replay runs outside of the scope.
+/// that no cast follows; else none. Keep it in `Attrs`, since a replay runs outside of the scope.
 std::optional<Dtype> autocast_of(const Tensor& x);
 
 /// Resolves what the context sets, then runs an op without its type and records it. `inputs` and errors: as

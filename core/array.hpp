@@ -22,7 +22,7 @@ struct Geometry {
     friend bool operator==(const Geometry&, const Geometry&) = default;
 };
 
-/// True if both find the same elements at the same places; of row-major ones, the shapes may differ.
+/// True if both find the same elements at the same places. Two row-major geometries may differ in shape.
 inline bool same_places(const Geometry& a, const Geometry& b) {
     if (a.offset != b.offset) return false;
     if (is_contiguous(a.shape, a.strides) && is_contiguous(b.shape, b.strides))

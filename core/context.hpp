@@ -29,16 +29,16 @@
 namespace headroom {
 
 struct ContextOptions {
-    int threads = 0;                                 ///< 0: as many as the machine has processors
+    int threads = 0;                                 ///< 0: one for each processor of the machine
     std::size_t memory_limit = 0;                    ///< bytes; 0: all of the device's
     std::uint64_t seed = 0;                          ///< of initialisation and of random ops
     std::shared_ptr<DeviceMemory> memory = nullptr;  ///< shared, see `training_memory`; null: its own
     ComputeOptions compute = {};                     ///< TF32, tuning, determinism, scratch: most for GPUs
-    /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. It is read if it exists and is
-    /// for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
+    /// The file of `save_tuning`, with the algorithms that earlier runs found fastest. The context reads it if it
+    /// exists and is for this model of GPU, with or without `compute.tune`. Empty: no file. Not for the CPU.
     std::filesystem::path tuning_file = {};
-    /// New memory holds NaN, and -1 as integers, until something else is written: shows what an op reads too early.
-    /// Slow; `test::check_op` does it.
+    /// New memory holds NaN, and -1 as integers, until something else is written: this shows where an op reads too
+    /// early. Slow; `test::check_op` does it.
     bool fill_uninitialized_memory = false;
 };
 
@@ -48,9 +48,9 @@ struct Profile {
     std::size_t memory_limit = 0;
     std::uint64_t seed = 0;
     double slack = memory::MemoryOptions().slack;  ///< `MemoryOptions::slack`
-    bool cuda = false;                             ///< kernels are a GPU's
+    bool cuda = false;                             ///< the device is a GPU
     ComputeOptions compute{};                      ///< `ContextOptions::compute`
-    /// Of the device's memory; a granularity of 0 stands for this machine's properties.
+    /// The properties of the device's memory; a granularity of 0 stands for this machine's.
     memory::DriverProperties memory{};
 
     /// A GPU with this much memory, for a dry run on a machine without one: pages of 2 MiB, as NVIDIA's have today.
@@ -73,7 +73,8 @@ class Context {
     static Context best(ContextOptions options = {});
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
-    /// All tensors must be gone; if one is left, the program is aborted with a message, because it would point nowhere.
+    /// All tensors must be gone; if one is left, the program is aborted with a message, because the tensor would point
+    /// nowhere.
     ~Context();
 
     bool dry() const { return is_dry(stream_); }
@@ -86,12 +87,11 @@ class Context {
     int threads() const { return threads_of(stream_); }
     /// The properties of this context for a dry run of its program: `Context::dry(context.profile())`.
     Profile profile() const;
-    /// From now on the context belongs to the calling thread: ops that another one records are refused. The thread that
-    /// it belonged to must be done with it and with its tensors, and what that did must be visible here (a join, a
-    /// lock).
+    /// From now on the context belongs to the calling thread: ops that another one records are refused. The previous
+    /// thread must be done with the context and its tensors, and its work must be visible here (a join, a lock).
     void use_from_this_thread() { tape_.use_from_this_thread(); }
 
-    /// Writes the algorithms that were chosen for products and attention so far, and those that were read, to the
+    /// Writes the algorithms that were chosen for products and attention so far, and the ones that were read, to the
     /// `tuning_file`: text, for this model of GPU and these versions of cuBLASLt and cuDNN. Does nothing without such a
     /// file, on a CPU and in a dry run. Errors: FileError.
     void save_tuning();
@@ -125,13 +125,14 @@ class Context {
     /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on. The
     /// next backward refuses a pattern that fits no module: build modules before it.
     void policy(std::string pattern, Policy policy);
-    /// Registers the path of a module, to which patterns refer.
+    /// Registers the path of a module, so that patterns can match it.
     PathId module_path(std::string_view path);
 
-    /// For state that is no value of the tape, such as running statistics. While ops are recorded, `update` waits for
-    /// the backward pass that consumes what has been recorded so far, and is called once that has succeeded: once,
-    /// whatever is computed again, and never if an error forgets the records. Else it is called now. `loss`: the sum of
-    /// that backward's losses, one f64 on the device, which tells kernels whether the batch was finite; null now.
+    /// For state that is not a value of the tape, such as running statistics. While ops are recorded, `update` waits
+    /// for the backward pass that consumes the records so far, and is called when that has succeeded: once, even if
+    /// records are computed again, and never if an error drops them. While nothing is recorded, it is called now.
+    /// `loss`: the sum of that backward's losses, one f64 on the device, which tells kernels whether the batch was
+    /// finite; null if called now.
     void after_backward(Tape::Update update) { tape_.after_backward(std::move(update)); }
 
     // Random state: (seed, counter). Every random op takes the next counter.
@@ -147,8 +148,8 @@ class Context {
     /// Sets seed and counter. Errors: Error if one is missing.
     void restore(const StateValues& values);
 
-    /// Changes whenever a module's call may record something else than before: policies, the seed, which parameters are
-    /// trained. For graphs.
+    /// Changes whenever a module's call may record something else than before: with policies, the seed, or the set of
+    /// trained parameters. For graphs.
     std::uint64_t settings_version() const { return settings_version_; }
 
     /// The dtype of products of f32 inputs; none outside of an `Autocast`.
@@ -200,7 +201,7 @@ class Context {
 /// Errors: Error that names both contexts if there are two.
 void check_one_context(const char* op, const Context& a, const Context& b);
 
-/// Ops recorded in its scope belong to a module path, to which policies, accounting and reports attach.
+/// Ops recorded in its scope belong to a module path; policies, accounting and reports refer to it.
 class RegionScope {
   public:
     RegionScope(Context& context, PathId path);
@@ -228,7 +229,7 @@ class NoGradGuard {
 };
 
 /// In its scope, recorded ops cast the f32 inputs of matrix products and attention to `dtype`, and norms write
-/// `dtype` for an f32 input, so that no cast follows. Without a dtype everything is as outside of a scope.
+/// `dtype` for an f32 input, so that no cast follows. Without a dtype, ops work as outside of any such scope.
 class Autocast {
   public:
     /// Errors: DtypeError unless f16 or bf16.
@@ -242,10 +243,10 @@ class Autocast {
     std::optional<Dtype> before_;
 };
 
-/// In its scope, the copies of parameters in half precision that `Autocast` makes while nothing is recorded stay for
-/// later calls of a model: for many small ones, such as those that draw a text, which would else spend their time with
-/// copying. Costs half of the memory of these parameters from the second call on. Outside of it a copy goes with the op
-/// that it was made for, so that every batch of an evaluation takes what the first one takes.
+/// While nothing is recorded, `Autocast` copies parameters to half precision; in this scope the copies stay for later
+/// calls of a model. It is for many small calls, such as those of `generate`, which would spend their time on copies.
+/// Costs half of the memory of these parameters from the second call on. Outside of the scope a copy lives as long as
+/// the op that it was made for, so that every batch of an evaluation takes the memory of the first one.
 class KeptCasts {
   public:
     explicit KeptCasts(Context& context) : tape_(context.tape()), before_(tape_.keeps_casts()) {

@@ -33,7 +33,7 @@ class Exec {
     /// A row-major array with indeterminate contents. Errors: OutOfMemory; ShapeError for a negative size, or if bytes
     /// or strides can't be counted in 63 bits.
     Array empty(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
-    /// The same with axes that stand in memory in the order of the strides `like` (see kernels::dense_strides).
+    /// The same, with the axes in memory in the order of the strides `like` (see kernels::dense_strides).
     Array empty_like(const Shape& shape, const Strides& like, Dtype dtype,
                      Category category = Category::activations) const;
     Array empty_like(const Array& like, Dtype dtype, Category category = Category::activations) const {
@@ -41,21 +41,21 @@ class Exec {
     }
     /// The same for arrays that belong to no module: parameters, their gradients, an optimizer's state.
     Array empty_for_model(const Shape& shape, Dtype dtype, Category category) const;
-    /// An array with the geometry that the op's arrays hand on to those that are computed from them, element by
-    /// element: of the inputs of this shape (in backward, of the gradients dy), the first one without gaps decides; if
-    /// all have gaps, the first one; if none has this shape, it is row-major.
+    /// An array with the geometry that elementwise results inherit. The first input of this shape without gaps decides
+    /// (in backward, the first gradient dy); if all have gaps, the first one; if no input has this shape, the array is
+    /// row-major.
     Array fresh_output(const Shape& shape, Dtype dtype, Category category = Category::activations) const;
     /// As `fresh_output`, for an output whose elements depend only on the same elements of the inputs named by
     /// `OpInfo::in_place`: takes over the storage of the first of them that nothing else needs and that has this shape,
-    /// dtype and geometry. Bit i of `kept`: not that of input i, which the op is about to save.
+    /// dtype and geometry. Bit i of `kept`: not the storage of input i, which the op is about to save.
     Array output(const Shape& shape, Dtype dtype, unsigned kept = 0);
     Scratch scratch(std::size_t bytes) const;
 
     /// False while backward runs an op again only for the arrays that it saved: the op may then leave its outputs
     /// undefined and skip their work.
     bool output_wanted() const { return wanted_.output; }
-    /// False if backward will not run: arrays of the op's own in `Saved` may stay undefined. During a replay it has the
-    /// value that it had while recording.
+    /// False if backward will not run: arrays in `Saved` that only this op makes may stay undefined. During a replay it
+    /// has the value that it had while recording.
     bool saved_wanted() const { return wanted_.saved; }
     /// False if forward need not prepare for a gradient of input `i`, one of the first 32, since backward will not ask
     /// for it. During a replay it has the value that it had while recording.
@@ -82,7 +82,7 @@ class Exec {
         bool saved = true;
         unsigned gradients = ~0u;  ///< bit i % 32: of input i
     };
-    /// For the tape, while an op works: the names for an error on a GPU, and the results that are wanted of forward.
+    /// For the tape, while an op works: the names for an error on a GPU, and which results of forward are wanted.
     class Working {
       public:
         /// Bit i of `offered`: an output may take over the storage of array i.
@@ -106,8 +106,8 @@ class Exec {
       private:
         Exec& exec_;
     };
-    /// While a graph is made (core/graph.hpp): what is allocated comes from a pool of its own, keys of random ops are
-    /// shifted, and the host can't be waited for.
+    /// While a graph is made (core/graph.hpp): allocations come from a private pool, keys of random ops are shifted,
+    /// and the host must not wait.
     class CaptureScope {
       public:
         CaptureScope(Exec& exec, PoolId pool, const std::uint64_t* shift) : exec_(exec) {
@@ -127,7 +127,7 @@ class Exec {
         Exec& exec_;
     };
     const std::uint64_t* random_shift() const { return random_shift_; }
-    /// Errors: CaptureError in such a scope; `what` needs the host.
+    /// Errors: CaptureError in such a scope, since `what` needs the host.
     void check_not_captured(const char* what) const;
     /// For the tape: does an op's work; an error that leaves it names the module.
     template <class Work>

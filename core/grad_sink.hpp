@@ -40,8 +40,8 @@ class GradSink {
     /// it reads element by element as it writes. The offer is taken if nothing else holds the storage and no gradient
     /// has arrived yet.
     GradTarget destination(int i, Array& spent);
-    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. It is kept as it is
-    /// where it is the first, and lies as the input does; else it is added. Ignored if not wanted.
+    /// Hands over a finished gradient of the input's shape; it may be shared with another input's. The first gradient
+    /// is kept as it is, if it lies in memory as the input does; else it is added. Ignored if not wanted.
     void give(int i, Array gradient);
 
   private:

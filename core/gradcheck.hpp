@@ -16,9 +16,9 @@ namespace headroom {
 /// Differentiates the sum of all elements of the floating outputs, each times a random number that `seed` fixes, by
 /// each element of the f64 inputs that require a gradient. The gradients of `inputs` themselves do not change. The
 /// function must be smooth within 1/512 of the inputs, and give the same values when it is called again. The bound is
-/// what the extrapolation and rounding leave open. Errors: Error, in one line, for the first element whose gradient is
-/// off; DtypeError for an input of another floating dtype, in which differences are lost; Error in a dry context, or if
-/// no input requires a gradient.
+/// the error that extrapolation and rounding may leave. Errors: Error, in one line, for the first element whose
+/// gradient is off; DtypeError for an input of another floating dtype, in which differences are lost; Error in a dry
+/// context, or if no input requires a gradient.
 void gradcheck(const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& function,
                const std::vector<Tensor>& inputs, std::uint64_t seed = 1);
 void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,

@@ -1,6 +1,6 @@
 #pragma once
-// A part of a program on a GPU as a CUDA graph: its kernels are noted once, with their addresses, and done any number
-// of times by one call each, without the host's share of the work: no op is recorded again, no callable runs, nothing
+// A part of a program on a GPU as a CUDA graph: its kernels are captured once, with their addresses, and then launched
+// any number of times by one call each. The host does nothing more: no op is recorded again, no callable runs, nothing
 // is allocated. In a dry run of a GPU a graph takes the same memory and does nothing. Not for users, who set
 // `ComputeOptions::graphs`; `optim::GradientAccumulator` makes graphs.
 //
@@ -8,8 +8,8 @@
 //     const WorkGraph forward(memory, [&] { y = model.forward(x); });   // nothing is computed yet
 //     forward.launch();                                                 // y is computed from x, where they lie
 //
-// The host's results of the work (a count, a branch that was taken) are those of the time when it was noted. Random ops
-// draw as they would without a graph: the context's counter goes on by as many draws with each launch.
+// Results on the host (a count, a branch that was taken) stay as they were at the capture. Random ops draw as they
+// would without a graph: each launch advances the context's counter by its number of draws.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,8 +22,8 @@ class CudaGraph;  // kernels/device/cuda_device.hpp
 
 namespace headroom {
 
-/// Memory for what graphs allocate: a private pool, whose addresses stay. All graphs use the same, one after another,
-/// so that together they take what the largest takes. Outlives them; its context outlives it.
+/// The memory of graphs: a private pool, whose addresses stay. All graphs use the same memory, one after another, so
+/// that together they take as much as the largest. It must outlive the graphs, and its context must outlive it.
 class GraphMemory {
   public:
     explicit GraphMemory(Context& context);
@@ -43,10 +43,10 @@ class GraphMemory {
 
 class WorkGraph {
   public:
-    /// Runs `work` on the host and notes what it gives to the device. Errors: CaptureError for what a graph can't have:
-    /// copies from and to the host (`from_host`, `item`, `to_vector`), and whatever CUDA refuses; those of `work`.
-    /// Afterwards the context is as if it had done nothing, but for what `work` itself changed; its random counter is
-    /// where it was in any case.
+    /// Runs `work` on the host and captures the work that it gives to the device. Errors: CaptureError for copies from
+    /// and to the host (`from_host`, `item`, `to_vector`), and for anything else that CUDA refuses to capture; the
+    /// errors of `work`. After an error the context is as before, except for changes that `work` itself made; the
+    /// random counter is as before in any case.
     WorkGraph(GraphMemory& memory, const std::function<void()>& work);
     ~WorkGraph();
 
@@ -56,7 +56,7 @@ class WorkGraph {
   private:
     GraphMemory& memory_;
     std::unique_ptr<kernels::CudaGraph> graph_;  ///< null in a dry run
-    std::uint64_t counter_;                      ///< of the context, where the work was noted
+    std::uint64_t counter_;                      ///< the context's counter at the capture
     std::uint64_t draws_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What somebody who mistyped a name may have meant, for messages.
+// The names that a mistyped name may stand for, for messages.
 //
 //     nearest("--layer", {"--layers", "--lr", "--data"}, 1);  // {"--layers"}
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace headroom {
 
-/// The `count` names that the fewest characters inserted, removed or replaced make of `wanted` (Levenshtein, 1966), the
-/// nearest first; all, if there are fewer.
+/// The `count` names nearest to `wanted`, the nearest first, by the number of characters to insert, remove or replace
+/// (Levenshtein, 1966); all names, if there are fewer.
 std::vector<std::string> nearest(std::string_view wanted, std::vector<std::string> names, std::size_t count);
 
 class Parameters;

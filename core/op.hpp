@@ -1,7 +1,7 @@
 #pragma once
 // An op is one struct: its mathematics, the arrays that it saves, its gradient and its sample inputs. A user's op in
 // the user's own program works like a built-in one. An op is pure: it sees arrays and an `Exec`, nothing else; autocast
-// and random keys were resolved before and are in `Attrs`.
+// and random keys are resolved before the call, and are in `Attrs`.
 //
 //     struct Square {
 //         static constexpr OpInfo info{.name = "square", .cost = Cost::cheap};
@@ -45,7 +45,7 @@ enum class Cost : std::uint8_t {
 enum class Precision : std::uint8_t {
     follow,  ///< inputs of different floating dtypes are cast to the widest
     half,    ///< f32 inputs are cast to the autocast dtype
-    full,    ///< none: the kernel takes any, and computes in f32 (f64 for f64)
+    full,    ///< none: the kernel takes any dtype, and computes in f32 (f64 for f64)
 };
 
 struct OpInfo {
@@ -54,8 +54,8 @@ struct OpInfo {
     Precision precision = Precision::follow;
     std::uint8_t in_place = 0;     ///< bit i: the output may take over the storage of input i (see Exec::output)
     bool passes_gradient = false;  ///< dx is dy in another dtype: consumers may write dx directly (cast)
-    /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each other
-    /// one.
+    /// The number of outputs that have a gradient: the first ones. `backward` gets an undefined array for each of the
+    /// others.
     std::uint8_t differentiable_outputs = 255;
     std::uint8_t as_is = 0;  ///< bit i: input i is never cast, whatever `precision` says of the others
 };

@@ -77,7 +77,7 @@ class Parameters : private ParameterStorage {
     /// Null if there is none.
     const Parameter* find(std::string_view path) const;
     /// The parameter or buffer at a path, which begins with this model's name. Errors: Error if there is none; it names
-    /// those whose paths begin most alike.
+    /// the ones whose paths are most alike at the beginning.
     const Parameter& at(std::string_view path) const;
     /// Sets the values of a parameter or buffer, in row-major order, converted to its dtype. Not between a forward pass
     /// and its backward, which is then refused. Errors: as `at`; ShapeError for another number of values; Error inside
@@ -101,8 +101,8 @@ class Parameters : private ParameterStorage {
     void zero_grad();
     /// From the next gradients on, their memory stays in `zero_grad`: for graphs, whose addresses are fixed.
     void hold_gradients() { hold_gradients_ = true; }
-    /// For graphs: by index into `all`, whether a gradient has arrived since `zero_grad`; and that these have arrived,
-    /// of which the host knows nothing otherwise.
+    /// For graphs. `reached`: by index into `all`, whether a gradient has arrived since `zero_grad`. `set_reached`
+    /// marks gradients as arrived; inside a graph the host does not see them arrive.
     std::vector<bool> reached() const;
     void set_reached(const std::vector<bool>& reached);
     /// Called on the host during backward, for each segment all of whose parameters have a gradient to which that
@@ -125,13 +125,14 @@ class Parameters : private ParameterStorage {
     /// The same for the values of one segment alone: a backward may go on with all others.
     void mark_changed(const GradientSegment& segment);
 
-    /// For what puts other values in the place of these for a while: until `mark_exchanged(false)`, what would write to
-    /// them is refused, since it would be lost.
+    /// For code that exchanges the values for others for a while: until `mark_exchanged(false)`, writes to the values
+    /// are refused, since they would be lost.
     void mark_exchanged(bool on) { exchanged_ = on; }
-    /// Errors: Error that says that `what` is not possible, while other values are in the place of these.
+    /// Errors: Error that says that `what` is not possible, while the values are exchanged.
     void check_not_exchanged(std::string_view what) const;
 
-    /// The model's mode: training (the initial one) or evaluation, which switches dropout off.
+    /// The mode of the whole model, for which modules have no switch of their own: model.train() and, with false,
+    /// model.eval() of PyTorch. At first it is training; evaluation switches dropout off.
     void train(bool on = true) { training_ = on; }
     bool training() const { return training_; }
 

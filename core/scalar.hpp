@@ -33,8 +33,8 @@ class Scalar {
     bool floating_ = true;
 };
 
-/// The dtype of arithmetic of a tensor with numbers, PyTorch's `result_type`: that of the tensor; but f32 for integers
-/// and bool if a number is floating, and i64 for bool if none is.
+/// The dtype of arithmetic of a tensor with numbers, PyTorch's `result_type`: the tensor's dtype, except f32 for
+/// integers and bool if a number is floating, and i64 for bool if none is.
 constexpr Dtype promoted(Dtype dtype, std::initializer_list<Scalar> numbers) {
     if (is_floating(dtype)) return dtype;
     for (const Scalar number : numbers) {

@@ -1,6 +1,7 @@
 #pragma once
-// How much scratch a program may take: as much as it has free at those moments anyway. A rehearsal tells before the
-// run. On a CPU the budget decides only whether the forward pass of `linear_cross_entropy` keeps gradients.
+// The scratch that a program may take without a higher peak, because the memory is free at those moments anyway. A
+// rehearsal finds it before the run. On a CPU the budget decides only whether the forward pass of
+// `linear_cross_entropy` keeps gradients.
 //
 //     Profile profile = Profile::gpu(141'000'000'000);
 //     profile.compute.scratch_budget = fit_scratch_budget(profile, [](Context& rehearsal) { train(rehearsal, 2); });
@@ -19,7 +20,7 @@ namespace headroom {
 /// `linear_cross_entropy` keeps gradients in place of inputs. Runs the program, which takes a dry context and its first
 /// steps, some 20 times. Other budgets may give other bits: a training that is resumed needs the same one again.
 /// Errors: OutOfMemory if the program exceeds the profile's memory limit with its own budget; Error if it needs more
-/// than `most` with all budgets that were tried, of which 0 is one; what `program` throws.
+/// than `most` with all budgets that were tried, including 0; errors of `program`.
 std::size_t fit_scratch_budget(const Profile& profile, const std::function<void(Context&)>& program,
                                std::optional<std::size_t> most = std::nullopt);
 

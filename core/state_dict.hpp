@@ -8,7 +8,7 @@
 //         void restore(const StateValues& values) { n = state_value<std::int64_t>(values, "average.count"); }
 //     };
 //
-// Names are complete: they tell one part from another in a file. nn's checkpoint.hpp writes and reads such files.
+// Names are complete: they tell one part from another in a file. files/checkpoint.hpp writes and reads such files.
 #include <concepts>
 #include <cstdint>
 #include <map>

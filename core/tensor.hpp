@@ -26,13 +26,13 @@ class Context;
 /// All members but `defined`, `reset`, `requires_grad` and `to_string` refuse an undefined tensor: Error.
 class Tensor {
   public:
-    /// An undefined tensor, for an optional argument that is left out. One that was moved from is undefined, too.
+    /// An undefined tensor, for an optional argument that is left out. A tensor that was moved from is undefined, too.
     Tensor() = default;
     Tensor(const Tensor& other) noexcept : value_(other.value_), geometry_(other.geometry_) {
         if (value_) ++value_->users;
     }
     Tensor(Tensor&& other) noexcept : value_(std::exchange(other.value_, nullptr)), geometry_(other.geometry_) {}
-    // Not for what a view or an op returns: `x[0] = y` would change nothing.
+    // Not for the result of a view or an op: `x[0] = y` would change nothing.
     Tensor& operator=(const Tensor& other) & noexcept { return *this = Tensor(other); }
     Tensor& operator=(Tensor&& other) & noexcept {
         std::swap(value_, other.value_);
@@ -58,7 +58,7 @@ class Tensor {
     bool is_contiguous() const {
         return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides);
     }
-    /// The same for another order of memory. One tensor may have both: an image of one channel does.
+    /// The same for another order of memory. A tensor may have both orders, such as an image of one channel.
     bool is_contiguous(MemoryFormat format) const {
         return kernels::is_contiguous(checked("is_contiguous").geometry_.shape, geometry_.strides, format);
     }
@@ -88,10 +88,10 @@ class Tensor {
     Tensor squeeze(int axis) const;
     /// With a new axis of size 1 before `axis` (rank + 1 positions; negative ones count from the back).
     Tensor unsqueeze(int axis) const;
-    /// In that order of memory; a recorded copy if it isn't already. The shape stays: channels_last is a matter of
-    /// strides. Errors: ShapeError for channels_last with fewer than three axes.
+    /// The tensor in that order of memory; a recorded copy if it isn't already. The shape stays: channels_last is a
+    /// matter of strides. Errors: ShapeError for channels_last with fewer than three axes.
     Tensor contiguous(MemoryFormat format = MemoryFormat::contiguous) const;
-    /// A recorded copy, whose axes stand in memory in the order in which they do in this one.
+    /// A recorded copy with the same order of axes in memory.
     Tensor clone() const;
     /// A leaf with the same storage: gradients do not pass.
     Tensor detach() const;
@@ -102,8 +102,8 @@ class Tensor {
     /// All elements in row-major order, converted to T (float, double, std::int32_t, std::int64_t, std::uint8_t).
     template <class T>
     std::vector<T> to_vector() const;
-    /// Dtype, shape and values, these as PyTorch prints them: four digits behind the point, or an exponent where they
-    /// differ much; of more than 1000 elements the ends of each axis. fmt prints a tensor so.
+    /// Dtype, shape and values; values are printed as by PyTorch: four digits behind the point, or an exponent where
+    /// they differ much; of more than 1000 elements the ends of each axis. fmt prints a tensor so.
     std::string to_string() const;
 
     // Gradients.

@@ -1,6 +1,7 @@
 #pragma once
-// What `Tensor::operator[]` takes for each axis, from the first one on: a position, which drops the axis, or a range.
-// The result is a view. Not for positions that a tensor holds: see `index_select` and `gather`; nor for masks: `where`.
+// The arguments of `Tensor::operator[]` for each axis, from the first one on: a position, which drops the axis, or a
+// range. The result is a view. Not for positions that a tensor holds: see `index_select` and `gather`; nor for masks:
+// `where`.
 //
 //     x[3];                            // position 3 of the first axis; -1 is the last one
 //     x[Slice(1, 5)];                  // positions 1 to 4

@@ -18,8 +18,8 @@ class CudaEvent;  // kernels/device/cuda_device.hpp
 
 namespace headroom {
 
-/// A point in a context's work: all work that was queued before. Copies of it are the same point, and move together. On
-/// a CPU, where work is done when its call returns, and in a dry run it is empty.
+/// A point in a context's work: it stands for all work that was queued before. Copies are the same point, and move
+/// together. It is empty in a dry run and on a CPU, where work is done when its call returns.
 class WorkPoint {
   public:
     WorkPoint() = default;
@@ -42,7 +42,7 @@ void upload(const Exec& exec, const View& host, const Array& array);
 /// ShapeError if an op met an index out of range since the last download: on a GPU it is reported here.
 void download(const Exec& exec, const Array& array, const View& host, const WorkPoint* after = nullptr);
 
-/// Errors: Error unless the array is there, in memory that `exec` works with; wrapped memory may be anybody's.
+/// Errors: Error unless the array is defined and in memory that `exec` works with; wrapped memory may belong to others.
 void check_memory(std::string_view what, const Exec& exec, const Array& array);
 
 /// True if the host may read and write the array without waiting; also for wrapped memory.

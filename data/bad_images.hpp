@@ -1,5 +1,6 @@
 #pragma once
-// Files that can't be used: known before a training, and left out while it runs, so that one of many costs no night.
+// Finds image files that can't be used before a training, and skips them while it runs, so that one bad file does not
+// end a long training.
 //
 //     const auto photos = std::make_shared<data::ImageFolder>("photos/train");
 //     const std::vector<data::BadSample> bad = data::find_bad_images(*photos, /*threads=*/2);
@@ -16,7 +17,7 @@
 
 namespace headroom::data {
 
-/// Called now and then: how many samples were looked at, of how many.
+/// Called now and then, with the number of samples looked at so far and of all.
 using Looked = std::function<void(int64_t done, int64_t all)>;
 
 struct BadSample {
@@ -24,21 +25,21 @@ struct BadSample {
     std::string what;  // names the file
 };
 
-/// Samples that `check` of their source refuses, in the order of their numbers: files that are missing or cut, not all
-/// that are damaged inside. Each costs some microseconds where its file is in the system's cache
-/// (bench/data/images_bench.cpp). Errors: as `check`, but for BadImage; Error for less than one thread, or if the
-/// system gives none.
+/// Samples that `check` of their source refuses, in the order of their numbers: files that are missing or cut, but not
+/// all files that are damaged inside. Each costs some microseconds where its file is in the system's cache
+/// (bench/data/images_bench.cpp). Errors: as `check`, except BadImage; Error for less than one thread, or if the system
+/// gives none.
 std::vector<BadSample> find_bad_images(const ImageSource& source, int threads, const Looked& looked = {});
 
-/// The samples of a source; in place of one with a bad image, the next one that has none. Which that is depends on the
-/// files alone, not on time or threads, so batches repeat, and a resumed training sees the same.
+/// The samples of a source; in place of a sample with a bad image it gives the next good one. The choice depends on the
+/// files alone, not on time or threads, so batches repeat, and a resumed training sees the same images.
 class SkippingImages : public ImageSource {
   public:
-    /// `known`: bad ones, as by `find_bad_images`; others are found when they are loaded.
+    /// `known`: bad samples, as found by `find_bad_images`; others are found when they are loaded.
     explicit SkippingImages(ImageSourcePointer source, const std::vector<BadSample>& known = {});
 
     int64_t size() const override { return source_->size(); }
-    /// Errors: as the source's, but for BadImage; FileError if all are bad.
+    /// Errors: as the source's, except BadImage; FileError if all are bad.
     ImageSample load(int64_t index) const override;
     std::string name(int64_t index) const override { return source_->name(index); }
 

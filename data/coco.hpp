@@ -17,7 +17,7 @@
 
 namespace headroom::data {
 
-/// An annotation that an option would allow: `skip_bad_boxes` one with a bad box, `masks` = false one without a mask.
+/// An annotation that an option would allow: `skip_bad_boxes` allows a bad box, `masks` = false a missing mask.
 class BadAnnotation : public FileError {
   public:
     enum class Fault { box, mask };
@@ -27,19 +27,19 @@ class BadAnnotation : public FileError {
 
 struct CocoOptions {
     bool masks = true;
-    /// Labels are the categories' ids, as torchvision's weights have them (91 classes for COCO); else 1, 2, ... in the
-    /// order of the ids.
+    /// Labels are the categories' ids, as in torchvision's weights (91 classes for COCO); else 1, 2, ... in the order
+    /// of the ids.
     bool labels_are_ids = false;
     /// Labels must be below it; 0: any.
     int64_t classes = 0;
-    /// Leaves out annotations with a box of no area or outside of its image, of which COCO's own files have a few; else
-    /// the first is an error.
+    /// Leaves out annotations whose box has no area or lies outside of its image (COCO's own files have a few); else
+    /// the first of them is an error.
     bool skip_bad_boxes = false;
     /// Images without objects are samples, too.
     bool keep_empty = true;
     Colors colors = Colors::rgb;
-    /// None: an image is turned where only then it has the size that the file says, as boxes and masks are of the
-    /// pixels that were annotated. Where both sizes fit (upside down, mirrored, square), it is as stored, as by
+    /// None: boxes and masks refer to the pixels that were annotated, so an image is turned only if it has the size in
+    /// the JSON file in no other way. Where both sizes fit (upside down, mirrored, square), it stays as stored, as in
     /// torchvision's CocoDetection.
     std::optional<Orientation> orientation = {};
 };
@@ -47,17 +47,17 @@ struct CocoOptions {
 class CocoImages : public ImageSource {
   public:
     /// Boxes are clipped to their image. Errors: FileError with the file and the line or the annotation's id for JSON
-    /// that can't be read, values that are missing or no numbers, ids of images or categories that are not there or are
-    /// there twice, classes beyond `classes`, masks that can't be drawn or are of another size than their image, and a
-    /// file without images; BadAnnotation for boxes as above and masks that are missing. `load`: BadImage for images
-    /// that can't be read or have another size than the file says.
+    /// that can't be read, values that are missing or no numbers, ids of images or categories that are missing or occur
+    /// twice, classes beyond `classes`, masks that can't be drawn or whose size is not their image's, and a file
+    /// without images; BadAnnotation for boxes as above and masks that are missing. `load`: BadImage for images that
+    /// can't be read or have another size than the file says.
     CocoImages(const std::filesystem::path& annotations, const std::filesystem::path& images, CocoOptions options = {});
 
-    /// Names by label; those of labels that no category has are empty.
+    /// Names by label; empty for labels that no category has.
     const std::vector<std::string>& classes() const { return classes_; }
-    /// In all images, without crowds.
+    /// The number of objects in all images, without crowds.
     int64_t objects() const;
-    /// What was left out: a line for each annotation.
+    /// A line for each annotation that was left out.
     const std::vector<std::string>& skipped() const { return skipped_; }
 
     int64_t size() const override { return static_cast<int64_t>(entries_.size()); }

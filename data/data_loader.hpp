@@ -29,8 +29,8 @@ struct DataLoaderOptions {
     int prefetch = 4;
     /// The number of epochs; after them, `next` returns nullptr for good.
     int64_t epochs = Sampler::endless;
-    /// `restore` takes positions of another number of samples, where some were added or removed: it goes on at the same
-    /// batch of the same epoch, or at its end.
+    /// `restore` accepts a position with another number of samples, after samples were added or removed: it goes on at
+    /// the same batch of the same epoch, or at its end.
     bool changed_data = false;
 };
 
@@ -92,8 +92,8 @@ class DataLoaderCursor {
     int64_t batch_ = 0;
 };
 
-/// The batch that `DataLoader::next` returned, or none: as a pointer, but to read a batch that is not there is an
-/// Error.
+/// The batch that `DataLoader::next` returned, or none. It works as a pointer, but reading a batch that does not exist
+/// is an Error.
 template <class Batch>
 class NextBatch {
   public:
@@ -129,9 +129,9 @@ class DataLoader {
     DataLoader(DataLoader&&) noexcept = default;
     DataLoader& operator=(DataLoader&&) = delete;
 
-    /// The next batch, valid until the next call of a member that is not const; none once at the end of each epoch.
-    /// Rethrows the dataset's exception for this batch and keeps its position: the next call tries the batch again.
-    /// Errors: Error for a loader that was moved from.
+    /// The next batch, valid until the next call of a non-const member; none once at the end of each epoch. Rethrows
+    /// the dataset's exception for this batch and keeps its position: the next call tries the batch again. Errors:
+    /// Error for a loader that was moved from.
     NextBatch<Batch> next() {
         if (!ring_) throw_loader_moved();
         if (cursor_.peek() != DataLoaderCursor::Next::batch) {
@@ -145,14 +145,14 @@ class DataLoader {
         return &slot.batch;
     }
 
-    /// For how many seconds `next` has waited for batches, or read them: what loading has cost the caller.
+    /// The seconds for which `next` has waited for batches, or read them: the time that loading has cost the caller.
     double seconds_waited() const { return waited_.count(); }
 
     /// Batches that `next` has returned count as used, those read ahead do not.
     DataLoaderState state() const { return cursor_.state(); }
 
-    /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if it
-    /// is not of the same sampler and, but for `changed_data`, number of samples; the loader stays as it was.
+    /// Continues at `state`, which may have been saved by a loader with another number of workers. Errors: Error if the
+    /// sampler or, without `changed_data`, the number of samples differs; the loader stays as it was.
     void restore(const DataLoaderState& state) {
         cursor_.restore(state);
         prefetcher_.reset();

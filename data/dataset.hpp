@@ -17,8 +17,8 @@
 
 namespace headroom::data {
 
-/// `read` changes samples at random: the sample of `indices[i]` by random numbers that are a function of a seed and of
-/// `first_draw + i`, which no other sample that a loader takes has (`Sampler::first_draw`).
+/// `read` changes samples at random. The random numbers of sample `indices[i]` are a function of a seed and of
+/// `first_draw + i`, which is unique among the samples that a loader takes (`Sampler::first_draw`).
 template <class D>
 concept RandomDataset = requires(const D& dataset, std::span<const int64_t> indices, uint64_t first_draw,
                                  typename D::Batch& batch) {

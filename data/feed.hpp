@@ -46,8 +46,8 @@ class Feed {
     Feed& operator=(const Feed&) = delete;
 
     /// A batch's arrays as tensors. The host's may be overwritten when this has returned. Each tensor keeps its values
-    /// for as long as it lives; if all tensors of a batch are gone before the next call, as in a loop, the call after
-    /// that uses their memory again. Errors: OutOfMemory, DeviceError.
+    /// while it lives. If all tensors of a batch are gone before the next call, as in a loop, the call after that uses
+    /// their memory again. Errors: OutOfMemory, DeviceError.
     template <std::size_t N>
     std::array<Tensor, N> upload(const HostArray (&arrays)[N]) {
         std::array<Tensor, N> tensors;

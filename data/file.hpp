@@ -49,7 +49,7 @@ class FileParts {
     ~FileParts();
 
     std::size_t size() const { return size_; }
-    /// The bytes from `offset` on, as many as wanted or as there are. Errors: FileError if they can't be read.
+    /// The bytes from `offset` on: the wanted number, or all that are left. Errors: FileError if they can't be read.
     std::string read(std::size_t offset, std::size_t count) const;
 
   private:

@@ -36,7 +36,7 @@ std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path, int64_t 
 
 struct LabelledImages {
     IdxImages images;
-    std::vector<uint8_t> labels;  // as many as images
+    std::vector<uint8_t> labels;  // one for each image
 };
 
 /// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz". `prefix` is "train" or "t10k" for

@@ -1,8 +1,8 @@
 #pragma once
 // Images as bytes, read from PNG and JPEG files by libpng and libjpeg-turbo, and written as PNG. Whatever a file holds
-// (grey, palette, 16 bits, CMYK, transparency) becomes bytes of the colours that are asked for, turned as its EXIF
-// data says. For training, sources and transforms read them on the loader's threads (image_dataset.hpp); what a file
-// says of itself without being decoded is in image_header.hpp.
+// (grey, palette, 16 bits, CMYK, transparency) becomes bytes of the requested colours, turned as its EXIF data says.
+// For training, sources and transforms read them on the loader's threads (image_dataset.hpp). image_header.hpp reads a
+// file's size without decoding it.
 //
 //     const data::Image photo = data::read_image("cat.jpg");            // photo.height x photo.width x 3
 //     const data::Image mask = data::read_mask("cat.png");              // ids of classes, one channel
@@ -18,7 +18,7 @@
 
 namespace headroom::data {
 
-/// A file that can't be read as an image: it is missing, empty, cut, damaged, or of another kind.
+/// A file that can't be read as an image, since it is missing, empty, cut, damaged, or of another kind.
 class BadImage : public FileError {
   public:
     using FileError::FileError;
@@ -48,15 +48,15 @@ std::string wide_and_high(int64_t height, int64_t width);
 /// How many channels an image has.
 enum class Colors { grey = 1, rgb = 3 };
 
-/// How a camera that was held otherwise has its pixels read: turned and mirrored as EXIF's orientation in a JPEG or PNG
-/// says, so that the image is as viewers show it, or as they are stored.
+/// The orientation in which pixels are read: turned and mirrored as EXIF data in a JPEG or PNG says, which is how
+/// viewers show the image; or as they are stored.
 enum class Orientation { upright, stored };
 
 /// A PNG or JPEG file, whichever its first bytes say. Of 16 bits the upper 8 count, grey is repeated, colours become
-/// grey by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as Pillow's
-/// `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, but that Pillow makes white of grey of 16 bits
-/// above 255. Errors: BadImage with what and where for a file that can't be read, is neither, is truncated or corrupt,
-/// or claims more than 2^28 pixels, or more than its bytes can hold.
+/// grey by ITU-R 601's weights, CMYK is taken as Adobe writes it (inverted), transparency is left out: all as in
+/// Pillow's `ImageOps.exif_transpose` and `convert("RGB")` or `convert("L")`, except that Pillow turns 16-bit grey
+/// above 255 into white. Errors: BadImage with what and where for a file that can't be read, is neither PNG nor JPEG,
+/// is truncated or corrupt, or claims more than 2^28 pixels, or more than its bytes can hold.
 Image read_image(const std::filesystem::path& path, Colors colors = Colors::rgb,
                  Orientation orientation = Orientation::upright);
 

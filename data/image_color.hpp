@@ -1,5 +1,5 @@
 #pragma once
-// What pixels are worth: grey, brightness, contrast, saturation, hue. The bytes are those of Pillow (`ImageEnhance`,
+// The values of pixels: grey, brightness, contrast, saturation, hue. The bytes are those of Pillow (`ImageEnhance`,
 // `convert("L")`), which torchvision calls for images; hues are not rounded on the way. A factor of 1 changes nothing;
 // 0 gives black, an even grey, or no colours. The random form for training is `ColorJitter` (image_transforms.hpp).
 //
@@ -13,7 +13,7 @@ namespace headroom::data {
 /// (19595 R + 38470 G + 7471 B) / 2^16, rounded: ITU-R 601's luma. Errors: ShapeError unless there are 3 channels.
 Image to_grey(const Image& image);
 
-/// Errors, as of all of these: ShapeError unless there are 1 or 3 channels, Error for a factor below 0 or not finite.
+/// Errors of all of these: ShapeError unless there are 1 or 3 channels, Error for a factor below 0 or not finite.
 void adjust_brightness(Image& image, double factor);
 /// Towards or away from the mean of the grey image.
 void adjust_contrast(Image& image, double factor);

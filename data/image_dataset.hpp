@@ -25,18 +25,18 @@ struct ImageBatch {
     std::vector<int32_t> labels;  // [rows]
     std::vector<int32_t> masks;   // [rows, height, width] where samples have masks: ids, -100 for `ignored_class`
     std::vector<std::vector<ImageObject>> objects;  // [rows]
-    std::vector<int64_t> heights, widths;           // [rows]: of each image, without what pads it
+    std::vector<int64_t> heights, widths;           // [rows]: of each image, without padding
     std::vector<int64_t> samples;                   // [rows]: their numbers in the source
 };
 
-/// Mean and deviation of each channel of ImageNet's images, which torchvision's weights were trained with.
+/// Mean and deviation of each channel of ImageNet's images. torchvision's weights were trained with them.
 std::vector<PixelScale> imagenet_scale();
 
 struct ImageDatasetOptions {
     std::vector<ImageTransform> transforms = {};
     /// (byte / 255 - mean) / deviation; one for all channels or one for each.
     std::vector<PixelScale> scale = {PixelScale{}};
-    /// Of the transforms' random numbers.
+    /// The seed of the transforms' random numbers.
     uint64_t seed = 0;
     /// 0: the images of a batch must have one size. Else they are padded at the right and the bottom to the largest
     /// height and width, rounded up to a multiple of this, with zeros behind the normalisation and masks with -100.
@@ -54,7 +54,7 @@ class ImageDataset {
 
     int64_t size() const { return source_->size(); }
 
-    /// A sample after the transforms, by the random numbers of `draw`: for showing what they do.
+    /// A sample after the transforms with the random numbers of `draw`, to show their effect.
     ImageSample sample(int64_t index, uint64_t draw) const;
 
     /// Errors: ShapeError that names the sample for an index outside of the source, for a mask of another size than its

@@ -1,6 +1,6 @@
 #pragma once
-// Pictures of what a model saw and said: batches as bytes again, masks in colours, boxes on images, several side by
-// side.
+// Pictures of a model's inputs and predictions: batches as bytes again, masks in colours, boxes on images, several side
+// by side.
 //
 //     data::Image picture = data::image_of(values, height, width, data::imagenet_scale());  // of [H, W, 3] f32
 //     data::tint(picture, object.mask, data::class_color(object.label));

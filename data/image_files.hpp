@@ -1,6 +1,6 @@
 #pragma once
-// Sources of images that lie in folders: a folder for each class, or pairs of images and masks. What is wrong with a
-// file is said when it is loaded, by its name.
+// Sources of images that lie in folders: a folder for each class, or pairs of images and masks. An error in a file is
+// reported, with its name, when it is loaded.
 //
 //     const auto training = std::make_shared<data::ImageFolder>("photos/train");
 //     const auto held_out = std::make_shared<data::ImageFolder>("photos/val",
@@ -17,8 +17,8 @@
 namespace headroom::data {
 
 struct ImageFolderOptions {
-    /// Names in the order of labels; empty: the folders' names, sorted by their bytes. Name those of the training for
-    /// other parts, in which a class may be missing.
+    /// Names in the order of labels; empty: the folders' names, sorted by their bytes. For other parts, in which a
+    /// class may be missing, give the names of the training.
     std::vector<std::string> classes = {};
     Colors colors = Colors::rgb;
     Orientation orientation = Orientation::upright;
@@ -46,7 +46,7 @@ class ImageFolder : public ImageSource {
 };
 
 struct MaskedImagesOptions {
-    /// A mask is named as its image, with this before the ending: "a.jpg" and "a_mask.png".
+    /// A mask has the name of its image, with this before the ending: "a.jpg" and "a_mask.png".
     std::string mask_suffix = {};
     /// A value of masks that becomes `ignored_class`, such as 255 for the borders of objects in Pascal VOC.
     std::optional<uint8_t> ignored_value = {};
@@ -56,13 +56,13 @@ struct MaskedImagesOptions {
     Orientation orientation = Orientation::upright;  // of images and of masks
 };
 
-/// Each image of a folder and of those in it, with its mask of another folder, at the same place: a PNG of ids
+/// Each image of a folder and its subfolders, with its mask at the same place in another folder: a PNG of ids
 /// (`read_mask`).
 class MaskedImages : public ImageSource {
   public:
     /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to
-    /// 256 classes, and as many values where there are any. `load`: BadImage for files that can't be read and a mask of
-    /// another size than its image; FileError for a value that is no class, with its place.
+    /// 256 classes, and one value for each if values are given. `load`: BadImage for files that can't be read and for a
+    /// mask whose size is not its image's; FileError for a value that is not a class, with its place.
     MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, int64_t classes,
                  MaskedImagesOptions options = {});
 

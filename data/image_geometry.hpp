@@ -20,16 +20,16 @@ struct Region {
     int64_t width = 0;
 };
 
-/// Bilinear; what shrinks is averaged over the pixels that become one (antialiasing). The bytes are those of Pillow
-/// 13's `resize(..., BILINEAR)`, which torchvision calls for images, too (older versions of Pillow round tall images
-/// that get lower in another order). Errors: ShapeError for a size below 1 or an empty image.
+/// Bilinear; where the image shrinks, all pixels that become one are averaged (antialiasing). The bytes are those of
+/// Pillow 13's `resize(..., BILINEAR)`, which torchvision calls for images, too (older versions of Pillow round tall
+/// images that get lower in another order). Errors: ShapeError for a size below 1 or an empty image.
 Image resize(const Image& image, int64_t height, int64_t width);
 
 /// `resize` of a part of the image. Errors: also ShapeError if the region is not inside of it.
 Image resize(const Image& image, const Region& region, int64_t height, int64_t width);
 
-/// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as Pillow's NEAREST, whose rounding takes the
-/// pixel before where that is a whole number. Errors: as `resize`.
+/// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as in Pillow's NEAREST, which takes the pixel
+/// before if that number is whole. Errors: as `resize`.
 Image resize_nearest(const Image& image, int64_t height, int64_t width);
 Image resize_nearest(const Image& image, const Region& region, int64_t height, int64_t width);
 
@@ -40,7 +40,7 @@ Image flip_horizontal(const Image& image);
 Image flip_vertical(const Image& image);
 
 /// As EXIF's orientation says (CIPA DC-008, tag 274): mirrored (2, 4), upside down (3), or with rows as columns, so
-/// that its height is the width of before (5 to 8); 1 changes nothing. Errors: Error for another number.
+/// that height and width are exchanged (5 to 8); 1 changes nothing. Errors: Error for another number.
 Image turn(const Image& image, int orientation);
 
 /// A similarity about the centre of the image: rotated clockwise, scaled, then shifted by pixels to the right and down.
@@ -55,10 +55,10 @@ struct Point {
     double x, y;
 };
 
-/// Where `point` of an image of this size goes.
+/// The place to which `point` of an image of this size goes.
 Point transform_point(const Similarity& similarity, int64_t height, int64_t width, Point point);
 
-/// The image under the similarity, in its size: bilinear, where what is outside of the image is `fill`. Errors:
+/// The image under the similarity, in its size: bilinear; pixels from outside of the image are `fill`. Errors:
 /// ShapeError for an empty image, Error for a scale that is not positive or numbers that are not finite.
 Image warp(const Image& image, const Similarity& similarity, uint8_t fill = 0);
 /// The same by the nearest pixel.

@@ -1,6 +1,6 @@
 #pragma once
-// What a PNG or JPEG says of itself before it is decoded: its size, and how EXIF data turns it. Looking costs some
-// microseconds, so that a training can look at all of its files before it begins.
+// The size of a PNG or JPEG and its orientation by EXIF data, read without decoding it. That takes some microseconds,
+// so that a training can look at all of its files before it begins.
 //
 //     const auto header = data::image_header(bytes);
 //     if (header) fmt::print("{}\n", data::wide_and_high(header->height, header->width));
@@ -18,9 +18,9 @@ namespace headroom::data {
 struct ImageHeader {
     int64_t height = 0, width = 0;  // as stored
     int orientation = 1;            // EXIF's, 1 to 8; 1 where there is none
-    bool ids = false;               // a PNG that `read_mask` takes
+    bool ids = false;               // true for a PNG that `read_mask` takes
 
-    /// Height and width of the image when it is read so.
+    /// Height and width of the image when it is read in this orientation.
     std::pair<int64_t, int64_t> size(Orientation reading) const {
         const bool turned = reading == Orientation::upright && orientation >= 5;
         return turned ? std::pair(width, height) : std::pair(height, width);
@@ -30,8 +30,8 @@ struct ImageHeader {
 /// None for bytes that do not begin as an image, up to its first pixels. Damaged EXIF data counts as none.
 std::optional<ImageHeader> image_header(std::string_view bytes);
 
-/// The same for a file, of which a few KB are read. None as well unless it ends as a whole image does: if it is missing
-/// or cut, or something else follows. What is wrong, if anything, is then for `read_image` to say.
+/// The same for a file; reads a few KB of it. Also none unless the file ends as a whole image does: if it is missing or
+/// cut, or if something else follows. `read_image` then says what is wrong, if anything.
 std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path);
 
 }  // namespace headroom::data

@@ -1,7 +1,7 @@
 #pragma once
-// One sample of images: pixels, and what belongs to them. A source loads samples by their number, from files, from
-// memory or by drawing them; `ImageDataset` (image_dataset.hpp) makes batches of them. A source of your own has two
-// members:
+// One sample of images: pixels, and the label, mask or objects that belong to them. A source loads samples by their
+// number, from files, from memory or by drawing them; `ImageDataset` (image_dataset.hpp) makes batches of them. A
+// source of your own has two members:
 //
 //     class Dots : public data::ImageSource {
 //         int64_t size() const override { return 1000; }
@@ -27,7 +27,7 @@ struct Box {
     bool operator==(const Box&) const = default;
 };
 
-/// The part of a box that is inside of an image. It has no area if none is.
+/// The part of a box that is inside of an image; without area if the box is outside.
 Box clip(const Box& box, int64_t height, int64_t width);
 
 struct ImageObject {
@@ -38,7 +38,7 @@ struct ImageObject {
     Image mask;          // empty, or of the image's size: 1 where the object is
 };
 
-/// What a mask has where there is no class: no term of a loss.
+/// The value of a mask where there is no class: not a term of a loss.
 constexpr uint8_t ignored_class = 255;
 
 struct ImageSample {
@@ -54,10 +54,10 @@ class ImageSource {
     virtual int64_t size() const = 0;
     /// Sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
     virtual ImageSample load(int64_t index) const = 0;
-    /// Throws BadImage where `load` would, as far as that is known at a small part of its cost. Several threads call it
+    /// Throws BadImage where `load` would, as far as a much cheaper look at the file can tell. Several threads call it
     /// at once. `find_bad_images` (bad_images.hpp) looks at all samples.
     virtual void check(int64_t /*index*/) const {}
-    /// What errors call a sample.
+    /// The name of a sample in errors.
     virtual std::string name(int64_t index) const;
 };
 
@@ -83,10 +83,11 @@ class MemoryImages : public ImageSource {
     std::vector<uint8_t> labels_;
 };
 
-/// The samples of `indices`, which may repeat. Errors: ShapeError for none, or one that is outside of the source.
+/// The samples of `indices`, which may repeat. Errors: ShapeError if there are none, or one is outside of the source.
 ImageSourcePointer subset(ImageSourcePointer source, std::vector<int64_t> indices);
 
-/// All but `second` of the samples, and these, chosen at random by `seed`. Errors: ShapeError unless both have some.
+/// Two parts, chosen at random by `seed`: the second has `second` samples, the first all others. Errors: ShapeError
+/// unless both have some.
 std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, int64_t second,
                                                                uint64_t seed);
 

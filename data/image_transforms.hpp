@@ -1,8 +1,10 @@
 #pragma once
 // Changes of samples for training, which a loader's threads make: each changes the image, its mask and its objects
-// alike. They have the names and parameters of torchvision's; what is random comes from `Draws`, a function of a seed
-// and of the number of the draw, so that a resumed training sees the same images, whatever the number of threads. A
-// transform of your own is a function of the same two arguments.
+// alike. They have torchvision's names and defaults, but fields of their own: `height` and `width` for `size`,
+// `least_area` and `most_area` for RandomResizedCrop's `scale`, `shift_x` and `shift_y` for RandomAffine's `translate`,
+// `largest` for Resize's `max_size`, `probability` for `p`. docs/coming_from_pytorch.md compares them one by one.
+// Random numbers come from `Draws`, a function of a seed and of the number of the draw, so that a resumed training sees
+// the same images, whatever the number of threads. A transform of your own is a function of the same two arguments.
 //
 //     const std::vector<data::ImageTransform> training = {
 //         data::RandomResizedCrop{.height = 224, .width = 224}, data::RandomHorizontalFlip{},
@@ -16,10 +18,11 @@
 
 namespace headroom::data {
 
-/// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. Objects of which nothing
-/// is left are gone. Errors: ShapeError or Error for sizes and numbers that can't be.
+/// Images are interpolated and masks take the nearest pixel; boxes are clipped to the image. An object disappears when
+/// no part of it is left. Errors: ShapeError or Error for impossible sizes and numbers.
 using ImageTransform = std::function<void(ImageSample&, Draws&)>;
 
+/// To this height and width. torchvision's Resize of one number is `ResizeShortestSide`.
 struct Resize {
     int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
@@ -31,21 +34,22 @@ struct ResizeShortestSide {
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// What of it reaches out of the image is 0.
+/// The middle of the image. Pixels of the crop that lie outside of the image are 0.
 struct CenterCrop {
     int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// Of the image with a border of `padding` pixels on each side. Errors: also ShapeError if that is too small.
+/// A part of the image with a border of `padding` pixels on each side. Errors: also ShapeError if the image with its
+/// border is too small.
 struct RandomCrop {
     int64_t height = 0, width = 0, padding = 0;
     uint8_t fill = 0, mask_fill = 0;  // of the border
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// A part of the image, whose share of the area and ratio of width to height are drawn, the latter by its logarithm;
-/// then resized. After Szegedy and others: Going deeper with convolutions (CVPR 2015).
+/// A part of the image, resized. Its share of the area and its ratio of width to height are drawn, the ratio by its
+/// logarithm. After Szegedy and others: Going deeper with convolutions (CVPR 2015).
 struct RandomResizedCrop {
     int64_t height = 0, width = 0;
     double least_area = 0.08, most_area = 1;
@@ -63,11 +67,12 @@ struct RandomVerticalFlip {
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
-/// Rotated by up to `degrees` to either side, scaled, and shifted by up to these shares of the width and height.
+/// The image rotated by up to `degrees` to either side, scaled, and shifted by up to these shares of its width and
+/// height; no shear.
 struct RandomAffine {
     double degrees = 0, shift_x = 0, shift_y = 0;
     double least_scale = 1, most_scale = 1;
-    uint8_t fill = 0, mask_fill = 0;  // where nothing comes from
+    uint8_t fill = 0, mask_fill = 0;  // of pixels from outside of the image
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 

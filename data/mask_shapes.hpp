@@ -15,14 +15,14 @@
 
 namespace headroom::data {
 
-/// Of polygons x0, y0, x1, y1, ... in pixels. Errors: Error for one of fewer than three points, an odd number of
+/// Checks polygons x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
 /// coordinates, or a coordinate further from the image than the image is large.
 void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
 
-/// Ones where any of the polygons is. Errors: as `check_polygons`.
+/// A mask with ones inside of any of the polygons. Errors: as `check_polygons`.
 Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
 
-/// Errors: Error unless the runs add up to the number of pixels.
+/// Checks runs. Errors: Error unless they add up to the number of pixels.
 void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
 
 /// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: as `check_runs`.

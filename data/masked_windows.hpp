@@ -1,7 +1,8 @@
 #pragma once
-// Windows over tokens for training BERT: [CLS], consecutive tokens, [SEP]; some of the tokens are to be guessed (Devlin
-// and others, 2019: BERT, 3.1). Each is chosen with a probability; of those, 80% become [MASK], 10% any token of the
-// vocabulary, and 10% stay. Other tokens each time that a window is drawn. Not for pairs of sentences.
+// Windows over tokens for training BERT: [CLS], consecutive tokens, [SEP]; some of the tokens are hidden, for the model
+// to guess (Devlin and others, 2019: BERT, 3.1). Each is chosen with a probability; of those, 80% become [MASK], 10%
+// any token of the vocabulary, and 10% stay. The choice differs each time that a window is drawn. Not for pairs of
+// sentences.
 //
 //     const auto tokenizer = data::WordPiece::read("vocab.txt");
 //     const std::vector<int32_t> tokens = tokenizer.encode(text);
@@ -31,9 +32,9 @@ class MaskedWindows {
     /// `targets` are the tokens that were chosen, and -100 elsewhere, the `ignore_index` of `cross_entropy`.
     using Batch = TokenBatch;
 
-    /// `tokens` must outlive this; windows do not overlap, and what is left at the end is not used. Errors: ShapeError
-    /// if `length` is below 3 or there are fewer than length - 2 tokens; Error for a probability outside of (0, 1], or
-    /// special tokens that are not in the vocabulary.
+    /// `tokens` must outlive this; windows do not overlap, and tokens left over at the end are not used. Errors:
+    /// ShapeError if `length` is below 3 or there are fewer than length - 2 tokens; Error for a probability outside of
+    /// (0, 1], or special tokens that are not in the vocabulary.
     MaskedWindows(TokenView tokens, int64_t length, SpecialTokens special, MaskedWindowsOptions options = {});
 
     int64_t size() const { return tokens_.size() / (length_ - 2); }

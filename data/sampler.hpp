@@ -63,8 +63,8 @@ class Sampler {
     /// [0, batches()).
     void indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) const;
 
-    /// How many samples come before the batch, from epoch 0 on (those that `drop_last` leaves out included). So each
-    /// sample that is taken has a number of its own, whatever the size of batches: a key for what is random in it.
+    /// The number of samples before the batch, from epoch 0 on, including samples that `drop_last` leaves out. So each
+    /// sample that is taken has its own number, whatever the size of batches: a key for its random changes.
     uint64_t first_draw(int64_t epoch, int64_t batch) const;
 
   private:

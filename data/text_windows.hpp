@@ -1,6 +1,6 @@
 #pragma once
-// Windows over tokens for training a language model: the inputs are `block` tokens, the targets the same shifted by
-// one. Windows at every offset are for training on random ones, consecutive windows for going through all tokens once.
+// Windows over tokens for training a language model: the inputs are `block` tokens, the targets the same tokens shifted
+// by one. Windows at every offset are for random draws in training, consecutive windows for one pass over all tokens.
 // Not for padded documents of different lengths.
 //
 //     data::TextWindows windows(corpus.split().train, /*block=*/64, data::WindowStart::every_token);

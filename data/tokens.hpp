@@ -64,8 +64,8 @@ struct TokenSplit {
 /// Errors: Error if `fraction` is not in [0, 1].
 TokenSplit split_tokens(TokenView tokens, double fraction = 0.9);
 
-/// The time at which a file's tokens are compared with the vocabulary: all when it is opened (which reads it once,
-/// about a second per gigabyte), or each as it is read.
+/// When a file's tokens are compared with the vocabulary: all at the opening (which reads the file once, about a second
+/// per gigabyte), or each when it is read.
 enum class TokenCheck { at_opening, at_reading };
 
 class TokenFile {

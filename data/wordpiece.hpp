@@ -34,17 +34,17 @@ class WordPiece {
     /// A token per line, whose id is its number from 0 on. Errors: FileError if the file can't be read or has no [PAD],
     /// [UNK], [CLS], [SEP] or [MASK].
     static WordPiece read(const std::filesystem::path& path, WordPieceOptions options = {});
-    /// The same, of a list; a token that is there twice has the later id. Errors: Error.
+    /// The same, from a list; a token that occurs twice has the later id. Errors: Error.
     explicit WordPiece(std::vector<std::string> tokens, WordPieceOptions options = {});
 
-    /// Without special tokens, but for those that are in the text by their names, such as "[MASK]". A word that can't
-    /// be made of pieces, or has more than 100 characters, is [UNK]. Errors: Error with the offset of what is not
-    /// UTF-8.
+    /// Adds no special tokens; names of special tokens in the text, such as "[MASK]", are these tokens. A word that
+    /// can't be made of pieces, or has more than 100 characters, is [UNK]. Errors: Error with the offset of bytes that
+    /// are not UTF-8.
     std::vector<int32_t> encode(std::string_view text) const;
 
-    /// [CLS] first [SEP], and second [SEP] unless that is empty; of the longer text tokens are cut from the end until
-    /// both fit into `length`, as by transformers' `truncation=True`. Errors: also Error if `length` has no room for
-    /// the special tokens.
+    /// [CLS] first [SEP], and second [SEP] unless that is empty; the longer text loses tokens from its end until both
+    /// fit into `length`, as with transformers' `truncation=True`. Errors: also Error if `length` has no room for the
+    /// special tokens.
     TokenizedText encode_pair(std::string_view first, std::string_view second = {},
                               int64_t length = std::numeric_limits<int64_t>::max()) const;
 
@@ -70,8 +70,8 @@ class WordPiece {
 
     WordPieceOptions options_;
     std::vector<std::string> tokens_;
-    Ids beginnings_;     // by what they are
-    Ids continuations_;  // by what is behind the ##
+    Ids beginnings_;     // by their text
+    Ids continuations_;  // by their text behind the ##
     int32_t special_[5];
 };
 

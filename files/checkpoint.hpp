@@ -59,9 +59,9 @@ void save_checkpoint(const std::filesystem::path& path, Context& context, const 
                      const StateValues& values = {});
 
 /// Restores the parts, made like those that were saved, from the file, and returns the program's own values. Errors:
-/// FileError if the file is no checkpoint or from a version whose checkpoints this one does not read; Error, ShapeError
-/// or DtypeError that names the entry that is missing, left over or does not fit: nothing is changed then. FileError if
-/// the file changes meanwhile.
+/// FileError if the file is not a checkpoint, or was written by a version whose checkpoints this version can't read;
+/// Error, ShapeError or DtypeError that names the entry that is missing, left over or does not fit: nothing is changed
+/// then. FileError if the file changes meanwhile.
 StateValues load_checkpoint(const std::filesystem::path& path, Context& context, const CheckpointParts& parts);
 
 struct LoadOptions {
@@ -84,7 +84,7 @@ void save_parameters(const std::filesystem::path& path, Parameters& parameters, 
 /// Fills arrays (views are fine) by name, converting floating dtypes; other dtypes must be equal. Errors: Error if a
 /// tensor is missing or left over (unless partial), ShapeError (unless skip_other_shapes) or DtypeError if one does not
 /// fit: it names the first, says how many there are, and nothing is changed. FileError if the file changes meanwhile.
-/// Of a checkpoint, what an optimizer keeps beside a tensor is neither wanted nor left over.
+/// In a checkpoint, arrays that an optimizer keeps beside a tensor count as neither wanted nor left over.
 LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std::vector<NamedArray>& wanted,
                        const LoadOptions& options = {});
 

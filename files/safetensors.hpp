@@ -39,7 +39,7 @@ class SafetensorsFile {
   public:
     class OpenFile;  // of safetensors_read.cpp
 
-    /// Opens the file, which stays open: all that is read is of this one, whatever takes its name meanwhile. Checks the
+    /// Opens the file and keeps it open: all reads are from this file, even if another one takes its name. Checks the
     /// whole header. Errors: FileError that names the file, the tensor and what is wrong.
     explicit SafetensorsFile(const std::filesystem::path& path);
 

@@ -6,8 +6,8 @@
 
 namespace headroom::kernels {
 
-/// The gradient plus beta times what is there is written; with a beta of 0 that is not read. The view must be there
-/// until the kernel runs; null: the gradient is not wanted.
+/// The kernel writes the gradient plus beta times the present contents; with a beta of 0 it does not read them. The
+/// view must exist until the kernel runs; null: the gradient is not wanted.
 struct GradientTarget {
     GradientTarget(const View* view_ = nullptr, float beta_ = 0)  // NOLINT(google-explicit-constructor): beta is 0
         : view(view_), beta(beta_) {}

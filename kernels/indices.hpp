@@ -31,7 +31,7 @@ class Indices {
     void check(const char* what, std::int64_t bound) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i], i, what, bound);
     }
-    /// The same for elements that are one less than what the caller gave, from 1 to `most`, as errors say.
+    /// The same for elements that are the caller's numbers less 1. Those are from 1 to `most`, and errors give them.
     void check_less_one(const char* what, std::int64_t most) const {
         for (std::int64_t i = 0; i < count_; ++i) fail_unless((*this)[i] + 1, i, what, most + 1, 1);
     }

@@ -1,6 +1,6 @@
 #pragma once
-// A number for each of an image's two axes, as sizes, strides and paddings are: rows, then columns. One number alone
-// stands for both, as in PyTorch.
+// Two numbers for an image's axes, such as sizes, strides and paddings: rows, then columns. One number alone stands for
+// both, as in PyTorch.
 //
 //     IntPair kernel = 3;                   // {3, 3}
 //     IntPair stride = {2, 1};              // stride[0] of rows, stride[1] of columns

@@ -38,7 +38,8 @@ struct Taps {
     T buffers[kTaps][kChunk];
 };
 
-/// Calls `work(TypeTag<V>{}, c)` for all of [0, count): with as many as a vector V holds from c on, and with one, T.
+/// Calls `work(TypeTag<V>{}, c)` over [0, count): with a vector V for its elements from c on, and with T for single
+/// ones.
 template <class T, class Work>
 void for_each_lanes(std::int64_t count, Work&& work) {
     std::int64_t c = 0;

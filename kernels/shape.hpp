@@ -99,7 +99,7 @@ class Strides : public Extents {
 
 /// The order of an array's axes in memory, from the outermost to the innermost.
 enum class MemoryFormat : std::uint8_t {
-    contiguous,     ///< that of the shape: row-major
+    contiguous,     ///< the order of the shape: row-major
     channels_last,  ///< axis 1, the channels of images [N, C, H, W], comes last: N, H, W, C
 };
 
@@ -115,12 +115,10 @@ constexpr Strides contiguous_strides(const Shape& shape) {
     return strides;
 }
 
-/// Strides of an array without gaps whose axes stand in memory in the order of the strides `like`, which are as many
-/// and not negative: the largest is that of the outermost axis; where two are equal, the earlier axis is the outer
-/// one.
-/// An axis of size 1 has no place in memory; its stride is the extent of the axes behind it, as if it stood around
-/// them. So arrays whose elements lie alike have equal strides here, and those of a shape without elements are
-/// row-major.
+/// Strides of an array without gaps whose axes stand in memory in the order of the strides `like`: one for each axis,
+/// none negative. The largest belongs to the outermost axis; where two are equal, the earlier axis is the outer one. An
+/// axis of size 1 has no place in memory; its stride is the extent of the axes behind it, as if it stood around them.
+/// So arrays whose elements lie alike have equal strides here, and those of a shape without elements are row-major.
 Strides dense_strides(const Shape& shape, const Strides& like);
 /// The same for a format. Errors: ShapeError for channels_last with fewer than three axes.
 Strides dense_strides(const Shape& shape, MemoryFormat format);

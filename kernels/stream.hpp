@@ -43,15 +43,15 @@ class StreamState {
     std::vector<std::pair<const void*, std::shared_ptr<void>>> objects_;
 };
 
-/// Work on the host, by `threads` threads where there is a `state` to keep them in; it is done when the call returns.
+/// Work on the host, by `threads` threads if there is a `state` to keep them; it is done when the call returns.
 struct CpuStream {
     int threads = 1;
     StreamState* state = nullptr;
     ComputeOptions compute{};
 };
 
-/// A dry run of a CpuStream with as many threads, or of a CudaStream: memory, scratch included, is counted, and nothing
-/// is computed.
+/// A dry run of a CpuStream with this number of threads, or of a CudaStream: it counts memory, scratch included, and
+/// computes nothing.
 struct DryStream {
     int threads = 1;
     StreamState* state = nullptr;

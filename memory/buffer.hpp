@@ -33,9 +33,9 @@ class Buffer {
     /// A new block of at least `bytes` bytes. `memory` must outlive it: if it does not, the last owner of the buffer
     /// ends the program with a message that names the buffer. Errors: as `DeviceMemory::allocate`.
     static Buffer allocate(DeviceMemory& memory, std::size_t bytes, StreamId stream, Tag tag, PoolId pool = 0);
-    /// Wraps memory that the caller owns; `deleter` (may be empty) is called once, when the last owner is gone. Used by
-    /// tests only so far; DLPack will import arrays of other libraries with it. Errors: std::bad_alloc; the deleter has
-    /// not been called then.
+    /// Wraps memory that the caller owns; `deleter` (may be empty) is called once, when the last owner is gone. Only
+    /// tests use it so far; DLPack will import arrays of other libraries with it. Errors: std::bad_alloc; the deleter
+    /// has not been called then.
     static Buffer wrap(void* data, std::size_t bytes, std::function<void()> deleter);
 
     explicit operator bool() const noexcept { return storage_ != nullptr; }
@@ -50,7 +50,7 @@ class Buffer {
     bool unique() const noexcept { return storage_ && storage_->owners == 1; }
     bool same(const Buffer& other) const noexcept { return storage_ == other.storage_; }
 
-    /// The number of changes of contents after the first use; backward checks that of the arrays that it saved.
+    /// How often the contents have changed after the first use; backward checks this number for saved arrays.
     std::uint32_t version() const noexcept { return storage_ ? storage_->version : 0; }
     void bump_version() noexcept {
         if (storage_) ++storage_->version;

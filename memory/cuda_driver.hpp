@@ -21,21 +21,21 @@ struct CUstream_st;
 namespace headroom::memory {
 
 struct CudaDriverOptions {
-    int device = 0;  ///< as CUDA counts them: CUDA_VISIBLE_DEVICES chooses and orders
-    /// By StreamId, 64 at most with those that are adopted later. They must be streams of the device's primary context,
-    /// which is the one that the CUDA runtime uses, and live as long as the driver. Null is the context's default
-    /// stream.
+    int device = 0;  ///< CUDA's number: CUDA_VISIBLE_DEVICES chooses and orders devices
+    /// By StreamId; at most 64 with streams that are adopted later. They must be streams of the device's primary
+    /// context, which is the one that the CUDA runtime uses, and live as long as the driver. Null is the context's
+    /// default stream.
     std::vector<CUstream_st*> streams = {nullptr};
     std::string library = "libcuda.so.1";  ///< of NVIDIA's driver; a name to search for, or a path
 };
 
-/// Keeps the device's primary context alive. Any thread may call the driver, whatever context it has current, and finds
-/// it current afterwards. Page-locked memory serves every device of the process.
+/// Keeps the device's primary context alive. Any thread may call the driver, whatever its current context is; that
+/// context is current again afterwards. Page-locked memory serves every device of the process.
 ///
 /// Pages are as large as CUDA recommends (2 MiB on the GPUs of today), blocks aligned to 512 bytes. `unmap` does not
-/// wait for the device: wait before the call. The failure of a call that may not throw is named by the next error.
-/// Pages and pinned memory may be allocated while a stream is captured into a graph, of which no call becomes part.
-/// Null, the default stream, counts as captured while a stream is that it would wait for.
+/// wait for the device: wait before the call. If a call that may not throw fails, the next error names the failure.
+/// Pages and pinned memory may be allocated while a stream is captured into a graph; no call becomes part of the graph.
+/// Null, the default stream, counts as captured while a stream for which it would wait is captured.
 ///
 /// Errors: DeviceError if there is no NVIDIA driver, no GPU, none of this number, or if the driver (older than
 /// CUDA 10.2) or the device has no virtual memory management; each says what to do. Calls: DeviceError in a process

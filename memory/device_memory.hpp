@@ -33,10 +33,10 @@ struct MemoryOptions {
     /// of new ones taken; moving costs driver calls and waits for the device.
     double slack = 1.0 / 32;
     std::size_t history = 0;  ///< as `start_history`
-    /// The names of what a tag's category counts, for reports and histories: at most `kMaxCategories` different ones.
+    /// The names of the categories of tags, for reports and histories: at most `kMaxCategories` different ones.
     std::vector<NamedCategory> categories = {};
-    /// Writes the end of a report: what to do about a request that does not fit. It computes from the report alone,
-    /// since the memory waits for it; an empty one leaves the advice out.
+    /// Writes the end of a report: advice on a request that does not fit. It must compute from the report alone, since
+    /// the memory waits for it; without this function there is no advice.
     std::function<std::string(const MemoryReport&)> advise = headroom::memory::advise;
 };
 
@@ -70,9 +70,9 @@ class DeviceMemory {
     /// given back before or is not of this memory.
     void deallocate(Block* block);
     /// Records that work queued on `stream`, another one than the block's, uses the block: its next user waits for that
-    /// work, too. Call it after queueing the work, any number of times. Used by tests and by replayed traces only so
-    /// far; offload to the host's memory and several processes will use it. Errors: as `deallocate`; DeviceError for a
-    /// stream from 64 on.
+    /// work, too. Call it after queueing the work, any number of times. Only tests and replayed traces use it so far;
+    /// offload to the host's memory and several processes will. Errors: as `deallocate`; DeviceError for a stream from
+    /// 64 on.
     void record_use(Block* block, StreamId stream);
 
     /// The number of a stream that was made elsewhere (on CUDA a CUstream), which must live as long as this object; the
@@ -93,13 +93,13 @@ class DeviceMemory {
     MemoryStatistics statistics() const;
     /// By stream, in the order of their first use. Adds up to `statistics()`.
     std::vector<StreamStatistics> stream_statistics() const;
-    /// By pool, the common one first; closed pools as long as they have memory.
+    /// By pool, the common one first; closed pools are listed as long as they have memory.
     std::vector<PoolStatistics> pool_statistics() const;
     /// Live bytes by module path, descending, at most `count`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths(std::size_t count = 10) const;
-    /// The same, as it stood at the moment of `peak_allocated`.
+    /// The same at the moment of `peak_allocated`.
     std::vector<std::pair<std::string, std::size_t>> largest_paths_at_peak(std::size_t count = 10) const;
-    /// All that is known of that moment.
+    /// All figures of that moment.
     MemoryPeak peak() const;
     /// Sets both peaks to the present figures.
     void reset_peak();
@@ -121,12 +121,13 @@ class DeviceMemory {
     /// The bytes that may be reserved, as set by the options or `set_limit`; 0 if nothing was set.
     std::size_t limit() const;
     /// Calls `handler` for a request that would be refused, in the thread of the request and without any lock: it may
-    /// give memory back, and answers whether to try again. A request of its own that is refused does not call it. One
-    /// at a time is in force; an empty one is none. Its exceptions reach the request's caller.
+    /// give memory back, and answers whether to try again. A refused request of the handler itself does not call it. A
+    /// new handler replaces the old one; an empty one removes it. Its exceptions reach the request's caller.
     void on_out_of_memory(std::function<bool(const MemoryReport&)> handler);
-    /// Changes it; 0 is no limit. Unused pages beyond it are given back now, for which the host may wait, and others as
-    /// requests find them unused: none is granted that needs a new page while more than the limit is reserved.
-    /// Errors: Error for less than a page; nothing is changed. DeviceError, std::bad_alloc; the limit is changed.
+    /// Changes the limit; 0 is no limit. Unused pages beyond it are given back now (the host may wait for that), and
+    /// others when requests find them unused. While more than the limit is reserved, no request that needs a new page
+    /// is granted. Errors: Error for less than a page; nothing is changed. DeviceError, std::bad_alloc; the limit is
+    /// changed.
     void set_limit(std::size_t bytes);
     /// As given to the constructor.
     const MemoryOptions& options() const;

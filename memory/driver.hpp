@@ -22,9 +22,9 @@ struct DriverProperties {
     std::size_t granularity = 0;    ///< bytes of a page; addresses of pages are multiples of it
     std::size_t alignment = 0;      ///< bytes; every block is aligned to it and rounded up to a multiple of it
     std::size_t total_bytes = 0;    ///< physical memory of the device
-    std::size_t address_bytes = 0;  ///< of address space that a pool of blocks reserves; where there are fewer, less
+    std::size_t address_bytes = 0;  ///< of address space that a pool of blocks reserves; less where there is less
     bool touchable = true;          ///< the host can read and write the addresses
-    bool simulated = false;         ///< it exists as figures only: what runs there is a rehearsal
+    bool simulated = false;         ///< it exists as figures only: programs on it are rehearsals
     bool synchronous = false;       ///< work is done when its call returns: memory given back is free for every stream
 };
 
@@ -33,8 +33,8 @@ using PageHandle = std::uint64_t;
 /// A point in a stream's work; 0 is none.
 using EventHandle = std::uint64_t;
 
-/// Calls that concern memory come one at a time; those of events and streams may come from several threads at once.
-/// Errors: DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
+/// Calls about memory come one at a time; calls about events and streams may come from several threads at once. Errors:
+/// DeviceError with the call and its meaning; `create` alone reports lack of memory, by returning 0.
 class Driver {
   public:
     virtual ~Driver() = default;
@@ -73,7 +73,7 @@ class Driver {
     virtual void destroy_event(EventHandle event) noexcept = 0;
 
     /// True while the stream's work goes into a graph (CUDA's stream capture) instead of being done. An event recorded
-    /// there would be part of the graph, which nobody may wait for.
+    /// there would be part of the graph, and nothing could wait for it.
     virtual bool capturing(StreamId) { return false; }
     /// The number of a stream that was made elsewhere, which must live as long as the driver; the same one again for
     /// the same stream. Errors: DeviceError if there are no streams but numbers, or too many.
@@ -84,7 +84,7 @@ class Driver {
 std::unique_ptr<Driver> make_host_driver();
 
 struct SimulatedOptions {
-    DriverProperties properties;     ///< of the device that it stands for
+    DriverProperties properties;     ///< the properties of the device that it stands for
     std::int64_t event_latency = 0;  ///< records on a stream until one of its events has passed
 };
 

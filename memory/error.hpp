@@ -13,8 +13,8 @@
 
 namespace headroom {
 
-/// Text that stays on its line and gives a terminal no orders: "?" for each control character. A path may hold any byte
-/// but 0, and what a file says any byte.
+/// Text that stays on its line and can't control a terminal: "?" for each control character. A path may hold any byte
+/// except 0, and a file any byte.
 inline std::string without_controls(const std::string& text) {
     std::string shown;
     for (const char c : text) {
@@ -31,8 +31,8 @@ class Error : public std::runtime_error {
   public:
     explicit Error(const std::string& message) : std::runtime_error(without_controls(message)) {}
 
-    /// Ends the message with the module that was at work, ", in blocks.3.mlp". Does nothing for an empty path, or if
-    /// the message names a path already: the innermost module counts.
+    /// Adds the module in which the error occurred to the message, ", in blocks.3.mlp". Does nothing for an empty path,
+    /// or if the message names a path already: the innermost module counts.
     void add_path(const std::string& path) {
         if (names_path_ || path.empty()) return;
         static_cast<std::runtime_error&>(*this) = std::runtime_error(what() + without_controls(", in " + path));
@@ -61,7 +61,7 @@ class FileError : public Error {
     using Error::Error;
 };
 
-/// Work that can't be part of a CUDA graph, while one is made.
+/// Work that can't be part of a CUDA graph while one is captured.
 class CaptureError : public Error {
   public:
     using Error::Error;

@@ -11,17 +11,17 @@
 
 namespace headroom::memory {
 
-/// Thread-safe. Each allocation has eight bytes and its alignment in front. Errors of allocating: as
-/// `DeviceMemory::allocate`, OutOfMemory among them, which is no std::bad_alloc.
+/// Thread-safe. Each allocation has eight bytes and its alignment in front. Errors of an allocation: as
+/// `DeviceMemory::allocate`; OutOfMemory is not a std::bad_alloc.
 class MemoryResource final : public std::pmr::memory_resource {
   public:
-    /// `memory` must outlive the resource and what it allocated. Errors: Error if the host can't access the memory.
+    /// `memory` must outlive the resource and its allocations. Errors: Error if the host can't access the memory.
     explicit MemoryResource(DeviceMemory& memory, Tag tag = {}, StreamId stream = 0);
 
   private:
     void* do_allocate(std::size_t bytes, std::size_t alignment) override;
     void do_deallocate(void* data, std::size_t bytes, std::size_t alignment) override;
-    /// Resources of one memory may give each other's back.
+    /// Resources of one memory may give back each other's allocations.
     bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override;
 
     DeviceMemory& memory_;

@@ -1,6 +1,7 @@
 #pragma once
-// Measures the memory that a stretch of code takes: the peak of live bytes above those that were live when it began.
-// Scopes may be nested, and several threads' scopes on one memory may overlap; each sees what all threads allocate.
+// Measures the memory that a stretch of code takes: the peak of live bytes, minus the bytes that were live at its
+// beginning. Scopes may be nested, and several threads' scopes on one memory may overlap; each sees what all threads
+// allocate.
 //
 //     memory::MemoryScope scope(context.memory());
 //     train_one_step();

@@ -50,24 +50,24 @@ struct MemoryReport {
     std::vector<std::pair<std::string, std::size_t>> largest_paths;  ///< live bytes, the ten largest, descending
     std::array<std::size_t, kCategoryCount> outside_modules{};       ///< live bytes of the empty path, by category
     std::vector<RepeatedModules> repeated;                           ///< descending by bytes
-    /// What the whole program has live at its peak where nothing limits it: set by who has rehearsed it so.
+    /// The peak of the whole program without a limit; set by code that has rehearsed it.
     std::optional<MemoryPeak> whole;
     std::size_t whole_limit = 0;  ///< a limit with which a rehearsal of the whole program passed; 0: none is known
     std::string advice;           ///< what to do: by `MemoryOptions::advise`, or set by the program
 
     /// Bytes of the device that are used outside of this allocator.
     std::size_t others() const noexcept;
-    /// Bytes that may be live: in whole pages what the limit or the device leaves beside `others()` and what graphs
-    /// hold.
+    /// Bytes that may be live, in whole pages: what the limit or the device allows, less `others()` and the memory held
+    /// for graphs.
     std::size_t usable() const noexcept;
-    /// A limit with which this request would have been granted; what comes after it may need more.
+    /// A limit with which this request would have been granted; later requests may need more.
     std::size_t request_limit() const noexcept;
     /// Several lines, for a person.
     std::string to_string() const;
 };
 
-/// What a user of the allocator can do about this request, computed from the report's figures: ask for less, give back,
-/// raise the limit.
+/// Advice for a user of the allocator, computed from the report's figures: request less, give memory back, raise the
+/// limit.
 std::string advise(const MemoryReport& report);
 
 class OutOfMemory : public Error {

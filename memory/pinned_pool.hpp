@@ -1,8 +1,8 @@
 #pragma once
 // Page-locked host memory, which a device copies from and to directly and while it computes. Freed blocks are kept for
 // the next request, because locking pages takes a system call and stops the device. For staging buffers of copies on
-// streams. Not for memory that only the host uses, nor for large amounts: the system can't page it out. Used by tests
-// only so far; activations that are offloaded to the host's memory will go through one.
+// streams. Not for memory that only the host uses, nor for large amounts: the system can't page it out. Only tests use
+// it so far; offloading activations to the host's memory will.
 //
 //     memory::PinnedPool pool(memory::make_cuda_driver({.streams = {compute, copies}}), {.limit = 1'000'000'000});
 //     memory::PinnedBlock block = pool.allocate(batch_bytes);

@@ -24,9 +24,9 @@ struct MemoryStatistics {
     std::size_t peak_reserved = 0;
     std::uint64_t allocations = 0;       ///< calls of allocate that succeeded
     std::uint64_t refusals = 0;          ///< calls of allocate that ended with OutOfMemory
-    std::uint64_t retries = 0;           ///< times that what `on_out_of_memory` names asked for another try
+    std::uint64_t retries = 0;           ///< how often the handler of `on_out_of_memory` asked for another try
     std::uint64_t driver_calls = 0;      ///< pages created, mapped, unmapped, destroyed
-    std::uint64_t synchronizations = 0;  ///< times that the host waited for the device
+    std::uint64_t synchronizations = 0;  ///< how often the host waited for the device
     std::array<std::size_t, kCategoryCount> allocated_by_category{};
     std::array<std::size_t, kCategoryCount> at_peak_by_category{};  ///< at the moment of peak_allocated
 
@@ -44,7 +44,7 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
-/// Of the blocks that were allocated for one stream.
+/// The blocks that were allocated for one stream.
 struct StreamStatistics {
     StreamId stream = 0;
     std::size_t allocated = 0;
@@ -54,12 +54,12 @@ struct StreamStatistics {
     bool operator==(const StreamStatistics&) const = default;
 };
 
-/// Of the blocks of one pool.
+/// The blocks of one pool.
 struct PoolStatistics {
     PoolId pool = 0;
     bool open = false;  ///< a private pool that was not closed
     std::size_t allocated = 0;
-    std::size_t reserved = 0;  ///< in its pages; those of no pool, which are spare, aside
+    std::size_t reserved = 0;  ///< in its pages; spare pages, which belong to no pool, are not counted
 
     bool operator==(const PoolStatistics&) const = default;
 };

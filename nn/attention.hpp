@@ -33,13 +33,13 @@ struct KeyValue {
 struct SelfAttentionOptions {
     std::int64_t width = 0;
     std::int64_t heads = 1;
-    /// 0: as many as heads. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245.
+    /// 0: equal to `heads`. Ainslie et al. 2023 (grouped-query attention), arXiv:2305.13245.
     std::int64_t kv_heads = 0;
     bool causal = true;
     double dropout = 0.0;  ///< of probabilities, while training
     LinearOptions qkv = {};
     LinearOptions projection = {};
-    /// Queries and keys are turned by their positions (see rotary.hpp), which count on with a cache.
+    /// Turns queries and keys by their positions (see rotary.hpp). With a cache, positions continue to count.
     std::optional<RotaryOptions> rotary = std::nullopt;
 };
 
@@ -70,7 +70,7 @@ class Attention : public Module<Attention> {
 struct CrossAttentionOptions {
     std::int64_t width = 0;
     std::int64_t heads = 1;
-    std::int64_t kv_heads = 0;      ///< 0: as many as heads
+    std::int64_t kv_heads = 0;      ///< 0: equal to `heads`
     std::int64_t memory_width = 0;  ///< 0: width
     double dropout = 0.0;           ///< of probabilities, while training
     LinearOptions query = {};
@@ -78,6 +78,8 @@ struct CrossAttentionOptions {
     LinearOptions projection = {};
 };
 
+/// Causal by default, unlike PyTorch's MultiheadAttention: a position sees itself and earlier ones; with
+/// `.causal = false` it sees all positions.
 class SelfAttention : public Module<SelfAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
@@ -97,12 +99,12 @@ class CrossAttention : public Module<CrossAttention> {
   public:
     /// Errors: ShapeError unless heads divides width and kv_heads divides heads.
     CrossAttention(const Path& path, const CrossAttentionOptions& options);
-    /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width]. `mask`: of positions of
-    /// the memory.
+    /// x [batch, time, width], memory [batch, positions, memory_width] -> [batch, time, width]. `mask` is over the
+    /// positions of the memory.
     Tensor forward(Tensor x, Tensor memory, const AttentionMask& mask = {}) const;
     /// The same with keys and values that are known already.
     Tensor forward(Tensor x, const KeyValue& memory, const AttentionMask& mask = {}) const;
-    /// Of a memory that many calls attend to.
+    /// Projects a memory once, for many calls that attend to it.
     KeyValue keys_and_values(Tensor memory) const;
 
     Linear query;

@@ -7,9 +7,10 @@
 //     x = last(std::move(x), std::move(residual));                // relu(batch_norm(x) + residual)
 //     nn::BatchNorm2d fixed(root / "bn1", 64, {.frozen = true});  // of a backbone that is not trained
 //
-// Running statistics are buffers under PyTorch's names. They take in a batch when its backward pass has succeeded:
-// once, whatever is computed again; not if the forward pass or backward fails, so that a retry counts once; and not if
-// the loss is not finite. Without recording (`NoGradGuard`) they take it in at once, if its statistics are finite.
+// Running statistics are buffers under PyTorch's names. A batch updates them when its backward pass has succeeded:
+// once, even if the forward pass is computed again; not if the forward pass or backward fails, so that a retry counts
+// once; and not if the loss is not finite. Without recording (`NoGradGuard`) the batch updates them at once, if its
+// statistics are finite.
 #include <cstdint>
 #include <optional>
 
@@ -22,8 +23,8 @@ struct BatchNorm2dOptions {
     std::optional<double> momentum = 0.1;  ///< a batch's share of the running statistics; none: the average of all
     bool affine = true;                    ///< false: without weight and bias
     bool relu = false;                     ///< behind everything else
-    /// Always by the running statistics, which never change; weight and bias are buffers, without gradients or moments,
-    /// and batches are not counted.
+    /// Normalises always by the running statistics, which never change. Weight and bias are buffers, without gradients
+    /// or moments, and batches are not counted.
     bool frozen = false;
 };
 
@@ -32,7 +33,7 @@ class BatchNorm2d : public Module<BatchNorm2d> {
     /// Errors: Error unless momentum is in [0, 1].
     BatchNorm2d(const Path& path, std::int64_t channels, BatchNorm2dOptions options = {});
     /// x [N, C, H, W] -> the same shape; the axes behind C may be others, too. `residual`: undefined, or of x's shape.
-    /// Errors: those of batch_norm; ShapeError if a channel has less than two values while training.
+    /// Errors: as batch_norm; ShapeError if a channel has less than two values while training.
     Tensor forward(Tensor x, Tensor residual = {}) const;
 
     Tensor weight;               ///< [C], ones; undefined without

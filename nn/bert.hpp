@@ -1,6 +1,6 @@
 #pragma once
-// BERT: learned positions, post-norm layers that see in both directions, GELU in its exact form, and two heads: words
-// that were masked, whose matrix is the token table, and classes of a whole sequence. Devlin et al. 2018,
+// BERT: learned positions, post-norm layers that see in both directions, GELU in its exact form, and two heads. One
+// predicts masked words, with the token table as its matrix; the other classes of a whole sequence. Devlin et al. 2018,
 // arXiv:1810.04805. Hugging Face's files are read and written by bert_names.hpp.
 //
 //     Parameters parameters(context);

@@ -87,8 +87,8 @@ std::string bert_name(std::string_view path) {
 
 files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial) {
     parameters.check_not_exchanged("parameters: loading");
-    files::LoadReport report = files::load_arrays(files::SafetensorsFile(path), parameters.context(), bert_arrays(parameters),
-                                    {.partial = partial, .ignore = is_ignored});
+    files::LoadReport report = files::load_arrays(files::SafetensorsFile(path), parameters.context(),
+                                                  bert_arrays(parameters), {.partial = partial, .ignore = is_ignored});
     parameters.mark_changed();
     return report;
 }

@@ -17,17 +17,17 @@
 
 namespace headroom::nn {
 
-/// Hugging Face's name of a parameter of BertForMaskedLm or BertForClassification, by its path below the model. Of
-/// packed queries, keys and values, that of the queries. Errors: Error for a path that neither has.
+/// Hugging Face's name of a parameter of BertForMaskedLm or BertForClassification, by its path below the model. For
+/// packed queries, keys and values it is the name of the queries. Errors: Error for a path that neither model has.
 std::string bert_name(std::string_view path);
 
-/// Fills the parameters of such a model, converting floating dtypes. What the file has for other heads (pooler,
-/// predictions, seq_relationship) is ignored; with `partial` heads that it lacks stay as they were: a model for
-/// classification from one for words. Errors: FileError for a damaged file; Error that names the tensor if one is
-/// missing, left over or of another size: nothing is changed then.
+/// Fills the parameters of such a model, converting floating dtypes. Ignores the file's tensors for other heads
+/// (pooler, predictions, seq_relationship). With `partial`, heads that the file lacks stay as they were: a model for
+/// classification begins with one for words. Errors: FileError for a damaged file; Error that names the tensor if one
+/// is missing, left over or of another size: nothing is changed then.
 files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
 
-/// The sizes of the model in such a file. It does not say the number of heads: those of BERT are 64 wide. Errors:
+/// The sizes of the model in such a file. The file does not say the number of heads: BERT's heads are 64 wide. Errors:
 /// FileError if it is damaged, or no such file.
 BertOptions bert_sizes(const std::filesystem::path& path);
 

@@ -12,13 +12,15 @@
 
 namespace headroom::nn {
 
+/// Takes two groups of options: `options` for the convolution, and LinearOptions for bias and initialisers. PyTorch's
+/// Conv2d(3, 64, 7, stride=2, bias=False) is Conv2d(path, 3, 64, 7, {.stride = 2}, {.bias = false}).
 class Conv2d : public Module<Conv2d> {
   public:
     /// Registers "weight" and, unless `parameters.bias` is false, "bias" below the path; initialised as `Linear`'s.
     /// Errors: ShapeError if the groups do not divide both numbers of channels, or for sizes below 1.
     Conv2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel, Conv2dOptions options = {},
            LinearOptions parameters = {});
-    /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv2d.
+    /// x [N, in, H, W] -> [N, out, ...]. Errors: as conv2d.
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [out, in / groups, kernel height, width]
@@ -26,12 +28,13 @@ class Conv2d : public Module<Conv2d> {
     Conv2dOptions options;
 };
 
+/// Takes the same two groups of options as Conv2d.
 class ConvTranspose2d : public Module<ConvTranspose2d> {
   public:
     /// As Conv2d.
     ConvTranspose2d(const Path& path, std::int64_t in, std::int64_t out, IntPair kernel,
                     ConvTranspose2dOptions options = {}, LinearOptions parameters = {});
-    /// x [N, in, H, W] -> [N, out, ...]. Errors: those of conv_transpose2d.
+    /// x [N, in, H, W] -> [N, out, ...]. Errors: as conv_transpose2d.
     Tensor forward(Tensor x) const;
 
     Tensor weight;  ///< [in, out / groups, kernel height, width]

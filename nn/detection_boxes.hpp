@@ -1,8 +1,8 @@
 #pragma once
-// What detectors compute with boxes: anchors, the differences between boxes that a network predicts, which object a box
-// shows, and which boxes to learn from. All of it is computed where the tensors are, without gradients, and no shape
-// depends on values. Definitions are torchvision's. For pooling regions and for suppressing boxes that overlap see
-// core's roi_align and nms.
+// Boxes of detectors: anchors, the differences between boxes that a network predicts, which object a box shows, and
+// which boxes to learn from. Everything is computed on the tensors' device, without gradients, and no shape depends on
+// values. Definitions are torchvision's. For pooling regions and for suppressing boxes that overlap see core's
+// roi_align and nms.
 //
 //     Tensor all = anchors(cells, {200, 304}, {800, 1216});                   // [200 * 304 * 3, 4]
 //     Tensor overlaps = box_iou(objects, all);                                // [10, 4], [A, 4] -> [10, A]
@@ -18,19 +18,19 @@
 
 namespace headroom::nn {
 
-/// The logit in place of one that is no term of a loss: with target 0 its loss and gradient are 0, for halves, too.
+/// Stands in place of a logit that is not to count: with target 0 its loss and gradient are 0, for halves, too.
 inline constexpr double kCertain = -1e4;
 
-/// Boxes [ratios, 4] around 0 with these ratios of height to width and the area of a square of this size, rounded to
-/// whole pixels.
+/// Boxes [ratios, 4] around 0 with these ratios of height to width. Each has the area of a square of this size, rounded
+/// to whole pixels.
 std::vector<double> anchor_cells(double size, const std::vector<double>& ratios);
 
 /// The boxes of `cells` [A, 4] around each pixel of a level of a pyramid, [height * width * A, 4], row by row. The
 /// distance of two pixels is the image's size divided by the level's, rounded down.
 Tensor anchors(const Tensor& cells, IntPair level, IntPair image);
 
-/// How a network's four numbers stand for a box: the shift of another box's centre in units of its size, and the
-/// logarithm of the ratio of sizes, times these weights. Girshick et al. 2014, arXiv:1311.2524, appendix C.
+/// A box as four numbers of a network, relative to another box: the shift of the centre in units of the other's size,
+/// and the logarithms of the ratios of sizes, times these weights. Girshick et al. 2014, arXiv:1311.2524, appendix C.
 struct BoxCoder {
     std::array<double, 4> weights{1, 1, 1, 1};
     /// The numbers [..., 4] by which `boxes` differ from `from`, both [..., 4]. Not finite where `from` has no area.
@@ -43,36 +43,37 @@ struct BoxCoder {
 Tensor clip_boxes(const Tensor& boxes, IntPair image);
 /// Truth values [...]: whether both sides of a box [..., 4] have at least this length.
 Tensor sides_are_least(const Tensor& boxes, double side);
-/// The area of the intersection of each of a [M, 4] and each of b [K, 4] by that of the union: [M, K]. NaN for two
-/// boxes without area.
+/// The area of the intersection over the area of the union, for each of a [M, 4] and each of b [K, 4]: [M, K]. NaN for
+/// two boxes without area.
 Tensor box_iou(const Tensor& a, const Tensor& b);
 
 struct MatchOptions {
-    double positive = 0.5;     ///< an overlap that is not below: the box shows the object
-    double negative = 0.5;     ///< below it with all objects: the box shows none
-    bool each_object = false;  ///< boxes that no other box overlaps an object more than show it, however little
+    double positive = 0.5;     ///< a box shows an object if their overlap is at least this
+    double negative = 0.5;     ///< a box shows none if its overlaps are all below this
+    bool each_object = false;  ///< the box that overlaps an object most shows it, however little
 };
 
 /// Which object each of K boxes shows.
 struct Matches {
-    Tensor objects;  ///< i64 [K], positions of the objects that they overlap most
+    Tensor objects;  ///< i64 [K]: the position of the object that the box overlaps most
     Tensor kinds;    ///< i64 [K]: 1 shows an object, 0 shows none, -1 undecided
 };
 
-/// Of overlaps [M, K] of M places for objects, of which those are there that `present` [M] says, with K boxes. Without
-/// objects all boxes show none.
+/// Matches by the overlaps [M, K] of M places for objects with K boxes; `present` [M] says which places hold an object.
+/// Without objects, no box shows any.
 Matches match(const Tensor& overlaps, const Tensor& present, const MatchOptions& options);
 
-/// A choice of boxes of each image, those of objects first.
+/// A choice of boxes of each image; boxes that show objects come first.
 struct BoxSample {
     Tensor indices;            ///< i64 [N, S]
-    Tensor labels;             ///< of the boxes: i64 [N, S], -1 for places that are left over
-    std::int64_t objects = 0;  ///< at most so many places show objects
+    Tensor labels;             ///< i64 [N, S]: the labels of these boxes, -1 for places that are left over
+    std::int64_t objects = 0;  ///< the most places that may show objects
 };
 
-/// At most `count` boxes of each image, by labels i64 [N, K]: above 0 objects, 0 none, below not to be chosen. At most
-/// count * fraction, rounded down, show objects; if there are more, and of the others, each is as likely. S is the
-/// smaller of `count` and K. Takes a random counter of the context.
+/// Chooses at most `count` boxes of each image by their labels, i64 [N, K]: above 0 a box shows an object, at 0 it
+/// shows none, and below 0 it is not chosen. At most count * fraction boxes, rounded down, show objects. Where a kind
+/// has more boxes than places, each of them is equally likely. S is the smaller of `count` and K. Takes a random
+/// counter of the context.
 BoxSample sample_balanced(const Tensor& labels, std::int64_t count, double fraction);
 
 /// Rows of x [N, K, ...] by indices i64 [N, S]: [N, S, ...]. Differentiable.

@@ -13,7 +13,7 @@ namespace headroom::nn {
 
 class Embedding : public Module<Embedding> {
   public:
-    /// Row `padding_index` gets no gradient; it begins as the others do, where PyTorch's is 0. Errors at the call:
+    /// Row `padding_index` gets no gradient. It is initialised as the other rows; PyTorch's is 0. Errors at the call:
     /// ShapeError for an index outside of [0, count), and a padding_index outside of [-count, count).
     Embedding(const Path& path, std::int64_t count, std::int64_t width, Initializer initializer = nullptr,
               std::optional<std::int64_t> padding_index = {});

@@ -1,6 +1,6 @@
 #pragma once
-// A feature pyramid: what the stages of a network make of images, all with the same number of channels, each told of
-// the coarser ones. Lin et al. 2017, arXiv:1612.03144. Names are torchvision's ("inner_blocks.0.0.weight").
+// A feature pyramid: the features of a network's stages, all with the same number of channels, each joined with the
+// coarser ones. Lin et al. 2017, arXiv:1612.03144. Names are torchvision's ("inner_blocks.0.0.weight").
 //
 //     nn::FeaturePyramid fpn(root / "fpn", {256, 512, 1024, 2048}, 256);
 //     nn::Pyramid levels = fpn(resnet.features(images));    // of 1/4, 1/8, 1/16, 1/32 and 1/64 of the images' size

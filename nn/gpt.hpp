@@ -51,16 +51,16 @@ class TransformerBlock : public Module<TransformerBlock> {
 
 class Gpt : public Module<Gpt> {
   public:
-    /// Weights are normal with deviation 0.02 * sqrt(768 / width) (GPT-2's at its width), those of residual
-    /// projections divided by sqrt(2 * layers), biases 0.
-    /// Errors: ShapeError for sizes below 1 or heads that do not divide the width.
+    /// Weights are normal with deviation 0.02 * sqrt(768 / width) (GPT-2's at its width); weights of residual
+    /// projections are divided by sqrt(2 * layers), biases are 0. Errors: ShapeError for sizes below 1 or heads that do
+    /// not divide the width.
     Gpt(const Path& path, const GptOptions& options);
 
     /// Logits: i32 or i64 ids [batch, time] -> [batch, time, vocabulary]. With caches, one per layer (see `caches`),
-    /// the ids follow those of earlier calls. Errors: ShapeError beyond `block` positions.
+    /// the ids follow the ids of earlier calls. Errors: ShapeError beyond `block` positions.
     Tensor forward(const Tensor& ids, std::vector<KeyValue>* caches = nullptr) const;
-    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as wide
-    /// as the model, the logits are there in chunks (see linear_cross_entropy).
+    /// The cross entropy over all positions whose target is not -100. If the vocabulary is more than four times as
+    /// large as the model's width, the logits are computed in chunks (see linear_cross_entropy).
     Loss loss(const Tensor& ids, const Tensor& targets) const;
     std::vector<KeyValue> caches() const { return std::vector<KeyValue>(blocks.size()); }
 

@@ -29,8 +29,8 @@ bool gpt2_transposes(std::string_view name);
 /// names the tensor if one is missing, left over or of another size: nothing is changed then.
 void load_gpt2(const std::filesystem::path& path, Gpt& model);
 
-/// The sizes of the model in such a file, without dropout. It does not say the number of heads: those of GPT-2 are 64
-/// wide. Errors: FileError if it is damaged, or no such file.
+/// The sizes of the model in such a file, without dropout. The file does not say the number of heads: GPT-2's heads are
+/// 64 wide. Errors: FileError if it is damaged, or no such file.
 GptOptions gpt2_sizes(const std::filesystem::path& path);
 
 /// Errors: as files::write_safetensors.

@@ -1,7 +1,7 @@
 #pragma once
-// Initialisers by their published names. Fans follow PyTorch's convention: of a weight [out, in, ...], fan_in is in
-// times the sizes that follow, fan_out is out times these. Values depend on the context's seed and the parameter's path
-// alone.
+// Initialisers by their published names. Fans follow PyTorch's convention: for a weight [out, in, ...], fan_in is `in`
+// times the sizes that follow, fan_out is `out` times these sizes. Values depend on the context's seed and the
+// parameter's path alone.
 //
 //     Tensor weight = path.parameter("weight", {512, 128}, init::kaiming_uniform(std::sqrt(5.0)));
 //     Tensor gamma = path.parameter("weight", {128}, init::ones());
@@ -29,8 +29,8 @@ Initializer xavier_normal(double gain = 1.0);
 /// He et al. 2015, "Delving Deep into Rectifiers", for a leaky ReLU of slope `slope`: uniform within
 /// sqrt(6 / ((1 + slope^2) * fan_in)).
 Initializer kaiming_uniform(double slope = 0.0);
-/// Which number of connections a Kaiming initialiser keeps the variance over: those into an element of the output, for
-/// the values on their way forward, or those out of one of the input, for the gradients.
+/// The number of connections over which a Kaiming initialiser keeps the variance: into an element of the output, which
+/// suits values on their way forward, or out of an element of the input, which suits gradients.
 enum class Fan : std::uint8_t { in, out };
 /// The same with a normal distribution of deviation sqrt(2 / ((1 + slope^2) * fan)).
 Initializer kaiming_normal(double slope = 0.0, Fan fan = Fan::in);

@@ -1,6 +1,6 @@
 #pragma once
 // Mask R-CNN: Faster R-CNN with a mask for each box. He et al. 2017, arXiv:1703.06870. Definitions, losses and names of
-// parameters are those of torchvision's maskrcnn_resnet50_fpn ("roi_heads.mask_head.0.0.weight").
+// parameters are torchvision's, of maskrcnn_resnet50_fpn ("roi_heads.mask_head.0.0.weight").
 //
 //     nn::MaskRcnn model(parameters, {.boxes = {.classes = 4}});
 //     Loss loss = model.loss(images, boxes, labels, masks);     // masks [2, 10, 800, 1216], 0 or 1
@@ -17,8 +17,8 @@ namespace headroom::nn {
 
 struct MaskRcnnOptions {
     FasterRcnnOptions boxes{};
-    std::int64_t hidden = 256;  ///< channels of the four convolutions, and of the transposed one
-    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice as many
+    std::int64_t hidden = 256;  ///< channels of the four convolutions and of the transposed convolution
+    std::int64_t pooled = 14;   ///< rows and columns of a pooled region; a mask has twice this number
 };
 
 /// Masks of pooled regions: four convolutions, a transposed one and one of 1 x 1.
@@ -36,14 +36,14 @@ class MaskHead : public Module<MaskHead> {
 
 class MaskRcnn : public Module<MaskRcnn> {
   public:
-    /// Initialised as torchvision has it. Errors: those of FasterRcnn; ShapeError for sizes below 1.
+    /// Initialised as torchvision has it. Errors: as FasterRcnn; ShapeError for sizes below 1.
     MaskRcnn(const Path& path, const MaskRcnnOptions& options);
 
-    /// As FasterRcnn's, with masks [N, M, H, W] of any dtype, 0 or 1: five losses. Errors: ShapeError, DtypeError.
+    /// As in FasterRcnn, with masks [N, M, H, W] of any dtype, 0 or 1: five losses. Errors: ShapeError, DtypeError.
     DetectionLosses losses(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;
     /// Their sum; see `DetectionLosses::total`.
     Loss loss(Tensor images, const Tensor& boxes, const Tensor& labels, const Tensor& masks) const;
-    /// As FasterRcnn's, with masks.
+    /// As in FasterRcnn, with masks.
     Detections detect(Tensor images) const;
 
     MaskRcnnOptions options;
@@ -51,15 +51,15 @@ class MaskRcnn : public Module<MaskRcnn> {
     MaskHead mask_head;
 
   private:
-    /// The logit of each region's mask, [R, 1, side, side], of the class in labels [N, S].
+    /// The logits of each region's mask for its class in labels [N, S]: [R, 1, side, side].
     Tensor masks_of(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& labels) const;
     Tensor mask_loss(const Pyramid& levels, const Regions& regions, const Tensor& masks) const;
 };
 
-/// A mask of an image [height, width], row-major, 1 where the object is: the probabilities [side, side] over `box` (x1,
-/// y1, x2, y2), resized bilinearly as torchvision does it, above the threshold. Zeros for a box outside of the image.
-/// Errors: ShapeError unless there are side x side probabilities and the image has pixels; Error for a box that is not
-/// finite.
+/// A mask of an image [height, width], row-major, 1 where the object is. The probabilities [side, side] cover `box`
+/// (x1, y1, x2, y2); they are resized bilinearly, as by torchvision, and compared with the threshold. Zeros for a box
+/// outside of the image. Errors: ShapeError unless there are side x side probabilities and the image has pixels; Error
+/// for a box that is not finite.
 std::vector<std::uint8_t> paste_mask(std::span<const float> probabilities, std::array<float, 4> box,
                                      std::int64_t height, std::int64_t width, double threshold = 0.5);
 

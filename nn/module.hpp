@@ -25,7 +25,7 @@ class Module {
     Module(Module&&) noexcept = default;
     Module& operator=(Module&&) noexcept = default;
 
-    /// Calls Derived::forward in the region of this module's path, which an error of this library then names.
+    /// Calls Derived::forward in the region of this module's path. An error of this library names the path.
     template <class... Inputs>
     auto operator()(Inputs&&... inputs) const {
         RegionScope scope(context(), path_);

@@ -17,7 +17,7 @@ namespace headroom::nn {
 
 class Path {
   public:
-    /// Of the model itself. Implicit, so that a model is made by `Net net(parameters)`.
+    /// The path of the model itself. Implicit, so that a model is made by `Net net(parameters)`.
     Path(Parameters& parameters) : parameters_(&parameters) {}  // NOLINT(google-explicit-constructor)
 
     /// The path `name` below this one; a segment without a dot.
@@ -26,12 +26,12 @@ class Path {
 
     Tensor parameter(std::string_view name, const Shape& shape, Initializer initializer,
                      MemoryFormat format = MemoryFormat::contiguous) const;
-    /// A running statistic: saved, not optimised.
+    /// Registers a running statistic: it is saved, not optimised.
     Tensor buffer(std::string_view name, const Shape& shape, Initializer initializer, Dtype dtype = Dtype::f32) const;
 
     Parameters& parameters() const { return *parameters_; }
     Context& context() const { return parameters_->context(); }
-    /// Begins with the name of the parameters, if they have one.
+    /// The whole path; it begins with the name of the parameters, if they have one.
     std::string path() const { return parameters_->full_path(path_); }
 
   private:

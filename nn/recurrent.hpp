@@ -19,22 +19,22 @@ struct RecurrentNetOptions {
     bool bias = true;
     bool bidirectional = false;
     bool batch_first = false;     ///< x and the output are [B, T, ...]
-    double dropout = 0;           ///< while training, of each layer's output but the last one's
+    double dropout = 0;           ///< while training, of each layer's output except the last
     std::int64_t checkpoint = 0;  ///< as RecurrentOptions
 };
 
-/// Of all layers and directions, in the order that `lstm` takes. `gates`: 4 for an LSTM, 3 for a GRU. Errors:
-/// ShapeError unless `in`, `width` and `layers` are at least 1; Error unless dropout is in [0, 1].
+/// The weights of all layers and directions, in the order that `lstm` takes. `gates`: 4 for an LSTM, 3 for a GRU.
+/// Errors: ShapeError unless `in`, `width` and `layers` are at least 1; Error unless dropout is in [0, 1].
 std::vector<RecurrentWeights> recurrent_weights(const Path& path, std::int64_t gates,
                                                 const RecurrentNetOptions& options);
-/// Of a cell, whose names have no layer: weight_ih, weight_hh, bias_ih, bias_hh.
+/// The weights of a cell. Their names have no layer: weight_ih, weight_hh, bias_ih, bias_hh.
 RecurrentWeights recurrent_cell_weights(const Path& path, std::int64_t gates, std::int64_t in, std::int64_t width,
                                         bool bias);
 
-/// Those of a call.
+/// The options of a call.
 RecurrentOptions recurrent_options(const RecurrentNetOptions& options, bool training, Tensor lengths);
-/// A cell's input or state [B, features] as a sequence of one; undefined if it is. Errors: ShapeError, which names
-/// `op`.
+/// A cell's input or state [B, features] as a sequence of one element; undefined if the input is. Errors: ShapeError,
+/// which names `op`.
 Tensor one_step(const char* op, const char* name, const Tensor& x);
 
 }  // namespace headroom::nn

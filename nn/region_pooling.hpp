@@ -18,8 +18,8 @@ struct RegionPoolingOptions {
     std::int64_t canonical_level = 4;
 };
 
-/// boxes [N, S, 4] in images of this height and width, of which those are there that `present` (bool [N, S]) says ->
-/// [N S, C, size, size], zeros for the absent ones. The pyramid's last level is not used.
+/// boxes [N, S, 4] in images of this height and width, present (bool [N, S]) -> [N S, C, size, size], zeros where a box
+/// is not present. The pyramid's last level is not used.
 Tensor pool_regions(const Pyramid& levels, IntPair image, const Tensor& boxes, const Tensor& present,
                     const RegionPoolingOptions& options);
 

@@ -25,9 +25,9 @@ struct ResNetOptions {
     std::int64_t width = 64;                         ///< channels behind the first convolution
     /// The first convolution is 3 x 3 with stride 1, and nothing is pooled: for images of some 32 pixels (section 4.2).
     bool small_images = false;
-    /// Norms go by their running statistics, which never change: of a backbone whose weights are given.
+    /// Norms use their running statistics, which never change: for a backbone whose weights are given.
     bool frozen_norms = false;
-    /// Of the norms. torchvision's detectors that were trained on COCO have 0.
+    /// For the norms. torchvision's detectors that were trained on COCO have 0.
     double norm_epsilon = 1e-5;
 
     static ResNetOptions resnet18() { return {.blocks = {2, 2, 2, 2}, .bottleneck = false}; }
@@ -37,8 +37,8 @@ struct ResNetOptions {
     static ResNetOptions resnet152() { return {.blocks = {3, 8, 36, 3}}; }
 };
 
-/// relu(x + branch(x)), the branch being two 3 x 3 convolutions, or 1 x 1, 3 x 3 and 1 x 1 to four times as many
-/// channels; x goes through a 1 x 1 convolution where its shape differs.
+/// relu(x + branch(x)). The branch has two 3 x 3 convolutions, or 1 x 1, 3 x 3 and 1 x 1, the last one to four times
+/// the channels; x goes through a 1 x 1 convolution where its shape differs.
 class ResNetBlock : public Module<ResNetBlock> {
   public:
     ResNetBlock(const Path& path, std::int64_t in, std::int64_t width, std::int64_t stride,
@@ -65,7 +65,7 @@ class ResNet : public Module<ResNet> {
     /// Images [N, channels, H, W] -> logits [N, classes]. Errors: ShapeError if the images are too small; Error without
     /// classes.
     Tensor forward(Tensor images) const;
-    /// What the four stages make of the images, of H / 4 to H / 32 rows.
+    /// The outputs of the four stages, of H / 4 to H / 32 rows.
     std::array<Tensor, 4> features(Tensor images) const;
 
     ResNetOptions options;

@@ -21,7 +21,7 @@ class TokenDraws {
     /// Draws come from the context's random state. Errors: Error for options out of range.
     TokenDraws(Context& context, const SamplingOptions& options);
     /// `logits`: one for each token, of any floating dtype and shape. Waits for the device; in a dry context the result
-    /// is 0. Errors: Error if there is none.
+    /// is 0. Errors: Error if there are no logits.
     std::int32_t operator()(const Tensor& logits);
 
   private:

@@ -1,7 +1,7 @@
 #pragma once
 // U-Net for segmentation: an encoder whose stages are handed over to a decoder. Ronneberger, Fischer and Brox 2015,
-// arXiv:1505.04597, with padded convolutions and batch norms, as in milesial's Pytorch-UNet, whose names its parameters
-// have ("down3.maxpool_conv.1.double_conv.4.running_mean").
+// arXiv:1505.04597, with padded convolutions and batch norms, as in milesial's Pytorch-UNet. Parameters have its names
+// ("down3.maxpool_conv.1.double_conv.4.running_mean").
 //
 //     nn::UNet model(parameters, {.channels = 3, .classes = 2});
 //     Tensor logits = model(images);                              // [1, 3, 959, 640] -> [1, 2, 959, 640]
@@ -19,7 +19,7 @@ namespace headroom::nn {
 struct UNetOptions {
     std::int64_t channels = 3;  ///< of the images
     std::int64_t classes = 2;
-    std::int64_t width = 64;  ///< channels at full size; twice as many at each of the four smaller ones
+    std::int64_t width = 64;  ///< channels at full size; they double at each of the four smaller sizes
     bool bilinear = false;    ///< upsampling by interpolation, with half of the deepest channels; else by convolutions
 };
 
@@ -43,15 +43,15 @@ class UNet : public Module<UNet> {
 
     /// Errors: ShapeError for sizes below 1.
     UNet(const Path& path, const UNetOptions& options);
-    /// Images [N, channels, H, W] -> logits [N, classes, H, W]. Where a size can't be halved evenly, what comes from
-    /// below is padded by zeros. Errors: ShapeError below 16 x 16 pixels.
+    /// Images [N, channels, H, W] -> logits [N, classes, H, W]. Where a size can't be halved evenly, the features from
+    /// below are padded by zeros. Errors: ShapeError below 16 x 16 pixels.
     Tensor forward(Tensor images) const;
 
     UNetOptions options;
     DoubleConv inc;
     std::vector<DoubleConv> down;     ///< behind a pooling of 2 x 2 each
     std::vector<ConvTranspose2d> up;  ///< from the deepest on; none if bilinear
-    std::vector<DoubleConv> join;     ///< of what comes from the encoder and from below
+    std::vector<DoubleConv> join;     ///< of the features from the encoder and from below
     Conv2d outc;
 };
 

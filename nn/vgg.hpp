@@ -22,7 +22,7 @@ struct VggOptions {
     bool batch_norm = false;
     std::int64_t classes = 1000;
     std::int64_t channels = 3;   ///< of the images
-    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times as many in the others
+    std::int64_t width = 64;     ///< channels of the first stage; 2, 4, 8 and 8 times this number in the others
     std::int64_t hidden = 4096;  ///< features between the linear layers
     double dropout = 0.5;        ///< behind the first two linear layers
 
@@ -37,8 +37,8 @@ class Vgg : public Module<Vgg> {
     /// Convolutions are Kaiming normal by their fan_out, linear layers normal with deviation 0.01, biases 0, as
     /// torchvision has them. Errors: ShapeError for sizes below 1.
     Vgg(const Path& path, const VggOptions& options);
-    /// Images [N, channels, H, W] -> logits [N, classes]; what the last stage makes of them is averaged to 7 x 7
-    /// pixels. Errors: ShapeError below 32 x 32 pixels.
+    /// Images [N, channels, H, W] -> logits [N, classes]; the output of the last stage is averaged to 7 x 7 pixels.
+    /// Errors: ShapeError below 32 x 32 pixels.
     Tensor forward(Tensor images) const;
 
     VggOptions options;

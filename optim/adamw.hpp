@@ -15,7 +15,7 @@ struct AdamWOptions {
     double beta1 = 0.9;
     double beta2 = 0.999;
     double epsilon = 1e-8;
-    double weight_decay = 0.01;  ///< of matrices; that of vectors is 0, unless a group has its own
+    double weight_decay = 0.01;  ///< for matrices; 0 for vectors, unless a group sets it
     std::vector<ParameterGroup> groups = {};
 };
 

@@ -206,6 +206,11 @@ void GradientAccumulator::check_terms(const StepGraphs::Entry& entry) const {
                     text(entry.host_terms), text(host_terms_)));
 }
 
+void GradientAccumulator::check_inputs(std::size_t taken, std::size_t given) {
+    if (taken == given) return;
+    throw Error(fmt::format("accumulator: the work takes {} inputs, and {} were given", taken, given));
+}
+
 std::string GradientAccumulator::graph_refusal() const { return graphs_ ? graphs_->refusal() : ""; }
 
 void GradientAccumulator::begin_step(const StepPlan& plan) {

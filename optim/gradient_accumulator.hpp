@@ -3,7 +3,7 @@
 // its number of terms. Sums and terms are added up, and divided once, inside the optimizer's kernel: uneven
 // micro-batches, also with a short last one, give exactly the step of the big batch. Memory: with one micro-batch,
 // gradients exist from its backward pass on; with more, all of them exist during the later forward passes, so that
-// eight take as much as two. Not for a loss that is averaged already: make a `Loss` of its sum.
+// eight take the memory of two. Not for a loss that is averaged already: make a `Loss` of its sum.
 //
 //     optim::GradientAccumulator accumulator(parameters, optimizer, {.clip = 1.0});
 //     for (int i = 0; i < 8; ++i) {
@@ -94,11 +94,11 @@ class GradientAccumulator {
     /// none.
     void on_complete(std::function<void(const GradientSegment&)> listener);
 
-    /// Runs `work`, which returns a `Loss`, then backward; adds to the gradients of this step. The first call of a step
-    /// drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`, or
-    /// Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then forgotten,
-    /// the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry or
-    /// `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
+    /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
+    /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`,
+    /// or Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then
+    /// forgotten, the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry
+    /// or `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
     /// Error for more micro-batches than the step was announced with.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
@@ -119,6 +119,7 @@ class GradientAccumulator {
                 return work(
                     std::vector<Tensor>(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())));
             } else {
+                check_inputs(N, given.size());
                 std::array<Tensor, N> own;
                 std::move(given.begin(), given.end(), own.begin());
                 return std::apply(work, std::move(own));
@@ -165,8 +166,8 @@ class GradientAccumulator {
     /// The loss scale on the device, for which this waits; in a dry context the one that was set.
     LossScale loss_scale() const { return ledger_.loss_scale(); }
 
-    /// "accumulator.loss_scale" and "accumulator.good_steps", behind "accumulator" the name of the parameters, if they
-    /// have one. Errors: Error if something was accumulated since the last step: only whole steps can be saved.
+    /// "accumulator.loss_scale" and "accumulator.good_steps"; the name of the parameters, if they have one, follows
+    /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
     StateDict state_dict() const;
     /// Errors: Error if something was accumulated since the last step, or as LossScale::set_state.
     void restore(const StateValues& values);
@@ -180,6 +181,7 @@ class GradientAccumulator {
     void capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work);
     void check_ready() const;
     void check_terms(const StepGraphs::Entry& entry) const;
+    static void check_inputs(std::size_t taken, std::size_t given);
     bool in_last() const { return plan_ && micro_batches_ + 1 == plan_->micro_batches; }
     void finish_step(double learning_rate);
     void end_step();

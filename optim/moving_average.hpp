@@ -23,20 +23,20 @@ struct MovingAverageOptions {
 
 class MovingAverage {
   public:
-    /// Begins as a copy of the parameters, which get their values here if they had none. The parameters live as long.
-    /// Errors: Error unless decay is in [0, 1); OutOfMemory.
+    /// Begins as a copy of the parameters; it initialises them if they have no values yet. The parameters must outlive
+    /// it. Errors: Error unless decay is in [0, 1); OutOfMemory.
     explicit MovingAverage(Parameters& parameters, MovingAverageOptions options = {});
     MovingAverage(const MovingAverage&) = delete;
     MovingAverage& operator=(const MovingAverage&) = delete;
 
-    /// Call it after each step; also after a skipped one, which the host does not know of. Only queues work. Errors:
-    /// Error inside of `evaluate`.
+    /// Call it after each step, also after a skipped one, since the host does not know that it was skipped. Only queues
+    /// work. Errors: Error inside of `evaluate`.
     void update();
 
-    /// The result of `work`, which sees the averages in place of the weights: to evaluate or save them. The weights are
-    /// back when it returns or throws. A step in between, and whatever else would write to the weights, is refused, as
-    /// is a backward pass of what was recorded before. Workspace: some MB. Errors: those of `work`; Error inside of
-    /// another `evaluate`; OutOfMemory. Should the device refuse to exchange them, or to put the weights back, then
+    /// Returns the result of `work`, which sees the averages in place of the weights, to evaluate or save them. The
+    /// weights are back when it returns or throws. Inside of it, a step or anything else that would write to the
+    /// weights is refused, and so is a backward pass of earlier records. Workspace: some MB. Errors: those of `work`;
+    /// Error inside of another `evaluate`; OutOfMemory. If the device fails during the exchange, or on the way back,
     /// weights and averages are mixed, and steps, updates and loading stay refused: build the model again.
     template <std::invocable Work>
     decltype(auto) evaluate(Work&& work) {
@@ -47,8 +47,8 @@ class MovingAverage {
     /// The number of updates.
     std::int64_t updates() const { return updates_; }
 
-    /// Arrays "average.<path of the parameter>" and the value "average.updates", behind "average" the name of the
-    /// parameters, if they have one. Errors: Error inside of `evaluate`.
+    /// Arrays "average.<path of the parameter>" and the value "average.updates"; the name of the parameters, if they
+    /// have one, follows "average". Errors: Error inside of `evaluate`.
     StateDict state_dict() const;
     /// Errors: Error if the number is missing or negative.
     void restore(const StateValues& values);

@@ -23,11 +23,11 @@
 
 namespace headroom::optim {
 
-/// Hyper-parameters of the parameters whose path matches; of several groups that match, the last one counts.
+/// Hyper-parameters of the parameters whose path matches; if several groups match, the last one counts.
 struct ParameterGroup {
     std::string pattern;  ///< see path_matches
     double learning_rate_factor = 1;
-    /// Of all parameters of the group, vectors too. None: the optimizer's own, for matrices alone.
+    /// For all parameters of the group, vectors too. None: the optimizer's own weight decay, for matrices alone.
     std::optional<double> weight_decay = std::nullopt;
     /// The learning rate of step i, counted from 0, before the factor; null: the argument of `step`.
     std::function<double(std::int64_t)> schedule = nullptr;
@@ -67,9 +67,9 @@ class Optimizer {
     void check_step(double learning_rate) const;
 
     /// Arrays "adamw.first_moment.<path of the parameter>" and so on, of the parameter's shape, or [blocks] where an
-    /// element stands for a block: only of parameters that have been trained: one that was frozen from the start has
-    /// none. Values "adamw.steps", those of `steps`, and "adamw.calls", those of the schedules of groups; behind
-    /// "adamw" the name of the parameters, if they have one. Waits for the device.
+    /// element stands for a block. Only parameters that have been trained have them: one that was frozen from the start
+    /// has none. Values "adamw.steps", the number that `steps` returns, and "adamw.calls", the number that schedules of
+    /// groups count; the name of the parameters, if they have one, follows "adamw". Waits for the device.
     StateDict state_dict() const;
     /// Errors: Error if a number is missing or negative.
     void restore(const StateValues& values);
@@ -82,7 +82,7 @@ class Optimizer {
     const std::string& name() const { return name_; }
 
   protected:
-    /// Allocates the state of the trained parameters. `weight_decay`: of matrices outside of groups that have their
+    /// Allocates the state of the trained parameters. `weight_decay`: for matrices outside of groups that set their
     /// own. Errors: Error for a group that matches no parameter or has a number that is negative or not finite;
     /// OutOfMemory.
     Optimizer(Parameters& parameters, std::string name, std::vector<StateSpec> specs, double weight_decay,

@@ -13,7 +13,7 @@ namespace headroom::optim {
 
 struct SgdOptions {
     double momentum = 0;
-    /// Of matrices, added to their gradient; that of vectors is 0, unless a group has its own.
+    /// For matrices, added to their gradient; 0 for vectors, unless a group sets it.
     double weight_decay = 0;
     bool nesterov = false;
     std::vector<ParameterGroup> groups = {};

@@ -1,9 +1,9 @@
 #pragma once
-// How well a detector does, as COCO measures it (https://cocodataset.org/#detection-eval): detections are matched to
-// objects from the highest score down, each to the free object of its class that it overlaps most, if by at least the
-// threshold. The precision at each of the recalls 0, 0.01, ..., 1 is the best at that recall or a higher one; their
-// mean is a class's average precision, as pycocotools computes it. All detections count, not the best 100 of an image
-// alone.
+// The quality of a detector by COCO's measure (https://cocodataset.org/#detection-eval). Detections are matched to
+// objects from the highest score down: each to the free object of its class that it overlaps most, if the overlap is at
+// least the threshold. The precision at each of the recalls 0, 0.01, ..., 1 is the best at that recall or a higher one;
+// their mean is a class's average precision, as pycocotools computes it. All detections count, not the best 100 of an
+// image alone.
 //
 //     AveragePrecision ap50(box_overlap);
 //     for (...) ap50.add(found, sample.objects);  // for each image
@@ -24,7 +24,7 @@ struct Detection {
     data::Image mask = {};  ///< empty, or of the image's size: 1 where the object is
 };
 
-/// The area of both together over that of either, or, of a crowd, over that of the detection.
+/// The area of the intersection over the area of the union or, for a crowd, over the area of the detection.
 using Overlap = double (*)(const Detection&, const data::ImageObject&);
 double box_overlap(const Detection& found, const data::ImageObject& object);
 double mask_overlap(const Detection& found, const data::ImageObject& object);
@@ -33,10 +33,11 @@ class AveragePrecision {
   public:
     explicit AveragePrecision(Overlap overlap, double threshold = 0.5) : overlap_(overlap), threshold_(threshold) {}
 
-    /// What was found in an image, and what is there. Crowds are no objects, and detections in them no mistakes.
+    /// Adds the detections and the objects of an image. Crowds do not count as objects, and detections in them not as
+    /// mistakes.
     void add(const std::vector<Detection>& found, const std::vector<data::ImageObject>& objects);
 
-    /// Over the classes that have objects; 0 if there are none.
+    /// The mean over the classes that have objects; 0 if there are none.
     double mean() const;
 
   private:

@@ -1,6 +1,6 @@
 #pragma once
-// A task whose batches a `DataLoader` reads: training data in a shuffled order, validation data once through. What is
-// left to write is the model and its loss, and what a validation counts beside that.
+// A task whose batches a `DataLoader` reads: training data in a shuffled order, validation data once through. You write
+// the model, its loss, and further figures of a validation.
 //
 //     class Digits final : public training::DataTask<data::ImageDataset> {
 //       public:
@@ -23,8 +23,8 @@
 //         Net net_;
 //     };
 //
-// In a dry context batches are read as ever, but by no threads, and only those of the validation data that the memory
-// depends on.
+// In a dry context batches are read as usual, but without threads, and of the validation data only the batches on which
+// the memory depends.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -51,8 +51,8 @@ std::vector<Tensor> upload(data::Feed& feed, const data::TokenBatch& batch);
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<std::int32_t>& batch);
 std::vector<Tensor> upload(data::Feed& feed, const data::SampleBatch<float>& batch);
 
-/// What is trained and validated on, and in which order. A task keeps copies: those of the library's data sets share
-/// their samples.
+/// The training data, the validation data, and their orders. A task keeps copies; copies of the library's data sets
+/// share their samples.
 template <data::Dataset D>
 struct Datasets {
     D training;
@@ -61,8 +61,8 @@ struct Datasets {
     data::Sampler in_order;  ///< of the validation data
 };
 
-/// Each training sample once per epoch, in another order each time, of which a smaller batch at the end is left out;
-/// validation samples in their order. Errors: Error if there are fewer training samples than a batch has.
+/// Each training sample once per epoch, in another order each time, without a smaller batch at the end; validation
+/// samples in their order. Errors: Error if there are fewer training samples than a batch has.
 template <data::Dataset D>
 Datasets<D> shuffled(D training, D validation, std::int64_t batch, std::uint64_t seed = 0) {
     const auto order = data::Sampler::shuffled(training.size(), batch, seed, {.drop_last = true});
@@ -100,13 +100,13 @@ class DataTask : public Task {
           loader_(data_.training, data_.order, {.workers = workers_, .changed_data = options.changed_data}),
           feed_(parameters.context()) {}
 
-    /// The next batch of the training data, of the next epoch where one has ended. Valid until the next call.
+    /// The next batch of the training data; after the end of an epoch, of the next one. Valid until the next call.
     const HostBatch& next() {
         const auto batch = loader_.next();
         return batch ? *batch : *loader_.next();
     }
     data::DataLoader<D>& loader() { return loader_; }
-    /// To be overridden for own kinds of batches.
+    /// Override it for batches of your own.
     virtual Batch to_tensors(const HostBatch& batch) {
         if constexpr (requires { upload(feed_, batch); }) {
             return upload(feed_, batch);
@@ -133,7 +133,7 @@ class DataTask : public Task {
     std::int64_t batch_size() const { return loader_.sampler().batch(); }
 
   private:
-    /// With the first two batches and the last two, as those between are like the second one.
+    /// With the first two batches and the last two, since the ones between are like the second.
     template <class Work>
     void rehearse_validation(const Work& work) {
         HostBatch host;

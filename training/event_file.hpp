@@ -24,9 +24,9 @@ std::uint32_t masked_crc32c(std::string_view bytes);
 std::string event_message(double seconds, std::int64_t step, std::string_view tag, float value);
 /// The first Event of a file: the format's version.
 std::string version_message(double seconds);
-/// What TensorBoard takes as a restart: it forgets the folder's older figures from that step on.
+/// An Event by which TensorBoard recognises a restart: it forgets the folder's older figures from that step on.
 std::string restart_message(double seconds, std::int64_t step);
-/// A message between its length and its checksums.
+/// A message with its length and its checksums.
 std::string tfrecord(std::string_view message);
 
 class EventFile {

@@ -10,12 +10,12 @@
 
 namespace headroom::training {
 
-/// What is wrong with such a file's name, or nothing.
+/// Says what is wrong with such a file's name; nothing if it is good.
 std::string history_file_problem(const std::string& file);
 
-/// Runs `body`, and writes what happened to the context's memory meanwhile: at its end, but for `complete` = false, or
-/// at the request that ran out of memory, which goes on to the caller. An empty `file` asks for nothing. Errors:
-/// FileError; what `body` throws.
+/// Runs `body`, and writes the history of the context's memory: at the end of `body`, unless `complete` is false, or at
+/// the request that ran out of memory, whose error goes on to the caller. An empty `file` writes nothing. Errors:
+/// FileError; errors of `body`.
 void with_history(Context& context, const std::string& file, const std::string& title,
                   const std::function<void()>& body, bool complete = true);
 

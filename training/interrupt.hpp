@@ -1,5 +1,5 @@
 #pragma once
-// Ctrl-C as a question that a loop asks: the first SIGINT or SIGTERM is only noted, so that nothing is interrupted
+// Ctrl-C for a loop that asks for it: the first SIGINT or SIGTERM is only noted, so that nothing is interrupted
 // halfway. The second one ends the program at once, as usual.
 //
 //     Interrupt interrupt;
@@ -10,7 +10,7 @@ namespace headroom::training {
 
 class Interrupt {
   public:
-    /// Signals are the process's: one at a time. Errors: Error if there is another one.
+    /// Only one may exist at a time, since signals belong to the process. Errors: Error if there is another one.
     Interrupt();
     ~Interrupt();
     Interrupt(const Interrupt&) = delete;
@@ -18,9 +18,9 @@ class Interrupt {
 
     /// True once a signal has come.
     bool requested() const { return signal() != 0; }
-    /// Which one, or 0.
+    /// The signal, or 0.
     int signal() const;
-    /// Signals work as usual again: for what comes after the loop and may be cut short.
+    /// From here on signals work as usual again: for work after the loop that may be cut short.
     void release();
 
   private:

@@ -30,11 +30,11 @@ struct MeanLoss {
     double value() const { return total / terms; }
 };
 
-/// The share of samples whose largest logit is that of their label.
+/// The share of samples whose largest logit belongs to their label.
 class Accuracy {
   public:
-    /// `logits` [..., classes], `labels` [...] i32 or i64, of which those below 0 do not count. Waits for the device.
-    /// Errors: ShapeError.
+    /// `logits` [..., classes], `labels` [...] i32 or i64; labels below 0 do not count. Waits for the device. Errors:
+    /// ShapeError.
     void add(const Tensor& logits, const Tensor& labels);
     /// 0 if nothing was added.
     double value() const { return all_ > 0 ? right_ / all_ : 0; }
@@ -46,13 +46,13 @@ class Accuracy {
     double all_ = 0;
 };
 
-/// The classes that occur in what a model is validated on. Where it is one alone, a model that always guesses it gets
-/// full marks, which people should know.
+/// The classes that occur in the validation data. If only one occurs, a model that always guesses it gets full marks;
+/// people should know that.
 class ClassesSeen {
   public:
     explicit ClassesSeen(std::int64_t classes) : seen_(static_cast<std::size_t>(classes)) {}
 
-    /// Those below 0 do not count.
+    /// Labels below 0 do not count.
     void add(std::span<const std::int32_t> labels) {
         for (const std::int32_t label : labels)
             if (label >= 0) seen_[static_cast<std::size_t>(label)] = true;
@@ -72,15 +72,15 @@ class ConfusionMatrix {
     explicit ConfusionMatrix(std::int64_t classes)
         : classes_(classes), counts_(static_cast<std::size_t>(classes * classes)) {}
 
-    /// The same number of classes each; where the true one is negative, none counts. Errors: ShapeError for another
-    /// number, or a class that there is not.
+    /// Adds true and predicted classes, the same number of each; a pixel whose true class is negative does not count.
+    /// Errors: ShapeError for different numbers, or a class that does not exist.
     void add(std::span<const std::int64_t> predicted, std::span<const std::int32_t> truth);
 
     std::int64_t count(std::int64_t truth, std::int64_t predicted) const {
         return counts_[static_cast<std::size_t>(truth * classes_ + predicted)];
     }
-    /// The mean intersection over union: for each class the pixels that have it in both, as a share of those that have
-    /// it in either one, over the classes that occur; 0 if none does.
+    /// The mean intersection over union, over the classes that occur: the pixels that have the class in both truth and
+    /// prediction, as a share of the pixels that have it in either; 0 if no class occurs.
     double mean_iou() const;
     /// The share that lies on the diagonal; 0 if nothing was added.
     double accuracy() const;

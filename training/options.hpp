@@ -1,5 +1,5 @@
 #pragma once
-// What a training is told: how long it takes, how it steps, what it recomputes, validates and writes.
+// The options of a training: its length, its steps, and what it recomputes, validates and writes.
 //
 //     const training::TrainerOptions options{.batch = 64,
 //                                            .epochs = 5,
@@ -30,19 +30,19 @@ MakeOptimizer sgd(const optim::SgdOptions& options = {});
 /// A way of recomputing: policies by module path, under a name.
 struct Recompute {
     std::string name;
-    std::string what;  ///< backward computes again, for people
+    std::string what;  ///< what backward computes again, for people
     std::vector<std::pair<std::string, Policy>> policies;
 };
 
-/// How people set an option, for messages: `.batch = 4`, or `--batch 4` where a program has flags. `name` is
-/// that of a field of `TrainerOptions`, of its schedule ("peak", "warmup_steps"), "memory_limit" or "graphs"; or
-/// "device", for a device of so many bytes.
+/// How people set an option, for messages: `.batch = 4`, or `--batch 4` where a program has flags. `name` is a field of
+/// `TrainerOptions` or of its schedule ("peak", "warmup_steps"), "memory_limit" or "graphs"; or "device", for a device
+/// with a number of bytes.
 using Spelling = std::function<std::string(const std::string& name, const std::string& value)>;
 /// `.batch = 4`, and `.batch` for an empty value.
 std::string spell_field(const std::string& name, const std::string& value);
 
 struct TrainerOptions {
-    /// Whose checkpoint a file is: a training is resumed by one of the same name.
+    /// The name of the training in its checkpoints: only a training of the same name resumes them.
     std::string name = "training";
 
     std::int64_t batch = 32;                 ///< samples in a micro-batch
@@ -50,7 +50,7 @@ struct TrainerOptions {
     std::int64_t epochs = 1;                 ///< passes over the training data
     std::optional<std::int64_t> steps = {};  ///< optimizer steps, instead of `epochs`
     MakeOptimizer optimizer = adamw();
-    /// Of the learning rate; where `decay_steps` is 0, it falls until the last step.
+    /// The learning rate; where `decay_steps` is 0, it falls until the last step.
     optim::Schedule schedule{.decay = optim::Decay::cosine};
     double clip = 0;                         ///< largest gradient norm; 0: none
     std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
@@ -59,7 +59,7 @@ struct TrainerOptions {
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
     std::int64_t validate_every = 0;
-    std::int64_t patience = 0;  ///< ends after so many validations in a row without less loss; 0: never
+    std::int64_t patience = 0;  ///< ends after this many validations in a row without a lower loss; 0: never
 
     std::string resume = {};      ///< a file of `save` or `best`, from which the training goes on; empty: it begins
     bool changed_data = false;    ///< resumes although the data has another number of samples
@@ -67,7 +67,7 @@ struct TrainerOptions {
     std::int64_t save_every = 0;  ///< steps between further saves; 0: none
     std::string best = {};        ///< file that the training is saved to whenever a validation loss is the least so far
     std::function<StateValues()> values = {};  ///< the program's own, kept beside the training in its files
-    std::int64_t stop_after = -1;  ///< ends after so many steps of this run, as Ctrl-C does; below 0: does not
+    std::int64_t stop_after = -1;  ///< ends after this many steps of this run, as Ctrl-C does; below 0: does not
     bool handle_signals = true;    ///< SIGINT and SIGTERM end a training after its step; a second one at once
 
     bool print = true;                ///< progress and results, on standard output

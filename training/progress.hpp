@@ -1,6 +1,5 @@
 #pragma once
-// What a person sees while a program trains: one line that is redrawn on a terminal, a plain line now and then
-// elsewhere.
+// The progress of a training for people: one line that is redrawn on a terminal, a plain line now and then elsewhere.
 //
 //     Progress progress(2000, "tokens");
 //     progress.show({.step = 100, .loss = 2.5, .rate = 21000, .live_bytes = 12'000'000, .peak_bytes = 24'000'000});
@@ -20,12 +19,12 @@ struct Status {
     std::size_t peak_bytes = 0;
 };
 
-/// "step 100/2000  loss 2.5000  left 1:35  21.0k tokens/s  peak 24.0 MB  live 12.0 MB": as much of it, from the left,
-/// as fits into `columns`; of a step too long for them, its beginning. `left`: seconds.
+/// "step 100/2000 loss 2.5000 left 1:35 21.0k tokens/s peak 24.0 MB live 12.0 MB": the part from the left that fits
+/// into `columns`; if the step alone does not fit, its beginning. `left`: seconds.
 std::string progress_line(const Status& status, std::int64_t steps, const std::string& unit, double left,
                           std::size_t columns);
 
-/// "validation 12/100 batches  left 4:20", cut as that one.
+/// "validation 12/100 batches left 4:20", cut in the same way.
 std::string work_line(const std::string& what, std::int64_t done, std::int64_t all, const std::string& unit,
                       double left, std::size_t columns);
 
@@ -34,7 +33,7 @@ class Progress {
     /// `first`: where a resumed training begins. Writes to stdout.
     Progress(std::int64_t steps, std::string unit, std::int64_t first = 0);
 
-    /// Whether to wait for what the steps so far have come to: if `show` would draw it, and once a second.
+    /// Whether to wait for the results of the steps so far: if `show` would draw them, and once a second.
     bool due(std::int64_t step);
     /// Cheap to call after each step: draws ten times a second on a terminal, about twenty times in all elsewhere. A
     /// line is at most as wide as the terminal, or 80 columns where that is not known.
@@ -56,8 +55,8 @@ class Progress {
     Clock::time_point asked_ = begin_;
 };
 
-/// Of what takes long beside the steps, such as a validation: a line that is redrawn on a terminal and is gone at the
-/// end; elsewhere a line after every ten seconds.
+/// The progress of other long work, such as a validation: a line that is redrawn on a terminal and disappears at the
+/// end; elsewhere a line every ten seconds.
 class WorkProgress {
   public:
     WorkProgress(std::string what, std::string unit);

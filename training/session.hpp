@@ -1,7 +1,7 @@
 #pragma once
 // One training on one context: a task's model with optimizer, accumulator and schedule, step by step. The same code
-// rehearses on a dry context and trains on a real one, which is why the predicted peak is the real one. Who wants
-// progress, files and signals looked after takes a `Trainer`.
+// rehearses on a dry context and trains on a real one, which is why the predicted peak is the real one. A `Trainer`
+// also takes care of progress, files and signals.
 //
 //     training::Session session(context, training::task<Digits>(images), options);
 //     for (int i = 0; i < 10; ++i) session.step();
@@ -21,7 +21,7 @@
 
 namespace headroom::training {
 
-/// A file of a batch can't be read. The training is where it was before the step or the validation, and can be saved.
+/// A file of a batch can't be read. The training is as before the step or the validation, and can be saved.
 class UnreadableBatch : public FileError {
   public:
     explicit UnreadableBatch(const FileError& error);
@@ -34,25 +34,25 @@ class UnreadableBatch : public FileError {
 
 class Session {
   public:
-    /// Begins as the task does, or where the checkpoint in `options` stands. Errors: FileError or Error if that is of
+    /// Begins as the task does, or at the checkpoint in `options`. Errors: FileError or Error if the checkpoint has
     /// another model or other data; Error for options out of range.
     Session(Context& context, const MakeTask& make_task, TrainerOptions options);
 
     /// The most steps whose results are kept.
     static constexpr std::int64_t kKeptResults = 100;
 
-    /// One optimizer step over `accumulate` micro-batches. Only queues it: what came of it, `results` says. Errors:
-    /// also UnreadableBatch.
+    /// One optimizer step over `accumulate` micro-batches. Only queues it; `results` has its outcome. Errors: also
+    /// UnreadableBatch.
     void step();
     /// Steps done, skipped ones and those before a resume included.
     std::int64_t steps_done() const { return steps_done_; }
     /// Steps of the whole training.
     std::int64_t steps() const { return steps_; }
-    /// Of the step with this number, counted from 1.
+    /// The learning rate of the step with this number, counted from 1.
     double learning_rate(std::int64_t step) const { return options_.schedule(step - 1); }
-    /// Of the steps since the last call but the last `leave` ones; they are `kKeptResults` at most. Waits for the
-    /// device to have done them. Errors: Error if the loss or the gradients of a step were not finite, naming it and
-    /// the first module whose output was not; nothing was updated from that step on.
+    /// The results of the steps since the last call, without the last `leave` steps; at most `kKeptResults`. Waits
+    /// until the device has done these steps. Errors: Error if the loss or the gradients of a step were not finite,
+    /// naming it and the first module whose output was not; nothing was updated from that step on.
     std::vector<optim::StepResult> results(std::int64_t leave = 0);
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_->unread(); }
@@ -63,11 +63,11 @@ class Session {
     std::int64_t validation_batches() const { return task_->validation_batches(); }
     /// Steps between validations; 0: only after the last step.
     std::int64_t validate_every() const { return options_.validate_every; }
-    /// Whether no validation before came to less, before a resume neither; remembers it.
+    /// Whether its loss is below every earlier one, including those before a resume; remembers it if so.
     bool is_best(const Validation& validation);
-    /// Validations since the one that came to least, or since the beginning.
+    /// The number of validations since the best one, or since the beginning.
     std::int64_t validations_since_best() const { return since_best_; }
-    /// The task's, in evaluation mode.
+    /// Runs the task's `end`, in evaluation mode.
     void end();
     /// How long steps have waited for their batches so far.
     double loading_seconds() const { return loading_seconds_; }
@@ -78,11 +78,11 @@ class Session {
 
     Context& context() { return context_; }
     std::int64_t parameters() const { return parameters_.count(); }
-    /// A layer normalises by the statistics of its micro-batch, so that other micro-batches are another step.
+    /// True if a layer normalises by the statistics of its micro-batch, so that other micro-batches are another step.
     bool takes_batch_statistics() const;
     /// Why graphs could not be used for all of the training; empty if they were, or were not asked for.
     std::string graph_refusal() const { return accumulator_->graph_refusal(); }
-    /// Bytes that stay between steps: of parameters and optimizer state.
+    /// Bytes of parameters and optimizer state, which stay between steps.
     std::size_t resident_bytes() const;
 
   private:
@@ -90,7 +90,7 @@ class Session {
     template <class Work>
     auto evaluating(Work work);
     class Description;
-    /// Where a step found the data and the random numbers.
+    /// The position of data and random numbers at the beginning of a step.
     struct Start {
         StateValues order;
         std::uint64_t random_counter = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// What is trained: a model, its loss, the order of its data, and how it is validated. All else is the `Trainer`'s. A
-// task whose data a `DataLoader` reads is a `DataTask` (data_task.hpp), which leaves the model and the loss to write.
+// A task: a model, its loss, the order of its data, and its validation. The `Trainer` does all else. A task whose data
+// a `DataLoader` reads is a `DataTask` (data_task.hpp), for which you write only the model and the loss.
 //
 //     class Line final : public training::Task {                                   // data that is computed
 //       public:
@@ -21,7 +21,7 @@
 
 namespace headroom::training {
 
-/// A figure that says more than the loss about how good a model is: more is better.
+/// A figure that says more than the loss about the quality of a model: more is better.
 struct Metric {
     std::string name;  ///< in logs and on the terminal: "accuracy"
     std::string key;   ///< in summaries: "val_accuracy"
@@ -31,10 +31,10 @@ struct Metric {
 struct Validation {
     double loss = 0;
     std::vector<Metric> metrics = {};  ///< the most telling one first
-    std::string note = {};             ///< what the figures do not tell, for people
+    std::string note = {};             ///< a remark on the figures, for people
 };
 
-/// Called after each batch of a validation: the number that are done, and of all.
+/// Called after each batch of a validation, with the numbers of done batches and of all.
 using Watch = std::function<void(std::int64_t done, std::int64_t all)>;
 
 /// Made once for the rehearsal and once for the training, each time in another context. The trainer sets modes,
@@ -45,9 +45,9 @@ class Task {
     using Batch = std::vector<Tensor>;
 
     virtual ~Task() = default;
-    /// Called before a training that is not resumed: loads what the model begins with, if not as it is initialised.
+    /// Called before a training that is not resumed: may load weights for the model to begin with.
     virtual void begin() {}
-    /// Called with `TrainerOptions::recompute`, for models that keep less by other means than policies.
+    /// Called with `TrainerOptions::recompute`, for models that save memory by other means than policies.
     virtual void recompute(const std::string& /*name*/) {}
     /// The next micro-batch of the training data.
     virtual Batch batch() = 0;
@@ -61,18 +61,18 @@ class Task {
     virtual std::int64_t batches_per_epoch() const = 0;
     /// The position in the training data, which a checkpoint keeps.
     virtual files::CheckpointPart order() = 0;
-    /// What a training that is resumed must have in common with this one: fields by section, as JSON such as
-    /// `{"model": {"width": 128}}`.
+    /// The properties that a resumed training must share with this one: fields by section, as JSON such as `{"model":
+    /// {"width": 128}}`.
     virtual std::string describe() const { return "{}"; }
     /// Called after the last step and its validation, in evaluation mode: prints a sample, say. Rehearsed as well.
     virtual void end() {}
 };
 
-/// Makes a task with so many samples in a micro-batch. A `Trainer` calls it for each context, also with fewer samples
-/// than it was told, to find what fits.
+/// Makes a task with this many samples in a micro-batch. A `Trainer` calls it for each context, also with fewer samples
+/// than its options say, to find a number that fits.
 using MakeTask = std::function<std::unique_ptr<Task>(Parameters&, std::int64_t batch)>;
 
-/// Makes tasks of a type whose constructor takes parameters, the micro-batch, and `more`, of which it keeps copies.
+/// Makes tasks of a type whose constructor takes parameters, the micro-batch, and `more`; keeps copies of `more`.
 template <class T, class... More>
 MakeTask task(const More&... more) {
     return [more...](Parameters& parameters, std::int64_t batch) {

@@ -1,5 +1,5 @@
 #pragma once
-// A training from its options to its figures: a rehearsal that says what it will take, then steps until the last one or
+// A training from its options to its figures: a rehearsal that predicts its memory, then steps until the last one or
 // Ctrl-C, with progress, validated and saved meanwhile. A training that is resumed ends with the bits of one that was
 // not interrupted.
 //
@@ -29,7 +29,7 @@ namespace headroom::training {
 class Interrupt;
 class Session;
 
-/// What a rehearsal says of the whole: training steps, validations and `Task::end`. Bytes.
+/// The forecast of a rehearsal for the whole training: steps, validations and `Task::end`. Sizes are in bytes.
 struct Forecast {
     MemoryPeak peak;
     std::size_t resident_bytes = 0;  ///< of parameters and optimizer state, between steps
@@ -48,14 +48,14 @@ struct Step {
 struct ValidatedStep {
     std::int64_t number;
     const Validation& validation;
-    bool best;  ///< no validation before came to less
+    bool best;  ///< its loss is the lowest so far
 };
 
 struct Report {
     Forecast forecast;
-    std::int64_t steps = 0;                ///< done, those before a resume included
-    bool complete = false;                 ///< not ended early by a signal or `stop_after`
-    int signal = 0;                        ///< which ended it early, or 0
+    std::int64_t steps = 0;                ///< done, including steps before a resume
+    bool complete = false;                 ///< true unless a signal or `stop_after` ended it early
+    int signal = 0;                        ///< the signal that ended it early, or 0
     std::optional<double> train_loss;      ///< the mean of the last hundred steps
     std::optional<Validation> validation;  ///< after the last step, if that was reached
     double rate = 0;                       ///< `unit`s per second
@@ -75,23 +75,23 @@ class Trainer {
     void after_validation(std::function<void(const ValidatedStep&)> hook) {
         after_validation_.push_back(std::move(hook));
     }
-    /// Called before lines are printed about steps; what it returns is printed first, a line each.
+    /// Called before lines about steps are printed; the lines that it returns are printed first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
     /// Rehearses and trains. On a dry context it only rehearses. Errors: as `rehearse` and `train`.
     Report run(Context& context);
 
     /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
-    /// history is that of this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
-    /// says what all of the training needs, and its message which options fit, which was rehearsed as well; what the
-    /// task throws.
+    /// history describes this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
+    /// says how much the whole training needs, and its message which options fit, as found by rehearsals; errors of the
+    /// task.
     Forecast rehearse(const Profile& profile, bool history = false) const;
     /// The same on a dry context of the caller's, without looking for what fits.
     Forecast rehearse(Context& dry) const;
 
-    /// Trains what was rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the
-    /// module; FileError for a file that can't be read or written; OutOfMemory, if others use the device, with what
-    /// fits beside them.
+    /// Trains as rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the module;
+    /// FileError for a file that can't be read or written; OutOfMemory if others use the device; it says what fits
+    /// beside them.
     Report train(Context& context, const Forecast& forecast);
 
     const TrainerOptions& options() const { return options_; }

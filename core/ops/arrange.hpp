@@ -1,5 +1,5 @@
 #pragma once
-// Copies with elements in another place: reversed, rotated, repeated. For orders that strides can express see
+// Copies with elements in other places: reversed, rotated, repeated. For orders that strides can express see
 // `Tensor::transpose` and its neighbours, which copy nothing; for any order by index see index.hpp.
 //
 //     Tensor mirrored = flip(images, {-1});
@@ -32,8 +32,8 @@ Tensor flip(Tensor x, const Axes& axes);
 /// Elements move `shift` places along an axis, and those that leave it enter at the other end: y[i] = x[i - shift]. Two
 /// parts, joined by `cat`.
 Tensor roll(Tensor x, std::int64_t shift, int axis);
-/// x beside itself, `times` times along each axis; there may be more axes than x has, which come first. One copy for
-/// each axis that is repeated more than once.
+/// x repeated `times` times along each axis. `times` may have more axes than x; the additional ones come first. Copies
+/// once for each axis that is repeated more than once.
 Tensor repeat(Tensor x, const Shape& times);
 
 }  // namespace headroom

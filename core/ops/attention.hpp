@@ -61,8 +61,8 @@ struct Attention {
 
 }  // namespace ops
 
-/// Which keys a query sees, beside `causal`. What is left undefined hides nothing; of several, each may hide a key. A
-/// query that sees none gives 0 and has no part in any gradient, as with PyTorch.
+/// Which keys a query sees, in addition to `causal`. Undefined masks hide nothing; with several, each may hide a key. A
+/// query that sees no key gives 0 and takes no part in any gradient, as in PyTorch.
 struct AttentionMask {
     /// Broadcast to [B, H, T, S], as attn_mask of torch.nn.functional.scaled_dot_product_attention. bool: true where
     /// the query sees the key. Floating, of any dtype: added to the scaled scores; values below -1e6 hide the key, as
@@ -71,7 +71,7 @@ struct AttentionMask {
     /// bool [B, S], in place of `scores`: true for the keys that are seen, as attention_mask of Hugging Face.
     /// key_padding_mask of torch.nn.MultiheadAttention is the opposite, true for padding.
     Tensor keys = {};
-    /// i32 or i64 [B]: in batch b the first lengths[b] keys are seen, 0 to S of them. The kernels leave out the others.
+    /// i32 or i64 [B]: in batch b the first lengths[b] keys are seen, 0 to S of them. The kernels skip the others.
     Tensor lengths = {};
 };
 
@@ -85,10 +85,10 @@ struct AttentionOptions {
 /// softmax(scale q k^T + mask, over visible keys) v per batch and head, of packed inputs: qkv [B, T, (H + 2 G) * D]
 /// holds H heads of queries, then G of keys, then G of values, H a multiple of G; query head h reads key head
 /// h / (H / G). The result is [B, T, H * D]. Floating dtypes; f32 is cast to the half dtype under `Autocast`, masks are
-/// not. The gradient is written straight into the packed layout. Dropout takes the next random counter, from which
-/// follows, for each batch, head, query and key, what is dropped. Errors: ShapeError, for a length outside of [0, S],
-/// too; DtypeError; Error for a mask that requires a gradient, a mask of both scores and keys, or a dropout outside of
-/// [0, 1].
+/// not. The gradient is written straight into the packed layout. Dropout takes the next random counter; it decides for
+/// each batch, head, query and key what is dropped. Errors: ShapeError, also for a length outside of [0, S];
+/// DtypeError; Error for a mask that requires a gradient, a mask of both scores and keys, or a dropout outside of [0,
+/// 1].
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, AttentionOptions options);
 Tensor attention_packed(Tensor qkv, std::int64_t heads, std::int64_t kv_heads, bool causal, double scale = 0);
 

@@ -1,8 +1,8 @@
 #pragma once
 // Batch normalisation of images (Ioffe and Szegedy 2015, arXiv:1502.03167), with the residual add and the ReLU behind
-// it. Of x nothing but x is kept for backward: the mask is computed again, or is the sign of the result behind a
-// residual, which the next convolution keeps anyhow. The functions are pure: who keeps running statistics takes in the
-// batch's, which are returned (`nn::BatchNorm2d`). For statistics of single images see group_norm.hpp.
+// it. For backward only x is kept: the ReLU's mask is computed again; behind a residual it is the sign of the result,
+// which the next convolution keeps anyhow. The functions are pure: they return the batch's statistics, and
+// `nn::BatchNorm2d` keeps running ones. For statistics of single images see group_norm.hpp.
 //
 //     auto [y, mean, variance] = batch_norm(x, weight, bias);                       // x [8, 64, 56, 56], weight [64]
 //     Tensor z = batch_norm(x, weight, bias, {.relu = true, .residual = r}).y;      // relu(batch_norm(x) + r)
@@ -25,8 +25,8 @@ struct BatchMoments {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// By statistics that are given; the gradient is that of x's own, unless they are constant. Two ops, so that a replay
-/// has the statistics already.
+/// Normalises by given statistics. The gradient treats them as x's own, unless they are constant. Statistics are an op
+/// of their own, so that a replay has them already.
 struct BatchNorm {
     static constexpr OpInfo info{.name = "batch_norm", .precision = Precision::full, .in_place = 1 | 1 << 5};
     struct Attrs {
@@ -60,15 +60,15 @@ struct BatchNormResult {
     Tensor mean, variance;  ///< [C], the variance over n, as y is computed with; without a gradient
 };
 
-/// (x - mean) / sqrt(variance + epsilon) * weight + bias, the statistics of each channel over the batch and all axes
-/// behind; x [N, C, ...], weight and bias [C] or undefined (1 and 0). Floating dtypes, also different ones; y has x's,
-/// under `Autocast` the half dtype for f32, computed in f32 (f64 for f64), which the statistics have. Errors:
-/// ShapeError, also if a channel has less than two values; DtypeError.
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias, with the statistics of each channel over the batch and all
+/// axes behind it; x [N, C, ...], weight and bias [C] or undefined (1 and 0). Floating dtypes, also different ones. y
+/// has x's dtype, under `Autocast` the half dtype for f32. Computed in f32 (f64 for f64), the dtype of the statistics.
+/// Errors: ShapeError, also if a channel has less than two values; DtypeError.
 BatchNormResult batch_norm(Tensor x, Tensor weight = {}, Tensor bias = {}, BatchNormOptions options = {});
 
-/// The same with statistics [C] that are constant: those of an evaluation, or of layers that are not trained. Then x is
-/// not kept for backward unless the weight's gradient is wanted. Errors: as above, but for the number of values; Error
-/// if a gradient of mean or variance would be wanted.
+/// The same with constant statistics [C], as in an evaluation or in layers that are not trained. x is then kept for
+/// backward only if the weight's gradient is wanted. Errors: as above, except for the number of values; Error if a
+/// gradient of mean or variance would be wanted.
 Tensor frozen_batch_norm(Tensor x, Tensor mean, Tensor variance, Tensor weight = {}, Tensor bias = {},
                          BatchNormOptions options = {});
 

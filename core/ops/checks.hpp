@@ -63,7 +63,7 @@ void check_shape(const char* op, Argument argument, const Shape& shape, Argument
 void check_last_axis(const char* op, Argument argument, std::int64_t size, Argument from);
 /// The axis counted from the front. Errors: ShapeError outside of [-rank, rank).
 int check_axis(const char* op, const Shape& shape, int axis);
-/// The same for what is computed along an axis: -1 and 0 also stand for the only one of a single element, of rank 0.
+/// The same for ops along an axis: for a single element, of rank 0, -1 and 0 also stand for its only "axis".
 int check_axis_or_scalar(const char* op, const Shape& shape, int axis);
 
 /// Errors: DtypeError if integers of this dtype are asked for and can't be near `value`: NaN, or beyond their range.
@@ -71,7 +71,7 @@ void check_holds(const char* op, double value, Dtype dtype);
 /// Checks an option. Errors: Error outside of [least, most], and for NaN.
 void check_range(const char* op, const char* name, double value, double least, double most);
 
-/// Begins the message with `op` in place of the op that it names.
+/// Begins the message with `op` in place of the op that the message names.
 void name_op(Error& error, const char* op);
 /// The result of `work`, which is built of other ops: an error names `op`, which the program called.
 template <class Work>

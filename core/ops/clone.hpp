@@ -1,6 +1,6 @@
 #pragma once
-// Recorded copies: of a tensor as it lies in memory, and in another order of memory, which is what `contiguous()` and
-// `reshape` make where strides demand it.
+// Recorded copies: in a tensor's own order of memory, and in another one; `contiguous()` and `reshape` make the latter
+// where strides demand it.
 //
 //     Tensor y = clone(x);
 //     Tensor images = contiguous(x, MemoryFormat::channels_last);   // [N, C, H, W] in shape; x itself if it is so
@@ -19,7 +19,7 @@ struct Clone {
     static std::vector<Sample<Attrs>> samples();
 };
 
-/// A conversion of layout: what a report counts as one.
+/// A conversion of layout; reports count it as such.
 struct Contiguous {
     static constexpr OpInfo info{.name = "contiguous", .precision = Precision::full};
     struct Attrs {
@@ -33,7 +33,7 @@ struct Contiguous {
 
 }  // namespace ops
 
-/// Always a copy, whose axes stand in memory in the order in which they do in x; without gaps.
+/// Always a copy, without gaps, with the same order of axes in memory as x.
 Tensor clone(Tensor x);
 /// x itself if its elements lie in the format's order without gaps, else a copy that does. Errors: ShapeError for
 /// channels_last with fewer than three axes.

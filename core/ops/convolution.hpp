@@ -61,18 +61,17 @@ struct ConvTranspose2d {
 
 /// x [n, in, h, w], weight [out, in / groups, kh, kw], bias [out] or undefined -> [n, out, oh, ow] with
 /// oh = (h + 2 padding - dilation (kh - 1) - 1) / stride + 1, rounded down. Floating dtypes; different ones are cast to
-/// the widest, under `Autocast` to the half dtype. The result is channels-last, and so is x, or a recorded copy of it
-/// that is. With `relu` it has the bits of relu(conv2d(...)). Errors: ShapeError, also for a kernel larger than the
-/// padded x and for groups that do not divide the channels; DtypeError.
+/// the widest, under `Autocast` to the half dtype. The result is channels-last; an x that is not channels-last is
+/// copied, and the copy is recorded. With `relu` it has the bits of relu(conv2d(...)). Errors: ShapeError, also for a
+/// kernel larger than the padded x and for groups that do not divide the channels; DtypeError.
 Tensor conv2d(Tensor x, Tensor weight, Tensor bias = {}, const Conv2dOptions& options = {});
 
 /// The same along one axis: x [n, in, l], weight [out, in / groups, k] -> [n, out, ol].
 Tensor conv1d(Tensor x, Tensor weight, Tensor bias = {}, const Conv1dOptions& options = {});
 
-/// The gradient of conv2d by its x as a function of its own: x [n, in, h, w], weight [in, out / groups, kh, kw], bias
-/// [out] or undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding
-/// + 1. output_padding, below the stride, chooses among the sizes that conv2d would map to h. dtypes and errors as
-/// conv2d.
+/// The gradient of conv2d by its x, as a function: x [n, in, h, w], weight [in, out / groups, kh, kw], bias [out] or
+/// undefined -> [n, out, oh, ow] with oh = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+/// output_padding, below the stride, chooses among the sizes that conv2d would map to h. dtypes and errors as conv2d.
 Tensor conv_transpose2d(Tensor x, Tensor weight, Tensor bias = {}, const ConvTranspose2dOptions& options = {});
 
 }  // namespace headroom

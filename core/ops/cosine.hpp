@@ -10,8 +10,8 @@ namespace headroom {
 
 /// sum(a b) / (max(|a|, epsilon) max(|b|, epsilon)) along an axis, which is dropped; a and b are floating and
 /// broadcast. Computed and returned in f32 for halves, else in the wider of both dtypes. A vector shorter than epsilon,
-/// such as 0, gives the other one the gradient that a vector of that length would. Vectors of one number that are
-/// longer have exactly 1 or -1, and no gradient. Errors: ShapeError, DtypeError; Error for an epsilon below 1e-18.
+/// such as 0, counts as one of length epsilon in the other's gradient. Longer vectors of one number give exactly 1 or
+/// -1, and no gradient. Errors: ShapeError, DtypeError; Error for an epsilon below 1e-18.
 Tensor cosine_similarity(Tensor a, Tensor b, int axis = -1, double epsilon = 1e-8);
 
 /// The sum over pairs of 1 - cos(a, b) where the target is 1, and of max(0, cos(a, b) - margin) where it is -1; a and b

@@ -43,8 +43,8 @@ struct CrossEntropy {
 void check_cross_entropy(const char* op, const kernels::CrossEntropyOptions& options, const Array& targets,
                          const Array& weights, std::int64_t classes);
 
-/// The classes' weights as kernels take them, with memory for their sum where that is needed; live together. Of f64
-/// logits, what is summed is f64.
+/// The classes' weights as kernels take them, with memory for their sum where it is needed; the two must live together.
+/// Sums are f64 for f64 logits.
 struct WeightsOfClasses {
     WeightsOfClasses(Exec& exec, const kernels::CrossEntropyOptions& options, const Array& weights, Dtype logits);
     Array wide, total;

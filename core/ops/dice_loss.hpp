@@ -9,11 +9,11 @@
 namespace headroom {
 
 /// The sum over images and classes of 1 - (2 overlap + epsilon) / (p + t + epsilon), where p and t are the sums of an
-/// image's probabilities and targets of a class over all pixels, and overlap is that of their products (Milletari et
+/// image's probabilities and targets of a class over all pixels, and overlap is the sum of their products (Milletari et
 /// al. 2016, arXiv:1606.04797, with sums in place of sums of squares, as Drozdzal et al. 2016, arXiv:1608.04117). Each
 /// image and class is a term, so that `mean()` is MONAI's DiceLoss with a smoothing of epsilon. logits [N, C, ...] of
-/// any floating dtype, with probabilities by softmax over C, or by sigmoid where C is 1. targets [N, ...] (i32 or i64)
-/// are ids of classes, where C is 1 0 or 1; or [N, C, ...] of any dtype probabilities. Computed in f32 (f64 for f64).
+/// any floating dtype, with probabilities by softmax over C, or by sigmoid where C is 1. targets are ids of classes [N,
+/// ...] (i32 or i64), 0 or 1 where C is 1; or probabilities [N, C, ...] of any dtype. Computed in f32 (f64 for f64).
 /// Keeps the probabilities and, for ids, a byte for each of them. Errors: ShapeError, also for an id outside of [0, C);
 /// DtypeError; Error for an epsilon that is negative or not finite.
 Loss dice_loss(Tensor logits, Tensor targets, double epsilon = 1e-6);

@@ -1,7 +1,7 @@
 #pragma once
-// The feed-forward part of a transformer block as one op: up, activation, down. Only the activation's argument is kept
-// for backward, which recomputes the hidden layer in the pass that differentiates it: `linear(gelu(linear(x)))` keeps
-// twice as much. Not for gated forms, nor for dropout between the steps: use `linear` and an activation for those.
+// The feed-forward part of a transformer block as one op: up, activation, down. Only the activation's argument is kept.
+// Backward recomputes the hidden layer in the pass that differentiates it: `linear(gelu(linear(x)))` keeps twice as
+// much. Not for gated forms, nor for dropout between the steps: use `linear` and an activation for those.
 //
 //     Tensor y = feed_forward(x, up.weight, up.bias, down.weight, down.bias);  // x [12, 64, 128] -> [12, 64, 128]
 //     Tensor z = feed_forward(x, w1, {}, w2, {}, Activation::relu);            // no biases

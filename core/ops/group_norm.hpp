@@ -31,10 +31,10 @@ struct GroupNorm {
 
 }  // namespace ops
 
-/// (x - mean) / sqrt(variance + epsilon) * weight + bias, the statistics of each of `groups` groups of neighbouring
-/// channels of an image over them and all axes behind, the variance over n; x [N, C, ...], weight and bias [C] or
-/// undefined (1 and 0). Floating dtypes, also different ones; the result has x's, under `Autocast` the half dtype for
-/// f32, computed in f32 (f64 for f64). Errors: ShapeError, also unless the groups divide C; DtypeError.
+/// (x - mean) / sqrt(variance + epsilon) * weight + bias, with statistics for each of `groups` groups of neighbouring
+/// channels of an image, over these channels and all axes behind; the variance is over n; x [N, C, ...], weight and
+/// bias [C] or undefined (1 and 0). Floating dtypes, also different ones; the result has x's, under `Autocast` the half
+/// dtype for f32, computed in f32 (f64 for f64). Errors: ShapeError, also unless the groups divide C; DtypeError.
 Tensor group_norm(Tensor x, std::int64_t groups, Tensor weight = {}, Tensor bias = {}, double epsilon = 1e-5);
 
 /// Each channel of an image by itself: C groups (Ulyanov, Vedaldi and Lempitsky 2016, arXiv:1607.08022). Errors: as

@@ -21,8 +21,8 @@ struct InterpolateOptions {
     Interpolation mode = Interpolation::nearest;
     /// The outermost pixels' centres coincide, else their outer edges do. For bilinear interpolation.
     bool align_corners = false;
-    /// Coordinates follow from the sizes, as if they had been named, and not from `scale`: the two differ where H scale
-    /// is no whole number.
+    /// Coordinates follow from the sizes, as if these had been given, and not from `scale`. The results differ where H
+    /// scale is not a whole number.
     bool recompute_scale_factor = false;
 };
 

@@ -33,7 +33,7 @@ class JointTargets {
         : exec_(exec), sink_(sink), targets_(static_cast<std::size_t>(sink.inputs())) {}
 
     const JointTarget& ask(int input) { return add(input, sink_.destination(input)); }
-    /// As `GradSink::destination(input, spent)`; must be the last. Take `spent.view()` before.
+    /// As `GradSink::destination(input, spent)`; must be the last call. Take `spent.view()` before it.
     const JointTarget& ask(int input, Array& spent) { return add(input, sink_.destination(input, spent)); }
 
   private:

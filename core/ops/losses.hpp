@@ -50,8 +50,8 @@ Loss huber_loss(Tensor x, Tensor target, double delta = 1.0);
 Loss binary_cross_entropy_with_logits(Tensor x, Tensor target);
 
 struct FocalLossOptions {
-    double alpha = 0.25;  ///< the weight of a target of 1, with 1 - alpha that of 0; below 0: all weigh 1
-    double gamma = 2.0;   ///< how much less those count that are predicted well; 0: not at all
+    double alpha = 0.25;  ///< the weight of a target of 1; a target of 0 weighs 1 - alpha; below 0: all weigh 1
+    double gamma = 2.0;   ///< the higher, the less a well predicted element counts; 0: all count alike
 };
 
 /// The same terms times alpha_t (1 - p_t)^gamma, where p_t = p target + (1 - p) (1 - target), p = sigmoid(x), and
@@ -60,7 +60,7 @@ struct FocalLossOptions {
 Loss sigmoid_focal_loss(Tensor x, Tensor target, const FocalLossOptions& options = {});
 
 /// The Kullback-Leibler divergence from exp(x) to the target, the sum of target (log(target) - x), 0 where the target
-/// is 0; with `log_target` the target has logarithms, too. x [N, ...], whose terms are the N: `mean()` is PyTorch's
+/// is 0; with `log_target` the target has logarithms, too. The terms of x [N, ...] are the N: `mean()` is PyTorch's
 /// "batchmean". Otherwise as `mse_loss`.
 Loss kl_div(Tensor x, Tensor target, bool log_target = false);
 

@@ -31,7 +31,7 @@ struct Lstm {
 /// Of L layers in D directions.
 struct LstmState {
     Tensor h = {};  ///< [L * D, B, H]; undefined for zeros
-    Tensor c = {};  ///< the same; of results f32 for halves
+    Tensor c = {};  ///< the same; in results f32 for halves
 };
 struct LstmOutput {
     Tensor output;    ///< [T, B, D * H]: the last layer's states

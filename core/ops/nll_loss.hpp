@@ -1,6 +1,6 @@
 #pragma once
-// The negative log likelihood of classes whose log probabilities are there. From logits use cross_entropy.hpp, which
-// stores no probabilities.
+// The negative log likelihood of classes, from log probabilities. For logits use cross_entropy.hpp, which stores no
+// probabilities.
 //
 //     Loss loss = nll_loss(log_softmax(logits), targets, {.ignore_index = 0});     // [12, 64, 65], targets [12, 64]
 #include <headroom/core/loss.hpp>

@@ -13,7 +13,7 @@
 namespace headroom {
 
 struct NmsOptions {
-    std::int64_t most = 0;  ///< boxes of an image that are kept; 0: as many as there are
+    std::int64_t most = 0;  ///< the most boxes of an image that are kept; 0: all of them
     /// i32 or i64 [N, K]: only boxes of one group suppress each other, as in torchvision's batched_nms. Undefined: all
     /// boxes of an image are in one.
     Tensor groups = {};
@@ -37,10 +37,10 @@ struct Nms {
 }  // namespace ops
 
 /// i64 [N, most]: the positions in [0, K) of the boxes that are kept, by descending score (of equal ones the first
-/// comes first), then -1. boxes [N, K, 4], x1, y1, x2, y2; scores [N, K], of which -infinity and NaN stand for no box.
-/// A box goes if it overlaps with one that is kept by more than `threshold`: by the intersection's area over the
-/// union's, in f32, with torchvision's bits on each device. Any dtypes but bool; no gradient. Errors: ShapeError;
-/// DtypeError; Error for a threshold outside of [0, 1] and a negative `most`.
+/// comes first), then -1. boxes [N, K, 4], x1, y1, x2, y2; scores [N, K], where -infinity and NaN stand for no box. A
+/// box goes if it overlaps with one that is kept by more than `threshold`: by the intersection's area over the union's,
+/// in f32, with torchvision's bits on each device. Any dtypes but bool; no gradient. Errors: ShapeError; DtypeError;
+/// Error for a threshold outside of [0, 1] and a negative `most`.
 Tensor nms(Tensor boxes, Tensor scores, double threshold, const NmsOptions& options = {});
 
 }  // namespace headroom

@@ -25,9 +25,9 @@ struct Norm {
 }  // namespace ops
 
 /// (sum |x|^p)^(1/p) of a floating x; p infinite: the largest |x|, or the smallest; p = 0: how many are not 0. The
-/// gradient where the norm is 0 is 0, and for p < 1 that of elements that are 0. p = 2 is an op of its own; for any
-/// other p, arrays as large as x hold |x| and its powers. Axes and errors as in reduce.hpp; ShapeError also for empty
-/// axes if p is negative or infinite, Error if p is NaN.
+/// gradient is 0 where the norm is 0 and, for p < 1, at elements that are 0. p = 2 is an op of its own; for any other
+/// p, arrays as large as x hold |x| and its powers. Axes and errors as in reduce.hpp; ShapeError also for empty axes if
+/// p is negative or infinite, Error if p is NaN.
 Tensor norm(Tensor x, double p = 2.0, const Axes& axes = {}, bool keepdim = false);
 
 }  // namespace headroom

@@ -37,7 +37,7 @@ struct Pad {
 
 /// `amounts` come in pairs, in front and behind, for the last axis first, then for the one before it, and so on, as in
 /// PyTorch; a negative one takes elements away. Constant: any axes and dtype, `value` is rounded to it. Reflect and
-/// replicate: the last two axes of x [N, C, H, W], floating; what reflect adds must be smaller than its axis. Errors:
+/// replicate: the last two axes of x [N, C, H, W], floating; a reflected part must be smaller than its axis. Errors:
 /// ShapeError, also for a result without elements where x has some; DtypeError, also for a value that integers can't
 /// hold; Error for amounts that are no pairs, and for a value in another mode than constant.
 Tensor pad(Tensor x, const std::vector<std::int64_t>& amounts, PadMode mode = PadMode::constant, double value = 0);

@@ -6,9 +6,9 @@
 //     Tensor z = avg_pool2d(x, {.kernel = 2});
 //     Tensor features = global_avg_pool2d(x).flatten(1);                                   // [8, 64]
 //
-// x [N, C, H, W] of any floating dtype; results have it, and are fast where channels are neighbours in memory. Pairs
-// are of rows and columns. Window o of an axis begins at o stride - padding, and there are as many as in PyTorch: those
-// that fit, with `ceil_mode` also one that reaches beyond the end, unless it would begin behind the input.
+// x [N, C, H, W] of any floating dtype; results have its dtype, and are fast where channels are neighbours in memory.
+// Pairs hold rows and columns. Window o of an axis begins at o stride - padding. The number of windows is PyTorch's:
+// all that fit; with `ceil_mode` also one that reaches beyond the end, unless it would begin behind the input.
 #include <cstdint>
 
 #include <headroom/core/apply.hpp>
@@ -18,7 +18,7 @@ namespace headroom {
 struct MaxPool2dOptions {
     IntPair kernel = 0;
     IntPair stride = 0;   ///< 0: the kernel's size
-    IntPair padding = 0;  ///< positions on both sides that no element is taken from
+    IntPair padding = 0;  ///< positions on both sides, from which no element is taken
     IntPair dilation = 1;
     bool ceil_mode = false;
 };
@@ -67,10 +67,10 @@ struct AdaptiveAvgPool2d {
 
 }  // namespace ops
 
-/// The largest element of each window, NaN if one is NaN. Of equal ones the first gets the gradient, of several NaN the
-/// last. A ReLU behind it gives the values of one before it, and keeps the small result for backward instead of the
-/// large one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range, for a padding of more
-/// than half of the kernel, and for windows of more than 2^24 elements.
+/// The largest element of each window, NaN if one is NaN. Of equal elements the first gets the gradient, of several NaN
+/// the last. A ReLU gives the same values behind the pool as before it, but behind it keeps the small result for
+/// backward instead of the large one. Errors: ShapeError if no window fits; DtypeError; Error for options out of range,
+/// for a padding of more than half of the kernel, and for windows of more than 2^24 elements.
 Tensor max_pool2d(Tensor x, const MaxPool2dOptions& options);
 
 /// The sum over each window, divided as the options say. Computed in f32 (f64 for f64). Errors: as for max_pool2d.

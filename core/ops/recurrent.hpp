@@ -1,6 +1,6 @@
 #pragma once
-// What `lstm` and `gru` share: parameters and options of a stack of recurrent layers. Layouts, names and results are
-// PyTorch's, so that its weights can be used as they are.
+// The common part of `lstm` and `gru`: parameters and options of a stack of recurrent layers. Layouts, names and
+// results are PyTorch's, so that its weights can be used as they are.
 #include <array>
 #include <cstdint>
 
@@ -8,7 +8,8 @@
 
 namespace headroom {
 
-/// Of one layer in one direction. G is 4 for an LSTM, its gates in the order i|f|g|o, and 3 for a GRU, r|z|n.
+/// The parameters of one layer in one direction. G is 4 for an LSTM, its gates in the order i|f|g|o, and 3 for a GRU,
+/// r|z|n.
 struct RecurrentWeights {
     Tensor weight_ih;     ///< [G * H, I]; I is D * H behind the first layer
     Tensor weight_hh;     ///< [G * H, H]
@@ -22,12 +23,12 @@ inline constexpr std::int64_t kSqrtOfTime = -1;
 struct RecurrentOptions {
     bool bidirectional = false;
     bool batch_first = false;  ///< x and the output are [B, T, ...], not [T, B, ...]; states are not affected
-    double dropout = 0;        ///< of each layer's output but the last one's
-    /// [B], i32 or i64, each in [1, T]: sequence b is the first lengths[b] elements, as PyTorch's packed sequences have
-    /// it. The output is 0 behind them, and the other direction begins at the last one.
+    double dropout = 0;        ///< of each layer's output except the last
+    /// [B], i32 or i64, each in [1, T]: sequence b consists of the first lengths[b] elements, as in PyTorch's packed
+    /// sequences. Behind them the output is 0, and the other direction begins at the last of them.
     Tensor lengths = {};
-    /// What a layer keeps for backward. 0: the gates of all steps. Else gates are made again for so many steps at a
-    /// time, rounded up to whole blocks, which takes a product by the input and one by the state a second time. The
+    /// What a layer keeps for backward. 0: the gates of all steps. Else backward makes the gates of this many steps at
+    /// a time again, rounded up to whole blocks; that repeats a product by the input and one by the state. The
     /// gradients' bits are the same.
     std::int64_t checkpoint = 0;
 };

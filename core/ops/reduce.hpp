@@ -130,15 +130,15 @@ Tensor min(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// sum((x - mean)^2) / max(0, n - correction) of a floating x; correction 1 is Bessel's. Where n <= correction that is
 /// infinity or, of equal elements or none, NaN, and so is the gradient, as in PyTorch.
 Tensor var(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
-/// The square root of `var`, PyTorch's `std`; the gradient where all elements are equal is 0.
+/// The square root of `var`, PyTorch's `std`; its gradient is 0 where all elements are equal.
 Tensor standard_deviation(Tensor x, const Axes& axes = {}, double correction = 1.0, bool keepdim = false);
-/// True where one element of x, of any dtype, is not 0, and where all are; of nothing, false and true. Counted in i64,
-/// after a comparison with 0 unless x is bool.
+/// `any`: true where at least one element of x, of any dtype, is not 0. `all`: true where no element is 0. Of nothing,
+/// false and true. Counted in i64, after a comparison with 0 unless x is bool.
 Tensor any(Tensor x, const Axes& axes = {}, bool keepdim = false);
 Tensor all(Tensor x, const Axes& axes = {}, bool keepdim = false);
 /// The position (i64) of the largest element along an axis: the first of equals, the first NaN if there is one.
 Tensor argmax(Tensor x, int axis = -1, bool keepdim = false);
-/// The same of the smallest.
+/// The position of the smallest, likewise.
 Tensor argmin(Tensor x, int axis = -1, bool keepdim = false);
 
 }  // namespace headroom

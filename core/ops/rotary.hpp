@@ -15,7 +15,7 @@ namespace headroom {
 struct RotaryOptions {
     double base = 10000;
     /// false: elements i and i + D / 2 make a pair, as in GPT-NeoX, Llama and Hugging Face's transformers. true: 2 i
-    /// and 2 i + 1, as in the paper and GPT-J. Weights that were trained with one need it.
+    /// and 2 i + 1, as in the paper and GPT-J. Weights need the form that they were trained with.
     bool interleaved = false;
 };
 
@@ -33,9 +33,9 @@ struct RotaryPositions {
 }  // namespace ops
 
 /// x [B, T, H, D], D even: pair i of each head at position t is turned by (first_position + t) base^(-2 i / D). Su et
-/// al. 2021, arXiv:2104.09864. `heads`: the number of heads that are turned, the first ones, none means all: so that
-/// packed queries, keys and values take one call. Angles are found in f64, the rest is computed in f32 (f64 for f64).
-/// Errors: ShapeError; DtypeError; Error unless base is above 0 and first_position at least 0.
+/// al. 2021, arXiv:2104.09864. `heads`: how many of the first heads are turned; none means all. So packed queries, keys
+/// and values take one call. Angles are found in f64, the rest is computed in f32 (f64 for f64). Errors: ShapeError;
+/// DtypeError; Error unless base is above 0 and first_position at least 0.
 Tensor rotary(Tensor x, std::int64_t first_position = 0, const RotaryOptions& options = {},
               std::optional<std::int64_t> heads = std::nullopt);
 

@@ -40,9 +40,9 @@ struct Multinomial {
 /// The integers from 0 to n - 1 in random order, i64 [n]. Errors: ShapeError if n is negative.
 Tensor randperm(Context& context, std::int64_t n);
 /// `draws` positions of the last axis of weights [..., n], each drawn with a probability in proportion to its weight,
-/// in the order in which they were drawn: i64 [..., draws]. Weights are not negative and have a positive sum, which
-/// nobody checks, as they are not read; without replacement, positions of weight 0 come after all others. Errors:
-/// ShapeError unless draws is positive and, without replacement, at most n; DtypeError unless floating.
+/// in the order in which they were drawn: i64 [..., draws]. Weights must not be negative and must have a positive sum;
+/// that is not checked, as their values are not read; without replacement, positions of weight 0 come after all others.
+/// Errors: ShapeError unless draws is positive and, without replacement, at most n; DtypeError unless floating.
 Tensor multinomial(Tensor weights, std::int64_t draws, bool replacement = false);
 
 }  // namespace headroom

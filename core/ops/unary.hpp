@@ -9,7 +9,7 @@
 //     Tensor p = pow(x, 3.0);
 //
 // Results have the dtype of x. Errors: DtypeError for integers and bool, except where said. Arithmetic with a number
-// promotes integers and bool as PyTorch does: with a floating number (2.0) the result is f32, with a whole one (2)
+// promotes integers and bool as in PyTorch: with a floating number (2.0) the result is f32, with a whole one (2)
 // integers keep their dtype and bool becomes i64.
 #include <headroom/core/apply.hpp>
 #include <headroom/core/scalar.hpp>
@@ -72,9 +72,10 @@ Tensor tanh(Tensor x);
 Tensor sigmoid(Tensor x);
 /// x sigmoid(x), also called swish (Elfwing, Uchibe and Doya 2018).
 Tensor silu(Tensor x);
-/// GELU with the approximation by tanh that GPT-2 has, or exactly.
+/// The forms of GELU: GPT-2's approximation by tanh, or the exact one.
 enum class Gelu : std::uint8_t { tanh, erf };
-/// x Phi(x), Phi the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
+/// GELU in the tanh form, unless `form` is Gelu::erf: the exact x Phi(x), which is PyTorch's default. Phi is the normal
+/// distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 Tensor gelu(Tensor x, Gelu form = Gelu::tanh);
 /// x above 0, slope x below; the gradient at 0 is the slope.
 Tensor leaky_relu(Tensor x, double slope = 0.01);
@@ -95,8 +96,8 @@ Tensor square(Tensor x);
 Tensor sign(Tensor x);
 /// The larger of x and 0; the gradient at 0 is 0. Integers, too.
 Tensor relu(Tensor x);
-/// x held between `low` and `high`, either of which may be infinite, and then does not count in the promotion; the
-/// gradient on the borders is 1.
+/// x held between `low` and `high`. A bound may be infinite; it then does not count in the promotion. The gradient on
+/// the borders is 1.
 Tensor clamp(Tensor x, Scalar low, Scalar high);
 /// factor x + offset. Errors: DtypeError if x has integers and a number is beyond 2^53.
 Tensor affine(Tensor x, Scalar factor, Scalar offset);

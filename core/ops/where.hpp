@@ -27,9 +27,9 @@ struct Where {
 /// a where the condition (bool or integers, true unless 0) holds, else b. The gradient goes to the one chosen, so a NaN
 /// in the other does no harm in `where` itself. Dtypes as in binary.hpp. Errors: ShapeError, DtypeError.
 Tensor where(Tensor condition, Tensor a, Tensor b);
-/// The value, rounded to x's dtype, where the mask (as `where`'s condition) holds, else x; the two broadcast. A `where`
-/// with a scalar: beside the result it takes one element, and writes over an x that nothing else needs. Errors: as
-/// `where`; DtypeError if x has integers and the value is not one of them.
+/// The value, rounded to x's dtype, where the mask (as `where`'s condition) holds, else x; the two broadcast. It is a
+/// `where` with a scalar: it takes one element beside the result, and may write over an x that nothing else needs.
+/// Errors: as `where`; DtypeError if x has integers and the value is not one of them.
 Tensor masked_fill(Tensor x, Tensor mask, double value);
 
 }  // namespace headroom

@@ -1,7 +1,7 @@
 #pragma once
-// What holds for every op, checked for one: by Headroom's tests for each of its own, and by you for yours. All of it is
-// tried on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment, else 1), in
-// memory that holds NaN until it is written.
+// Checks for one op what holds for every op. Headroom's tests call it for each of Headroom's ops, and you can for
+// yours. All checks run on the op's sample calls, with inputs drawn from a seed (HEADROOM_TEST_SEED in the environment,
+// else 1), in memory that holds NaN until it is written.
 //
 //     int main() { test::check_op<Softsign>(); }                           // an Error says what does not hold
 //     test::check_op<Softsign>({.dtypes = {Dtype::f32, Dtype::f64}});      // an op that takes no halves
@@ -19,8 +19,8 @@ struct OpChecks {
     Seed seed = {};
 };
 
-/// Gradients agree with finite differences (see gradcheck), add up over uses of an input and where one tensor is two
-/// inputs, and are the same where the op may write over its inputs.
+/// Gradients agree with finite differences (see gradcheck). They add up over uses of an input, also if one tensor is
+/// given as two inputs, and are the same where the op may write over its inputs.
 void check_gradients(const OpEntry& op, const Seed& seed = {});
 /// Values and gradients agree with those of contiguous f64, in every dtype and layout. Outputs are without gaps, and
 /// gradients have the geometry of their values.

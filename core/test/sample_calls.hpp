@@ -1,7 +1,6 @@
 #pragma once
 // The sample calls of an op, made concrete: values drawn from a seed, put into memory in various layouts and dtypes,
-// and the call itself. What holds for every op is tested with this, for Headroom's own and for a user's
-// (op_checks.hpp).
+// and the call itself. Tests of properties of every op use it, for Headroom's ops and for a user's (op_checks.hpp).
 //
 //     const OpEntry op = op_entry<Softsign>();
 //     const Seed seed;
@@ -19,15 +18,15 @@
 
 namespace headroom::test {
 
-/// Where random inputs come from: 1, or what the environment's HEADROOM_TEST_SEED says.
+/// The seed of random inputs: 1, or HEADROOM_TEST_SEED of the environment.
 struct Seed {
     Seed();
     std::uint64_t value;
-    double projection_error = 0.0;  ///< projections are off by this, relatively, up or down as `error_draw` has it
+    double projection_error = 0.0;  ///< relative error of projections, up or down as `error_draw` says
     std::uint64_t error_draw = 0;
 };
 
-/// One input on the host: what it is, and its elements in row-major order (none if it is left out).
+/// One input on the host: its description, and its elements in row-major order (none if it is left out).
 struct HostInput {
     SampleInput what;
     std::vector<double> values;
@@ -41,11 +40,11 @@ enum class Layout : std::uint8_t { contiguous, permuted, transposed, strided };
 std::vector<ErasedSample> accepted(const OpEntry& op);
 std::vector<ErasedSample> refused(const OpEntry& op);
 
-/// What to print when a check fails.
+/// The text to print when a check fails.
 std::string describe(const OpEntry& op, const ErasedSample& sample, const Seed& seed);
 
 bool is_floating(const SampleInput& input);
-/// Floating, and not one that the op has no gradient for.
+/// True for a floating input for which the op has a gradient.
 bool has_gradient(const SampleInput& input);
 
 std::vector<HostInput> draw(const ErasedSample& sample, const Seed& seed);

@@ -17,21 +17,21 @@
 
 namespace headroom::kernels {
 
-/// What hides keys beside `causal`. A view of rank 0: none. A query to which all keys are hidden gives 0, its lse is
-/// minus infinity, and it has no part in any gradient.
+/// Masks that hide keys in addition to `causal`. A view of rank 0: none. A query with all keys hidden gives 0; its lse
+/// is minus infinity, and it takes no part in any gradient.
 struct AttentionMask {
     /// [B, H, T, S], broadcast by strides of 0. bool: true where the query sees the key. Floating, of any dtype: added
     /// to the scaled scores; values below -1e6 hide their key as minus infinity does, since lse, from which the
     /// gradient computes the probabilities again, could not tell such scores apart.
     View values{};
-    /// [B], i32 or i64: the queries of batch b see no key from position lengths[b] on. Blocks of such keys are left
-    /// out. One outside of [0, S]: ShapeError with its value and position, on a GPU when the host next waits.
+    /// [B], i32 or i64: the queries of batch b see no key from position lengths[b] on. Blocks of such keys are skipped.
+    /// For a length outside of [0, S]: ShapeError with its value and position, on a GPU when the host next waits.
     View lengths{};
 };
 
-/// Dropout of probabilities after the softmax, as Vaswani et al. (2017) have it: each is 0 with probability p, else
-/// divided by 1 - p. The word that decides over query i and key j of head h in batch b is number 4 r ceil(S / 4) + j of
-/// the key's sequence, r = (b H + h) T + i, on all devices; an element is kept if it is at least p 2^32.
+/// Dropout of probabilities after the softmax, as in Vaswani et al. (2017): each is 0 with probability p, else divided
+/// by 1 - p. The word that decides over query i and key j of head h in batch b is number 4 r ceil(S / 4) + j of the
+/// key's sequence, r = (b H + h) T + i, on all devices; an element is kept if it is at least p 2^32.
 struct AttentionDropout {
     float p = 0;
     RandomKey key{};

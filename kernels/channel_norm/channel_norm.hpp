@@ -8,12 +8,12 @@
 //     channel_norm(stream, x, {.mean = mean, .variance = variance, .weight = &weight, .relu = true}, nullptr, y);
 //     ChannelNormGradientPlan(stream, {.x = &x, .dy = dy}, norm, {.x = &dx, .weight = {&dweight, 1}});
 //
-// x is [N, C, ...]. The shape of mean and variance says what has statistics of its own: [C], a channel over the batch;
+// x is [N, C, ...]. The shape of mean and variance says which elements share statistics: [C], a channel over the batch;
 // [N, groups], a group of neighbouring channels of an image. Any floating dtypes and strides: fast where channels are
 // neighbours in memory (channels-last), on the CPU also where the elements of an image are. f64 x is computed in f64,
-// the rest in f32. An element of x is read from memory once for its statistics: those of a block are computed in two
-// passes in the cache (on a GPU by Welford's recurrence), and blocks are joined in an order that shapes and strides
-// fix.
+// the rest in f32. An element of x is read from memory once for its statistics. The statistics of a block are computed
+// in two passes in the cache (on a GPU by Welford's recurrence), and blocks are joined in an order that shapes and
+// strides fix.
 #include <cstddef>
 
 #include <headroom/kernels/channel_norm/internal/columns.hpp>
@@ -38,7 +38,7 @@ class ChannelMomentsPlan {
     ColumnParts parts_;
 };
 
-/// What forward and gradient have in common. Views behind pointers must be there until the call.
+/// The common arguments of forward and gradient. Views behind pointers must exist until the call.
 struct ChannelNorm {
     View mean, variance;  ///< [C] or [N, groups]; the latter contiguous
     double epsilon = 1e-5;
@@ -55,7 +55,8 @@ void channel_norm(CudaStream& stream, const View& x, const ChannelNorm& norm, co
 struct ChannelNormInputs {
     const View* x = nullptr;  ///< may be null if the statistics are constant and weight's gradient is not wanted
     View dy;
-    /// With relu the result, whose sign is the mask; null if the mask shall be computed from x: without a residual.
+    /// With relu: the result, whose sign is the mask. Null: the mask is computed from x, which is possible without a
+    /// residual.
     const View* y = nullptr;
     bool constant = false;  ///< mean and variance do not depend on x
 };
@@ -66,8 +67,8 @@ struct ChannelNormGradients {
 };
 
 /// With g = dy behind the mask, h = (x - mean) * rstd: dweight = sum(g * h) and dbias = sum(g) of each channel, and
-/// dx = rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)), the means over what shares statistics; or
-/// rstd * g * weight for constant statistics. One of dx and dresidual may be dy's memory (beta 0).
+/// dx = rstd * (g * weight - mean(g * weight) - h * mean(g * weight * h)), with means over the elements that share
+/// statistics; or rstd * g * weight for constant statistics. One of dx and dresidual may be dy's memory (beta 0).
 class ChannelNormGradientPlan {
   public:
     ChannelNormGradientPlan(const Stream& stream, const ChannelNormInputs& in, const ChannelNorm& norm,
@@ -87,10 +88,10 @@ class ChannelNormGradientPlan {
     ColumnParts parts_;
 };
 
-/// Running statistics take in those of a batch: running = (1 - momentum) * running + momentum * batch, of the variance
-/// `correction` times that over n; `batches` (i64, one element) counts. A negative momentum stands for 1 / batches, the
-/// average over all. Nothing changes unless mean and variance are finite everywhere and so is `loss` (one floating
-/// element; null: not asked). All [C], the running ones contiguous.
+/// Updates running statistics by a batch: running = (1 - momentum) * running + momentum * batch; the batch's variance
+/// is `correction` times the variance over n. `batches` (i64, one element) counts. A negative momentum stands for 1 /
+/// batches, the average over all. Nothing changes unless mean and variance are finite everywhere and so is `loss` (one
+/// floating element; null: not checked). All [C], the running ones contiguous.
 struct RunningStatistics {
     View mean, variance, batches;
     double momentum = 0.1;

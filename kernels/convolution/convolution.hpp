@@ -10,8 +10,8 @@
 //     ConvolutionPlan(stream, {.x = x, .weight = dw, .y = dy, .steps = c.steps, .pass = ConvolutionPass::weight});
 //     SumPlan(stream, dy, 1.0, db, 0);                                             // db [1, o, 1, 1]: the bias's
 //
-// Any strides are right; fast are images whose channels are neighbours in memory ("channels-last": [n, h, w, c] as
-// memory goes, with the shape [n, c, h, w]), with weights in the same order, or row-major ones.
+// Takes any strides. Fast for images whose channels are neighbours in memory ("channels-last": [n, h, w, c] in memory,
+// with the shape [n, c, h, w]), with weights in the same order, or for row-major ones.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,7 +35,7 @@ constexpr std::int64_t convolved_size(std::int64_t size, std::int64_t kernel, st
     return room < 0 ? 0 : room / stride + 1;
 }
 
-/// How a kernel steps over images. The two numbers are of height and width.
+/// How a kernel steps over images. The two numbers are for height and width.
 struct ConvolutionSteps {
     IntPair stride = 1, padding = 0, dilation = 1;
     std::int64_t groups = 1;
@@ -55,9 +55,9 @@ Shape convolved_shape(const Shape& x, const Shape& weight, const ConvolutionStep
 ///   forward  y = activation(x * weight + bias + beta y), the bias [groups o]
 ///   data     x = activation(the sum over what each x went into, of y weight, + bias + beta x), the bias [groups i]
 ///   weight   weight = the sum over what each weight was used for, of x y, + beta weight
-/// What is written must not overlap what is read. With beta = 0 it is not read; an empty sum is 0. dtypes: what is read
-/// shares one of f32, bf16, f16, f64; what is written has that dtype or, for halves, f32; the bias has either. Halves
-/// are multiplied exactly and accumulated in f32.
+/// The written array must not overlap those that are read. With beta = 0 it is not read; an empty sum is 0. dtypes: the
+/// arrays that are read share one of f32, bf16, f16, f64; the written one has that dtype or, for halves, f32; the bias
+/// has either. Halves are multiplied exactly and accumulated in f32.
 struct Convolution {
     View x;
     View weight;
@@ -79,7 +79,7 @@ class ConvolutionPlan {
     ConvolutionPlan(const Stream& stream, const Convolution& convolution);
 
     /// Bytes that `run` needs: a function of shapes, strides, dtypes, beta and threads, the same in a dry run. On the
-    /// CPU: the weights in the order that the kernel reads them, and what is packed or rounded at the end.
+    /// CPU: the weights in the kernel's order, and arrays that are packed or rounded at the end.
     std::size_t scratch() const { return scratch_; }
 
     /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits
@@ -88,12 +88,12 @@ class ConvolutionPlan {
     void run(CpuStream& stream, std::byte* scratch) const;
     /// By cuDNN, where it was found (see `convolution_library`): channels-last images and weights of f32 or halves,
     /// 2^18 multiply-adds or more; a gradient of half weights is then rounded to halves before it is added or stored as
-    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. A ReLU behind a bias is then a part
-    /// of the same call for halves, if cuDNN's leaves NaN and infinity, which a trial of each shape finds out once, and
-    /// waits for; else it is a pass behind the call. Without cuDNN, with as much scratch, by an
-    /// implicit product on tiles (on tensor cores for halves); one channel to a group goes without tiles. `scratch`:
-    /// 256-byte aligned. Own kernels' bits repeat and do not depend on the device: a weight gradient's parts are shared
-    /// out by shape and added in order.
+    /// f32, and gradients repeat unless `ComputeOptions::deterministic` is false. For halves a ReLU behind a bias is a
+    /// part of the same call if cuDNN's ReLU keeps NaN and infinity; a trial finds that out once per shape, and waits
+    /// for the device. Else the ReLU is a pass behind the call. Without cuDNN, with as much scratch, by an implicit
+    /// product on tiles (on tensor cores for halves); one channel to a group goes without tiles. `scratch`: 256-byte
+    /// aligned. Own kernels' bits repeat and do not depend on the device: a weight gradient's parts are shared out by
+    /// shape and added in order.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -106,8 +106,8 @@ class ConvolutionPlan {
 /// the reason why the project's own kernels compute.
 std::string convolution_library(CudaStream& stream);
 
-/// The convolutions that cuDNN would be asked for on the GPU that a stream rehearses, of all that were planned there,
-/// each once. bench/convolution_plans.py has NVIDIA's library plan them, without a GPU.
+/// Of all convolutions that were planned on the GPU that a stream rehearses: those that cuDNN would compute, each once.
+/// bench/convolution_plans.py has NVIDIA's library plan them, without a GPU.
 std::vector<std::string> rehearsed_convolutions(const DryStream& stream);
 
 /// As append_attention_choices and load_attention_choices.

@@ -1,9 +1,9 @@
 #pragma once
 // A GPU as one context uses it: its queues of work, copies to and from the host, and its errors. A queue is a CUDA
 // stream: kernels go to one, copies to the host to another, and copies to the device to the kernels' or to a third.
-// Each is done in order; events order them among each other. The host waits in `copy_to_host` and `synchronize`, and in
-// `copy_to_device` if it is far ahead of the GPU; each wait is counted. For tests in builds without CUDA
-// the "GPU" is the emulator of tests/simt, and device memory is the host's.
+// Each queue works in order; events order the queues among each other. The host waits in `copy_to_host` and
+// `synchronize`, and in `copy_to_device` if it is far ahead of the GPU; each wait is counted. For tests in builds
+// without CUDA the "GPU" is the emulator of tests/simt, and device memory is the host's.
 //
 //     std::unique_ptr<CudaDevice> device = kernels::open_cuda_device(0);
 //     CudaStream stream{.state = &state, .device = device.get()};
@@ -33,7 +33,7 @@ struct CudaProperties {
 /// The first index out of range that a kernel met; lies in memory that host and device see.
 struct IndexError {
     static constexpr unsigned kNone = 0, kClaimed = 1, kComplete = 2;
-    unsigned state = kNone;  ///< claimed: a kernel writes the rest, which is not to be read before it is complete
+    unsigned state = kNone;  ///< claimed: a kernel writes the other fields; read them only when it is complete
     std::uint32_t path = 0;
     const char* what = nullptr;  ///< the host's, a literal: "embedding: index"
     std::int64_t value = 0, position = 0, first = 0, bound = 0;
@@ -49,7 +49,7 @@ class CudaEvent {
     virtual ~CudaEvent() = default;
 };
 
-/// Work of the compute queue that was noted instead of done; one call does all of it again, with the same arguments.
+/// Work of the compute queue that was captured instead of done; one call does all of it, with the same arguments.
 class CudaGraph {
   public:
     virtual ~CudaGraph() = default;
@@ -89,13 +89,13 @@ class CudaDevice {
     /// Waits for all work so far.
     void synchronize();
     // Graphs (cudaStreamBeginCapture).
-    /// From here on, what is given to the compute queue is noted instead of done. Copies from and to the host are
-    /// refused meanwhile (CaptureError), as is what waits, and events: recorded in a capture they mark nothing that
-    /// could be waited for outside of it, and the other way round. Errors: DeviceError.
+    /// From here on, work for the compute queue is captured instead of done. Meanwhile copies from and to the host are
+    /// refused (CaptureError), and so are waits and events: an event recorded in a capture can't be waited for outside
+    /// of it, and the other way round. Errors: DeviceError.
     void begin_capture();
-    /// What was noted since, and the end of noting. Errors: CaptureError if CUDA can't make a graph of it.
+    /// Ends the capture and returns its work. Errors: CaptureError if CUDA can't make a graph of it.
     std::unique_ptr<CudaGraph> end_capture();
-    /// Forgets what was noted; without a capture does nothing.
+    /// Ends the capture and forgets its work; without a capture does nothing.
     void abandon_capture() noexcept;
     bool capturing() const { return capturing_; }
     /// Queues the graph's work. Errors: DeviceError.

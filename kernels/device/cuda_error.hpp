@@ -9,9 +9,9 @@
 namespace headroom::kernels {
 
 /// Does nothing for cudaSuccess. Errors: OutOfMemory if CUDA found no memory, on the device or page-locked, DeviceError
-/// for all else, or CaptureError while the device captures a graph; the message has CUDA's words. The device (null:
-/// none) refuses all work from then on if CUDA says that the error is for good; else work can go on: the call that
-/// failed did nothing.
+/// for all else, or CaptureError while the device captures a graph; the message has CUDA's words. If CUDA says that the
+/// error is for good, the device (null: none) refuses all work from then on. Else work can go on: the failed call did
+/// nothing.
 void check_cuda(CudaDevice* device, const char* call, cudaError_t error);
 
 }  // namespace headroom::kernels

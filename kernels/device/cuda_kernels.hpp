@@ -1,5 +1,5 @@
 #pragma once
-// What CUDA must be told, and asked, of a kernel before its launches: once for each. Only builds with nvcc have it.
+// What CUDA must be told and asked about a kernel before its launches, once per kernel. Only builds with nvcc have it.
 //
 //     CudaKernels& kernels = stream.state->get<CudaKernels>();
 //     check_cuda(&device, "launch", kernels.prepare(function, shape));   // shape.x may have become less
@@ -16,13 +16,13 @@ namespace headroom::kernels {
 class CudaKernels {
   public:
     /// Lets the kernel have the shape's shared memory; the device is the current one. Where the shape says that the
-    /// kernel loops over its grid, takes away blocks that the device could not run at once with the others: they would
-    /// begin when these have ended, a few of them, on a device that is else idle. `multiprocessors`: the device's.
+    /// kernel loops over its grid, takes away blocks that the device could not run at once with the others: these few
+    /// would begin after the others, on an otherwise idle device. `multiprocessors`: the device's.
     cudaError_t prepare(const void* kernel, int multiprocessors, device::LaunchShape& shape);
 
   private:
     struct Kernel {
-        bool has_most = false;  ///< all the shared memory that the device can give a block
+        bool has_most = false;  ///< the kernel may have all the shared memory that the device can give a block
         // Of the last launch that looped.
         unsigned threads = 0;
         std::size_t shared = 0;

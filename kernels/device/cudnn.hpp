@@ -1,6 +1,6 @@
 #pragma once
-// What every user of cuDNN shares: the GPU that it is opened for, and what is known of one of its plans. No header of
-// cuDNN is included; internal/cudnn_graph.hpp has those.
+// The common part of cuDNN's users: the GPU that it is opened for, and a plan's description. No header of cuDNN is
+// included; internal/cudnn_graph.hpp has those.
 //
 //     const std::shared_ptr<const CudnnSession> cudnn = open_cudnn({.capability = 90, .stream = stream});
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace headroom::kernels {
 struct CudnnGpu {
     int capability = 0;  ///< 90 for 9.0
     void* stream = nullptr;
-    /// A GPU that is not there, in cuDNN's own words (JSON): plans can be made for it, but not run. Empty: the one that
-    /// is current.
+    /// The description of a GPU that is not present, in cuDNN's own form (JSON): plans can be made for it, but not run.
+    /// Empty: the current GPU.
     std::string description = {};
     /// Waits for the stream's work; false, without waiting, while a CUDA graph is captured. Empty: there is no work.
     std::function<bool()> finish_work = {};
@@ -31,11 +31,11 @@ struct CudnnPlan {
 
 /// Kept for the caller beside each plan.
 struct CudnnChoice {
-    bool known = false;     ///< that of an earlier run was looked for
-    bool tuned = false;     ///< it was found, or plans were tried
+    bool known = false;     ///< an earlier run's choice was looked for
+    bool tuned = false;     ///< the choice was found, or plans were tried
     bool captured = false;  ///< a CUDA graph launches the plan: it must stay
     std::string tried;      ///< the plan whose ReLU was tried
-    bool exact = false;     ///< that leaves NaN and infinity
+    bool exact = false;     ///< that ReLU keeps NaN and infinity
 };
 
 /// The names to try: libcudnn.so.<major version of the headers> on the loader's path, then where the build found it.
@@ -49,8 +49,8 @@ class CudnnSession;  // internal/cudnn_graph.hpp
 std::shared_ptr<const CudnnSession> open_cudnn(const CudnnGpu& gpu,
                                                const std::vector<std::string>& libraries = cudnn_libraries());
 
-/// Why own kernels computed what cuDNN was asked for on this stream: it is not installed, too old, or can't be used.
-/// One line; empty if it is there, or if nothing has asked for it yet.
+/// Why own kernels computed in place of cuDNN on this stream: it is not installed, too old, or can't be used. One line;
+/// empty if cuDNN is in use, or if nothing has asked for it yet.
 std::string cudnn_absence(CudaStream& stream);
 
 }  // namespace headroom::kernels

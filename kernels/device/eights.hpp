@@ -51,8 +51,8 @@ inline bool rows_aligned(const kernels::Walk& walk, const View* const* views, in
     return true;
 }
 
-/// The axes of a walk with the innermost one in groups of `width` elements, of which only whole ones are counted;
-/// strides stay in elements.
+/// The axes of a walk with the innermost one in groups of `width` elements; only whole groups count, and strides stay
+/// in elements.
 template <int N>
 StridedAxes<N> grouped(const kernels::Walk& walk, std::int64_t width) {
     View views[N];

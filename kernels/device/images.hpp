@@ -1,7 +1,7 @@
 #pragma once
-// Images [N, C, H, W] as kernels on CUDA go through them whose results are made from several pixels: one thread for an
-// element of the result, or for eight neighbouring channels of it, in the order of the result's memory. The other
-// images have the same N and C, and any H and W. Made on the host, handed to a kernel by value.
+// Images [N, C, H, W] for CUDA kernels that compute a result from several pixels: one thread for an element of the
+// result, or for eight neighbouring channels of it, in the order of the result's memory. The other images have the same
+// N and C, and any H and W. Made on the host, handed to a kernel by value.
 //
 //     const Images<2> images({&y, &x}, width);                    // host; the result first
 //     for (std::int64_t i = block.global_thread(); i < images.numel(); i += block.global_threads()) {

@@ -20,9 +20,9 @@ class PlanTable {
     explicit PlanTable(std::string_view kind) : kind_(kind) {}
 
     std::size_t size() const { return plans_.size(); }
-    /// One line for each, which begins with the kind.
+    /// A line for each choice; it begins with the kind.
     void write(std::ostream& file) const;
-    /// Adds the choice of such a line; one that is present stays. False if it is none.
+    /// Adds the choice of such a line, unless the problem has one already. False if the line is not one.
     bool read(const std::string& line);
     /// Adds lines to the file. Errors: FileError if it can't be written.
     void append(const std::string& path) const;
@@ -31,7 +31,7 @@ class PlanTable {
     void load(const std::string& path);
 
   protected:
-    std::map<std::string, std::string> plans_;  ///< by what they are for, in the words of the file
+    std::map<std::string, std::string> plans_;  ///< by their problem, as the file writes it
 
   private:
     std::string_view kind_;

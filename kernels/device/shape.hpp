@@ -13,7 +13,7 @@ inline constexpr unsigned kWarp = 32;
 /// The shared memory of a block on compute capability 8.0, and no less on later ones except 8.6, 8.9 and 12.0 (99 KiB):
 /// a launch on a device is held to what that device has.
 inline constexpr std::size_t kMostShared = 163 * 1024;
-/// Each region of shared memory begins at a multiple of this: what tensor cores' loads ask for.
+/// Each region of shared memory begins at a multiple of this, as loads of tensor cores require.
 inline constexpr std::size_t kSharedAlign = 32;
 
 struct LaunchShape {

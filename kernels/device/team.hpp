@@ -17,8 +17,8 @@
 
 namespace headroom::kernels::device {
 
-/// The most warps that a row gets from kernels that keep it in registers, and what these kernels give as kMaxThreads:
-/// more than that, since it leaves 80 registers, with which 24 warps fit a multiprocessor, instead of 128 and 16.
+/// The most warps for a row in kernels that keep the row in registers, and their kMaxThreads. The latter is larger,
+/// since it leaves a thread 80 registers instead of 128; so 24 warps fit a multiprocessor instead of 16.
 inline constexpr unsigned kRowWarps = 16, kRowThreads = 768;
 
 /// The larger one; the other one if one is NaN.
@@ -34,7 +34,7 @@ struct Pair {
     C first, second;
 };
 
-/// Warps for a row of `vectors` accesses, of which a thread keeps `kept`: a power of two up to `most`.
+/// Warps for a row of `vectors` accesses, if a thread keeps `kept` of them: a power of two up to `most`.
 constexpr unsigned team_warps(std::int64_t vectors, int kept, unsigned most) {
     unsigned warps = 1;
     while (warps < most && vectors > std::int64_t{kWarp} * warps * kept) warps *= 2;
@@ -44,7 +44,7 @@ constexpr unsigned team_warps(std::int64_t vectors, int kept, unsigned most) {
 /// Elements of shared memory that a Team<C> takes.
 constexpr std::size_t team_scratch(unsigned warps_of_block) { return 4 * std::size_t{warps_of_block}; }
 
-/// A grid with one team of `warps` warps for each row, or as many as a grid may have.
+/// A grid with one team of `warps` warps for each row, or with the most teams that a grid may have.
 template <class C>
 LaunchShape team_launch(std::int64_t rows, unsigned warps) {
     const unsigned teams = warps == 1 ? 4 : 1;

@@ -40,8 +40,8 @@ class ScatterAddPlan {
   public:
     ScatterAddPlan(const Stream& stream, int axis, const View& index, const View& source, const View& y, float beta);
 
-    /// Bytes. CPU: sums in f32, as many as a half y has elements, where several may land on one. GPU: sorted positions,
-    /// for lines of more than 256 indices.
+    /// Bytes. CPU: an f32 sum for each element of a half y, where several may land on one. GPU: sorted positions, for
+    /// lines of more than 256 indices.
     std::size_t scratch() const { return scratch_; }
     void run(CpuStream& stream, std::byte* scratch) const;
     void run(CudaStream& stream, std::byte* scratch) const;

@@ -76,22 +76,22 @@ class MatmulPlan {
     /// shapes that do not fit together.
     MatmulPlan(const Stream& stream, const Matmul& matmul);
 
-    /// Bytes that `run` needs: a function of shapes, strides, dtypes and threads, not of data, and the larger of what
-    /// beta = 0 and beta = 1 need. oneDNN may allocate more for itself during the call (see `MatmulCache`). On CUDA: 32
-    /// MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`; where algorithms are
-    /// tried (`ComputeOptions::tune`) and beta is not 0, also the bytes of c, within the scratch budget.
+    /// Bytes that `run` needs: a function of shapes, strides, dtypes and threads, not of data, and the larger of the
+    /// needs of beta = 0 and beta = 1. oneDNN may allocate more for itself during the call (see `MatmulCache`). On
+    /// CUDA: 32 MiB for each product that cuBLASLt takes, whatever the device, and the scratch of `sums`; where
+    /// algorithms are tried (`ComputeOptions::tune`) and beta is not 0, also the bytes of c, within the scratch budget.
     std::size_t scratch() const { return scratch_; }
 
     /// Computes on the stream that it was planned for. `scratch`: 64-byte aligned; may be null for 0 bytes. The bits of
     /// the result do not depend on earlier calls; they may depend on the number of threads where oneDNN computes.
     void run(CpuStream& stream, std::byte* scratch) const;
     /// By cuBLASLt where each matrix has an axis of stride 1, else by kernels of our own, which are slower. `scratch`:
-    /// 256-byte aligned. A kernel after cuBLASLt does what its epilogues can't; a half c is then rounded twice. For
-    /// halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 + |x|^3), and its
-    /// ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are c's, and width
-    /// and strides are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other epilogues. The
-    /// bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first used: memory
-    /// that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
+    /// 256-byte aligned. A kernel behind cuBLASLt's does the work that its epilogues can't; a half c is then rounded
+    /// twice. For halves, cuBLASLt's own GELU may be off by 2^-11 of its argument x, its derivative by 2^-11 (1 +
+    /// |x|^3), and its ReLU may turn NaN into 0. cuBLASLt computes `inner` for gelu_tanh and halves, if its strides are
+    /// c's, and width and strides are multiples of 8; `sums` for halves, if packed, of c's dtype, and without other
+    /// epilogues. The bits repeat from run to run, see `ComputeOptions`. cuBLASLt loads its kernels when they are first
+    /// used: memory that is not counted. Errors: DeviceError if cuBLASLt is not installed, or fails.
     void run(CudaStream& stream, std::byte* scratch) const;
 
   private:
@@ -113,8 +113,8 @@ class MatmulPlan {
     std::size_t scratch_ = 0;
 };
 
-/// For reports, one line without quotes: "cuBLASLt 13.1.0", with the products so far of which the project's own kernels
-/// computed all or a part, since cuBLASLt refused that, was slower or was not asked for it: "; own kernels for 1 of the
+/// For reports, one line without quotes: "cuBLASLt 13.1.0", with the products so far that the project's own kernels
+/// computed, wholly or in part, since cuBLASLt refused, was slower or was not asked: "; own kernels for 1 of the
 /// products: [64 x 50257 x 768] bf16 (all of it)". Passes that are planned behind a product, as for a bias of f32, are
 /// not counted. Or the reason why there is no cuBLASLt.
 std::string matmul_library(CudaStream& stream);

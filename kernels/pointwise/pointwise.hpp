@@ -11,8 +11,8 @@
 // Everything is computed in f64 if any array is f64, else in f32 if any is floating, else (functions that take
 // integers) in 64-bit integers, and converted at load and store as `convert.hpp` says. Inputs have the output's shape
 // or broadcast to it. The output may be an input's own memory, with the same strides and dtype. Gradients have the
-// output's shape; `sum_to` sums that of a broadcast input. beta = 0 overwrites without reading, else d = beta d +
-// gradient.
+// output's shape; `sum_to` sums the gradient of a broadcast input. beta = 0 overwrites without reading, else d = beta d
+// + gradient.
 #include <headroom/kernels/pointwise/activations.hpp>
 #include <headroom/kernels/pointwise/binary_functions.hpp>
 #include <headroom/kernels/pointwise/functions.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 // Functions of an element and of the result of its reduction, whose derivatives are the reduction's gradient; and the
-// quotient that makes one of a root. The result, of which there is one for many elements, is broadcast.
+// quotient that makes one of a root. The result is broadcast, as there is one for many elements.
 //
 //     kernels::map_backward_a(stream, kernels::LogSumExpTerm{}, x, y, dy, 0.0f, dx);
 //     kernels::map(stream, kernels::QuotientOrZero{}, dy, y, scaled);
@@ -29,7 +29,7 @@ struct LogSumExpTerm {
     }
 };
 
-/// The logarithm of a sum of exponentials from what it was shifted by; a shift that is not finite was none.
+/// The logarithm of a sum of exponentials, with the shift added back; a shift that is not finite was not applied.
 struct LogSumExpResult {
     static constexpr const char* name = "log_sum_exp_result";
     static constexpr int cost = 8;
@@ -41,7 +41,7 @@ struct LogSumExpResult {
     }
 };
 
-/// y log|x|, whose derivative y / x is that of a product y with the factor x. Here it is 0 where x is 0.
+/// y log|x|. Its derivative y / x is the derivative of a product y by its factor x. Here it is 0 where x is 0.
 struct ProductFactor {
     static constexpr const char* name = "product_factor";
     static constexpr Saves saves = Saves::input;

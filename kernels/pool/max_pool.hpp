@@ -44,9 +44,9 @@ struct MaxPool {
     PoolAxis rows, columns;
 };
 
-/// y = the largest element of each window, NaN if one is NaN, -infinity if none is inside of x; place = its number,
-/// row by row, in the window: of the first of equal ones, of the last NaN. x [N, C, h, w], y and place [N, C, H, W],
-/// any strides; x and y floating, place u8 or, for windows of more than 256 elements, i32. Fast where channels are
+/// y = the largest element of each window, NaN if one is NaN, -infinity if none is inside of x; place = its number in
+/// the window, row by row; the first of equal elements, or the last NaN, counts. x [N, C, h, w], y and place [N, C, H,
+/// W], any strides; x and y floating, place u8 or, for windows of more than 256 elements, i32. Fast where channels are
 /// neighbours in memory.
 void max_pool(CpuStream& stream, const View& x, const MaxPool& pool, const View& y, const View& place);
 void max_pool(CudaStream& stream, const View& x, const MaxPool& pool, const View& y, const View& place);

@@ -19,8 +19,8 @@ enum class RandomDomain : std::uint8_t { op, initialisation, data, sampling };
 struct RandomKey {
     std::uint64_t seed = 0;
     std::uint64_t sequence = 0;
-    /// In the device's memory, to be added to `sequence` (below 2^62): for a graph of kernels that is launched again
-    /// and again and draws other words each time. Null: 0. Kernels on a GPU read it.
+    /// A number in the device's memory that kernels add to `sequence` (below 2^62): a graph of kernels draws other
+    /// words each time that it is launched. Null: 0. Kernels on a GPU read it.
     const std::uint64_t* shift = nullptr;
 
     constexpr RandomKey shifted() const { return {seed, sequence + (shift ? *shift : 0), nullptr}; }

@@ -1,7 +1,7 @@
 #pragma once
 // One time step of gated recurrent units (Cho et al. 2014, arXiv:1406.1078, with the reset gate behind the product, as
-// PyTorch and cuDNN have it): what is done to the products of a step's input and of the state before it. The products
-// are matmul's.
+// PyTorch and cuDNN have it): it works on the products of a step's input and of the state before it, which matmul
+// computes.
 //
 //     // gates|n = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
 //     gru_step(stream, {.gates = gates, .n = n, .hidden = hidden, .h = h, .y = y});

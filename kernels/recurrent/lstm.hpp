@@ -1,6 +1,6 @@
 #pragma once
 // One time step of a long short-term memory (Hochreiter and Schmidhuber 1997; with a forget gate, as PyTorch has it):
-// what is done to the products of a step's input and of the state before it. The products are matmul's.
+// it works on the products of a step's input and of the state before it, which matmul computes.
 //
 //     // gates = x W_ih^T + b_ih, hidden = h W_hh^T + b_hh
 //     lstm_step(stream, {.gates = gates, .hidden = hidden, .before = c, .c = c, .h = h, .y = y});

@@ -1,6 +1,6 @@
 #pragma once
-// What recurrent networks have in common: where packed sequences end, and the states that a step began with. The cells
-// are in lstm.hpp and gru.hpp.
+// The common part of recurrent networks: the ends of packed sequences, and the states at the beginning of steps. The
+// cells are in lstm.hpp and gru.hpp.
 //
 //     check_last(stream, "lstm: length", last, 128);               // throws for a length outside of [1, 129)
 //     states_before(stream, y, h0, {.last = last}, 16, states);    // of steps 16, 17, ...
@@ -18,14 +18,14 @@ struct Passage {
 };
 
 /// Errors: ShapeError naming `what`, a literal, and the length, unless all indices are in [0, time), so that lengths
-/// are from 1 to time; on CUDA the host throws when it next waits, and until then such a sequence has no element, or
-/// all.
+/// are from 1 to time; on CUDA the host throws when it next waits, and until then such a sequence counts as empty or as
+/// full.
 void check_last(CpuStream& stream, const char* what, const View& last, std::int64_t time);
 void check_last(CudaStream& stream, const char* what, const View& last, std::int64_t time);
 
 /// states[i] = the state before the element `first + i`, for i in [0, n): y of the element before it (`reverse`: behind
-/// it), and h0 where that is none of the sequence. y [T, B, H], h0 [B, H] or of rank 0 for zeros, states [n, B, H], all
-/// of one floating dtype with any strides. For elements beyond a sequence's end: h0 or y, which is 0 there.
+/// it), and h0 where the sequence has no such element. y [T, B, H], h0 [B, H] or of rank 0 for zeros, states [n, B, H],
+/// all of one floating dtype with any strides. For elements beyond a sequence's end: h0 or y, which is 0 there.
 void states_before(CpuStream& stream, const View& y, const View& h0, const Passage& passage, std::int64_t first,
                    const View& states);
 void states_before(CudaStream& stream, const View& y, const View& h0, const Passage& passage, std::int64_t first,

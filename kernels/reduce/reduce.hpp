@@ -103,7 +103,7 @@ class MomentsPlan {
 
 /// The gradient of amax and amin: dx = beta * dx + dy / ties where x equals y, elsewhere + 0. Ties share evenly, as
 /// PyTorch's amax does. NaN counts as equal to NaN. Scratch: how often each extreme value occurs, in the type in which
-/// x is computed, and behind that what a GPU needs to count.
+/// x is computed, and behind that the memory that a GPU needs to count.
 class ExtremumGradientPlan {
   public:
     ExtremumGradientPlan(const Stream& stream, const View& x, const View& y, const View& dy, const View& dx,

@@ -21,7 +21,7 @@ struct AxisMap {
     };
 
     Kind kind = Kind::replicate;
-    bool back = false;  ///< positions of the input are the sums, those of the output what is added up
+    bool back = false;  ///< the map is read backwards: positions of the input are sums over positions of the output
     bool counts_padding = false, align_corners = false;
     std::int64_t in = 0, out = 0;
     std::int64_t kernel = 1, stride = 1;
@@ -30,7 +30,7 @@ struct AxisMap {
     double scale = 1;          ///< from output to input coordinates
 
     /// Output o is the average of inputs [o stride - before, o stride - before + kernel). Positions outside of the
-    /// input are zeros, or are not counted; those further outside than `before` never are.
+    /// input count as zeros, or do not count; positions further outside than `before` never count.
     static AxisMap window(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t stride,
                           std::int64_t before, bool counts_padding, std::int64_t divisor = 0) {
         return {.kind = Kind::window,
@@ -125,7 +125,7 @@ struct AxisMap {
         if (first == in - 1) return first == i ? C(1) : C(0);
         return first == i ? C(1) - rest : first + 1 == i ? rest : C(0);
     }
-    /// What the sum over a window is divided by.
+    /// The divisor of the sum over a window.
     HEADROOM_DEVICE std::int64_t counted(std::int64_t o) const {
         if (divisor > 0) return divisor;
         if (kind == Kind::window && counts_padding) {

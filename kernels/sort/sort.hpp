@@ -9,7 +9,8 @@
 //
 // A plan is one call: `plan.scratch()` bytes of memory, then `plan.run(stream, scratch)`. CPU: 16 bytes per element of
 // a line and thread. GPU: about 16 bytes per element, of 2^24 elements at most or of one line, that are sorted at a
-// time: a radix sort, for TopPlan of what a radix selection left. There, a line has less than 2^31 elements.
+// time: a radix sort; for TopPlan, of the elements that a radix selection left. There, a line has less than 2^31
+// elements.
 #include <cstddef>
 #include <cstdint>
 
@@ -50,7 +51,7 @@ struct ArgsortPlan : OrderPlan {
         : OrderPlan(stream, x, axis, descending, y, most_sorted) {}
 };
 
-/// Those of the largest, or of the smallest, in that order; y may be smaller than x along the axis.
+/// The positions of the largest elements, or of the smallest, in that order; y may be smaller than x along the axis.
 struct TopPlan : OrderPlan {
     TopPlan(const Stream& stream, const View& x, int axis, bool largest, const View& y,
             std::int64_t most_sorted = kMostSorted)

@@ -50,7 +50,7 @@ constexpr void update_scale(const LossScaleRule& rule, bool finite, double& scal
     }
 }
 
-/// What `add_terms` does.
+/// The arithmetic of `add_terms`.
 constexpr void add_terms(double terms, double beta, StepState& state) {
     state.terms = beta == 0 ? terms : beta * state.terms + terms;
 }
@@ -85,7 +85,7 @@ constexpr StepOutcome conclude(const StepRule& rule, State& state) {
     return outcome;
 }
 
-/// What `end_step` does.
+/// The arithmetic of `end_step`.
 constexpr void end_step(const StepRule& rule, StepState& state, StepOutcome* outcomes, std::int64_t rows) {
     outcomes[static_cast<std::int64_t>(state.ended) % rows] = conclude(rule, state);
     state.ended += 1;

@@ -58,15 +58,15 @@ struct StepRule {
 void add_terms(CpuStream& stream, double terms, double beta, const View& state);
 void add_terms(CudaStream& stream, double terms, double beta, const View& state);
 
-/// state.seed = the power of two next to state.scale / state.terms, 1 standing for fewer terms: the seed of backward
-/// for all micro-batches of a step, of which the first has been counted.
+/// state.seed = the power of two next to state.scale / state.terms, with 1 for fewer than one term: the seed of
+/// backward for all micro-batches of a step, when the first has been counted.
 void begin_step(CpuStream& stream, const View& state);
 void begin_step(CudaStream& stream, const View& state);
 
 /// Decides about the step: taken if loss and gradients are finite and there are terms, else skipped; diverged if they
 /// are not finite and the loss scale can't be lowered. Writes state.multiplier and row state.ended % rows of
-/// `outcomes`, then updates the loss scale and state.ended. `state` is a contiguous f64 array of as many elements as
-/// its struct, `outcomes` one of [rows, elements of a StepOutcome].
+/// `outcomes`, then updates the loss scale and state.ended. `state` is a contiguous f64 array with one element for each
+/// field of its struct, `outcomes` one of [rows, elements of a StepOutcome].
 void end_step(CpuStream& stream, const StepRule& rule, const View& state, const View& outcomes);
 void end_step(CudaStream& stream, const StepRule& rule, const View& state, const View& outcomes);
 

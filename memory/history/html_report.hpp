@@ -1,6 +1,6 @@
 #pragma once
 // Histories as one HTML page that needs nothing else: no network, no viewer, no server. It shows live bytes over time,
-// stacked by category, below the reserved bytes and the budget; what each module holds at the peak or at any moment
+// stacked by category, below the reserved bytes and the budget; the memory of each module at the peak or at any moment
 // that is clicked; and, with several histories, all of them to one scale. For scripts, see `write_chrome_trace` and
 // `write_torch_snapshot`.
 //

@@ -12,7 +12,7 @@ namespace headroom::memory {
 
 /// In place of PyTorch's stack of calls it has the module path with its parents, the category and the step; colours
 /// follow the categories. Blocks older than the events kept are written as allocations before the first event. An `oom`
-/// entry states what was not reserved of the budget as the device's free memory. About 110 bytes per event; the viewer
+/// entry gives the unreserved part of the budget as the device's free memory. About 110 bytes per event; the viewer
 /// itself becomes slow from some 100,000 on. Errors: FileError.
 void write_torch_snapshot(const MemorySnapshot& snapshot, const std::filesystem::path& path);
 

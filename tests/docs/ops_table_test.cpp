@@ -90,9 +90,9 @@ TEST(OpsPage, IsWhatTheListOfOpsSays) {
     EXPECT_EQ(written.str(), expected) << "run this test with HEADROOM_WRITE_DOCS=1 to write docs/ops.md anew";
 }
 
-/// "| add, sub | `test` | ... |": the names in the first column of README's table.
-TEST(OpsTable, ReadmeSaysForEveryOpWhatIsProvenOnGpus) {
-    std::ifstream file(HEADROOM_SOURCE_DIR "/README.md");
+/// "| add, sub | `test` | ... |": the names in the first column of the table in docs/results.md.
+TEST(OpsTable, ResultsSayForEveryOpWhatIsProvenOnGpus) {
+    std::ifstream file(HEADROOM_SOURCE_DIR "/docs/results.md");
     std::string line, names;
     while (std::getline(file, line) && line != "## On GPUs") continue;
     while (std::getline(file, line) && line != "## Figures") {

@@ -108,7 +108,8 @@ TEST_F(TrainingCheckpoint, HasTheParametersForAnotherTraining) {
     EXPECT_THAT([&] { files::load_arrays(files::SafetensorsFile(path), other.context, wanted); },
                 throws<Error>("holds critic.down.bias, which the model has not; tensors that differ: 4;"));
     const auto is_critic = [](std::string_view name) { return name.starts_with("critic."); };
-    const files::LoadReport report = files::load_arrays(files::SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
+    const files::LoadReport report =
+        files::load_arrays(files::SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
     EXPECT_EQ(report.loaded.size(), 4u);
     EXPECT_THAT(report.left_over, ::testing::IsEmpty());
     EXPECT_EQ(other.generator.values(), saved.generator.values());

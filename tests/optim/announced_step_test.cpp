@@ -1,5 +1,6 @@
 // Steps that are announced before their first micro-batch, and what is known during their last backward pass.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -185,6 +186,30 @@ TEST(Segments, HaveVersionsOfTheirOwn) {
     const Tensor all = loss_of(model.up);
     model.parameters.mark_changed();
     EXPECT_THAT([&] { backward(all); }, ThrowsMessage<Error>(HasSubstr("was changed after it was used")));
+}
+
+TEST(GraphedWork, IsCalledWithItsInputsWhereThereAreNoGraphs) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    Sgd optimizer(model.parameters);
+    GradientAccumulator accumulator(model.parameters, optimizer);
+    const auto ones = [&] { return context.from_host(std::vector<float>(3, 1.0f), {3}); };
+    int calls = 0;
+    const GraphedWork two = accumulator.graph<2>([&](const Tensor& a, const Tensor& b) {
+        ++calls;
+        return Loss(sum(mul(model.down_bias, mul(a, b))), 1);
+    });
+    const GraphedWork any = accumulator.graph([&](const std::vector<Tensor>& given) {
+        calls += static_cast<int>(given.size());
+        return Loss(sum(mul(model.down_bias, given.at(0))), 1);
+    });
+    accumulator.accumulate(two, std::array{ones(), ones()});
+    accumulator.accumulate(any, std::vector{ones(), ones(), ones()});
+    EXPECT_EQ(calls, 1 + 3);
+    EXPECT_THAT([&] { accumulator.accumulate(two, std::array{ones()}); },
+                ThrowsMessage<Error>(HasSubstr("takes 2 inputs, and 1 were given")));
+    accumulator.reset();
+    EXPECT_EQ(accumulator.graph_refusal(), "");
 }
 
 TEST(AnnouncedStep, RefusesWhatDoesNotFit) {
