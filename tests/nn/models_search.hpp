@@ -4,18 +4,16 @@
 //
 //     search_models_at_random(40, 100, [](const Place& place) { return Context::cpu({.threads = place.threads}); });
 //
-// It prints its first seed, and what was drawn where something fails. HEADROOM_FUZZ_SEED starts there,
+// It prints its first seed, and what was drawn where something fails. HEADROOM_TEST_SEED starts there,
 // HEADROOM_FUZZ_MODELS draws so many.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <variant>
@@ -31,6 +29,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/nn/drawn_models.hpp>
 #include <headroom/tests/support/parameters.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::nn::test {
 
@@ -265,15 +264,10 @@ struct Search {
 
 /// `most`: different values of each size, from the smallest on.
 inline void search_models_at_random(std::uint64_t count, std::int64_t most, const MakeContext& make) {
-    const char* fixed = std::getenv("HEADROOM_FUZZ_SEED");
-    const char* many = std::getenv("HEADROOM_FUZZ_MODELS");
-    const std::uint64_t first = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
-    if (many || fixed) count = many ? std::strtoull(many, nullptr, 10) : 1;
-    fmt::print("seeds {} to {} (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_MODELS draws so many)\n", first,
-               first + count - 1);
-    std::fflush(stdout);
+    if (const char* many = std::getenv("HEADROOM_FUZZ_MODELS")) count = std::strtoull(many, nullptr, 10);
+    const std::uint64_t first = headroom::test::random_seed();
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
-        SCOPED_TRACE(fmt::format("HEADROOM_FUZZ_SEED={}", seed));
+        SCOPED_TRACE(fmt::format("HEADROOM_TEST_SEED={}", seed));
         try {
             Search{seed, most, make}.check();
         } catch (const std::exception& error) {
