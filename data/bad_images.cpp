@@ -10,13 +10,13 @@
 namespace headroom::data {
 
 std::vector<BadSample> find_bad_images(const ImageSource& source, int threads, const Looked& looked) {
-    constexpr int64_t together = 64;  // samples of a task
-    const int64_t tasks = (source.size() + together - 1) / together;
+    constexpr std::int64_t together = 64;  // samples of a task
+    const std::int64_t tasks = (source.size() + together - 1) / together;
     std::vector<std::vector<BadSample>> found(static_cast<std::size_t>(2 * std::max(threads, 1)));
-    const auto look = [&](int64_t task, int slot) {
+    const auto look = [&](std::int64_t task, int slot) {
         auto& bad = found[static_cast<std::size_t>(slot)];
         bad.clear();
-        for (int64_t i = task * together; i < std::min(source.size(), (task + 1) * together); ++i) {
+        for (std::int64_t i = task * together; i < std::min(source.size(), (task + 1) * together); ++i) {
             try {
                 source.check(i);
             } catch (const BadImage& error) {
@@ -26,7 +26,7 @@ std::vector<BadSample> find_bad_images(const ImageSource& source, int threads, c
     };
     Prefetcher looking({.workers = threads, .slots = static_cast<int>(found.size()), .end_task = tasks}, look);
     std::vector<BadSample> all;
-    for (int64_t task = 0; task < tasks; ++task) {
+    for (std::int64_t task = 0; task < tasks; ++task) {
         const auto& bad = found[static_cast<std::size_t>(looking.next())];
         all.insert(all.end(), bad.begin(), bad.end());
         if (looked) looked(std::min(source.size(), (task + 1) * together), source.size());
@@ -39,15 +39,15 @@ SkippingImages::SkippingImages(ImageSourcePointer source, const std::vector<BadS
     for (const BadSample& bad : known) skipped_.emplace(bad.index, bad.what);
 }
 
-bool SkippingImages::is_known(int64_t index) const {
+bool SkippingImages::is_known(std::int64_t index) const {
     const std::lock_guard lock(mutex_);
     return skipped_.contains(index);
 }
 
-ImageSample SkippingImages::load(int64_t index) const {
-    const int64_t count = size();
-    for (int64_t i = 0; i < count; ++i) {
-        const int64_t other = (index + i) % count;
+ImageSample SkippingImages::load(std::int64_t index) const {
+    const std::int64_t count = size();
+    for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t other = (index + i) % count;
         if (is_known(other)) continue;
         try {
             return source_->load(other);

@@ -18,10 +18,10 @@
 namespace headroom::data {
 
 /// Called now and then, with the number of samples looked at so far and of all.
-using Looked = std::function<void(int64_t done, int64_t all)>;
+using Looked = std::function<void(std::int64_t done, std::int64_t all)>;
 
 struct BadSample {
-    int64_t index = 0;
+    std::int64_t index = 0;
     std::string what;  // names the file
 };
 
@@ -38,20 +38,20 @@ class SkippingImages : public ImageSource {
     /// `known`: bad samples, as found by `find_bad_images`; others are found when they are loaded.
     explicit SkippingImages(ImageSourcePointer source, const std::vector<BadSample>& known = {});
 
-    int64_t size() const override { return source_->size(); }
+    std::int64_t size() const override { return source_->size(); }
     /// Errors: as the source's, except BadImage; FileError if all are bad.
-    ImageSample load(int64_t index) const override;
-    std::string name(int64_t index) const override { return source_->name(index); }
+    ImageSample load(std::int64_t index) const override;
+    std::string name(std::int64_t index) const override { return source_->name(index); }
 
     /// Bad samples that are known so far, in the order of their numbers. May be called while others load.
     std::vector<BadSample> skipped() const;
 
   private:
-    bool is_known(int64_t index) const;
+    bool is_known(std::int64_t index) const;
 
     ImageSourcePointer source_;
     mutable std::mutex mutex_;
-    mutable std::map<int64_t, std::string> skipped_;  // guarded by mutex_
+    mutable std::map<std::int64_t, std::string> skipped_;  // guarded by mutex_
 };
 
 }  // namespace headroom::data

@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int64_t largest_label = 65535;
+constexpr std::int64_t kLargestLabel = 65535;
 
 }  // namespace
 
@@ -55,7 +55,7 @@ class CocoReader {
   private:
     struct Found {
         CocoImages::Annotation annotation;
-        int64_t image, category;
+        std::int64_t image, category;
         double x, y, width, height;
         std::vector<double> mask_size;  // height and width, where run lengths say it
     };
@@ -85,10 +85,10 @@ class CocoReader {
         return *found;
     }
 
-    int64_t integer(const Json& object, const char* name, const std::string& where) const {
+    std::int64_t integer(const Json& object, const char* name, const std::string& where) const {
         const Json& value = member(object, name, where);
         if (!value.is_number_integer()) fail(fmt::format("{}: \"{}\" is no integer", where, name));
-        return value.get<int64_t>();
+        return value.get<std::int64_t>();
     }
 
     std::string text(const Json& object, const char* name, const std::string& where) const {
@@ -126,7 +126,7 @@ class CocoReader {
     }
 
     void take_category(const Json& element) {
-        const int64_t id = integer(element, "id", fmt::format("category number {}", categories_.size()));
+        const std::int64_t id = integer(element, "id", fmt::format("category number {}", categories_.size()));
         const std::string where = fmt::format("category {}", id);
         if (!categories_.emplace(id, std::pair(text(element, "name", where), 0)).second)
             fail(fmt::format("{} is there twice", where));
@@ -172,20 +172,20 @@ class CocoReader {
         for (const double count : numbers(counts, "counts", where)) {
             if (!(count >= 0 && count <= 0xffffffff))
                 fail(fmt::format("{}: a run of {} pixels can't be", where, count));
-            annotation.runs.push_back(static_cast<uint32_t>(count));
+            annotation.runs.push_back(static_cast<std::uint32_t>(count));
         }
     }
 
     void number_classes() {
         const CocoOptions& options = out_.options_;
-        int64_t next = 1;
+        std::int64_t next = 1;
         out_.classes_ = {"background"};
         for (auto& [id, category] : categories_) {
-            const int64_t label = options.labels_are_ids ? id : next++;
-            if (label < 1 || label > largest_label || (options.classes > 0 && label >= options.classes))
+            const std::int64_t label = options.labels_are_ids ? id : next++;
+            if (label < 1 || label > kLargestLabel || (options.classes > 0 && label >= options.classes))
                 fail(fmt::format("category {} (\"{}\") has the label {}, which is not in 1 to {}", id, category.first,
-                                 label, options.classes > 0 ? options.classes - 1 : largest_label));
-            category.second = static_cast<int32_t>(label);
+                                 label, options.classes > 0 ? options.classes - 1 : kLargestLabel));
+            category.second = static_cast<std::int32_t>(label);
             out_.classes_.resize(std::max(out_.classes_.size(), static_cast<std::size_t>(label) + 1));
             out_.classes_[static_cast<std::size_t>(label)] = category.first;
         }
@@ -238,8 +238,8 @@ class CocoReader {
 
     CocoImages& out_;
     std::filesystem::path images_;
-    std::unordered_map<int64_t, std::size_t> index_;                 // of images by their ids
-    std::map<int64_t, std::pair<std::string, int32_t>> categories_;  // names and labels by ids
+    std::unordered_map<std::int64_t, std::size_t> index_;                      // of images by their ids
+    std::map<std::int64_t, std::pair<std::string, std::int32_t>> categories_;  // names and labels by ids
     std::vector<Found> found_;
 };
 
@@ -251,7 +251,7 @@ CocoImages::CocoImages(const std::filesystem::path& annotations, const std::file
     CocoReader(*this, images).read({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-ImageSample CocoImages::load(int64_t index) const {
+ImageSample CocoImages::load(std::int64_t index) const {
     const Entry& entry = entries_.at(static_cast<std::size_t>(index));
     const std::string bytes = read_image_file(entry.file);
     const ImageHeader header = image_header(bytes).value_or(ImageHeader());
@@ -280,18 +280,20 @@ Orientation CocoImages::orientation(const Entry& entry, const ImageHeader& heade
     return options_.orientation.value_or(fits ? Orientation::stored : Orientation::upright);
 }
 
-void CocoImages::check(int64_t index) const {
+void CocoImages::check(std::int64_t index) const {
     const Entry& entry = entries_.at(static_cast<std::size_t>(index));
     const auto header = whole_image_header(entry.file);
     if (!header || header->size(orientation(entry, *header)) != std::pair(entry.height, entry.width)) load(index);
 }
 
-int64_t CocoImages::objects() const {
-    int64_t count = 0;
+std::int64_t CocoImages::objects() const {
+    std::int64_t count = 0;
     for (const Entry& entry : entries_) count += std::ranges::count(entry.annotations, false, &Annotation::crowd);
     return count;
 }
 
-std::string CocoImages::name(int64_t index) const { return entries_.at(static_cast<std::size_t>(index)).file.native(); }
+std::string CocoImages::name(std::int64_t index) const {
+    return entries_.at(static_cast<std::size_t>(index)).file.native();
+}
 
 }  // namespace headroom::data

@@ -31,7 +31,7 @@ struct CocoOptions {
     /// of the ids.
     bool labels_are_ids = false;
     /// Labels must be below it; 0: any.
-    int64_t classes = 0;
+    std::int64_t classes = 0;
     /// Leaves out annotations whose box has no area or lies outside of its image (COCO's own files have a few); else
     /// the first of them is an error.
     bool skip_bad_boxes = false;
@@ -56,30 +56,30 @@ class CocoImages : public ImageSource {
     /// Names by label; empty for labels that no category has.
     const std::vector<std::string>& classes() const { return classes_; }
     /// The number of objects in all images, without crowds.
-    int64_t objects() const;
+    std::int64_t objects() const;
     /// A line for each annotation that was left out.
     const std::vector<std::string>& skipped() const { return skipped_; }
 
-    int64_t size() const override { return static_cast<int64_t>(entries_.size()); }
-    ImageSample load(int64_t index) const override;
-    void check(int64_t index) const override;
-    std::string name(int64_t index) const override;
+    std::int64_t size() const override { return static_cast<std::int64_t>(entries_.size()); }
+    ImageSample load(std::int64_t index) const override;
+    void check(std::int64_t index) const override;
+    std::string name(std::int64_t index) const override;
 
   private:
     friend class CocoReader;
 
     struct Annotation {
-        int64_t id = 0;
+        std::int64_t id = 0;
         Box box;
-        int32_t label = 0;
+        std::int32_t label = 0;
         bool crowd = false;
         std::vector<std::vector<double>> polygons;
-        std::vector<uint32_t> runs;
+        std::vector<std::uint32_t> runs;
     };
     struct Entry {
-        int64_t id = 0;
+        std::int64_t id = 0;
         std::filesystem::path file;
-        int64_t height = 0, width = 0;
+        std::int64_t height = 0, width = 0;
         std::vector<Annotation> annotations;
     };
 

@@ -13,7 +13,7 @@ namespace headroom::data {
 
 /// The finaliser of SplitMix64 (Steele, Lea and Flood: Fast Splittable Pseudorandom Number Generators, OOPSLA 2014,
 /// with Stafford's Mix13 constants): a bijection of 64-bit words in which every input bit moves every output bit.
-constexpr uint64_t splitmix64_mix(uint64_t z) {
+constexpr std::uint64_t splitmix64_mix(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
@@ -22,42 +22,44 @@ constexpr uint64_t splitmix64_mix(uint64_t z) {
 /// One stream of words; different (seed, stream) give unrelated ones.
 class RandomWords {
   public:
-    constexpr RandomWords(uint64_t seed, uint64_t stream)
-        : key_(splitmix64_mix(splitmix64_mix(seed + golden) + stream * golden)) {}
+    constexpr RandomWords(std::uint64_t seed, std::uint64_t stream)
+        : key_(splitmix64_mix(splitmix64_mix(seed + kGolden) + stream * kGolden)) {}
 
     /// Word `index`: output number `index` of SplitMix64, started at this stream's key.
-    constexpr uint64_t word(uint64_t index) const { return splitmix64_mix(key_ + (index + 1) * golden); }
+    constexpr std::uint64_t word(std::uint64_t index) const { return splitmix64_mix(key_ + (index + 1) * kGolden); }
 
     /// Uniform in [0, bound), bound >= 1: the high half of word * bound. No value is likelier than another by more
     /// than one part in 2^64 / bound.
-    constexpr int64_t below(uint64_t index, int64_t bound) const {
+    constexpr std::int64_t below(std::uint64_t index, std::int64_t bound) const {
         __extension__ using Wide = unsigned __int128;
-        return static_cast<int64_t>((static_cast<Wide>(word(index)) * static_cast<uint64_t>(bound)) >> 64);
+        return static_cast<std::int64_t>((static_cast<Wide>(word(index)) * static_cast<std::uint64_t>(bound)) >> 64);
     }
 
   private:
-    static constexpr uint64_t golden = 0x9e3779b97f4a7c15u;  // 2^64 / golden ratio, odd: the increment of SplitMix64
-    uint64_t key_;
+    static constexpr std::uint64_t kGolden =
+        0x9e3779b97f4a7c15u;  // 2^64 / golden ratio, odd: the increment of SplitMix64
+    std::uint64_t key_;
 };
 
 /// The random numbers of one sample, one after another.
 class Draws {
   public:
-    Draws(uint64_t seed, uint64_t draw) : words_(splitmix64_mix(seed ^ sample_domain), draw) {}
+    Draws(std::uint64_t seed, std::uint64_t draw) : words_(splitmix64_mix(seed ^ kSampleDomain), draw) {}
 
     /// In [low, high].
     double uniform(double low, double high) {
         return low + (high - low) * static_cast<double>(words_.word(next_++) >> 11) * 0x1p-53;
     }
     /// In [0, bound), bound >= 1.
-    int64_t below(int64_t bound) { return words_.below(next_++, bound); }
+    std::int64_t below(std::int64_t bound) { return words_.below(next_++, bound); }
     bool chance(double probability) { return uniform(0, 1) < probability; }
 
   private:
-    static constexpr uint64_t sample_domain = 0x696d616765730a0d;  // so that words are not those of a sampler's order
+    static constexpr std::uint64_t kSampleDomain =
+        0x696d616765730a0d;  // so that words are not those of a sampler's order
 
     RandomWords words_;
-    uint64_t next_ = 0;
+    std::uint64_t next_ = 0;
 };
 
 }  // namespace headroom::data

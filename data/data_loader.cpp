@@ -9,8 +9,8 @@
 namespace headroom::data {
 namespace {
 
-constexpr int max_workers = 1024;
-constexpr int max_prefetch = 1 << 20;
+constexpr int kMaxWorkers = 1024;
+constexpr int kMaxPrefetch = 1 << 20;
 
 template <class T>
 void check_same(const char* what, const T& saved, const T& here) {
@@ -33,15 +33,15 @@ void throw_loader_moved() { throw Error("loader: it was moved from, and has no b
 
 DataLoaderCursor::DataLoaderCursor(Sampler sampler, DataLoaderOptions options)
     : sampler_(std::move(sampler)), options_(options) {
-    if (options.workers < 0 || options.workers > max_workers)
-        throw Error(fmt::format("loader: {} workers are outside of 0 to {}", options.workers, max_workers));
-    if (options.prefetch < 1 || options.prefetch > max_prefetch)
+    if (options.workers < 0 || options.workers > kMaxWorkers)
+        throw Error(fmt::format("loader: {} workers are outside of 0 to {}", options.workers, kMaxWorkers));
+    if (options.prefetch < 1 || options.prefetch > kMaxPrefetch)
         throw Error(
-            fmt::format("loader: {} prefetched batches are outside of 1 to {}", options.prefetch, max_prefetch));
+            fmt::format("loader: {} prefetched batches are outside of 1 to {}", options.prefetch, kMaxPrefetch));
     if (options.epochs < 1) throw Error(fmt::format("loader: {} epochs can't be; use 1 or more", options.epochs));
 }
 
-void DataLoaderCursor::check_dataset(int64_t samples) const {
+void DataLoaderCursor::check_dataset(std::int64_t samples) const {
     if (sampler_.samples() > samples)
         throw Error(fmt::format("loader: the sampler chooses from {} samples, but the dataset has {}",
                                 sampler_.samples(), samples));
@@ -52,11 +52,11 @@ DataLoaderCursor::Next DataLoaderCursor::peek() const {
     return batch_ == sampler_.batches() ? Next::end_of_epoch : Next::batch;
 }
 
-int64_t DataLoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
+std::int64_t DataLoaderCursor::task() const { return epoch_ * sampler_.batches() + batch_; }
 
-int64_t DataLoaderCursor::end_task() const {
-    int64_t end = 0;
-    return __builtin_mul_overflow(options_.epochs, sampler_.batches(), &end) ? Sampler::endless : end;
+std::int64_t DataLoaderCursor::end_task() const {
+    std::int64_t end = 0;
+    return __builtin_mul_overflow(options_.epochs, sampler_.batches(), &end) ? Sampler::kEndless : end;
 }
 
 void DataLoaderCursor::advance() {
@@ -73,11 +73,11 @@ void DataLoaderCursor::advance() {
     }
 }
 
-void DataLoaderCursor::indices(int64_t task, std::vector<int64_t>& out) const {
+void DataLoaderCursor::indices(std::int64_t task, std::vector<std::int64_t>& out) const {
     sampler_.indices(task / sampler_.batches(), task % sampler_.batches(), out);
 }
 
-uint64_t DataLoaderCursor::first_draw(int64_t task) const {
+std::uint64_t DataLoaderCursor::first_draw(std::int64_t task) const {
     return sampler_.first_draw(task / sampler_.batches(), task % sampler_.batches());
 }
 
@@ -100,8 +100,8 @@ void DataLoaderCursor::restore(const DataLoaderState& saved) {
         check_same("number of samples", saved.samples, here.samples);
         check_same("batches per epoch", saved.batches_per_epoch, here.batches_per_epoch);
     }
-    int64_t first_task = 0;
-    const int64_t batch = options_.changed_data ? std::min(saved.batch, sampler_.batches()) : saved.batch;
+    std::int64_t first_task = 0;
+    const std::int64_t batch = options_.changed_data ? std::min(saved.batch, sampler_.batches()) : saved.batch;
     const bool ended = saved.epoch == options_.epochs && batch == 0;
     if (saved.epoch < 0 || batch < 0 || batch > sampler_.batches() || (saved.epoch >= options_.epochs && !ended) ||
         (!ended && (__builtin_mul_overflow(saved.epoch, sampler_.batches(), &first_task) ||

@@ -28,7 +28,7 @@ struct DataLoaderOptions {
     /// The number of batches that may be read ahead of the one in use.
     int prefetch = 4;
     /// The number of epochs; after them, `next` returns nullptr for good.
-    int64_t epochs = Sampler::endless;
+    std::int64_t epochs = Sampler::kEndless;
     /// `restore` accepts a position with another number of samples, after samples were added or removed: it goes on at
     /// the same batch of the same epoch, or at its end.
     bool changed_data = false;
@@ -37,13 +37,13 @@ struct DataLoaderOptions {
 /// The position of a loader: the next batch is number `batch` of `epoch`. The other fields describe the order of data,
 /// which must be the same where it is restored.
 struct DataLoaderState {
-    int64_t epoch = 0;
-    int64_t batch = 0;
+    std::int64_t epoch = 0;
+    std::int64_t batch = 0;
     std::string order;
-    uint64_t seed = 0;
-    int64_t samples = 0;
-    int64_t batch_size = 0;
-    int64_t batches_per_epoch = 0;
+    std::uint64_t seed = 0;
+    std::int64_t samples = 0;
+    std::int64_t batch_size = 0;
+    std::int64_t batches_per_epoch = 0;
 
     bool operator==(const DataLoaderState&) const = default;
 };
@@ -58,7 +58,7 @@ class DataLoaderCursor {
     DataLoaderCursor(Sampler sampler, DataLoaderOptions options);
 
     /// Errors: Error if the sampler chooses from more samples than there are.
-    void check_dataset(int64_t samples) const;
+    void check_dataset(std::int64_t samples) const;
 
     const Sampler& sampler() const { return sampler_; }
     const DataLoaderOptions& options() const { return options_; }
@@ -67,16 +67,16 @@ class DataLoaderCursor {
     /// The batch or end of epoch at this position.
     Next peek() const;
     /// The number of the batch at this position, counted through all epochs.
-    int64_t task() const;
+    std::int64_t task() const;
     /// One past the last; the largest number if there is no last.
-    int64_t end_task() const;
+    std::int64_t end_task() const;
     /// Moves past the batch or end of epoch that `peek` returns.
     void advance();
 
     /// The samples of a batch, by its number. May be called by several threads.
-    void indices(int64_t task, std::vector<int64_t>& out) const;
+    void indices(std::int64_t task, std::vector<std::int64_t>& out) const;
     /// `Sampler::first_draw` of a batch, by its number.
-    uint64_t first_draw(int64_t task) const;
+    std::uint64_t first_draw(std::int64_t task) const;
 
     DataLoaderState state() const;
     /// Moves to `state`. Errors: Error that names the difference if `state` belongs to another order of data or lies
@@ -88,8 +88,8 @@ class DataLoaderCursor {
   private:
     Sampler sampler_;
     DataLoaderOptions options_;
-    int64_t epoch_ = 0;
-    int64_t batch_ = 0;
+    std::int64_t epoch_ = 0;
+    std::int64_t batch_ = 0;
 };
 
 /// The batch that `DataLoader::next` returned, or none. It works as a pointer, but reading a batch that does not exist
@@ -121,7 +121,7 @@ class DataLoader {
     /// the dataset has.
     DataLoader(const D& dataset, Sampler sampler, DataLoaderOptions options = {})
         : dataset_(&dataset), cursor_(std::move(sampler), options) {
-        cursor_.check_dataset(static_cast<int64_t>(dataset.size()));
+        cursor_.check_dataset(static_cast<std::int64_t>(dataset.size()));
         // The consumer holds one batch. Heap, so that the threads' reference to it survives a move.
         ring_ = std::make_unique<std::vector<Slot>>(options.workers == 0 ? 1 : options.prefetch + 1);
     }
@@ -178,12 +178,12 @@ class DataLoader {
   private:
     struct Slot {
         Batch batch;
-        std::vector<int64_t> indices;
+        std::vector<std::int64_t> indices;
     };
 
-    static void fill(const D& dataset, const DataLoaderCursor& cursor, int64_t task, Slot& slot) {
+    static void fill(const D& dataset, const DataLoaderCursor& cursor, std::int64_t task, Slot& slot) {
         cursor.indices(task, slot.indices);
-        const std::span<const int64_t> indices(slot.indices);
+        const std::span<const std::int64_t> indices(slot.indices);
         if constexpr (RandomDataset<D>)
             dataset.read(indices, cursor.first_draw(task), slot.batch);
         else
@@ -209,7 +209,7 @@ class DataLoader {
         const PrefetchOptions options{cursor_.options().workers, static_cast<int>(ring_->size()), cursor_.task(),
                                       cursor_.end_task()};
         // The threads get a cursor of their own: this one moves on.
-        auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](int64_t task, int slot) {
+        auto work = [dataset = dataset_, ring = ring_.get(), cursor = cursor_](std::int64_t task, int slot) {
             fill(*dataset, cursor, task, (*ring)[static_cast<std::size_t>(slot)]);
         };
         prefetcher_ = std::make_unique<Prefetcher>(options, std::move(work));

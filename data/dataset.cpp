@@ -11,19 +11,20 @@
 namespace headroom::data {
 namespace {
 
-int64_t sample_width(const std::vector<int64_t>& shape) {
-    int64_t width = 1;
-    for (const int64_t extent : shape)
+std::int64_t sample_width(const std::vector<std::int64_t>& shape) {
+    std::int64_t width = 1;
+    for (const std::int64_t extent : shape)
         if (extent < 1 || __builtin_mul_overflow(width, extent, &width))
             throw ShapeError(fmt::format("a sample can't have the shape [{}]", fmt::join(shape, ", ")));
     return width;
 }
 
-int64_t checked_count(int64_t features, int64_t targets, const std::vector<int64_t>& shape, int64_t width) {
+std::int64_t checked_count(std::int64_t features, std::int64_t targets, const std::vector<std::int64_t>& shape,
+                           std::int64_t width) {
     if (features == 0 || features % width != 0)
         throw ShapeError(fmt::format("{} features are no whole number, 1 or more, of samples of shape [{}]", features,
                                      fmt::join(shape, ", ")));
-    const int64_t count = features / width;
+    const std::int64_t count = features / width;
     if (targets == 0 || targets % count != 0)
         throw ShapeError(
             fmt::format("{} targets don't go with {} samples: each needs as many, 1 or more", targets, count));
@@ -33,38 +34,39 @@ int64_t checked_count(int64_t features, int64_t targets, const std::vector<int64
 }  // namespace
 
 template <class Target>
-MemoryDataset<Target>::MemoryDataset(Features features, std::vector<int64_t> sample_shape, std::vector<Target> targets,
-                                     PixelScale scale) {
-    const int64_t width = sample_width(sample_shape);
-    const auto total = static_cast<int64_t>(std::visit([](const auto& v) { return v.size(); }, features));
-    count_ = checked_count(total, static_cast<int64_t>(targets.size()), sample_shape, width);
+MemoryDataset<Target>::MemoryDataset(Features features, std::vector<std::int64_t> sample_shape,
+                                     std::vector<Target> targets, PixelScale scale) {
+    const std::int64_t width = sample_width(sample_shape);
+    const auto total = static_cast<std::int64_t>(std::visit([](const auto& v) { return v.size(); }, features));
+    count_ = checked_count(total, static_cast<std::int64_t>(targets.size()), sample_shape, width);
     if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation) || scale.deviation <= 0)
         throw Error(fmt::format("pixels can't be scaled with mean {} and deviation {}", scale.mean, scale.deviation));
-    const int64_t target_width = static_cast<int64_t>(targets.size()) / count_;
+    const std::int64_t target_width = static_cast<std::int64_t>(targets.size()) / count_;
     storage_ = std::make_shared<const Storage>(
         Storage{std::move(features), std::move(targets), std::move(sample_shape), width, target_width, scale});
 }
 
 template <class Target>
-MemoryDataset<Target>::MemoryDataset(std::vector<float> features, std::vector<int64_t> sample_shape,
+MemoryDataset<Target>::MemoryDataset(std::vector<float> features, std::vector<std::int64_t> sample_shape,
                                      std::vector<Target> targets)
     : MemoryDataset(Features(std::move(features)), std::move(sample_shape), std::move(targets), PixelScale{}) {}
 
 template <class Target>
-MemoryDataset<Target> MemoryDataset<Target>::images(std::vector<uint8_t> pixels, std::vector<int64_t> sample_shape,
-                                                    std::vector<Target> targets, PixelScale scale) {
+MemoryDataset<Target> MemoryDataset<Target>::images(std::vector<std::uint8_t> pixels,
+                                                    std::vector<std::int64_t> sample_shape, std::vector<Target> targets,
+                                                    PixelScale scale) {
     return MemoryDataset(Features(std::move(pixels)), std::move(sample_shape), std::move(targets), scale);
 }
 
 template <class Target>
-void MemoryDataset<Target>::read(std::span<const int64_t> indices, Batch& batch) const {
-    for (const int64_t index : indices)
+void MemoryDataset<Target>::read(std::span<const std::int64_t> indices, Batch& batch) const {
+    for (const std::int64_t index : indices)
         if (index < 0 || index >= count_)
             throw ShapeError(fmt::format("sample {} is outside of the {} of the dataset", index, count_));
     const Storage& from = *storage_;
     const auto width = static_cast<std::size_t>(from.width);
     const auto target_width = static_cast<std::size_t>(from.target_width);
-    batch.rows = static_cast<int64_t>(indices.size());
+    batch.rows = static_cast<std::int64_t>(indices.size());
     batch.features.resize(indices.size() * width);
     batch.targets.resize(indices.size() * target_width);
     std::array<float, 256> value_of_byte;
@@ -76,16 +78,16 @@ void MemoryDataset<Target>::read(std::span<const int64_t> indices, Batch& batch)
         if (const auto* values = std::get_if<std::vector<float>>(&from.features))
             std::copy_n(values->data() + sample * width, width, to);
         else
-            std::transform(std::get<std::vector<uint8_t>>(from.features).data() + sample * width,
-                           std::get<std::vector<uint8_t>>(from.features).data() + (sample + 1) * width, to,
-                           [&](uint8_t byte) { return value_of_byte[byte]; });
+            std::transform(std::get<std::vector<std::uint8_t>>(from.features).data() + sample * width,
+                           std::get<std::vector<std::uint8_t>>(from.features).data() + (sample + 1) * width, to,
+                           [&](std::uint8_t byte) { return value_of_byte[byte]; });
         std::copy_n(from.targets.data() + sample * target_width, target_width,
                     batch.targets.data() + row * target_width);
     }
 }
 
 template <class Target>
-MemoryDataset<Target> MemoryDataset<Target>::slice(int64_t first, int64_t count) const {
+MemoryDataset<Target> MemoryDataset<Target>::slice(std::int64_t first, std::int64_t count) const {
     if (first < 0 || count < 1 || first > count_ || count > count_ - first)
         throw ShapeError(fmt::format("slice: {} samples from {} are none, or outside of the {} of the dataset", count,
                                      first, count_));
@@ -95,7 +97,7 @@ MemoryDataset<Target> MemoryDataset<Target>::slice(int64_t first, int64_t count)
     return part;
 }
 
-template class MemoryDataset<int32_t>;
+template class MemoryDataset<std::int32_t>;
 template class MemoryDataset<float>;
 
 }  // namespace headroom::data

@@ -20,7 +20,7 @@ namespace headroom::data {
 /// `read` changes samples at random. The random numbers of sample `indices[i]` are a function of a seed and of
 /// `first_draw + i`, which is unique among the samples that a loader takes (`Sampler::first_draw`).
 template <class D>
-concept RandomDataset = requires(const D& dataset, std::span<const int64_t> indices, uint64_t first_draw,
+concept RandomDataset = requires(const D& dataset, std::span<const std::int64_t> indices, std::uint64_t first_draw,
                                  typename D::Batch& batch) {
     dataset.read(indices, first_draw, batch);
 };
@@ -29,14 +29,14 @@ concept RandomDataset = requires(const D& dataset, std::span<const int64_t> indi
 /// at once, so it must not write to the dataset. Its exceptions reach the caller of the loader.
 template <class D>
 concept Dataset = std::default_initializable<typename D::Batch> && requires(const D& dataset) {
-    { dataset.size() } -> std::convertible_to<int64_t>;
-} &&(RandomDataset<D> || requires(const D& dataset, std::span<const int64_t> indices, typename D::Batch& batch) {
+    { dataset.size() } -> std::convertible_to<std::int64_t>;
+} &&(RandomDataset<D> || requires(const D& dataset, std::span<const std::int64_t> indices, typename D::Batch& batch) {
     dataset.read(indices, batch);
 });
 
 template <class Target>
 struct SampleBatch {
-    int64_t rows = 0;
+    std::int64_t rows = 0;
     std::vector<float> features;  // [rows, ...shape of a sample]
     std::vector<Target> targets;  // [rows, targets per sample]
 };
@@ -59,40 +59,41 @@ class MemoryDataset {
     MemoryDataset& operator=(const MemoryDataset&) = default;
     /// `features` is [N, ...sample_shape], `targets` [N, M]; N is derived from the features. Errors: ShapeError if a
     /// dimension is below 1, there is no sample, or the sizes don't divide.
-    MemoryDataset(std::vector<float> features, std::vector<int64_t> sample_shape, std::vector<Target> targets);
+    MemoryDataset(std::vector<float> features, std::vector<std::int64_t> sample_shape, std::vector<Target> targets);
     /// The same, for `pixels` u8. Errors: also Error unless the scale is finite and its deviation positive.
-    static MemoryDataset images(std::vector<uint8_t> pixels, std::vector<int64_t> sample_shape,
+    static MemoryDataset images(std::vector<std::uint8_t> pixels, std::vector<std::int64_t> sample_shape,
                                 std::vector<Target> targets, PixelScale scale = {});
 
-    int64_t size() const { return count_; }
+    std::int64_t size() const { return count_; }
     /// Shape of one sample's features, without the number of samples.
-    const std::vector<int64_t>& sample_shape() const { return storage_->sample_shape; }
+    const std::vector<std::int64_t>& sample_shape() const { return storage_->sample_shape; }
 
     /// Errors: ShapeError for an index outside of [0, size()).
-    void read(std::span<const int64_t> indices, Batch& batch) const;
+    void read(std::span<const std::int64_t> indices, Batch& batch) const;
 
     /// Samples [first, first + count). Errors: ShapeError outside of the dataset, or for none.
-    MemoryDataset slice(int64_t first, int64_t count) const;
+    MemoryDataset slice(std::int64_t first, std::int64_t count) const;
 
   private:
-    using Features = std::variant<std::vector<float>, std::vector<uint8_t>>;
+    using Features = std::variant<std::vector<float>, std::vector<std::uint8_t>>;
     struct Storage {
         Features features;
         std::vector<Target> targets;
-        std::vector<int64_t> sample_shape;
-        int64_t width;  // features per sample
-        int64_t target_width;
+        std::vector<std::int64_t> sample_shape;
+        std::int64_t width;  // features per sample
+        std::int64_t target_width;
         PixelScale scale;
     };
 
-    MemoryDataset(Features features, std::vector<int64_t> sample_shape, std::vector<Target> targets, PixelScale scale);
+    MemoryDataset(Features features, std::vector<std::int64_t> sample_shape, std::vector<Target> targets,
+                  PixelScale scale);
 
     std::shared_ptr<const Storage> storage_;
-    int64_t first_ = 0;
-    int64_t count_ = 0;
+    std::int64_t first_ = 0;
+    std::int64_t count_ = 0;
 };
 
-extern template class MemoryDataset<int32_t>;
+extern template class MemoryDataset<std::int32_t>;
 extern template class MemoryDataset<float>;
 
 }  // namespace headroom::data

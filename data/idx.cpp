@@ -16,8 +16,8 @@
 namespace headroom::data {
 namespace {
 
-constexpr int max_rank = 6;
-constexpr uint8_t unsigned_byte = 0x08;
+constexpr int kMaxRank = 6;
+constexpr std::uint8_t kUnsignedByte = 0x08;
 
 // A file whose contents zlib unpacks if they are gzip, and passes on if not.
 class Reader {
@@ -29,7 +29,7 @@ class Reader {
     }
 
     // Fills `to` as far as the contents reach; returns how many bytes.
-    std::size_t read(uint8_t* to, std::size_t count) {
+    std::size_t read(std::uint8_t* to, std::size_t count) {
         std::size_t filled = 0;
         while (filled < count) {
             const auto step = static_cast<unsigned>(std::min(count - filled, std::size_t{1} << 20));
@@ -71,24 +71,25 @@ class Reader {
     std::unique_ptr<gzFile_s, Close> file_;
 };
 
-uint32_t big_endian(const uint8_t* bytes) {
-    return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
+std::uint32_t big_endian(const std::uint8_t* bytes) {
+    return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 |
+           std::uint32_t{bytes[3]};
 }
 
-std::vector<int64_t> read_shape(Reader& file) {
-    std::array<uint8_t, 4> magic{};
+std::vector<std::int64_t> read_shape(Reader& file) {
+    std::array<std::uint8_t, 4> magic{};
     if (file.read(magic.data(), 4) < 4) file.fail("ends within the 4 bytes that begin an IDX file");
     const auto [zero0, zero1, type, rank] = magic;
     if (zero0 != 0 || zero1 != 0)
         file.fail(
             fmt::format("is no IDX file: it begins with 0x{:08x} instead of two zero bytes", big_endian(magic.data())));
-    if (type != unsigned_byte)
+    if (type != kUnsignedByte)
         file.fail(
             fmt::format("type 0x{:02x} at byte 2 is not supported; use an IDX file of unsigned bytes (0x08)", type));
-    if (rank < 1 || rank > max_rank) file.fail(fmt::format("rank {} at byte 3 is outside of 1 to {}", rank, max_rank));
-    std::vector<int64_t> shape;
+    if (rank < 1 || rank > kMaxRank) file.fail(fmt::format("rank {} at byte 3 is outside of 1 to {}", rank, kMaxRank));
+    std::vector<std::int64_t> shape;
     for (int axis = 0; axis < rank; ++axis) {
-        std::array<uint8_t, 4> bytes{};
+        std::array<std::uint8_t, 4> bytes{};
         if (file.read(bytes.data(), 4) < 4)
             file.fail(fmt::format("ends within dimension {} of {}, at byte {}", axis, rank, 4 + 4 * axis));
         shape.push_back(big_endian(bytes.data()));
@@ -96,9 +97,9 @@ std::vector<int64_t> read_shape(Reader& file) {
     return shape;
 }
 
-std::size_t checked_size(const Reader& file, const std::vector<int64_t>& shape) {
-    int64_t size = 1;
-    for (const int64_t extent : shape) {
+std::size_t checked_size(const Reader& file, const std::vector<std::int64_t>& shape) {
+    std::int64_t size = 1;
+    for (const std::int64_t extent : shape) {
         if (extent == 0) file.fail(fmt::format("holds no values: its shape is [{}]", fmt::join(shape, ", ")));
         if (__builtin_mul_overflow(size, extent, &size))
             file.fail(fmt::format("claims the shape [{}], whose size overflows 64 bits", fmt::join(shape, ", ")));
@@ -138,7 +139,7 @@ IdxArray read_idx(const std::filesystem::path& path) {
                                   claimed, fmt::join(array.shape, ", ")));
     }
     // Reading on also makes zlib compare the checksum.
-    uint8_t more = 0;
+    std::uint8_t more = 0;
     if (file.read(&more, 1) != 0)
         file.fail(fmt::format("goes on after the {} values of its shape [{}]", claimed, fmt::join(array.shape, ", ")));
     return array;
@@ -150,21 +151,23 @@ IdxImages read_idx_images(const std::filesystem::path& path) {
     return {array.shape[0], array.shape[1], array.shape[2], std::move(array.values)};
 }
 
-std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path, int64_t classes) {
+std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, std::int64_t classes) {
     IdxArray array = read_idx(path);
     check_rank(path, array, 1, "labels");
-    const auto bad = std::find_if(array.values.begin(), array.values.end(), [&](uint8_t v) { return v >= classes; });
+    const auto bad =
+        std::find_if(array.values.begin(), array.values.end(), [&](std::uint8_t v) { return v >= classes; });
     if (bad != array.values.end())
         throw FileError(fmt::format("{}: label {} of sample {} is not below the number of classes, {}", path.native(),
                                     *bad, bad - array.values.begin(), classes));
     return std::move(array.values);
 }
 
-LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, int64_t classes) {
+LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix,
+                                    std::int64_t classes) {
     const auto images_path = find_file(folder, fmt::format("{}-images-idx3-ubyte", prefix));
     const auto labels_path = find_file(folder, fmt::format("{}-labels-idx1-ubyte", prefix));
     LabelledImages both{read_idx_images(images_path), read_idx_labels(labels_path, classes)};
-    if (both.images.count != static_cast<int64_t>(both.labels.size()))
+    if (both.images.count != static_cast<std::int64_t>(both.labels.size()))
         throw FileError(fmt::format("{}: {} images, but {} labels in {}", images_path.native(), both.images.count,
                                     both.labels.size(), labels_path.native()));
     return both;

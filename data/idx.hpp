@@ -14,8 +14,8 @@
 namespace headroom::data {
 
 struct IdxArray {
-    std::vector<int64_t> shape;   // rank 1 to 6, every dimension at least 1
-    std::vector<uint8_t> values;  // row-major
+    std::vector<std::int64_t> shape;   // rank 1 to 6, every dimension at least 1
+    std::vector<std::uint8_t> values;  // row-major
 };
 
 /// Errors: FileError with what and where, for a file that can't be read, is not IDX or damaged gzip, has another type,
@@ -24,23 +24,23 @@ struct IdxArray {
 IdxArray read_idx(const std::filesystem::path& path);
 
 struct IdxImages {
-    int64_t count, rows, columns;
-    std::vector<uint8_t> pixels;  // [count, rows, columns]
+    std::int64_t count, rows, columns;
+    std::vector<std::uint8_t> pixels;  // [count, rows, columns]
 };
 
 /// Errors: FileError as `read_idx`, or if the rank is not 3.
 IdxImages read_idx_images(const std::filesystem::path& path);
 
 /// Errors: FileError as `read_idx`, if the rank is not 1, or for a label that is not below `classes`.
-std::vector<uint8_t> read_idx_labels(const std::filesystem::path& path, int64_t classes);
+std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, std::int64_t classes);
 
 struct LabelledImages {
     IdxImages images;
-    std::vector<uint8_t> labels;  // one for each image
+    std::vector<std::uint8_t> labels;  // one for each image
 };
 
 /// `folder`/`prefix`-images-idx3-ubyte and -labels-idx1-ubyte, with or without ".gz". `prefix` is "train" or "t10k" for
 /// MNIST and its relatives. Errors: FileError as above, if a file is missing, or if the counts differ.
-LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, int64_t classes);
+LabelledImages read_labelled_images(const std::filesystem::path& folder, std::string_view prefix, std::int64_t classes);
 
 }  // namespace headroom::data

@@ -34,22 +34,24 @@ Image oriented(Image image, std::string_view bytes, Orientation orientation) {
 
 }  // namespace
 
-std::string wide_and_high(int64_t height, int64_t width) { return fmt::format("{} wide, {} high", width, height); }
+std::string wide_and_high(std::int64_t height, std::int64_t width) {
+    return fmt::format("{} wide, {} high", width, height);
+}
 
-Image::Image(int64_t height, int64_t width, int64_t channels, uint8_t value)
+Image::Image(std::int64_t height, std::int64_t width, std::int64_t channels, std::uint8_t value)
     : height(height), width(width), channels(channels) {
-    int64_t bytes = channels;
+    std::int64_t bytes = channels;
     if (height < 1 || width < 1 || channels < 1 || __builtin_mul_overflow(bytes, height, &bytes) ||
         __builtin_mul_overflow(bytes, width, &bytes))
         throw ShapeError(fmt::format("an image can't be {} with {} channels", wide_and_high(height, width), channels));
     pixels.assign(static_cast<std::size_t>(bytes), value);
 }
 
-void check_image_size(const std::string& name, uint64_t width, uint64_t height) {
-    const auto size = wide_and_high(static_cast<int64_t>(height), static_cast<int64_t>(width));
+void check_image_size(const std::string& name, std::uint64_t width, std::uint64_t height) {
+    const auto size = wide_and_high(static_cast<std::int64_t>(height), static_cast<std::int64_t>(width));
     if (width == 0 || height == 0) throw BadImage(fmt::format("{}: has no pixels: it is {}", name, size));
-    if (width > max_pixels / height)
-        throw BadImage(fmt::format("{}: claims to be {}; at most {} pixels are read", name, size, max_pixels));
+    if (width > kMaxPixels / height)
+        throw BadImage(fmt::format("{}: claims to be {}; at most {} pixels are read", name, size, kMaxPixels));
 }
 
 std::string read_image_file(const std::filesystem::path& path) {
@@ -65,7 +67,7 @@ Image decode_image(std::string_view bytes, const std::string& name, Colors color
                   : is_jpeg(bytes) ? decode_jpeg(bytes, name)
                                    : (fail_kind(name, bytes), Image());
     image = oriented(std::move(image), bytes, orientation);
-    if (image.channels == static_cast<int64_t>(colors)) return image;
+    if (image.channels == static_cast<std::int64_t>(colors)) return image;
     return colors == Colors::rgb ? repeat_grey(image) : to_grey(image);
 }
 

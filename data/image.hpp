@@ -25,25 +25,25 @@ class BadImage : public FileError {
 };
 
 struct Image {
-    int64_t height = 0;
-    int64_t width = 0;
-    int64_t channels = 0;
-    std::vector<uint8_t> pixels;  // [height, width, channels]
+    std::int64_t height = 0;
+    std::int64_t width = 0;
+    std::int64_t channels = 0;
+    std::vector<std::uint8_t> pixels;  // [height, width, channels]
 
     Image() = default;
     /// All pixels are `value`. Errors: ShapeError unless all are at least 1 and the bytes can be counted.
-    Image(int64_t height, int64_t width, int64_t channels, uint8_t value = 0);
+    Image(std::int64_t height, std::int64_t width, std::int64_t channels, std::uint8_t value = 0);
 
     bool empty() const { return pixels.empty(); }
     /// The channels of a pixel, which is inside of the image.
-    const uint8_t* at(int64_t y, int64_t x) const { return pixels.data() + (y * width + x) * channels; }
-    uint8_t* at(int64_t y, int64_t x) { return pixels.data() + (y * width + x) * channels; }
+    const std::uint8_t* at(std::int64_t y, std::int64_t x) const { return pixels.data() + (y * width + x) * channels; }
+    std::uint8_t* at(std::int64_t y, std::int64_t x) { return pixels.data() + (y * width + x) * channels; }
 
     bool operator==(const Image&) const = default;
 };
 
 /// "640 wide, 480 high": a size of pixels in messages.
-std::string wide_and_high(int64_t height, int64_t width);
+std::string wide_and_high(std::int64_t height, std::int64_t width);
 
 /// How many channels an image has.
 enum class Colors { grey = 1, rgb = 3 };

@@ -11,8 +11,8 @@
 namespace headroom::data {
 namespace {
 
-uint8_t grey_of(const uint8_t* rgb) {
-    return static_cast<uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+std::uint8_t grey_of(const std::uint8_t* rgb) {
+    return static_cast<std::uint8_t>((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
 }
 
 void check(const char* what, const Image& image, double factor) {
@@ -23,30 +23,30 @@ void check(const char* what, const Image& image, double factor) {
 }
 
 /// from + factor (to - from), rounded down as Pillow does.
-uint8_t blend(int from, int to, float factor) {
-    return static_cast<uint8_t>(
+std::uint8_t blend(int from, int to, float factor) {
+    return static_cast<std::uint8_t>(
         std::clamp(static_cast<float>(from) + factor * static_cast<float>(to - from), 0.0f, 255.0f));
 }
 
 /// Blends between one value and each pixel.
 void blend_with(Image& image, int value, double factor) {
-    std::array<uint8_t, 256> table;
+    std::array<std::uint8_t, 256> table;
     for (int byte = 0; byte < 256; ++byte)
         table[static_cast<std::size_t>(byte)] = blend(value, byte, static_cast<float>(factor));
-    for (uint8_t& byte : image.pixels) byte = table[byte];
+    for (std::uint8_t& byte : image.pixels) byte = table[byte];
 }
 
 /// The mean of the grey image, rounded.
 int mean_grey(const Image& image) {
-    uint64_t sum = 0;
-    const auto pixels = static_cast<uint64_t>(image.height * image.width);
-    const uint8_t* from = image.pixels.data();
-    for (uint64_t i = 0; i < pixels; ++i) sum += image.channels == 1 ? from[i] : grey_of(from + 3 * i);
+    std::uint64_t sum = 0;
+    const auto pixels = static_cast<std::uint64_t>(image.height * image.width);
+    const std::uint8_t* from = image.pixels.data();
+    for (std::uint64_t i = 0; i < pixels; ++i) sum += image.channels == 1 ? from[i] : grey_of(from + 3 * i);
     return static_cast<int>((2 * sum + pixels) / (2 * pixels));
 }
 
 /// The hue in sixths of the circle: 0 is red, 2 green, 4 blue. `chroma` is the largest channel less the smallest.
-float hue_of(const uint8_t* rgb, int largest, float chroma) {
+float hue_of(const std::uint8_t* rgb, int largest, float chroma) {
     const float r = rgb[0], g = rgb[1], b = rgb[2];
     if (largest == rgb[0]) return (g - b) / chroma;
     return largest == rgb[1] ? 2 + (b - r) / chroma : 4 + (r - g) / chroma;
@@ -76,7 +76,7 @@ void adjust_saturation(Image& image, double factor) {
     check("adjust_saturation", image, factor);
     if (image.channels == 1) return;
     for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
-        uint8_t* rgb = image.pixels.data() + i;
+        std::uint8_t* rgb = image.pixels.data() + i;
         const int grey = grey_of(rgb);
         for (int c = 0; c < 3; ++c) rgb[c] = blend(grey, rgb[c], static_cast<float>(factor));
     }
@@ -89,7 +89,7 @@ void adjust_hue(Image& image, double turns) {
     if (image.channels == 1) return;
     const auto sixths = static_cast<float>(6 * turns + 6);
     for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
-        uint8_t* rgb = image.pixels.data() + i;
+        std::uint8_t* rgb = image.pixels.data() + i;
         const auto [smallest, largest] = std::minmax({rgb[0], rgb[1], rgb[2]});
         if (smallest == largest) continue;
         const auto chroma = static_cast<float>(largest - smallest);
@@ -100,7 +100,7 @@ void adjust_hue(Image& image, double turns) {
             const float shifted = hue + static_cast<float>(5 - 2 * c);
             const float k = shifted - 6 * std::floor(shifted / 6);
             const float lack = std::clamp(std::min(k, 4 - k), 0.0f, 1.0f);
-            rgb[c] = static_cast<uint8_t>(static_cast<float>(largest) - chroma * lack + 0.5f);
+            rgb[c] = static_cast<std::uint8_t>(static_cast<float>(largest) - chroma * lack + 0.5f);
         }
     }
 }

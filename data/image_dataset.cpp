@@ -11,7 +11,7 @@
 namespace headroom::data {
 namespace {
 
-constexpr int32_t ignored = -100;  // the `ignore_index` of `cross_entropy`
+constexpr std::int32_t kIgnored = -100;  // the `ignore_index` of `cross_entropy`
 
 void check_mask(const std::string& name, const char* what, const Image& mask, const Image& image) {
     if (mask.empty() || (mask.height == image.height && mask.width == image.width && mask.channels == 1)) return;
@@ -34,20 +34,20 @@ std::array<float, 256> values_of_bytes(const PixelScale& scale) {
 }
 
 /// The channels of a pixel are `channel_step` apart, pixels of a row `step`, rows `row_step`.
-void normalize(const Image& image, const std::vector<PixelScale>& scales, float* to, int64_t channel_step, int64_t step,
-               int64_t row_step) {
-    for (int64_t c = 0; c < image.channels; ++c) {
+void normalize(const Image& image, const std::vector<PixelScale>& scales, float* to, std::int64_t channel_step,
+               std::int64_t step, std::int64_t row_step) {
+    for (std::int64_t c = 0; c < image.channels; ++c) {
         const auto values = values_of_bytes(scales[scales.size() == 1 ? 0 : static_cast<std::size_t>(c)]);
-        for (int64_t y = 0; y < image.height; ++y) {
-            const uint8_t* in = image.at(y, 0) + c;
+        for (std::int64_t y = 0; y < image.height; ++y) {
+            const std::uint8_t* in = image.at(y, 0) + c;
             float* out = to + c * channel_step + y * row_step;
-            for (int64_t x = 0; x < image.width; ++x) out[x * step] = values[in[x * image.channels]];
+            for (std::int64_t x = 0; x < image.width; ++x) out[x * step] = values[in[x * image.channels]];
         }
     }
 }
 
 /// Sets the sizes of the batch by those of the samples.
-void set_size(const std::vector<ImageSample>& samples, const std::vector<std::string>& names, int64_t multiple,
+void set_size(const std::vector<ImageSample>& samples, const std::vector<std::string>& names, std::int64_t multiple,
               ImageBatch& batch) {
     batch.height = batch.width = 0;
     batch.channels = samples.empty() ? 0 : samples[0].image.channels;
@@ -87,7 +87,7 @@ ImageDataset::ImageDataset(ImageSourcePointer source, ImageDatasetOptions option
         throw Error(fmt::format("images can't be padded to a multiple of {}", options_.pad_to_multiple));
 }
 
-ImageSample ImageDataset::sample(int64_t index, uint64_t draw) const {
+ImageSample ImageDataset::sample(std::int64_t index, std::uint64_t draw) const {
     if (index < 0 || index >= size())
         throw ShapeError(fmt::format("sample {} is outside of the {} of the dataset", index, size()));
     ImageSample sample = source_->load(index);
@@ -100,13 +100,13 @@ ImageSample ImageDataset::sample(int64_t index, uint64_t draw) const {
         throw ShapeError(fmt::format("{}: {}", name, error.what()));
     }
     check_sample(name, sample);
-    const auto scales = static_cast<int64_t>(options_.scale.size());
+    const auto scales = static_cast<std::int64_t>(options_.scale.size());
     if (scales != 1 && scales != sample.image.channels)
         throw ShapeError(fmt::format("{}: there are {} scales for {} channels", name, scales, sample.image.channels));
     return sample;
 }
 
-void ImageDataset::read(std::span<const int64_t> indices, uint64_t first_draw, Batch& batch) const {
+void ImageDataset::read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const {
     std::vector<ImageSample> samples;
     std::vector<std::string> names;
     for (std::size_t row = 0; row < indices.size(); ++row) {
@@ -114,12 +114,12 @@ void ImageDataset::read(std::span<const int64_t> indices, uint64_t first_draw, B
         names.push_back(source_->name(indices[row]));
     }
     set_size(samples, names, options_.pad_to_multiple, batch);
-    batch.rows = static_cast<int64_t>(indices.size());
+    batch.rows = static_cast<std::int64_t>(indices.size());
     const auto pixels = indices.size() * static_cast<std::size_t>(batch.height * batch.width);
     const bool padded = options_.pad_to_multiple > 0;
     batch.images.resize(pixels * static_cast<std::size_t>(batch.channels));
     if (padded) std::fill(batch.images.begin(), batch.images.end(), 0.0f);
-    batch.masks.assign(samples.empty() || samples[0].mask.empty() ? 0 : pixels, ignored);
+    batch.masks.assign(samples.empty() || samples[0].mask.empty() ? 0 : pixels, kIgnored);
     batch.samples.assign(indices.begin(), indices.end());
     for (auto* list : {&batch.heights, &batch.widths}) list->clear();
     batch.labels.clear();
@@ -134,17 +134,17 @@ void ImageDataset::read(std::span<const int64_t> indices, uint64_t first_draw, B
 }
 
 void ImageDataset::write(const ImageSample& sample, std::size_t row, Batch& batch) const {
-    const int64_t pixels = batch.height * batch.width;
-    float* to = batch.images.data() + static_cast<int64_t>(row) * pixels * batch.channels;
+    const std::int64_t pixels = batch.height * batch.width;
+    float* to = batch.images.data() + static_cast<std::int64_t>(row) * pixels * batch.channels;
     if (options_.channels_last)
         normalize(sample.image, options_.scale, to, 1, batch.channels, batch.width * batch.channels);
     else
         normalize(sample.image, options_.scale, to, pixels, 1, batch.width);
     if (sample.mask.empty()) return;
-    int32_t* ids = batch.masks.data() + static_cast<int64_t>(row) * pixels;
-    for (int64_t y = 0; y < sample.mask.height; ++y)
+    std::int32_t* ids = batch.masks.data() + static_cast<std::int64_t>(row) * pixels;
+    for (std::int64_t y = 0; y < sample.mask.height; ++y)
         std::transform(sample.mask.at(y, 0), sample.mask.at(y, 0) + sample.mask.width, ids + y * batch.width,
-                       [](uint8_t id) { return id == ignored_class ? ignored : id; });
+                       [](std::uint8_t id) { return id == kIgnoredClass ? kIgnored : id; });
 }
 
 }  // namespace headroom::data

@@ -20,13 +20,13 @@
 namespace headroom::data {
 
 struct ImageBatch {
-    int64_t rows = 0, height = 0, width = 0, channels = 0;
-    std::vector<float> images;    // [rows, height, width, channels], or [rows, channels, height, width]
-    std::vector<int32_t> labels;  // [rows]
-    std::vector<int32_t> masks;   // [rows, height, width] where samples have masks: ids, -100 for `ignored_class`
+    std::int64_t rows = 0, height = 0, width = 0, channels = 0;
+    std::vector<float> images;         // [rows, height, width, channels], or [rows, channels, height, width]
+    std::vector<std::int32_t> labels;  // [rows]
+    std::vector<std::int32_t> masks;   // [rows, height, width] where samples have masks: ids, -100 for `kIgnoredClass`
     std::vector<std::vector<ImageObject>> objects;  // [rows]
-    std::vector<int64_t> heights, widths;           // [rows]: of each image, without padding
-    std::vector<int64_t> samples;                   // [rows]: their numbers in the source
+    std::vector<std::int64_t> heights, widths;      // [rows]: of each image, without padding
+    std::vector<std::int64_t> samples;              // [rows]: their numbers in the source
 };
 
 /// Mean and deviation of each channel of ImageNet's images. torchvision's weights were trained with them.
@@ -37,10 +37,10 @@ struct ImageDatasetOptions {
     /// (byte / 255 - mean) / deviation; one for all channels or one for each.
     std::vector<PixelScale> scale = {PixelScale{}};
     /// The seed of the transforms' random numbers.
-    uint64_t seed = 0;
+    std::uint64_t seed = 0;
     /// 0: the images of a batch must have one size. Else they are padded at the right and the bottom to the largest
     /// height and width, rounded up to a multiple of this, with zeros behind the normalisation and masks with -100.
-    int64_t pad_to_multiple = 0;
+    std::int64_t pad_to_multiple = 0;
     bool channels_last = true;
 };
 
@@ -52,14 +52,14 @@ class ImageDataset {
     /// Errors: Error for a scale that `PixelScale` can't have, or none.
     ImageDataset(ImageSourcePointer source, ImageDatasetOptions options);
 
-    int64_t size() const { return source_->size(); }
+    std::int64_t size() const { return source_->size(); }
 
     /// A sample after the transforms with the random numbers of `draw`, to show their effect.
-    ImageSample sample(int64_t index, uint64_t draw) const;
+    ImageSample sample(std::int64_t index, std::uint64_t draw) const;
 
     /// Errors: ShapeError that names the sample for an index outside of the source, for a mask of another size than its
     /// image, for images of several sizes or numbers of channels in one batch, and as the source and the transforms.
-    void read(std::span<const int64_t> indices, uint64_t first_draw, Batch& batch) const;
+    void read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const;
 
   private:
     void write(const ImageSample& sample, std::size_t row, Batch& batch) const;

@@ -20,25 +20,26 @@ void check_channels(const char* what, const Image& image, bool grey, bool rgb) {
 
 }  // namespace
 
-Image image_of(std::span<const float> values, int64_t height, int64_t width, const std::vector<PixelScale>& scale) {
-    Image image(height, width, static_cast<int64_t>(scale.size()));
+Image image_of(std::span<const float> values, std::int64_t height, std::int64_t width,
+               const std::vector<PixelScale>& scale) {
+    Image image(height, width, static_cast<std::int64_t>(scale.size()));
     if (values.size() != image.pixels.size())
         throw ShapeError(fmt::format("image_of: {} values are no image that is {} with {} channels", values.size(),
                                      wide_and_high(height, width), scale.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
         const PixelScale& channel = scale[i % scale.size()];
         const float byte = 255 * (values[i] * channel.deviation + channel.mean);
-        image.pixels[i] = static_cast<uint8_t>(std::isnan(byte) ? 0 : std::clamp(byte, 0.0f, 255.0f) + 0.5f);
+        image.pixels[i] = static_cast<std::uint8_t>(std::isnan(byte) ? 0 : std::clamp(byte, 0.0f, 255.0f) + 0.5f);
     }
     return image;
 }
 
-Color class_color(int32_t label) {
-    if (label == ignored_class) return {255, 255, 255};
+Color class_color(std::int32_t label) {
+    if (label == kIgnoredClass) return {255, 255, 255};
     // Three bits of the label at a time, one for each channel, from the highest bit of the channel down.
     Color color{};
     for (int bit = 7; bit >= 0; --bit, label >>= 3)
-        for (std::size_t c = 0; c < 3; ++c) color[c] = static_cast<uint8_t>(color[c] | ((label >> c) & 1) << bit);
+        for (std::size_t c = 0; c < 3; ++c) color[c] = static_cast<std::uint8_t>(color[c] | ((label >> c) & 1) << bit);
     return color;
 }
 
@@ -59,36 +60,38 @@ void tint(Image& image, const Image& mask, const Color& color, double share) {
                                      wide_and_high(image.height, image.width)));
     for (std::size_t i = 0; i < image.pixels.size(); ++i)
         if (mask.pixels[i / 3] != 0)
-            image.pixels[i] = static_cast<uint8_t>((1 - share) * image.pixels[i] + share * color[i % 3] + 0.5);
+            image.pixels[i] = static_cast<std::uint8_t>((1 - share) * image.pixels[i] + share * color[i % 3] + 0.5);
 }
 
-void draw_box(Image& image, const Box& box, const Color& color, int64_t thickness) {
+void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thickness) {
     check_channels("draw_box", image, false, true);
     const Box inside = clip(box, image.height, image.width);
     if (!inside.has_area()) return;
-    const auto left = static_cast<int64_t>(inside.x1), top = static_cast<int64_t>(inside.y1);
-    const auto right = static_cast<int64_t>(std::ceil(inside.x2)), bottom = static_cast<int64_t>(std::ceil(inside.y2));
-    for (int64_t y = top; y < bottom; ++y)
-        for (int64_t x = left; x < right; ++x)
+    const auto left = static_cast<std::int64_t>(inside.x1), top = static_cast<std::int64_t>(inside.y1);
+    const auto right = static_cast<std::int64_t>(std::ceil(inside.x2)),
+               bottom = static_cast<std::int64_t>(std::ceil(inside.y2));
+    for (std::int64_t y = top; y < bottom; ++y)
+        for (std::int64_t x = left; x < right; ++x)
             if (std::min({x - left, right - 1 - x, y - top, bottom - 1 - y}) < thickness)
                 std::copy_n(color.data(), 3, image.at(y, x));
 }
 
-Image beside(const std::vector<Image>& images, int64_t gap) {
+Image beside(const std::vector<Image>& images, std::int64_t gap) {
     if (images.empty() || gap < 0)
         throw ShapeError(fmt::format("beside: {} images, {} pixels apart", images.size(), gap));
-    int64_t height = 0, width = -gap;
+    std::int64_t height = 0, width = -gap;
     for (const Image& image : images) {
         check_channels("beside", image, true, true);
         height = std::max(height, image.height);
         width += image.width + gap;
     }
     Image out(height, width, 3, 255);
-    int64_t left = 0;
+    std::int64_t left = 0;
     for (const Image& image : images) {
-        for (int64_t y = 0; y < image.height; ++y)
-            for (int64_t x = 0; x < image.width; ++x)
-                for (int64_t c = 0; c < 3; ++c) out.at(y, left + x)[c] = image.at(y, x)[image.channels == 3 ? c : 0];
+        for (std::int64_t y = 0; y < image.height; ++y)
+            for (std::int64_t x = 0; x < image.width; ++x)
+                for (std::int64_t c = 0; c < 3; ++c)
+                    out.at(y, left + x)[c] = image.at(y, x)[image.channels == 3 ? c : 0];
         left += image.width + gap;
     }
     return out;

@@ -16,14 +16,15 @@
 
 namespace headroom::data {
 
-using Color = std::array<uint8_t, 3>;
+using Color = std::array<std::uint8_t, 3>;
 
 /// The inverse of a scale, for each channel, rounded and clipped: `values` is [height, width, scale.size()], 1 or 3
 /// channels. Errors: ShapeError if there are more or fewer values.
-Image image_of(std::span<const float> values, int64_t height, int64_t width, const std::vector<PixelScale>& scale);
+Image image_of(std::span<const float> values, std::int64_t height, std::int64_t width,
+               const std::vector<PixelScale>& scale);
 
-/// The colour map of Pascal VOC, whose first colours are well apart: black for 0, white for `ignored_class`.
-Color class_color(int32_t label);
+/// The colour map of Pascal VOC, whose first colours are well apart: black for 0, white for `kIgnoredClass`.
+Color class_color(std::int32_t label);
 
 /// RGB of ids. Errors: ShapeError unless there is one channel.
 Image color_classes(const Image& mask);
@@ -33,10 +34,10 @@ void tint(Image& image, const Image& mask, const Color& color, double share = 0.
 
 /// The outline of the part of a box that is in an RGB image, `thickness` pixels wide, inside of the box. Errors:
 /// ShapeError for other images.
-void draw_box(Image& image, const Box& box, const Color& color, int64_t thickness = 1);
+void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thickness = 1);
 
 /// From left to right with white pixels between; grey images become RGB, lower ones have white below. Errors:
 /// ShapeError if there is none, or one is neither grey nor RGB.
-Image beside(const std::vector<Image>& images, int64_t gap = 2);
+Image beside(const std::vector<Image>& images, std::int64_t gap = 2);
 
 }  // namespace headroom::data

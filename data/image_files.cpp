@@ -78,35 +78,38 @@ ImageFolder::ImageFolder(const path& folder, ImageFolderOptions options)
                 fmt::format("{}: is none of the {} classes ({}, ...)", one.native(), classes_.size(), classes_[0]));
         const std::vector<path> images = images_of(one);
         if (images.empty()) throw FileError(fmt::format("{}: has no PNG or JPEG in it", one.native()));
-        for (const path& image : images) files_.emplace_back(image, static_cast<int32_t>(found - classes_.begin()));
+        for (const path& image : images)
+            files_.emplace_back(image, static_cast<std::int32_t>(found - classes_.begin()));
     }
 }
 
-ImageSample ImageFolder::load(int64_t index) const {
+ImageSample ImageFolder::load(std::int64_t index) const {
     const auto& [file, label] = files_.at(static_cast<std::size_t>(index));
     return {.image = read_image(file, options_.colors, options_.orientation), .label = label};
 }
 
-void ImageFolder::check(int64_t index) const {
+void ImageFolder::check(std::int64_t index) const {
     if (!whole_image_header(files_.at(static_cast<std::size_t>(index)).first)) load(index);
 }
 
-std::string ImageFolder::name(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).first.native(); }
+std::string ImageFolder::name(std::int64_t index) const {
+    return files_.at(static_cast<std::size_t>(index)).first.native();
+}
 
-MaskedImages::MaskedImages(const path& images, const path& masks, int64_t classes, MaskedImagesOptions options)
+MaskedImages::MaskedImages(const path& images, const path& masks, std::int64_t classes, MaskedImagesOptions options)
     : classes_(classes), options_(std::move(options)), class_of_value_(256, -1) {
-    std::vector<uint8_t>& values = options_.values;
-    if (classes < 1 || classes > 255 || (!values.empty() && static_cast<int64_t>(values.size()) != classes))
+    std::vector<std::uint8_t>& values = options_.values;
+    if (classes < 1 || classes > 255 || (!values.empty() && static_cast<std::int64_t>(values.size()) != classes))
         throw Error(
             fmt::format("masks: {} classes with {} values can't be; use 1 to 255 classes, and as many values or "
                         "none",
                         classes, values.size()));
     if (values.empty()) {
         values.resize(static_cast<std::size_t>(classes));
-        std::iota(values.begin(), values.end(), uint8_t{0});
+        std::iota(values.begin(), values.end(), std::uint8_t{0});
     }
     for (std::size_t i = 0; i < values.size(); ++i) class_of_value_[values[i]] = static_cast<int>(i);
-    if (options_.ignored_value) class_of_value_[*options_.ignored_value] = ignored_class;
+    if (options_.ignored_value) class_of_value_[*options_.ignored_value] = kIgnoredClass;
 
     if (!std::filesystem::is_directory(masks))
         throw FileError(fmt::format("{}: no such folder; check the path", masks.native()));
@@ -125,7 +128,7 @@ bool MaskedImages::is_turned(const path& file) const {
     return header && header->size(options_.orientation) != header->size(Orientation::stored);
 }
 
-ImageSample MaskedImages::load(int64_t index) const {
+ImageSample MaskedImages::load(std::int64_t index) const {
     const auto& [image_file, mask_file] = files_.at(static_cast<std::size_t>(index));
     ImageSample sample{.image = read_image(image_file, options_.colors, options_.orientation),
                        .mask = read_mask(mask_file, options_.orientation)};
@@ -142,19 +145,19 @@ ImageSample MaskedImages::load(int64_t index) const {
                                         mask_file.native(), mask.pixels[i], i / static_cast<std::size_t>(mask.width),
                                         i % static_cast<std::size_t>(mask.width), classes_,
                                         fmt::join(options_.values, ", ")));
-        mask.pixels[i] = static_cast<uint8_t>(id);
+        mask.pixels[i] = static_cast<std::uint8_t>(id);
     }
     return sample;
 }
 
-void MaskedImages::check(int64_t index) const {
+void MaskedImages::check(std::int64_t index) const {
     const auto& [image_file, mask_file] = files_.at(static_cast<std::size_t>(index));
     const auto image = whole_image_header(image_file), mask = whole_image_header(mask_file);
     const Orientation reading = options_.orientation;
     if (!image || !mask || !mask->ids || image->size(reading) != mask->size(reading)) load(index);
 }
 
-std::string MaskedImages::name(int64_t index) const {
+std::string MaskedImages::name(std::int64_t index) const {
     return files_.at(static_cast<std::size_t>(index)).first.native();
 }
 

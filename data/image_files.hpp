@@ -32,26 +32,26 @@ class ImageFolder : public ImageSource {
     explicit ImageFolder(const std::filesystem::path& folder, ImageFolderOptions options = {});
 
     const std::vector<std::string>& classes() const { return classes_; }
-    int32_t label(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
+    std::int32_t label(std::int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
 
-    int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-    ImageSample load(int64_t index) const override;
-    void check(int64_t index) const override;
-    std::string name(int64_t index) const override;
+    std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
+    ImageSample load(std::int64_t index) const override;
+    void check(std::int64_t index) const override;
+    std::string name(std::int64_t index) const override;
 
   private:
     std::vector<std::string> classes_;
     ImageFolderOptions options_;
-    std::vector<std::pair<std::filesystem::path, int32_t>> files_;
+    std::vector<std::pair<std::filesystem::path, std::int32_t>> files_;
 };
 
 struct MaskedImagesOptions {
     /// A mask has the name of its image, with this before the ending: "a.jpg" and "a_mask.png".
     std::string mask_suffix = {};
-    /// A value of masks that becomes `ignored_class`, such as 255 for the borders of objects in Pascal VOC.
-    std::optional<uint8_t> ignored_value = {};
+    /// A value of masks that becomes `kIgnoredClass`, such as 255 for the borders of objects in Pascal VOC.
+    std::optional<std::uint8_t> ignored_value = {};
     /// Values of masks in the order of classes, such as {0, 255}; empty: the classes themselves.
-    std::vector<uint8_t> values = {};
+    std::vector<std::uint8_t> values = {};
     Colors colors = Colors::rgb;
     Orientation orientation = Orientation::upright;  // of images and of masks
 };
@@ -63,20 +63,22 @@ class MaskedImages : public ImageSource {
     /// Errors: FileError if a folder is missing or has no image, or an image has no mask; Error unless there are 1 to
     /// 256 classes, and one value for each if values are given. `load`: BadImage for files that can't be read and for a
     /// mask whose size is not its image's; FileError for a value that is not a class, with its place.
-    MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, int64_t classes,
+    MaskedImages(const std::filesystem::path& images, const std::filesystem::path& masks, std::int64_t classes,
                  MaskedImagesOptions options = {});
 
-    int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-    ImageSample load(int64_t index) const override;
-    void check(int64_t index) const override;
-    std::string name(int64_t index) const override;
+    std::int64_t size() const override { return static_cast<std::int64_t>(files_.size()); }
+    ImageSample load(std::int64_t index) const override;
+    void check(std::int64_t index) const override;
+    std::string name(std::int64_t index) const override;
     /// The file of a sample's mask.
-    const std::filesystem::path& mask(int64_t index) const { return files_.at(static_cast<std::size_t>(index)).second; }
+    const std::filesystem::path& mask(std::int64_t index) const {
+        return files_.at(static_cast<std::size_t>(index)).second;
+    }
 
   private:
     bool is_turned(const std::filesystem::path& file) const;
 
-    int64_t classes_;
+    std::int64_t classes_;
     MaskedImagesOptions options_;
     std::vector<int> class_of_value_;  // [256]; -1: none
     std::vector<std::pair<std::filesystem::path, std::filesystem::path>> files_;

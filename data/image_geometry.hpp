@@ -14,27 +14,27 @@
 namespace headroom::data {
 
 struct Region {
-    int64_t top = 0;
-    int64_t left = 0;
-    int64_t height = 0;
-    int64_t width = 0;
+    std::int64_t top = 0;
+    std::int64_t left = 0;
+    std::int64_t height = 0;
+    std::int64_t width = 0;
 };
 
 /// Bilinear; where the image shrinks, all pixels that become one are averaged (antialiasing). The bytes are those of
 /// Pillow 13's `resize(..., BILINEAR)`, which torchvision calls for images, too (older versions of Pillow round tall
 /// images that get lower in another order). Errors: ShapeError for a size below 1 or an empty image.
-Image resize(const Image& image, int64_t height, int64_t width);
+Image resize(const Image& image, std::int64_t height, std::int64_t width);
 
 /// `resize` of a part of the image. Errors: also ShapeError if the region is not inside of it.
-Image resize(const Image& image, const Region& region, int64_t height, int64_t width);
+Image resize(const Image& image, const Region& region, std::int64_t height, std::int64_t width);
 
 /// Output pixel i has the value of input pixel floor((i + 1/2) in / out), as in Pillow's NEAREST, which takes the pixel
 /// before if that number is whole. Errors: as `resize`.
-Image resize_nearest(const Image& image, int64_t height, int64_t width);
-Image resize_nearest(const Image& image, const Region& region, int64_t height, int64_t width);
+Image resize_nearest(const Image& image, std::int64_t height, std::int64_t width);
+Image resize_nearest(const Image& image, const Region& region, std::int64_t height, std::int64_t width);
 
 /// A region, which may reach out of the image: pixels there are `fill`. Errors: ShapeError for a size below 1.
-Image crop(const Image& image, const Region& region, uint8_t fill = 0);
+Image crop(const Image& image, const Region& region, std::uint8_t fill = 0);
 
 Image flip_horizontal(const Image& image);
 Image flip_vertical(const Image& image);
@@ -56,12 +56,12 @@ struct Point {
 };
 
 /// The place to which `point` of an image of this size goes.
-Point transform_point(const Similarity& similarity, int64_t height, int64_t width, Point point);
+Point transform_point(const Similarity& similarity, std::int64_t height, std::int64_t width, Point point);
 
 /// The image under the similarity, in its size: bilinear; pixels from outside of the image are `fill`. Errors:
 /// ShapeError for an empty image, Error for a scale that is not positive or numbers that are not finite.
-Image warp(const Image& image, const Similarity& similarity, uint8_t fill = 0);
+Image warp(const Image& image, const Similarity& similarity, std::uint8_t fill = 0);
 /// The same by the nearest pixel.
-Image warp_nearest(const Image& image, const Similarity& similarity, uint8_t fill = 0);
+Image warp_nearest(const Image& image, const Similarity& similarity, std::uint8_t fill = 0);
 
 }  // namespace headroom::data

@@ -15,9 +15,9 @@ namespace {
 using ReadAt = std::function<std::string_view(std::size_t offset, std::size_t count)>;
 
 /// An unsigned integer; 0 where the bytes end before it.
-uint64_t number(std::string_view bytes, std::size_t offset, std::size_t size, bool little = false) {
+std::uint64_t number(std::string_view bytes, std::size_t offset, std::size_t size, bool little = false) {
     if (offset > bytes.size() || bytes.size() - offset < size) return 0;
-    uint64_t value = 0;
+    std::uint64_t value = 0;
     for (std::size_t i = 0; i < size; ++i)
         value = value << 8 | static_cast<unsigned char>(bytes[offset + (little ? size - 1 - i : i)]);
     return value;
@@ -25,7 +25,7 @@ uint64_t number(std::string_view bytes, std::size_t offset, std::size_t size, bo
 
 /// TIFF 6.0: a header, and the entries of the first directory, which have a tag, a type, a count and a value each.
 int orientation_of(std::string_view exif) {
-    constexpr uint64_t tag = 274, shorts = 3, longs = 4;
+    constexpr std::uint64_t tag = 274, shorts = 3, longs = 4;
     while (exif.starts_with(std::string_view("Exif\0\0", 6))) exif.remove_prefix(6);
     const bool little = exif.starts_with("II");
     const auto read = [&](std::size_t offset, std::size_t size) { return number(exif, offset, size, little); };
@@ -34,9 +34,9 @@ int orientation_of(std::string_view exif) {
     for (std::size_t i = 0; i < read(directory, 2); ++i) {
         const std::size_t entry = directory + 2 + 12 * i;
         if (read(entry, 2) != tag) continue;
-        const uint64_t type = read(entry + 2, 2), count = read(entry + 4, 4);
+        const std::uint64_t type = read(entry + 2, 2), count = read(entry + 4, 4);
         if (count != 1 || (type != shorts && type != longs)) return 1;
-        const uint64_t value = read(entry + 8, type == shorts ? 2 : 4);
+        const std::uint64_t value = read(entry + 8, type == shorts ? 2 : 4);
         return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
     }
     return 1;
@@ -53,9 +53,9 @@ std::optional<ImageHeader> png_header(const ReadAt& read, bool to_the_end) {
         const std::string kind(head.substr(4));
         if (kind == "IHDR") {
             const std::string_view data = read(at + 8, 13);
-            header.width = static_cast<int64_t>(number(data, 0, 4));
-            header.height = static_cast<int64_t>(number(data, 4, 4));
-            const uint64_t bits = number(data, 8, 1), color = number(data, 9, 1);
+            header.width = static_cast<std::int64_t>(number(data, 0, 4));
+            header.height = static_cast<std::int64_t>(number(data, 4, 4));
+            const std::uint64_t bits = number(data, 8, 1), color = number(data, 9, 1);
             header.ids = bits <= 8 && (color == 0 || color == 3);  // grey, or a palette
         }
         if (kind == "eXIf") header.orientation = orientation_of(read(at + 8, length));
@@ -67,13 +67,13 @@ std::optional<ImageHeader> png_header(const ReadAt& read, bool to_the_end) {
 
 /// JPEG B.1.1: segments of a marker, a length and data, up to the first scan.
 std::optional<ImageHeader> jpeg_header(const ReadAt& read) {
-    constexpr uint64_t scan = 0xda, app1 = 0xe1;
+    constexpr std::uint64_t scan = 0xda, app1 = 0xe1;
     ImageHeader header;
     bool has_exif = false;
     for (std::size_t at = 2;;) {
         const std::string_view head = read(at, 9);
         if (head.size() < 4 || number(head, 0, 1) != 0xff) return std::nullopt;
-        const uint64_t marker = number(head, 1, 1);
+        const std::uint64_t marker = number(head, 1, 1);
         if (marker == 0xff) {  // filling
             ++at;
             continue;
@@ -82,8 +82,8 @@ std::optional<ImageHeader> jpeg_header(const ReadAt& read) {
         const std::size_t length = number(head, 2, 2);
         const bool frame = marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
         if (frame) {
-            header.height = static_cast<int64_t>(number(head, 5, 2));
-            header.width = static_cast<int64_t>(number(head, 7, 2));
+            header.height = static_cast<std::int64_t>(number(head, 5, 2));
+            header.width = static_cast<std::int64_t>(number(head, 7, 2));
         }
         if (marker == app1 && !has_exif) {
             const std::string_view data = read(at + 4, std::max<std::size_t>(length, 2) - 2);
@@ -133,7 +133,8 @@ std::optional<ImageHeader> whole_image_header(const std::filesystem::path& path)
             return std::string_view(buffer).substr(offset - begin, count);
         };
         const auto header = header_of(read, false);
-        if (!header || static_cast<uint64_t>(header->width) > max_pixels / static_cast<uint64_t>(header->height))
+        if (!header ||
+            static_cast<std::uint64_t>(header->width) > kMaxPixels / static_cast<std::uint64_t>(header->height))
             return std::nullopt;
         return ends_as_an_image(file) ? header : std::nullopt;
     } catch (const FileError&) {

@@ -16,12 +16,12 @@
 namespace headroom::data {
 
 struct ImageHeader {
-    int64_t height = 0, width = 0;  // as stored
-    int orientation = 1;            // EXIF's, 1 to 8; 1 where there is none
-    bool ids = false;               // true for a PNG that `read_mask` takes
+    std::int64_t height = 0, width = 0;  // as stored
+    int orientation = 1;                 // EXIF's, 1 to 8; 1 where there is none
+    bool ids = false;                    // true for a PNG that `read_mask` takes
 
     /// Height and width of the image when it is read in this orientation.
-    std::pair<int64_t, int64_t> size(Orientation reading) const {
+    std::pair<std::int64_t, std::int64_t> size(Orientation reading) const {
         const bool turned = reading == Orientation::upright && orientation >= 5;
         return turned ? std::pair(width, height) : std::pair(height, width);
     }

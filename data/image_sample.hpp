@@ -28,22 +28,22 @@ struct Box {
 };
 
 /// The part of a box that is inside of an image; without area if the box is outside.
-Box clip(const Box& box, int64_t height, int64_t width);
+Box clip(const Box& box, std::int64_t height, std::int64_t width);
 
 struct ImageObject {
     Box box;
-    int32_t label = 0;
-    bool crowd = false;  // stands for many, as in COCO: not for training
-    int64_t id = 0;      // of the annotation
-    Image mask;          // empty, or of the image's size: 1 where the object is
+    std::int32_t label = 0;
+    bool crowd = false;   // stands for many, as in COCO: not for training
+    std::int64_t id = 0;  // of the annotation
+    Image mask;           // empty, or of the image's size: 1 where the object is
 };
 
 /// The value of a mask where there is no class: not a term of a loss.
-constexpr uint8_t ignored_class = 255;
+constexpr std::uint8_t kIgnoredClass = 255;
 
 struct ImageSample {
     Image image = {};
-    int32_t label = 0;
+    std::int32_t label = 0;
     Image mask = {};  // empty, or ids of classes in the image's size
     std::vector<ImageObject> objects = {};
 };
@@ -51,14 +51,14 @@ struct ImageSample {
 class ImageSource {
   public:
     virtual ~ImageSource() = default;
-    virtual int64_t size() const = 0;
+    virtual std::int64_t size() const = 0;
     /// Sample `index`, in [0, size()). Several threads call it at once. Errors reach the caller of the loader.
-    virtual ImageSample load(int64_t index) const = 0;
+    virtual ImageSample load(std::int64_t index) const = 0;
     /// Throws BadImage where `load` would, as far as a much cheaper look at the file can tell. Several threads call it
     /// at once. `find_bad_images` (bad_images.hpp) looks at all samples.
-    virtual void check(int64_t /*index*/) const {}
+    virtual void check(std::int64_t /*index*/) const {}
     /// The name of a sample in errors.
-    virtual std::string name(int64_t index) const;
+    virtual std::string name(std::int64_t index) const;
 };
 
 using ImageSourcePointer = std::shared_ptr<const ImageSource>;
@@ -68,27 +68,27 @@ class MemoryImages : public ImageSource {
   public:
     /// `pixels` is [N, height, width, channels], `labels` [N]. Errors: ShapeError if the sizes don't fit together or
     /// there is no image.
-    MemoryImages(std::vector<uint8_t> pixels, int64_t height, int64_t width, int64_t channels,
-                 std::vector<uint8_t> labels);
+    MemoryImages(std::vector<std::uint8_t> pixels, std::int64_t height, std::int64_t width, std::int64_t channels,
+                 std::vector<std::uint8_t> labels);
     explicit MemoryImages(LabelledImages images)
         : MemoryImages(std::move(images.images.pixels), images.images.rows, images.images.columns, 1,
                        std::move(images.labels)) {}
 
-    int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-    ImageSample load(int64_t index) const override;
+    std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+    ImageSample load(std::int64_t index) const override;
 
   private:
-    std::vector<uint8_t> pixels_;
-    int64_t height_, width_, channels_;
-    std::vector<uint8_t> labels_;
+    std::vector<std::uint8_t> pixels_;
+    std::int64_t height_, width_, channels_;
+    std::vector<std::uint8_t> labels_;
 };
 
 /// The samples of `indices`, which may repeat. Errors: ShapeError if there are none, or one is outside of the source.
-ImageSourcePointer subset(ImageSourcePointer source, std::vector<int64_t> indices);
+ImageSourcePointer subset(ImageSourcePointer source, std::vector<std::int64_t> indices);
 
 /// Two parts, chosen at random by `seed`: the second has `second` samples, the first all others. Errors: ShapeError
 /// unless both have some.
-std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, int64_t second,
-                                                               uint64_t seed);
+std::pair<ImageSourcePointer, ImageSourcePointer> random_split(ImageSourcePointer source, std::int64_t second,
+                                                               std::uint64_t seed);
 
 }  // namespace headroom::data

@@ -21,7 +21,7 @@ void expect_in(const char* what, double value, double least, double most) {
 bool is_gone(const ImageObject& object) {
     const auto& mask = object.mask.pixels;
     return !object.box.has_area() ||
-           (!mask.empty() && std::all_of(mask.begin(), mask.end(), [](uint8_t value) { return value == 0; }));
+           (!mask.empty() && std::all_of(mask.begin(), mask.end(), [](std::uint8_t value) { return value == 0; }));
 }
 
 /// `image` and `mask` make an image of an image, `box` a box of a box.
@@ -36,7 +36,7 @@ void change(ImageSample& sample, ImageChange image, MaskChange mask, BoxChange b
     std::erase_if(sample.objects, is_gone);
 }
 
-void resize_region(ImageSample& sample, const Region& region, int64_t height, int64_t width) {
+void resize_region(ImageSample& sample, const Region& region, std::int64_t height, std::int64_t width) {
     const auto left = static_cast<float>(region.left), top = static_cast<float>(region.top);
     const float across = static_cast<float>(width) / static_cast<float>(region.width);
     const float down = static_cast<float>(height) / static_cast<float>(region.height);
@@ -49,7 +49,7 @@ void resize_region(ImageSample& sample, const Region& region, int64_t height, in
         });
 }
 
-void crop_region(ImageSample& sample, const Region& region, uint8_t fill, uint8_t mask_fill) {
+void crop_region(ImageSample& sample, const Region& region, std::uint8_t fill, std::uint8_t mask_fill) {
     const auto left = static_cast<float>(region.left), top = static_cast<float>(region.top);
     change(
         sample, [&](const Image& image) { return crop(image, region, fill); },
@@ -59,7 +59,7 @@ void crop_region(ImageSample& sample, const Region& region, uint8_t fill, uint8_
         });
 }
 
-Box warp_box(const Box& box, const Similarity& similarity, int64_t height, int64_t width) {
+Box warp_box(const Box& box, const Similarity& similarity, std::int64_t height, std::int64_t width) {
     Box around{INFINITY, INFINITY, -INFINITY, -INFINITY};
     for (const Point corner : {Point{box.x1, box.y1}, {box.x2, box.y1}, {box.x1, box.y2}, {box.x2, box.y2}}) {
         const Point at = transform_point(similarity, height, width, corner);
@@ -75,13 +75,13 @@ Region draw_region(const RandomResizedCrop& t, const Image& image, Draws& draws)
     for (int i = 0; i < 10; ++i) {
         const double area = height * width * draws.uniform(t.least_area, t.most_area);
         const double ratio = std::exp(draws.uniform(std::log(t.least_ratio), std::log(t.most_ratio)));
-        const int64_t w = std::llround(std::sqrt(area * ratio)), h = std::llround(std::sqrt(area / ratio));
+        const std::int64_t w = std::llround(std::sqrt(area * ratio)), h = std::llround(std::sqrt(area / ratio));
         if (w >= 1 && h >= 1 && w <= image.width && h <= image.height)
             return {draws.below(image.height - h + 1), draws.below(image.width - w + 1), h, w};
     }
     const double ratio = std::clamp(width / height, t.least_ratio, t.most_ratio);
-    const int64_t w = std::clamp<int64_t>(std::llround(height * ratio), 1, image.width);
-    const int64_t h = std::clamp<int64_t>(std::llround(width / ratio), 1, image.height);
+    const std::int64_t w = std::clamp<std::int64_t>(std::llround(height * ratio), 1, image.width);
+    const std::int64_t h = std::clamp<std::int64_t>(std::llround(width / ratio), 1, image.height);
     return {(image.height - h) / 2, (image.width - w) / 2, h, w};
 }
 
@@ -92,15 +92,15 @@ void Resize::operator()(ImageSample& sample, Draws&) const {
 }
 
 void ResizeShortestSide::operator()(ImageSample& sample, Draws& draws) const {
-    const int64_t shorter = std::min(sample.image.height, sample.image.width);
-    const int64_t longer = std::max(sample.image.height, sample.image.width);
+    const std::int64_t shorter = std::min(sample.image.height, sample.image.width);
+    const std::int64_t longer = std::max(sample.image.height, sample.image.width);
     if (size < 1 || shorter < 1 || largest < 0)
         throw ShapeError(fmt::format("ResizeShortestSide: {} pixels, at most {}, can't be made of an image that is {}",
                                      size, largest, wide_and_high(sample.image.height, sample.image.width)));
     // Both rounded down, as torchvision does.
-    int64_t shorter_out = size, longer_out = size * longer / shorter;
+    std::int64_t shorter_out = size, longer_out = size * longer / shorter;
     if (largest > 0 && longer_out > largest) {
-        shorter_out = std::max<int64_t>(largest * size / longer_out, 1);
+        shorter_out = std::max<std::int64_t>(largest * size / longer_out, 1);
         longer_out = largest;
     }
     if (sample.image.height <= sample.image.width)
@@ -111,23 +111,23 @@ void ResizeShortestSide::operator()(ImageSample& sample, Draws& draws) const {
 
 void CenterCrop::operator()(ImageSample& sample, Draws&) const {
     // Halves are rounded to even numbers, but for the border of a crop that is larger: as torchvision does.
-    const auto half = [](int64_t inside, int64_t wanted) -> int64_t {
-        const int64_t more = inside - wanted;
+    const auto half = [](std::int64_t inside, std::int64_t wanted) -> std::int64_t {
+        const std::int64_t more = inside - wanted;
         return more < 0 ? more / 2 : std::llrint(static_cast<double>(more) / 2);
     };
     crop_region(sample, {half(sample.image.height, height), half(sample.image.width, width), height, width}, 0, 0);
 }
 
 void RandomCrop::operator()(ImageSample& sample, Draws& draws) const {
-    const int64_t rows = sample.image.height + 2 * padding - height + 1;
-    const int64_t columns = sample.image.width + 2 * padding - width + 1;
+    const std::int64_t rows = sample.image.height + 2 * padding - height + 1;
+    const std::int64_t columns = sample.image.width + 2 * padding - width + 1;
     if (padding < 0 || rows < 1 || columns < 1)
         throw ShapeError(
             fmt::format("RandomCrop: a part that is {} can't be cut out of an image that is {} with a "
                         "border of {}",
                         wide_and_high(height, width), wide_and_high(sample.image.height, sample.image.width), padding));
-    const int64_t top = draws.below(rows) - padding;
-    const int64_t left = draws.below(columns) - padding;
+    const std::int64_t top = draws.below(rows) - padding;
+    const std::int64_t left = draws.below(columns) - padding;
     crop_region(sample, {top, left, height, width}, fill, mask_fill);
 }
 
@@ -161,7 +161,7 @@ void RandomVerticalFlip::operator()(ImageSample& sample, Draws& draws) const {
 }
 
 void RandomAffine::operator()(ImageSample& sample, Draws& draws) const {
-    const int64_t height = sample.image.height, width = sample.image.width;
+    const std::int64_t height = sample.image.height, width = sample.image.width;
     Similarity similarity;
     similarity.degrees = draws.uniform(-degrees, degrees);
     similarity.scale = draws.uniform(least_scale, most_scale);
@@ -181,7 +181,7 @@ void ColorJitter::operator()(ImageSample& sample, Draws& draws) const {
     expect_in("ColorJitter: hue", hue, 0, 0.5);
     std::array<int, 4> order{0, 1, 2, 3};
     for (std::size_t left = order.size(); left > 1; --left)
-        std::swap(order[left - 1], order[static_cast<std::size_t>(draws.below(static_cast<int64_t>(left)))]);
+        std::swap(order[left - 1], order[static_cast<std::size_t>(draws.below(static_cast<std::int64_t>(left)))]);
     const auto factor = [&](double x) { return draws.uniform(std::max(0.0, 1 - x), 1 + x); };
     Image& image = sample.image;
     for (const int which : order) {

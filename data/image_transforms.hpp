@@ -24,34 +24,34 @@ using ImageTransform = std::function<void(ImageSample&, Draws&)>;
 
 /// To this height and width. torchvision's Resize of one number is `ResizeShortestSide`.
 struct Resize {
-    int64_t height = 0, width = 0;
+    std::int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
 /// Keeps the ratio of sides: the shorter is `size`, or less where the longer would be above `largest` (0: any).
 struct ResizeShortestSide {
-    int64_t size = 0, largest = 0;
+    std::int64_t size = 0, largest = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
 /// The middle of the image. Pixels of the crop that lie outside of the image are 0.
 struct CenterCrop {
-    int64_t height = 0, width = 0;
+    std::int64_t height = 0, width = 0;
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
 /// A part of the image with a border of `padding` pixels on each side. Errors: also ShapeError if the image with its
 /// border is too small.
 struct RandomCrop {
-    int64_t height = 0, width = 0, padding = 0;
-    uint8_t fill = 0, mask_fill = 0;  // of the border
+    std::int64_t height = 0, width = 0, padding = 0;
+    std::uint8_t fill = 0, mask_fill = 0;  // of the border
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 
 /// A part of the image, resized. Its share of the area and its ratio of width to height are drawn, the ratio by its
 /// logarithm. After Szegedy and others: Going deeper with convolutions (CVPR 2015).
 struct RandomResizedCrop {
-    int64_t height = 0, width = 0;
+    std::int64_t height = 0, width = 0;
     double least_area = 0.08, most_area = 1;
     double least_ratio = 3.0 / 4, most_ratio = 4.0 / 3;
     void operator()(ImageSample& sample, Draws& draws) const;
@@ -72,7 +72,7 @@ struct RandomVerticalFlip {
 struct RandomAffine {
     double degrees = 0, shift_x = 0, shift_y = 0;
     double least_scale = 1, most_scale = 1;
-    uint8_t fill = 0, mask_fill = 0;  // of pixels from outside of the image
+    std::uint8_t fill = 0, mask_fill = 0;  // of pixels from outside of the image
     void operator()(ImageSample& sample, Draws& draws) const;
 };
 

@@ -27,7 +27,7 @@ struct JpegReader {
     std::array<char, JMSG_LENGTH_MAX> message{};
     jpeg_decompress_struct jpeg{};
     Image image;
-    std::vector<uint8_t> row;  // of CMYK
+    std::vector<std::uint8_t> row;  // of CMYK
 
     JpegReader() = default;
     JpegReader(const JpegReader&) = delete;
@@ -59,11 +59,11 @@ bool read_header(JpegReader& reader, std::string_view bytes) {
 }
 
 /// As Pillow: both are inverted where Adobe's programs wrote them, which is nearly everywhere.
-void rgb_of_cmyk(const uint8_t* cmyk, int64_t width, uint8_t* rgb) {
-    for (int64_t x = 0; x < width; ++x)
-        for (int64_t c = 0; c < 3; ++c) {
+void rgb_of_cmyk(const std::uint8_t* cmyk, std::int64_t width, std::uint8_t* rgb) {
+    for (std::int64_t x = 0; x < width; ++x)
+        for (std::int64_t c = 0; c < 3; ++c) {
             const int product = cmyk[4 * x + c] * cmyk[4 * x + 3] + 128;
-            rgb[3 * x + c] = static_cast<uint8_t>((product + (product >> 8)) >> 8);  // product / 255, rounded
+            rgb[3 * x + c] = static_cast<std::uint8_t>((product + (product >> 8)) >> 8);  // product / 255, rounded
         }
 }
 
@@ -72,8 +72,8 @@ bool read_rows(JpegReader& reader) {
     jpeg_decompress_struct& jpeg = reader.jpeg;
     jpeg_start_decompress(&jpeg);
     while (jpeg.output_scanline < jpeg.output_height) {
-        uint8_t* pixels = reader.image.at(jpeg.output_scanline, 0);
-        uint8_t* row = reader.row.empty() ? pixels : reader.row.data();
+        std::uint8_t* pixels = reader.image.at(jpeg.output_scanline, 0);
+        std::uint8_t* row = reader.row.empty() ? pixels : reader.row.data();
         jpeg_read_scanlines(&jpeg, &row, 1);
         if (row != pixels) rgb_of_cmyk(row, reader.image.width, pixels);
     }

@@ -13,21 +13,21 @@ namespace headroom::data {
 namespace {
 
 // Boundaries are drawn on a grid that is finer by this.
-constexpr int fine = 5;
+constexpr int kFine = 5;
 
 /// Where the fill of a polygon begins and ends, counted down the columns.
 class Crossings {
   public:
-    Crossings(int64_t height, int64_t width) : height_(height), width_(width) {}
+    Crossings(std::int64_t height, std::int64_t width) : height_(height), width_(width) {}
 
     /// The next point of the boundary on the fine grid, next to the one before.
     void visit(int x, int y) {
         if (begun_ && x != x_) {
             // A column is filled from where the boundary passes its middle.
-            const int64_t column = std::min(x, x_) - fine / 2, row = std::min(y, y_) - fine / 2;
-            if (column >= 0 && column % fine == 0 && column / fine < width_)
-                places_.push_back(column / fine * height_ +
-                                  (row <= 0 ? 0 : std::min((row + fine - 1) / fine, height_)));
+            const std::int64_t column = std::min(x, x_) - kFine / 2, row = std::min(y, y_) - kFine / 2;
+            if (column >= 0 && column % kFine == 0 && column / kFine < width_)
+                places_.push_back(column / kFine * height_ +
+                                  (row <= 0 ? 0 : std::min((row + kFine - 1) / kFine, height_)));
         }
         begun_ = true;
         x_ = x;
@@ -38,12 +38,12 @@ class Crossings {
         places_.push_back(height_ * width_);  // the end of what is open
         std::sort(places_.begin(), places_.end());
         for (std::size_t i = 0; i + 1 < places_.size(); i += 2)
-            for (int64_t at = places_[i]; at < places_[i + 1]; ++at) *image.at(at % height_, at / height_) = 1;
+            for (std::int64_t at = places_[i]; at < places_[i + 1]; ++at) *image.at(at % height_, at / height_) = 1;
     }
 
   private:
-    int64_t height_, width_;
-    std::vector<int64_t> places_;
+    std::int64_t height_, width_;
+    std::vector<std::int64_t> places_;
     bool begun_ = false;
     int x_ = 0, y_ = 0;
 };
@@ -63,16 +63,16 @@ void visit_edge(Crossings& crossings, int x0, int y0, int x1, int y1) {
     }
 }
 
-int on_fine_grid(double coordinate) { return static_cast<int>(fine * coordinate + 0.5); }
+int on_fine_grid(double coordinate) { return static_cast<int>(kFine * coordinate + 0.5); }
 
 }  // namespace
 
-void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
+void check_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width) {
     for (const std::vector<double>& polygon : polygons) {
         if (polygon.size() < 6 || polygon.size() % 2 != 0)
             throw Error(fmt::format("{} coordinates are no polygon of three points or more", polygon.size()));
         for (std::size_t i = 0; i < polygon.size(); ++i) {
-            const int64_t extent = i % 2 == 0 ? width : height;
+            const std::int64_t extent = i % 2 == 0 ? width : height;
             const auto size = static_cast<double>(extent);
             if (!(polygon[i] >= -size && polygon[i] <= 2 * size))
                 throw Error(fmt::format("the coordinate {} of a polygon is far outside of the image, of {} pixels",
@@ -81,13 +81,13 @@ void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t he
     }
 }
 
-void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
-    const uint64_t sum = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
-    if (sum != static_cast<uint64_t>(height * width))
+void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width) {
+    const std::uint64_t sum = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+    if (sum != static_cast<std::uint64_t>(height * width))
         throw Error(fmt::format("runs of {} pixels are no mask that is {}", sum, wide_and_high(height, width)));
 }
 
-Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width) {
+Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width) {
     check_polygons(polygons, height, width);
     Image image(height, width, 1);
     for (const std::vector<double>& polygon : polygons) {
@@ -103,35 +103,35 @@ Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t he
     return image;
 }
 
-Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width) {
+Image decode_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width) {
     check_runs(counts, height, width);
     Image image(height, width, 1);
-    int64_t at = 0;
-    uint8_t value = 0;
-    for (const uint32_t count : counts) {
-        for (const int64_t end = at + count; at < end; ++at) *image.at(at % height, at / height) = value;
+    std::int64_t at = 0;
+    std::uint8_t value = 0;
+    for (const std::uint32_t count : counts) {
+        for (const std::int64_t end = at + count; at < end; ++at) *image.at(at % height, at / height) = value;
         value = !value;
     }
     return image;
 }
 
-std::vector<uint32_t> parse_runs(std::string_view text) {
-    std::vector<uint32_t> counts;
+std::vector<std::uint32_t> parse_runs(std::string_view text) {
+    std::vector<std::uint32_t> counts;
     for (std::size_t at = 0; at < text.size();) {
-        int64_t value = 0;
+        std::int64_t value = 0;
         bool more = true;
         for (int shift = 0; more; shift += 5, ++at) {
             const int digit = at < text.size() ? text[at] - '0' : -1;
             if (digit < 0 || digit > 63 || shift > 35)
                 throw Error(fmt::format("the run lengths are damaged at character {}", at));
-            value |= static_cast<int64_t>(digit & 31) << shift;
+            value |= static_cast<std::int64_t>(digit & 31) << shift;
             more = (digit & 32) != 0;
-            if (!more && (digit & 16) != 0) value -= int64_t{32} << shift;
+            if (!more && (digit & 16) != 0) value -= std::int64_t{32} << shift;
         }
         if (counts.size() > 2) value += counts[counts.size() - 2];
-        if (value < 0 || value > std::numeric_limits<uint32_t>::max())
+        if (value < 0 || value > std::numeric_limits<std::uint32_t>::max())
             throw Error(fmt::format("the run lengths are damaged before character {}: {} pixels", at, value));
-        counts.push_back(static_cast<uint32_t>(value));
+        counts.push_back(static_cast<std::uint32_t>(value));
     }
     return counts;
 }

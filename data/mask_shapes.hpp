@@ -17,20 +17,20 @@ namespace headroom::data {
 
 /// Checks polygons x0, y0, x1, y1, ... in pixels. Errors: Error for fewer than three points, an odd number of
 /// coordinates, or a coordinate further from the image than the image is large.
-void check_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
+void check_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width);
 
 /// A mask with ones inside of any of the polygons. Errors: as `check_polygons`.
-Image fill_polygons(const std::vector<std::vector<double>>& polygons, int64_t height, int64_t width);
+Image fill_polygons(const std::vector<std::vector<double>>& polygons, std::int64_t height, std::int64_t width);
 
 /// Checks runs. Errors: Error unless they add up to the number of pixels.
-void check_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
+void check_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width);
 
 /// Runs of zeros and ones in turns, zeros first, down one column after another. Errors: as `check_runs`.
-Image decode_runs(std::span<const uint32_t> counts, int64_t height, int64_t width);
+Image decode_runs(std::span<const std::uint32_t> counts, std::int64_t height, std::int64_t width);
 
 /// The counts of a string: each in groups of 5 bits, the lowest first, as characters from '0' on, the sixth bit set
 /// where more follow; from the third on, the difference to the count before the last. Errors: Error for another
 /// character, a number that ends early, or a count below 0 or above 2^32 - 1.
-std::vector<uint32_t> parse_runs(std::string_view text);
+std::vector<std::uint32_t> parse_runs(std::string_view text);
 
 }  // namespace headroom::data

@@ -19,12 +19,12 @@ namespace headroom::data {
 
 /// Ids of special tokens, as `WordPiece` has them.
 struct SpecialTokens {
-    int32_t cls, sep, mask;
+    std::int32_t cls, sep, mask;
 };
 
 struct MaskedWindowsOptions {
     double probability = 0.15;
-    uint64_t seed = 0;
+    std::uint64_t seed = 0;
 };
 
 class MaskedWindows {
@@ -35,16 +35,16 @@ class MaskedWindows {
     /// `tokens` must outlive this; windows do not overlap, and tokens left over at the end are not used. Errors:
     /// ShapeError if `length` is below 3 or there are fewer than length - 2 tokens; Error for a probability outside of
     /// (0, 1], or special tokens that are not in the vocabulary.
-    MaskedWindows(TokenView tokens, int64_t length, SpecialTokens special, MaskedWindowsOptions options = {});
+    MaskedWindows(TokenView tokens, std::int64_t length, SpecialTokens special, MaskedWindowsOptions options = {});
 
-    int64_t size() const { return tokens_.size() / (length_ - 2); }
+    std::int64_t size() const { return tokens_.size() / (length_ - 2); }
 
     /// Errors: ShapeError for an index outside of [0, size()); Error for a token that is not in the vocabulary.
-    void read(std::span<const int64_t> indices, uint64_t first_draw, Batch& batch) const;
+    void read(std::span<const std::int64_t> indices, std::uint64_t first_draw, Batch& batch) const;
 
   private:
     TokenView tokens_;
-    int64_t length_;
+    std::int64_t length_;
     SpecialTokens special_;
     MaskedWindowsOptions options_;
 };

@@ -115,7 +115,7 @@ Image decode(std::string_view bytes, const std::string& name, bool mask) {
     check(choose_format(reader, mask));
     reader.image = Image(png_get_image_height(reader.png, reader.info), png_get_image_width(reader.png, reader.info),
                          png_get_channels(reader.png, reader.info));
-    for (int64_t y = 0; y < reader.image.height; ++y) reader.rows.push_back(reader.image.at(y, 0));
+    for (std::int64_t y = 0; y < reader.image.height; ++y) reader.rows.push_back(reader.image.at(y, 0));
     check(read_rows(reader));
     return std::move(reader.image);
 }

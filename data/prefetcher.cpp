@@ -48,7 +48,7 @@ void Prefetcher::work() {
     for (;;) {
         slot_free_.wait(lock, [&] { return stopping_ || may_begin(); });
         if (stopping_) return;
-        const int64_t task = next_to_begin_++;
+        const std::int64_t task = next_to_begin_++;
         const auto slot = static_cast<std::size_t>(task % options_.slots);
         lock.unlock();
         std::exception_ptr error;

@@ -22,15 +22,15 @@ struct PrefetchOptions {
     int workers = 1;
     /// The size of the ring: the consumer holds one slot, the others are filled ahead.
     int slots = 2;
-    int64_t first_task = 0;
+    std::int64_t first_task = 0;
     /// One past the last.
-    int64_t end_task = std::numeric_limits<int64_t>::max();
+    std::int64_t end_task = std::numeric_limits<std::int64_t>::max();
 };
 
 class Prefetcher {
   public:
     /// Fills `slot` for `task`; called by the workers, several at a time, never twice for one slot at once.
-    using Fill = std::function<void(int64_t task, int slot)>;
+    using Fill = std::function<void(std::int64_t task, int slot)>;
 
     /// Starts the workers. Errors: Error if workers < 1 or slots < 2, or if the system gives no thread.
     Prefetcher(PrefetchOptions options, Fill fill);
@@ -60,9 +60,9 @@ class Prefetcher {
     std::condition_variable slot_ready_;
     // Below: guarded by mutex_.
     bool stopping_ = false;
-    int64_t next_to_begin_;
-    int64_t next_to_return_;
-    int64_t given_back_;  // tasks below this number have left their slots
+    std::int64_t next_to_begin_;
+    std::int64_t next_to_return_;
+    std::int64_t given_back_;  // tasks below this number have left their slots
     std::vector<Slot> slots_;
     std::vector<std::thread> workers_;
 };

@@ -13,58 +13,58 @@ namespace {
 
 // Weights are integers of 22 bits behind the point: a sum of bytes with weights that add up to 1 fits into 31 bits.
 // Rounded once per axis, in Pillow's order, the bytes are Pillow's.
-constexpr int weight_bits = 22;
-constexpr int32_t half = 1 << (weight_bits - 1);
+constexpr int kWeightBits = 22;
+constexpr std::int32_t kHalf = 1 << (kWeightBits - 1);
 
 /// What makes each output of one axis: `count` inputs from `first`, with weights that begin at `offset`.
 struct Axis {
     struct Output {
-        int64_t first, count;
+        std::int64_t first, count;
         std::size_t offset;
     };
     std::vector<Output> outputs;
-    std::vector<int32_t> weights;
+    std::vector<std::int32_t> weights;
 
-    Axis(int64_t in, int64_t out) {
+    Axis(std::int64_t in, std::int64_t out) {
         const double scale = static_cast<double>(in) / static_cast<double>(out);
         const double support = std::max(scale, 1.0);  // half the width of the triangle, in inputs
         std::vector<double> row;
-        for (int64_t i = 0; i < out; ++i) {
+        for (std::int64_t i = 0; i < out; ++i) {
             const double center = (static_cast<double>(i) + 0.5) * scale;
-            const int64_t first = std::max<int64_t>(static_cast<int64_t>(center - support + 0.5), 0);
-            const int64_t end = std::min(static_cast<int64_t>(center + support + 0.5), in);
+            const std::int64_t first = std::max<std::int64_t>(static_cast<std::int64_t>(center - support + 0.5), 0);
+            const std::int64_t end = std::min(static_cast<std::int64_t>(center + support + 0.5), in);
             row.clear();
             double sum = 0;
-            for (int64_t j = first; j < end; ++j) {
+            for (std::int64_t j = first; j < end; ++j) {
                 row.push_back(std::max(0.0, 1 - std::abs((static_cast<double>(j) - center + 0.5) / support)));
                 sum += row.back();
             }
             outputs.push_back({first, end - first, weights.size()});
             for (const double weight : row)
-                weights.push_back(static_cast<int32_t>(weight / sum * (1 << weight_bits) + 0.5));
+                weights.push_back(static_cast<std::int32_t>(weight / sum * (1 << kWeightBits) + 0.5));
         }
     }
 };
 
-uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> weight_bits, 0, 255)); }
+std::uint8_t rounded(std::int32_t sum) { return static_cast<std::uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 /// One row, `channels` known to the compiler.
 template <int channels>
-void resize_row(const uint8_t* from, const Axis& axis, uint8_t* to) {
+void resize_row(const std::uint8_t* from, const Axis& axis, std::uint8_t* to) {
     for (const Axis::Output& output : axis.outputs) {
-        std::array<int32_t, channels> sums;
-        sums.fill(half);
-        const int32_t* weights = axis.weights.data() + output.offset;
-        const uint8_t* in = from + output.first * channels;
-        for (int64_t j = 0; j < output.count; ++j, in += channels)
+        std::array<std::int32_t, channels> sums;
+        sums.fill(kHalf);
+        const std::int32_t* weights = axis.weights.data() + output.offset;
+        const std::uint8_t* in = from + output.first * channels;
+        for (std::int64_t j = 0; j < output.count; ++j, in += channels)
             for (int c = 0; c < channels; ++c) sums[static_cast<std::size_t>(c)] += in[c] * weights[j];
-        for (const int32_t sum : sums) *to++ = rounded(sum);
+        for (const std::int32_t sum : sums) *to++ = rounded(sum);
     }
 }
 
 void resize_rows(const Image& image, const Region& region, const Axis& axis, Image& out) {
-    for (int64_t y = 0; y < out.height; ++y) {
-        const uint8_t* from = image.at(region.top + y, region.left);
+    for (std::int64_t y = 0; y < out.height; ++y) {
+        const std::uint8_t* from = image.at(region.top + y, region.left);
         if (image.channels == 3)
             resize_row<3>(from, axis, out.at(y, 0));
         else
@@ -74,21 +74,21 @@ void resize_rows(const Image& image, const Region& region, const Axis& axis, Ima
 
 void resize_columns(const Image& image, const Region& region, const Axis& axis, Image& out) {
     const auto width = static_cast<std::size_t>(region.width * image.channels);
-    std::vector<int32_t> sums(width);
-    for (int64_t y = 0; y < out.height; ++y) {
+    std::vector<std::int32_t> sums(width);
+    for (std::int64_t y = 0; y < out.height; ++y) {
         const Axis::Output& output = axis.outputs[static_cast<std::size_t>(y)];
-        std::fill(sums.begin(), sums.end(), half);
-        for (int64_t j = 0; j < output.count; ++j) {
-            const uint8_t* in = image.at(region.top + output.first + j, region.left);
-            const int32_t weight = axis.weights[output.offset + static_cast<std::size_t>(j)];
+        std::fill(sums.begin(), sums.end(), kHalf);
+        for (std::int64_t j = 0; j < output.count; ++j) {
+            const std::uint8_t* in = image.at(region.top + output.first + j, region.left);
+            const std::int32_t weight = axis.weights[output.offset + static_cast<std::size_t>(j)];
             for (std::size_t x = 0; x < width; ++x) sums[x] += in[x] * weight;
         }
-        uint8_t* to = out.at(y, 0);
+        std::uint8_t* to = out.at(y, 0);
         for (std::size_t x = 0; x < width; ++x) to[x] = rounded(sums[x]);
     }
 }
 
-void check(const Image& image, const Region& region, int64_t height, int64_t width) {
+void check(const Image& image, const Region& region, std::int64_t height, std::int64_t width) {
     if (image.empty() || height < 1 || width < 1)
         throw ShapeError(fmt::format("resize: an image that is {} can't be made of one that is {}",
                                      wide_and_high(height, width), wide_and_high(image.height, image.width)));
@@ -105,13 +105,13 @@ void check(const Image& image, const Region& region, int64_t height, int64_t wid
 Region whole(const Image& image) { return {0, 0, image.height, image.width}; }
 
 /// Pillow's choice, from version 13 on: where the height loses more than twice as many pixels as the width.
-bool columns_first(const Region& region, int64_t height, int64_t width) {
+bool columns_first(const Region& region, std::int64_t height, std::int64_t width) {
     return height < region.height && region.height - height > 2 * (region.width - width);
 }
 
 }  // namespace
 
-Image resize(const Image& image, const Region& region, int64_t height, int64_t width) {
+Image resize(const Image& image, const Region& region, std::int64_t height, std::int64_t width) {
     check(image, region, height, width);
     if (region.height == height && region.width == width) return crop(image, region);
     const Axis across(region.width, width), down(region.height, height);
@@ -132,21 +132,23 @@ Image resize(const Image& image, const Region& region, int64_t height, int64_t w
     return out;
 }
 
-Image resize(const Image& image, int64_t height, int64_t width) { return resize(image, whole(image), height, width); }
+Image resize(const Image& image, std::int64_t height, std::int64_t width) {
+    return resize(image, whole(image), height, width);
+}
 
-Image resize_nearest(const Image& image, const Region& region, int64_t height, int64_t width) {
+Image resize_nearest(const Image& image, const Region& region, std::int64_t height, std::int64_t width) {
     check(image, region, height, width);
     Image out(height, width, image.channels);
-    for (int64_t y = 0; y < height; ++y)
-        for (int64_t x = 0; x < width; ++x) {
-            const int64_t row = region.top + (2 * y + 1) * region.height / (2 * height);
-            const int64_t column = region.left + (2 * x + 1) * region.width / (2 * width);
+    for (std::int64_t y = 0; y < height; ++y)
+        for (std::int64_t x = 0; x < width; ++x) {
+            const std::int64_t row = region.top + (2 * y + 1) * region.height / (2 * height);
+            const std::int64_t column = region.left + (2 * x + 1) * region.width / (2 * width);
             std::copy_n(image.at(row, column), image.channels, out.at(y, x));
         }
     return out;
 }
 
-Image resize_nearest(const Image& image, int64_t height, int64_t width) {
+Image resize_nearest(const Image& image, std::int64_t height, std::int64_t width) {
     return resize_nearest(image, whole(image), height, width);
 }
 

@@ -30,7 +30,7 @@ struct ShuffleOptions {
 class Sampler {
   public:
     /// The value of `batches()` for an order whose epochs have no end.
-    static constexpr int64_t endless = std::numeric_limits<int64_t>::max();
+    static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
     // Moves are copies, so that none is left without its order.
     Sampler(const Sampler&) = default;
@@ -38,45 +38,46 @@ class Sampler {
 
     /// 0, 1, 2, ...; an epoch's last batch may be smaller. With `last_alone` the last sample has a batch of its own
     /// (because it has another shape). Errors, as all of these: Error if `samples` or `batch` is below 1.
-    static Sampler sequential(int64_t samples, int64_t batch, bool last_alone = false);
+    static Sampler sequential(std::int64_t samples, std::int64_t batch, bool last_alone = false);
 
     /// Each sample once per epoch, in the order of Fisher and Yates' shuffle (Durstenfeld's form, CACM 7(7), 1964) of
     /// 0, 1, 2, ... with the random words (seed, epoch). Holds 16 bytes per sample. Errors: also Error if `drop_last`
     /// leaves nothing.
-    static Sampler shuffled(int64_t samples, int64_t batch, uint64_t seed, ShuffleOptions options = {});
+    static Sampler shuffled(std::int64_t samples, std::int64_t batch, std::uint64_t seed, ShuffleOptions options = {});
 
     /// Every sample is drawn from all samples, as in nanoGPT: sample i of batch k is draw k * batch + i of the seed, so
     /// that n small batches hold the same samples as one that is n times as large. `batches` only sets the length of an
     /// epoch. Errors: also Error if `batches` is below 1.
-    static Sampler with_replacement(int64_t samples, int64_t batch, uint64_t seed, int64_t batches = endless);
+    static Sampler with_replacement(std::int64_t samples, std::int64_t batch, std::uint64_t seed,
+                                    std::int64_t batches = kEndless);
 
     SampleOrder order() const { return order_; }
-    int64_t samples() const { return samples_; }
-    int64_t batch() const { return batch_; }
-    uint64_t seed() const { return seed_; }
+    std::int64_t samples() const { return samples_; }
+    std::int64_t batch() const { return batch_; }
+    std::uint64_t seed() const { return seed_; }
     /// True if the last sample has a batch of its own.
     bool last_alone() const { return last_alone_; }
     /// Batches per epoch.
-    int64_t batches() const { return batches_; }
+    std::int64_t batches() const { return batches_; }
 
     /// The samples of one batch, written to `out`. Errors: Error if `epoch` is negative or `batch` is outside of
     /// [0, batches()).
-    void indices(int64_t epoch, int64_t batch, std::vector<int64_t>& out) const;
+    void indices(std::int64_t epoch, std::int64_t batch, std::vector<std::int64_t>& out) const;
 
     /// The number of samples before the batch, from epoch 0 on, including samples that `drop_last` leaves out. So each
     /// sample that is taken has its own number, whatever the size of batches: a key for its random changes.
-    uint64_t first_draw(int64_t epoch, int64_t batch) const;
+    std::uint64_t first_draw(std::int64_t epoch, std::int64_t batch) const;
 
   private:
     class Permutations;
 
-    Sampler(SampleOrder order, int64_t samples, int64_t batch, uint64_t seed);
+    Sampler(SampleOrder order, std::int64_t samples, std::int64_t batch, std::uint64_t seed);
 
     SampleOrder order_;
-    int64_t samples_;
-    int64_t batch_;
-    uint64_t seed_;
-    int64_t batches_ = endless;
+    std::int64_t samples_;
+    std::int64_t batch_;
+    std::uint64_t seed_;
+    std::int64_t batches_ = kEndless;
     bool last_alone_ = false;
     std::shared_ptr<Permutations> permutations_;  // of `shuffled` only
 };

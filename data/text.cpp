@@ -12,7 +12,7 @@ namespace {
 
 void check_length(const std::filesystem::path& path, const TokenSplit& parts, const TextOptions& options) {
     if (options.block < 1) throw Error(fmt::format("a block of {} tokens is too short; use 1 or more", options.block));
-    const int64_t train = parts.train.size(), validation = parts.validation.size();
+    const std::int64_t train = parts.train.size(), validation = parts.validation.size();
     if (train > options.block && validation >= 2) return;
     throw FileError(
         fmt::format("{}: {} tokens are too few: of its {} for training a block of {} needs {}, and of its "
@@ -25,7 +25,7 @@ void check_length(const std::filesystem::path& path, const TokenSplit& parts, co
 std::string read_text(const std::filesystem::path& path) {
     std::string text = read_file(path);
     try {
-        for_each_code_point(text, [](uint32_t, std::size_t) {});
+        for_each_code_point(text, [](std::uint32_t, std::size_t) {});
     } catch (const Error& error) {
         throw FileError(fmt::format("{}: {}", path.native(), error.what()));
     }
@@ -45,20 +45,20 @@ TextCorpus::TextCorpus(const std::filesystem::path& path, Vocabulary vocabulary,
 TextCorpus TextCorpus::characters(const std::filesystem::path& path, const TextOptions& options) {
     const std::string text = read_text(path);
     Vocabulary vocabulary = Vocabulary::characters(text);
-    std::vector<int32_t> tokens = vocabulary.encode(text);
+    std::vector<std::int32_t> tokens = vocabulary.encode(text);
     return TextCorpus(path, std::move(vocabulary), std::move(tokens), options);
 }
 
 TextCorpus TextCorpus::bytes(const std::filesystem::path& path, const TextOptions& options) {
     const std::string text = read_file(path);
-    return TextCorpus(path, Vocabulary::bytes(), std::vector<uint8_t>(text.begin(), text.end()), options);
+    return TextCorpus(path, Vocabulary::bytes(), std::vector<std::uint8_t>(text.begin(), text.end()), options);
 }
 
 TextCorpus TextCorpus::encoded(const std::filesystem::path& path, const Vocabulary& vocabulary,
                                const TextOptions& options) {
     if (vocabulary.kind() == VocabularyKind::bytes) return bytes(path, options);
     const std::string text = read_text(path);
-    std::vector<int32_t> tokens;
+    std::vector<std::int32_t> tokens;
     try {
         tokens = vocabulary.encode(text);
     } catch (const Error& error) {

@@ -23,7 +23,7 @@ std::string read_text(const std::filesystem::path& path);
 
 struct TextOptions {
     /// Length of the windows that will be read, in tokens: the training part must hold block + 1, validation 2.
-    int64_t block = 1;
+    std::int64_t block = 1;
     /// The share of the tokens that is for training, in [0, 1].
     double train_fraction = 0.9;
 };
@@ -45,7 +45,7 @@ class TextCorpus {
     TokenSplit split() const { return split_tokens(tokens(), train_fraction_); }
 
   private:
-    using Storage = std::variant<std::vector<int32_t>, std::vector<uint8_t>>;
+    using Storage = std::variant<std::vector<std::int32_t>, std::vector<std::uint8_t>>;
     TextCorpus(const std::filesystem::path& path, Vocabulary vocabulary, Storage tokens, const TextOptions& options);
 
     Vocabulary vocabulary_;

@@ -18,10 +18,10 @@
 namespace headroom::data {
 
 struct TokenBatch {
-    int64_t rows = 0;
-    int64_t length = 0;
-    std::vector<int32_t> inputs;   // [rows, length]
-    std::vector<int32_t> targets;  // [rows, length]: targets[r, i] follows inputs[r, i] in the text
+    std::int64_t rows = 0;
+    std::int64_t length = 0;
+    std::vector<std::int32_t> inputs;   // [rows, length]
+    std::vector<std::int32_t> targets;  // [rows, length]: targets[r, i] follows inputs[r, i] in the text
 };
 
 /// every_token: window i begins at token i, all have length block (as nanoGPT's get_batch). every_block: window i
@@ -34,28 +34,28 @@ class TextWindows {
 
     /// `tokens` must outlive this. Errors: ShapeError if block < 1 or there are too few tokens: every_token needs
     /// block + 1, every_block needs 2.
-    TextWindows(TokenView tokens, int64_t block, WindowStart start);
+    TextWindows(TokenView tokens, std::int64_t block, WindowStart start);
 
-    int64_t size() const { return count_; }
+    std::int64_t size() const { return count_; }
     /// Windows of length block: size(), or one less if the last is shorter.
-    int64_t full_windows() const { return full_; }
-    int64_t block() const { return block_; }
+    std::int64_t full_windows() const { return full_; }
+    std::int64_t block() const { return block_; }
     /// Length of window `index`. Errors: ShapeError outside of [0, size()).
-    int64_t length(int64_t index) const;
+    std::int64_t length(std::int64_t index) const;
 
     /// All windows once, in order, the shorter last one in a batch of its own. Errors: Error if batch < 1.
-    Sampler in_order(int64_t batch) const;
+    Sampler in_order(std::int64_t batch) const;
 
     /// Errors: ShapeError for an index outside of [0, size()), or windows of different lengths; Error for a token that
     /// is not in the vocabulary.
-    void read(std::span<const int64_t> indices, Batch& batch) const;
+    void read(std::span<const std::int64_t> indices, Batch& batch) const;
 
   private:
     TokenView tokens_;
-    int64_t block_;
-    int64_t stride_;
-    int64_t count_;
-    int64_t full_;
+    std::int64_t block_;
+    std::int64_t stride_;
+    std::int64_t count_;
+    std::int64_t full_;
 };
 
 }  // namespace headroom::data

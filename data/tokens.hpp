@@ -18,42 +18,42 @@ namespace headroom::data {
 enum class TokenFormat { u8, u16, u32, i32 };
 
 /// Bytes of a token: 1, 2 or 4.
-int64_t token_bytes(TokenFormat format);
+std::int64_t token_bytes(TokenFormat format);
 
 /// A view of tokens, to be passed by value. The memory of the tokens must outlive it.
 class TokenView {
   public:
     /// `vocabulary_size` in [1, 2^31]: every token that is read must lie below it. Errors: Error for other sizes.
-    TokenView(std::span<const uint8_t> tokens, int64_t vocabulary_size);
-    TokenView(std::span<const uint16_t> tokens, int64_t vocabulary_size);
-    TokenView(std::span<const uint32_t> tokens, int64_t vocabulary_size);
-    TokenView(std::span<const int32_t> tokens, int64_t vocabulary_size);
+    TokenView(std::span<const std::uint8_t> tokens, std::int64_t vocabulary_size);
+    TokenView(std::span<const std::uint16_t> tokens, std::int64_t vocabulary_size);
+    TokenView(std::span<const std::uint32_t> tokens, std::int64_t vocabulary_size);
+    TokenView(std::span<const std::int32_t> tokens, std::int64_t vocabulary_size);
 
-    int64_t size() const { return size_; }
-    int64_t vocabulary_size() const { return vocabulary_size_; }
+    std::int64_t size() const { return size_; }
+    std::int64_t vocabulary_size() const { return vocabulary_size_; }
 
     /// Reads tokens [first, first + out.size()). Errors: ShapeError outside of the view, Error for a token that is not
     /// in the vocabulary. May be called by several threads.
-    void copy(int64_t first, std::span<int32_t> out) const;
+    void copy(std::int64_t first, std::span<std::int32_t> out) const;
 
     /// Tokens [first, first + count). Errors: ShapeError outside of the view.
-    TokenView slice(int64_t first, int64_t count) const;
+    TokenView slice(std::int64_t first, std::int64_t count) const;
     /// The same tokens in a vocabulary of another size. Errors: as the constructors.
-    TokenView within(int64_t vocabulary_size) const { return {data_, format_, size_, vocabulary_size}; }
+    TokenView within(std::int64_t vocabulary_size) const { return {data_, format_, size_, vocabulary_size}; }
 
     /// Position of the first token that is not in the vocabulary, or -1. Reads all tokens.
-    int64_t find_invalid() const;
+    std::int64_t find_invalid() const;
     /// The token at `index` as it stands, unchecked against the vocabulary; a negative one is returned as such.
-    int64_t at(int64_t index) const;
+    std::int64_t at(std::int64_t index) const;
 
   private:
-    TokenView(const void* data, TokenFormat format, int64_t size, int64_t vocabulary_size);
-    void check_range(const char* what, int64_t first, int64_t count) const;
+    TokenView(const void* data, TokenFormat format, std::int64_t size, std::int64_t vocabulary_size);
+    void check_range(const char* what, std::int64_t first, std::int64_t count) const;
 
     const void* data_;
     TokenFormat format_;
-    int64_t size_;
-    int64_t vocabulary_size_;
+    std::int64_t size_;
+    std::int64_t vocabulary_size_;
 };
 
 /// The first `fraction` of the tokens for training, the rest for validation; the cut is rounded down, as nanoGPT's.
@@ -72,7 +72,7 @@ class TokenFile {
   public:
     /// Errors: FileError if the file can't be mapped, its size is no multiple of the format's, or a token lies outside
     /// of the vocabulary; Error for a vocabulary's size outside of [1, 2^31].
-    TokenFile(const std::filesystem::path& path, TokenFormat format, int64_t vocabulary_size,
+    TokenFile(const std::filesystem::path& path, TokenFormat format, std::int64_t vocabulary_size,
               TokenCheck check = TokenCheck::at_opening);
 
     /// Valid while this file lives, also after it was moved.

@@ -7,10 +7,11 @@
 namespace headroom::data {
 namespace {
 
-constexpr uint32_t replacement = 0xfffd;
+constexpr std::uint32_t kReplacement = 0xfffd;
 
-bool is_control(uint32_t point) {
-    return point != '\n' && point != '\t' && utf8proc_category(static_cast<int32_t>(point)) == UTF8PROC_CATEGORY_CC;
+bool is_control(std::uint32_t point) {
+    return point != '\n' && point != '\t' &&
+           utf8proc_category(static_cast<std::int32_t>(point)) == UTF8PROC_CATEGORY_CC;
 }
 
 }  // namespace
@@ -20,7 +21,7 @@ Utf8Step decode_utf8_step(std::string_view text) {
     const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
                                         static_cast<utf8proc_ssize_t>(text.size()), &point);
     if (bytes <= 0) return {0, 0};
-    return {static_cast<uint32_t>(point), static_cast<int>(bytes)};
+    return {static_cast<std::uint32_t>(point), static_cast<int>(bytes)};
 }
 
 void throw_invalid_utf8(std::string_view text, std::size_t offset) {
@@ -28,11 +29,11 @@ void throw_invalid_utf8(std::string_view text, std::size_t offset) {
                             static_cast<unsigned char>(text[offset])));
 }
 
-void append_utf8(std::string& text, uint32_t point) {
-    if (!utf8proc_codepoint_valid(static_cast<int32_t>(point)))
+void append_utf8(std::string& text, std::uint32_t point) {
+    if (!utf8proc_codepoint_valid(static_cast<std::int32_t>(point)))
         throw Error(fmt::format("U+{:04X} is not a Unicode character", point));
     utf8proc_uint8_t bytes[4];
-    const auto count = utf8proc_encode_char(static_cast<int32_t>(point), bytes);
+    const auto count = utf8proc_encode_char(static_cast<std::int32_t>(point), bytes);
     text.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(count));
 }
 
@@ -41,7 +42,7 @@ std::string printable(std::string_view text) {
     shown.reserve(text.size());
     for (std::size_t at = 0; at < text.size();) {
         const auto [point, bytes] = decode_utf8_step(text.substr(at));
-        append_utf8(shown, bytes == 0 || is_control(point) ? replacement : point);
+        append_utf8(shown, bytes == 0 || is_control(point) ? kReplacement : point);
         at += bytes == 0 ? 1 : static_cast<std::size_t>(bytes);
     }
     return shown;

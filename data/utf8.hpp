@@ -14,7 +14,7 @@ namespace headroom::data {
 
 /// One code point and how many bytes it took: 1 to 4, or 0 for bytes that are not UTF-8.
 struct Utf8Step {
-    uint32_t code_point;
+    std::uint32_t code_point;
     int bytes;
 };
 
@@ -36,7 +36,7 @@ void for_each_code_point(std::string_view text, Use use) {
 }
 
 /// Appends one code point. Errors: Error for a surrogate or a number above U+10FFFF.
-void append_utf8(std::string& text, uint32_t code_point);
+void append_utf8(std::string& text, std::uint32_t code_point);
 
 /// A text that is safe for a terminal: `text` with U+FFFD in place of invalid bytes and of control characters other
 /// than newline and tab (a model of bytes generates both, escape sequences among them).

@@ -10,13 +10,13 @@
 namespace headroom::data {
 namespace {
 
-constexpr uint32_t low_code_points = 256;
-constexpr uint32_t all_code_points = 0x110000;
+constexpr std::uint32_t kLowCodePoints = 256;
+constexpr std::uint32_t kAllCodePoints = 0x110000;
 
-void check_code_points(std::span<const uint32_t> points) {
+void check_code_points(std::span<const std::uint32_t> points) {
     if (points.empty()) throw Error("a vocabulary of characters needs at least one character");
     std::string scratch;
-    for (const uint32_t point : points) append_utf8(scratch, point);  // throws for what is no character
+    for (const std::uint32_t point : points) append_utf8(scratch, point);  // throws for what is no character
     if (std::adjacent_find(points.begin(), points.end(), std::greater_equal<>()) != points.end())
         throw Error("the characters of a vocabulary must be ascending and different");
 }
@@ -33,13 +33,13 @@ VocabularyKind vocabulary_kind(std::string_view name) {
     throw Error(fmt::format("no kind of vocabulary is called '{}'; use characters or bytes", name));
 }
 
-Vocabulary::Vocabulary(VocabularyKind kind, std::vector<uint32_t> code_points)
+Vocabulary::Vocabulary(VocabularyKind kind, std::vector<std::uint32_t> code_points)
     : kind_(kind), code_points_(std::move(code_points)) {
     if (kind_ == VocabularyKind::bytes) return;
-    low_.assign(low_code_points, -1);
+    low_.assign(kLowCodePoints, -1);
     for (std::size_t i = 0; i < code_points_.size(); ++i) {
-        const auto token = static_cast<int32_t>(i);
-        if (code_points_[i] < low_code_points)
+        const auto token = static_cast<std::int32_t>(i);
+        if (code_points_[i] < kLowCodePoints)
             low_[code_points_[i]] = token;
         else
             high_.emplace(code_points_[i], token);
@@ -47,10 +47,10 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::vector<uint32_t> code_points)
 }
 
 Vocabulary Vocabulary::characters(std::string_view utf8) {
-    std::vector<bool> seen(all_code_points);
-    for_each_code_point(utf8, [&](uint32_t point, std::size_t) { seen[point] = true; });
-    std::vector<uint32_t> points;
-    for (uint32_t point = 0; point < all_code_points; ++point)
+    std::vector<bool> seen(kAllCodePoints);
+    for_each_code_point(utf8, [&](std::uint32_t point, std::size_t) { seen[point] = true; });
+    std::vector<std::uint32_t> points;
+    for (std::uint32_t point = 0; point < kAllCodePoints; ++point)
         if (seen[point]) points.push_back(point);
     check_code_points(points);
     return Vocabulary(VocabularyKind::characters, std::move(points));
@@ -58,7 +58,7 @@ Vocabulary Vocabulary::characters(std::string_view utf8) {
 
 Vocabulary Vocabulary::bytes() { return Vocabulary(VocabularyKind::bytes, {}); }
 
-Vocabulary Vocabulary::restore(VocabularyKind kind, std::vector<uint32_t> code_points) {
+Vocabulary Vocabulary::restore(VocabularyKind kind, std::vector<std::uint32_t> code_points) {
     if (kind == VocabularyKind::characters)
         check_code_points(code_points);
     else if (!code_points.empty())
@@ -67,21 +67,21 @@ Vocabulary Vocabulary::restore(VocabularyKind kind, std::vector<uint32_t> code_p
     return Vocabulary(kind, std::move(code_points));
 }
 
-int32_t Vocabulary::token_of(uint32_t code_point) const {
-    if (code_point < low_code_points) return low_[code_point];
+std::int32_t Vocabulary::token_of(std::uint32_t code_point) const {
+    if (code_point < kLowCodePoints) return low_[code_point];
     const auto found = high_.find(code_point);
     return found == high_.end() ? -1 : found->second;
 }
 
-std::vector<int32_t> Vocabulary::encode(std::string_view text) const {
-    std::vector<int32_t> tokens;
+std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
+    std::vector<std::int32_t> tokens;
     tokens.reserve(text.size());
     if (kind_ == VocabularyKind::bytes) {
         for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
         return tokens;
     }
-    for_each_code_point(text, [&](uint32_t point, std::size_t offset) {
-        const int32_t token = token_of(point);
+    for_each_code_point(text, [&](std::uint32_t point, std::size_t offset) {
+        const std::int32_t token = token_of(point);
         if (token < 0)
             throw Error(
                 fmt::format("character U+{:04X} at byte {} is not among the {} of the vocabulary; leave it "
@@ -92,10 +92,10 @@ std::vector<int32_t> Vocabulary::encode(std::string_view text) const {
     return tokens;
 }
 
-std::string Vocabulary::decode(std::span<const int32_t> tokens) const {
+std::string Vocabulary::decode(std::span<const std::int32_t> tokens) const {
     std::string text;
     text.reserve(tokens.size());
-    for (const int32_t token : tokens) {
+    for (const std::int32_t token : tokens) {
         if (token < 0 || token >= size())
             throw Error(fmt::format("token {} is outside of the vocabulary of {}", token, size()));
         if (kind_ == VocabularyKind::bytes)

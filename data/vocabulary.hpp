@@ -31,31 +31,33 @@ class Vocabulary {
     static Vocabulary bytes();
     /// A saved vocabulary. Errors: Error unless `code_points` are ascending and valid for characters, or empty for
     /// bytes.
-    static Vocabulary restore(VocabularyKind kind, std::vector<uint32_t> code_points);
+    static Vocabulary restore(VocabularyKind kind, std::vector<std::uint32_t> code_points);
 
     VocabularyKind kind() const { return kind_; }
-    int64_t size() const { return kind_ == VocabularyKind::bytes ? 256 : static_cast<int64_t>(code_points_.size()); }
+    std::int64_t size() const {
+        return kind_ == VocabularyKind::bytes ? 256 : static_cast<std::int64_t>(code_points_.size());
+    }
     /// The code point of each token, ascending; empty for bytes.
-    const std::vector<uint32_t>& code_points() const { return code_points_; }
+    const std::vector<std::uint32_t>& code_points() const { return code_points_; }
 
     /// One token per character or byte. Errors: Error with the offset of a character that is not in the vocabulary or
     /// not UTF-8.
-    std::vector<int32_t> encode(std::string_view text) const;
+    std::vector<std::int32_t> encode(std::string_view text) const;
     /// The inverse. Bytes need not be UTF-8: see `printable` in utf8.hpp for showing them. Errors: Error for a token
     /// that is not in the vocabulary.
-    std::string decode(std::span<const int32_t> tokens) const;
+    std::string decode(std::span<const std::int32_t> tokens) const;
 
     bool operator==(const Vocabulary& other) const = default;
 
   private:
-    Vocabulary(VocabularyKind kind, std::vector<uint32_t> code_points);
+    Vocabulary(VocabularyKind kind, std::vector<std::uint32_t> code_points);
 
-    int32_t token_of(uint32_t code_point) const;
+    std::int32_t token_of(std::uint32_t code_point) const;
 
     VocabularyKind kind_;
-    std::vector<uint32_t> code_points_;
-    std::vector<int32_t> low_;                    // token of a code point below 256, or -1
-    std::unordered_map<uint32_t, int32_t> high_;  // the others
+    std::vector<std::uint32_t> code_points_;
+    std::vector<std::int32_t> low_;                         // token of a code point below 256, or -1
+    std::unordered_map<std::uint32_t, std::int32_t> high_;  // the others
 };
 
 }  // namespace headroom::data

@@ -25,8 +25,8 @@ struct WordPieceOptions {
 };
 
 struct TokenizedText {
-    std::vector<int32_t> ids;
-    std::vector<int32_t> types;  // of each token: 0 for the first text, 1 for the second
+    std::vector<std::int32_t> ids;
+    std::vector<std::int32_t> types;  // of each token: 0 for the first text, 1 for the second
 };
 
 class WordPiece {
@@ -40,39 +40,39 @@ class WordPiece {
     /// Adds no special tokens; names of special tokens in the text, such as "[MASK]", are these tokens. A word that
     /// can't be made of pieces, or has more than 100 characters, is [UNK]. Errors: Error with the offset of bytes that
     /// are not UTF-8.
-    std::vector<int32_t> encode(std::string_view text) const;
+    std::vector<std::int32_t> encode(std::string_view text) const;
 
     /// [CLS] first [SEP], and second [SEP] unless that is empty; the longer text loses tokens from its end until both
     /// fit into `length`, as with transformers' `truncation=True`. Errors: also Error if `length` has no room for the
     /// special tokens.
     TokenizedText encode_pair(std::string_view first, std::string_view second = {},
-                              int64_t length = std::numeric_limits<int64_t>::max()) const;
+                              std::int64_t length = std::numeric_limits<std::int64_t>::max()) const;
 
     /// Tokens with spaces between words. Errors: Error for an id that is not in the vocabulary.
-    std::string decode(std::span<const int32_t> ids) const;
+    std::string decode(std::span<const std::int32_t> ids) const;
 
-    int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-    int32_t pad() const { return special_[0]; }
-    int32_t unknown() const { return special_[1]; }
-    int32_t cls() const { return special_[2]; }
-    int32_t sep() const { return special_[3]; }
-    int32_t mask() const { return special_[4]; }
+    std::int64_t size() const { return static_cast<std::int64_t>(tokens_.size()); }
+    std::int32_t pad() const { return special_[0]; }
+    std::int32_t unknown() const { return special_[1]; }
+    std::int32_t cls() const { return special_[2]; }
+    std::int32_t sep() const { return special_[3]; }
+    std::int32_t mask() const { return special_[4]; }
 
   private:
     struct Hash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
     };
-    using Ids = std::unordered_map<std::string, int32_t, Hash, std::equal_to<>>;
+    using Ids = std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>>;
 
-    void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
-    void encode_word(std::string_view word, std::vector<int32_t>& ids) const;
+    void encode_plain(std::string_view text, std::vector<std::int32_t>& ids) const;
+    void encode_word(std::string_view word, std::vector<std::int32_t>& ids) const;
 
     WordPieceOptions options_;
     std::vector<std::string> tokens_;
     Ids beginnings_;     // by their text
     Ids continuations_;  // by their text behind the ##
-    int32_t special_[5];
+    std::int32_t special_[5];
 };
 
 }  // namespace headroom::data

@@ -83,7 +83,7 @@ void Session::plan_steps() {
     const std::int64_t batches = task_->batches_per_epoch();
     if (options_.steps) {
         steps_ = *options_.steps;
-    } else if (batches == data::Sampler::endless) {
+    } else if (batches == data::Sampler::kEndless) {
         throw Error(fmt::format("{}: the data has no end; say how many {} there are",
                                 options_.spell("epochs", fmt::to_string(options_.epochs)),
                                 options_.spell("steps", "")));

@@ -57,7 +57,7 @@ class Task {
     virtual Validation validate(const Watch& watch) = 0;
     /// The number of batches of a validation.
     virtual std::int64_t validation_batches() const = 0;
-    /// The number of micro-batches of a pass over the training data; `data::Sampler::endless` if it has no end.
+    /// The number of micro-batches of a pass over the training data; `data::Sampler::kEndless` if it has no end.
     virtual std::int64_t batches_per_epoch() const = 0;
     /// The position in the training data, which a checkpoint keeps.
     virtual files::CheckpointPart order() = 0;

@@ -12,7 +12,7 @@ namespace headroom::data {
 bool is_png(std::string_view bytes);
 bool is_jpeg(std::string_view bytes);
 
-constexpr uint64_t max_pixels = uint64_t{1} << 28;
+constexpr std::uint64_t kMaxPixels = std::uint64_t{1} << 28;
 
 /// One channel or three, as the file has them, not turned. Errors: BadImage that begins with `name`.
 Image decode_png(std::string_view bytes, const std::string& name);
@@ -23,6 +23,6 @@ Image decode_jpeg(std::string_view bytes, const std::string& name);
 std::string read_image_file(const std::filesystem::path& path);
 
 /// Throws BadImage for an image of no pixels or too many.
-void check_image_size(const std::string& name, uint64_t width, uint64_t height);
+void check_image_size(const std::string& name, std::uint64_t width, std::uint64_t height);
 
 }  // namespace headroom::data

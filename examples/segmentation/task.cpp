@@ -115,7 +115,7 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
     static data::Image colors(const std::vector<Id>& classes, const data::ImageBatch& batch) {
         data::Image mask(batch.height, batch.width, 1);
         std::transform(classes.begin(), classes.end(), mask.pixels.begin(),
-                       [](Id id) { return id < 0 ? data::ignored_class : static_cast<std::uint8_t>(id); });
+                       [](Id id) { return id < 0 ? data::kIgnoredClass : static_cast<std::uint8_t>(id); });
         return data::color_classes(mask);
     }
 

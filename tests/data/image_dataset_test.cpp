@@ -147,7 +147,7 @@ TEST(ImageDataset, ChangesASampleAnewEachTimeThatItIsDrawn) {
 TEST(ImageDataset, PadsImagesAndMasksToAMultiple) {
     const auto source = std::make_shared<Made>(2, [](int64_t index) {
         ImageSample sample{.image = Image(5 + index, 9 - index, 3, 200), .mask = Image(5 + index, 9 - index, 1, 2)};
-        sample.mask.pixels[0] = ignored_class;
+        sample.mask.pixels[0] = kIgnoredClass;
         ImageObject object;
         object.box = {1, 2, 3, 4};
         sample.objects.assign(static_cast<std::size_t>(index), object);
@@ -324,7 +324,7 @@ TEST_F(MaskedImagesTest, AreInFoldersOfTheSameNames) {
 TEST_F(MaskedImagesTest, MayHaveValuesOfTheirOwn) {
     Image mask(30, 40, 1, 255), ids(30, 40, 1, 1);
     *mask.at(0, 1) = 7, *ids.at(0, 1) = 0;
-    *mask.at(0, 2) = 0, *ids.at(0, 2) = ignored_class;
+    *mask.at(0, 2) = 0, *ids.at(0, 2) = kIgnoredClass;
     write_png(masks() / "a_mask.png", mask);
     const MaskedImages source(images(), masks(), 2, {.mask_suffix = "_mask", .ignored_value = 0, .values = {7, 255}});
     EXPECT_EQ(source.load(0).mask, ids);

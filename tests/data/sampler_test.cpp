@@ -125,7 +125,7 @@ TEST(Sampler, ShuffledMayDropTheLastBatch) {
 
 TEST(Sampler, WithReplacementDrawsFromAll) {
     const auto sampler = Sampler::with_replacement(5, 3, 9);
-    EXPECT_EQ(sampler.batches(), Sampler::endless);
+    EXPECT_EQ(sampler.batches(), Sampler::kEndless);
     std::set<int64_t> seen;
     for (int64_t batch = 0; batch < 100; ++batch)
         for (const int64_t index : batch_of(sampler, 0, batch)) seen.insert(index);

@@ -19,7 +19,7 @@ class OneLayerTask : public training::Task {
     Loss loss(const Batch& batch) override { return Loss(sum(model_(batch[0])), 1); }
     training::Validation validate(const training::Watch&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
-    std::int64_t batches_per_epoch() const override { return data::Sampler::endless; }
+    std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
     files::CheckpointPart order() override { return order_; }
 
   protected:

@@ -317,7 +317,7 @@ class Endless final : public Task {
     Loss loss(const Batch& batch) override { return Loss(model_(batch[0]), 1); }
     Validation validate(const Watch&) override { return {}; }
     std::int64_t validation_batches() const override { return 0; }
-    std::int64_t batches_per_epoch() const override { return data::Sampler::endless; }
+    std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
     files::CheckpointPart order() override { return order_; }
 
   private:
