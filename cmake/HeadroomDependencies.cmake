@@ -8,6 +8,7 @@ find_package(ZLIB REQUIRED)
 find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(utf8proc REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN's threads, which are told to be one
 
 if(HEADROOM_EXAMPLES)

@@ -2,11 +2,17 @@
 # that source; for each other one a source is made that includes nothing else. Building it is the test.
 function(headroom_header_checks)
     get_property(libraries GLOBAL PROPERTY HEADROOM_LIBRARIES)
+    if(NOT libraries)
+        message(FATAL_ERROR "There is no library whose headers could be checked.")
+    endif()
     foreach(library IN LISTS libraries)
         file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${library}/*.cpp ${PROJECT_SOURCE_DIR}/${library}/*/*.cpp)
         file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
             ${PROJECT_SOURCE_DIR}/${library}/*.hpp ${PROJECT_SOURCE_DIR}/${library}/*/*.hpp
             ${PROJECT_SOURCE_DIR}/${library}/*/*/*.hpp)
+        if(NOT sources OR NOT headers)
+            message(FATAL_ERROR "The library ${library} has no sources or no headers that could be checked.")
+        endif()
         foreach(source IN LISTS sources)
             file(STRINGS ${source} first REGEX "^#include" LIMIT_COUNT 1)
             string(REGEX REPLACE "^#include <headroom/(.*)>.*" "\\1" first "${first}")

@@ -24,5 +24,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/headroom-config.cmake.
     ${PROJECT_BINARY_DIR}/headroom-config.cmake INSTALL_DESTINATION ${headroom_package})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/headroom-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/headroom-config.cmake ${PROJECT_BINARY_DIR}/headroom-config-version.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/HeadroomCudaLanguage.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/HeadroomCudaLanguage.cmake ${PROJECT_SOURCE_DIR}/cmake/Findutf8proc.cmake
         DESTINATION ${headroom_package})

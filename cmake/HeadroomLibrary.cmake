@@ -81,4 +81,5 @@ endfunction()
 file(GLOB headroom_exact_sources CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/kernels/random/*.cpp ${PROJECT_SOURCE_DIR}/kernels/dropout/*.cpp
     ${PROJECT_SOURCE_DIR}/kernels/step_control/*.cpp ${PROJECT_SOURCE_DIR}/data/image_color.cpp)
-set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
+set_source_files_properties(${headroom_exact_sources} PROPERTIES COMPILE_OPTIONS -ffp-contract=off
+    SKIP_PRECOMPILE_HEADERS ON)

@@ -38,6 +38,7 @@ endfunction()
 set(HEADROOM_USED_memory memory)
 set(HEADROOM_USED_kernels kernels)
 set(HEADROOM_USED_core core)
+set(HEADROOM_USED_files files nn optim)
 set(HEADROOM_USED_nn nn optim data)
 set(HEADROOM_USED_optim nn optim data)
 set(HEADROOM_USED_data data)
@@ -88,7 +89,7 @@ endfunction()
 function(headroom_test_options target)
     headroom_compile_options(${target})
     target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
-        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # so that ccache sees what is precompiled
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # as headroom_precompile
 endfunction()
 
 # What most tests include is compiled once. A program, since GCC takes a precompiled header only with the flags that made it.
@@ -179,6 +180,27 @@ function(headroom_script_tests folder)
     endforeach()
 endfunction()
 
+# Tests that take minutes, and in how many processes: half of the work is not to wait for one of them.
+set(HEADROOM_SHARDS_core/ops_cuda_test 4)
+
+# One ctest entry for a test, or one for each of its shards, first in line; their names are in `added`.
+function(headroom_add_test name target)
+    if(NOT DEFINED HEADROOM_SHARDS_${name})
+        add_test(NAME ${name} COMMAND ${target})
+        set(added ${name} PARENT_SCOPE)
+        return()
+    endif()
+    set(names)
+    math(EXPR last "${HEADROOM_SHARDS_${name}} - 1")
+    foreach(shard RANGE ${last})
+        add_test(NAME ${name}.${shard} COMMAND ${target})
+        set_tests_properties(${name}.${shard} PROPERTIES COST 1000
+            ENVIRONMENT "GTEST_TOTAL_SHARDS=${HEADROOM_SHARDS_${name}};GTEST_SHARD_INDEX=${shard}")
+        list(APPEND names ${name}.${shard})
+    endforeach()
+    set(added ${names} PARENT_SCOPE)
+endfunction()
+
 # tests/<library>/<file>_test.cpp -> program <library>_<file>_test, one ctest entry each, with the device code of
 # <file>_test.cu where there is one; tests_<library> builds all of a library's. <file>_cuda_test runs on a GPU,
 # <file>_devices_test on the processor and on a GPU; without CUDA kernels that is the emulator, and emulated_* test it.
@@ -237,7 +259,7 @@ function(headroom_tests)
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${library})
         target_compile_definitions(${target} PRIVATE HEADROOM_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
             HEADROOM_EXAMPLES_DIR="${PROJECT_BINARY_DIR}/examples")
-        add_test(NAME ${library}/${file} COMMAND ${target})
+        headroom_add_test(${library}/${file} ${target})
         if(NOT TARGET tests_${library})
             add_custom_target(tests_${library})
         endif()
@@ -246,7 +268,9 @@ function(headroom_tests)
         if(library STREQUAL kernels)
             list(FILTER environment EXCLUDE REGEX GCOV_)
         endif()
-        set_tests_properties(${library}/${file} PROPERTIES LABELS "${labels}" TIMEOUT 900 ENVIRONMENT "${environment}")
+        set_property(TEST ${added} PROPERTY LABELS "${labels}")
+        set_property(TEST ${added} PROPERTY TIMEOUT 900)
+        set_property(TEST ${added} APPEND PROPERTY ENVIRONMENT "${environment}")
     endforeach()
     headroom_test_programs()
     set(environment HEADROOM_BUILD_DIR=${PROJECT_BINARY_DIR}

@@ -96,6 +96,18 @@ Exec::RangeScope::~RangeScope() {
     if (device_) device_->close_range();
 }
 
+bool Exec::profiled() const {
+    const auto* cuda = std::get_if<CudaStream>(stream_);
+    return cuda && cuda->device->profiled();
+}
+
+void Exec::mark(const std::string& text) const {
+    if (!profiled()) return;
+    CudaDevice& device = *std::get<CudaStream>(*stream_).device;
+    device.open_range(text.c_str());
+    device.close_range();
+}
+
 void Exec::check_not_captured(const char* what) const {
     if (capturing_) throw CaptureError(fmt::format("{} while work is captured into a graph", what));
 }

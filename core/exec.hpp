@@ -142,6 +142,9 @@ class Exec {
     /// For the tape: the module path that allocations belong to.
     void set_path(PathId path) { path_ = path; }
     std::string path_text(PathId path) const { return memory_->path(path); }
+    /// Whether a profiler looks at a GPU's stream, which `mark` then tells of a moment in the host's time.
+    bool profiled() const;
+    void mark(const std::string& text) const;
 
   private:
     template <class Work>

@@ -149,7 +149,11 @@ void Parameters::set(std::string_view path, std::span<const T> values) {
     }
     Array array = tensor.array();
     upload(context_.exec(), contiguous_view(const_cast<T*>(values.data()), kernels::dtype_of<T>, array.shape()), array);
-    array.buffer.bump_version();
+    if (parameter.buffer) {
+        array.buffer.bump_version();
+    } else {
+        ++tensor.value()->version;
+    }
 }
 
 template void Parameters::set(std::string_view, std::span<const float>);
@@ -272,14 +276,31 @@ void Parameters::take(GradientSegment& segment) {
     }
 }
 
-Array Parameters::gradient_of(const Value& parameter) {
+GradientSegment& Parameters::segment_of(const Value& parameter) {
     const std::int64_t offset = parameter.array.geometry.offset;
     const auto after =
         std::upper_bound(segments_.begin(), segments_.end(), offset,
                          [](std::int64_t wanted, const GradientSegment& segment) { return wanted < segment.offset; });
-    GradientSegment& segment = *std::prev(after);
+    return *std::prev(after);
+}
+
+Array Parameters::gradient_of(const Value& parameter) {
+    GradientSegment& segment = segment_of(parameter);
     if (!segment.gradients.defined()) take(segment);
     return place_of(segment, parameter);
+}
+
+void Parameters::gradient_complete(const Value& parameter) {
+    const Exec& exec = context_.exec();
+    if (!on_complete_ && !exec.profiled()) return;
+    const GradientSegment& segment = segment_of(parameter);
+    for (const std::size_t i : segment.parameters) {
+        const Value& value = *all_[i].tensor.value();
+        if (!value.grad.defined() || value.awaited) return;
+    }
+    exec.mark(fmt::format("gradients complete: {} and {} more", all_[segment.parameters.front()].path,
+                          segment.parameters.size() - 1));
+    if (on_complete_) on_complete_(segment);
 }
 
 void Parameters::zero_grad() {
@@ -338,6 +359,10 @@ void Parameters::restore(const StateValues&) {
 }
 
 void Parameters::mark_changed() { values_.buffer.bump_version(); }
+
+void Parameters::mark_changed(const GradientSegment& segment) {
+    for (const std::size_t i : segment.parameters) ++all_[i].tensor.value()->version;
+}
 
 void Parameters::check_not_exchanged(std::string_view what) const {
     if (!exchanged_) return;

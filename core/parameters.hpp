@@ -105,6 +105,12 @@ class Parameters : private ParameterStorage {
     /// marks gradients as arrived; inside a graph the host does not see them arrive.
     std::vector<bool> reached() const;
     void set_reached(const std::vector<bool>& reached);
+    /// Called on the host during backward, for each segment all of whose parameters have a gradient to which that
+    /// backward adds nothing more; what made them is queued before. A segment of which some parameter has no gradient
+    /// is not named. The listener must not call backward or change a gradient's memory. An empty one: none.
+    void on_segment_complete(std::function<void(const GradientSegment&)> listener) {
+        on_complete_ = std::move(listener);
+    }
     /// Sets gradients that backward has not reached since `zero_grad` to zero: afterwards each segment has its
     /// gradients.
     void fill_unreached();
@@ -116,6 +122,8 @@ class Parameters : private ParameterStorage {
     const std::vector<GradientSegment>& segments();
     /// Call it after values were changed in place: a backward that saved them before is then refused.
     void mark_changed();
+    /// The same for the values of one segment alone: a backward may go on with all others.
+    void mark_changed(const GradientSegment& segment);
 
     /// For code that exchanges the values for others for a while: until `mark_exchanged(false)`, writes to the values
     /// are refused, since they would be lost.
@@ -145,6 +153,8 @@ class Parameters : private ParameterStorage {
     void lay_out();
     void make_segments();
     Array gradient_of(const Value& parameter) override;
+    void gradient_complete(const Value& parameter) override;
+    GradientSegment& segment_of(const Value& parameter);
     void take(GradientSegment& segment);
     Array place_of(const GradientSegment& segment, const Value& parameter) const;
 
@@ -160,6 +170,7 @@ class Parameters : private ParameterStorage {
     std::map<std::string, std::size_t, std::less<>> places_;  ///< in `all_`, by path
     std::vector<std::vector<std::size_t>> layout_;  ///< the parameters that share a segment if all of them are trained
     std::vector<GradientSegment> segments_;
+    std::function<void(const GradientSegment&)> on_complete_;
     Array values_;
 };
 

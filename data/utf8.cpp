@@ -1,6 +1,7 @@
 #include <headroom/data/utf8.hpp>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -8,28 +9,18 @@ namespace {
 
 constexpr uint32_t replacement = 0xfffd;
 
-constexpr bool is_scalar_value(uint32_t point) { return point <= 0x10ffff && (point < 0xd800 || point > 0xdfff); }
-
-constexpr bool is_control(uint32_t point) {
-    return (point < 0x20 && point != '\n' && point != '\t') || (point >= 0x7f && point < 0xa0);
+bool is_control(uint32_t point) {
+    return point != '\n' && point != '\t' && utf8proc_category(static_cast<int32_t>(point)) == UTF8PROC_CATEGORY_CC;
 }
 
 }  // namespace
 
 Utf8Step decode_utf8_step(std::string_view text) {
-    const auto lead = static_cast<unsigned char>(text[0]);
-    if (lead < 0x80) return {lead, 1};
-    const int bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() < static_cast<std::size_t>(bytes)) return {0, 0};
-    uint32_t point = lead & (0x7fu >> bytes);
-    for (int i = 1; i < bytes; ++i) {
-        const auto next = static_cast<unsigned char>(text[static_cast<std::size_t>(i)]);
-        if ((next & 0xc0) != 0x80) return {0, 0};
-        point = point << 6 | (next & 0x3fu);
-    }
-    constexpr uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (point < smallest[bytes] || !is_scalar_value(point)) return {0, 0};
-    return {point, bytes};
+    utf8proc_int32_t point = 0;
+    const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                        static_cast<utf8proc_ssize_t>(text.size()), &point);
+    if (bytes <= 0) return {0, 0};
+    return {static_cast<uint32_t>(point), static_cast<int>(bytes)};
 }
 
 void throw_invalid_utf8(std::string_view text, std::size_t offset) {
@@ -38,23 +29,11 @@ void throw_invalid_utf8(std::string_view text, std::size_t offset) {
 }
 
 void append_utf8(std::string& text, uint32_t point) {
-    if (!is_scalar_value(point)) throw Error(fmt::format("U+{:04X} is not a Unicode character", point));
-    const auto tail = [&](int shift) { text.push_back(static_cast<char>(0x80 | ((point >> shift) & 0x3f))); };
-    if (point < 0x80) {
-        text.push_back(static_cast<char>(point));
-    } else if (point < 0x800) {
-        text.push_back(static_cast<char>(0xc0 | point >> 6));
-        tail(0);
-    } else if (point < 0x10000) {
-        text.push_back(static_cast<char>(0xe0 | point >> 12));
-        tail(6);
-        tail(0);
-    } else {
-        text.push_back(static_cast<char>(0xf0 | point >> 18));
-        tail(12);
-        tail(6);
-        tail(0);
-    }
+    if (!utf8proc_codepoint_valid(static_cast<int32_t>(point)))
+        throw Error(fmt::format("U+{:04X} is not a Unicode character", point));
+    utf8proc_uint8_t bytes[4];
+    const auto count = utf8proc_encode_char(static_cast<int32_t>(point), bytes);
+    text.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(count));
 }
 
 std::string printable(std::string_view text) {

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <iterator>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 #include <headroom/data/file.hpp>
-#include <headroom/data/internal/unicode_tables.hpp>
 #include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -16,40 +19,48 @@ namespace {
 constexpr std::array<std::string_view, 5> special_names = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 constexpr std::string_view continues = "##";
 constexpr std::size_t longest_word = 100;  // characters
-constexpr uint32_t first_syllable = 0xac00, last_syllable = 0xd7a3;
 
-/// The last row that begins at `point` or before.
-template <class Row>
-const Row* row_of(std::span<const Row> rows, uint32_t point) {
-    const auto after = std::upper_bound(rows.begin(), rows.end(), point,
-                                        [](uint32_t value, const Row& row) { return value < row.first; });
-    return after == rows.begin() ? nullptr : &*(after - 1);
+// A character's Unicode category decides what becomes of it, as in transformers' BertTokenizer. That one has the
+// categories of Unicode 8 and the letters of 17, utf8proc all of one release, 15 in Debian 12. They differ for
+// characters that Unicode got between these, and for U+166D, U+1734 and U+111C9, whose category has changed.
+
+/// Whether its category is one of these, which the standard lists in a row.
+bool is_in(uint32_t point, utf8proc_category_t first, utf8proc_category_t last) {
+    const utf8proc_category_t category = utf8proc_category(static_cast<int32_t>(point));
+    return first <= category && category <= last;
 }
 
-bool is_in(std::span<const CodePointRange> ranges, uint32_t point) {
-    const CodePointRange* range = row_of(ranges, point);
-    return range && point <= range->last;
+bool is_space(uint32_t point) {
+    return point == '\t' || point == '\n' || point == '\r' || is_in(point, UTF8PROC_CATEGORY_ZS, UTF8PROC_CATEGORY_ZP);
+}
+
+/// Control characters and those of private use, where it is no space.
+bool is_removed(uint32_t point) { return point == 0xfffd || is_in(point, UTF8PROC_CATEGORY_CC, UTF8PROC_CATEGORY_CO); }
+
+/// A word of its own: a Chinese character, by the blocks that BERT names.
+bool is_ideograph(uint32_t point) {
+    constexpr std::pair<uint32_t, uint32_t> blocks[] = {{0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},
+                                                        {0x20000, 0x2a6df}, {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f},
+                                                        {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+    return std::any_of(std::begin(blocks), std::end(blocks),
+                       [&](const auto& block) { return block.first <= point && point <= block.second; });
+}
+
+/// A word of its own: Unicode's punctuation, and all signs of ASCII, "$" and "^" among them.
+bool is_punctuation(uint32_t point) {
+    if (point < 0x80) return std::ispunct(static_cast<int>(point)) != 0;
+    return is_in(point, UTF8PROC_CATEGORY_PC, UTF8PROC_CATEGORY_PO);
 }
 
 /// Calls `use` for each code point of the character in lower case without accents.
 template <class Use>
 void for_each_plain(uint32_t point, Use use) {
-    if (point < 0x80) return use(point >= 'A' && point <= 'Z' ? point + 'a' - 'A' : point);
-    if (is_in(mark_ranges, point)) return;
-    if (point >= first_syllable && point <= last_syllable) {  // Unicode 3.12: conjoining jamo
-        const uint32_t number = point - first_syllable;
-        use(0x1100 + number / 588);
-        use(0x1161 + number % 588 / 28);
-        if (number % 28 != 0) use(0x11a7 + number % 28);
-        return;
+    std::array<utf8proc_int32_t, 8> parts;  // no character has more than four
+    const auto count =
+        utf8proc_decompose_char(static_cast<int32_t>(point), parts.data(), parts.size(), UTF8PROC_DECOMPOSE, nullptr);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+        if (utf8proc_category(parts[i]) != UTF8PROC_CATEGORY_MN) use(static_cast<uint32_t>(utf8proc_tolower(parts[i])));
     }
-    const CodePointMapping* mapping = row_of(plain_mappings, point);
-    if (mapping && point <= mapping->last && (point - mapping->first) % mapping->stride == 0)
-        return use(mapping->to + (point - mapping->first));
-    const CodePointExpansion* expansion = row_of(plain_expansions, point);
-    if (!expansion || expansion->first != point) return use(point);
-    for (const uint32_t part : expansion->to)
-        if (part != 0) use(part);
 }
 
 /// The special token that begins `text`, or none.
@@ -126,15 +137,15 @@ void WordPiece::encode_plain(std::string_view text, std::vector<int32_t>& ids) c
         word.clear();
     };
     const auto add = [&](uint32_t point) {
-        if (!is_in(punctuation_ranges, point)) return append_utf8(word, point);
+        if (!is_punctuation(point)) return append_utf8(word, point);
         end_word();
         append_utf8(word, point);
         end_word();
     };
     for_each_code_point(text, [&](uint32_t point, std::size_t) {
-        if (is_in(removed_ranges, point)) return;
-        if (is_in(space_ranges, point)) return end_word();
-        const bool alone = is_in(ideograph_ranges, point);
+        if (is_space(point)) return end_word();
+        if (is_removed(point)) return;
+        const bool alone = is_ideograph(point);
         if (alone) end_word();
         if (options_.lower_case)
             for_each_plain(point, add);

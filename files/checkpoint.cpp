@@ -8,7 +8,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 namespace {
 
@@ -200,4 +200,4 @@ LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, 
     return report;
 }
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

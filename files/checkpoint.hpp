@@ -22,7 +22,7 @@
 #include <headroom/core/state_dict.hpp>
 #include <headroom/files/safetensors.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 /// A reference to anything that is `Stateful`: parameters, optimizer, accumulator, data loader, or a type of your own.
 class CheckpointPart {
@@ -91,4 +91,4 @@ LoadReport load_arrays(const SafetensorsFile& file, Context& context, const std:
 /// The same for parameters and buffers.
 LoadReport load_parameters(const SafetensorsFile& file, Parameters& parameters, const LoadOptions& options = {});
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

@@ -23,7 +23,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/named_array.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 using Metadata = std::map<std::string, std::string>;
 
@@ -71,4 +71,4 @@ class SafetensorsFile {
 void write_safetensors(const std::filesystem::path& path, Context& context, std::vector<NamedArray> tensors,
                        const Metadata& metadata = {});
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

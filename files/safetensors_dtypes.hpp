@@ -9,7 +9,7 @@
 
 #include <headroom/core/types.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 /// The format's name of a dtype.
 constexpr std::string_view safetensors_name(Dtype dtype) {
@@ -31,4 +31,4 @@ constexpr bool is_sound_name(std::string_view name) {
            std::none_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; });
 }
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

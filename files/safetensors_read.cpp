@@ -17,7 +17,7 @@
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 /// A file that stays the same one when another takes its name.
 class SafetensorsFile::OpenFile {
@@ -258,4 +258,4 @@ void SafetensorsFile::copy_to(const SafetensorsEntry& entry, Context& context, c
     upload(context.exec(), contiguous_view(bytes.data(), entry.dtype, entry.shape), target);
 }
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

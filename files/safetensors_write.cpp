@@ -16,7 +16,7 @@
 #include <headroom/files/safetensors_dtypes.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 namespace {
 
@@ -157,4 +157,4 @@ void write_safetensors(const std::filesystem::path& path, Context& context, std:
     file.finish();
 }
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

@@ -10,7 +10,7 @@
 #include <headroom/core/transfer.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 
 namespace {
 
@@ -58,4 +58,4 @@ std::string state_sha256(Context& context, const CheckpointParts& parts) {
     return hash.hex();
 }
 
-}  // namespace headroom::nn
+}  // namespace headroom::files

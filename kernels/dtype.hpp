@@ -16,24 +16,27 @@ enum class Dtype : std::uint8_t { f32, f16, bf16, f64, i32, i64, u8, boolean };
 
 inline constexpr int kDtypeCount = 8;
 
-constexpr std::size_t size_of(Dtype dtype) {
-    constexpr std::size_t sizes[kDtypeCount] = {4, 2, 2, 8, 4, 8, 1, 1};
-    return sizes[static_cast<int>(dtype)];
-}
+/// What is known of a dtype. A new one adds a row.
+struct DtypeTraits {
+    std::string_view name;
+    std::size_t size;  ///< bytes
+    bool floating;
+    bool half;
+    double epsilon;  ///< the spacing of numbers just above 1; 0 for integers and bool
+};
 
-constexpr std::string_view name(Dtype dtype) {
-    constexpr std::string_view names[kDtypeCount] = {"f32", "f16", "bf16", "f64", "i32", "i64", "u8", "bool"};
-    return names[static_cast<int>(dtype)];
-}
+inline constexpr DtypeTraits kDtypeTraits[kDtypeCount] = {
+    {"f32", 4, true, false, 0x1p-23}, {"f16", 2, true, true, 0x1p-10}, {"bf16", 2, true, true, 0x1p-7},
+    {"f64", 8, true, false, 0x1p-52}, {"i32", 4, false, false, 0},     {"i64", 8, false, false, 0},
+    {"u8", 1, false, false, 0},       {"bool", 1, false, false, 0},
+};
 
-constexpr bool is_floating(Dtype dtype) { return dtype <= Dtype::f64; }
-constexpr bool is_half(Dtype dtype) { return dtype == Dtype::f16 || dtype == Dtype::bf16; }
-
-/// The spacing of numbers just above 1; 0 for integers and bool.
-constexpr double epsilon(Dtype dtype) {
-    constexpr double values[kDtypeCount] = {0x1p-23, 0x1p-10, 0x1p-7, 0x1p-52, 0, 0, 0, 0};
-    return values[static_cast<int>(dtype)];
-}
+constexpr const DtypeTraits& traits(Dtype dtype) { return kDtypeTraits[static_cast<int>(dtype)]; }
+constexpr std::size_t size_of(Dtype dtype) { return traits(dtype).size; }
+constexpr std::string_view name(Dtype dtype) { return traits(dtype).name; }
+constexpr bool is_floating(Dtype dtype) { return traits(dtype).floating; }
+constexpr bool is_half(Dtype dtype) { return traits(dtype).half; }
+constexpr double epsilon(Dtype dtype) { return traits(dtype).epsilon; }
 
 /// IEEE 754 binary16, as bits.
 struct f16 {

@@ -85,20 +85,20 @@ std::string bert_name(std::string_view path) {
     throw Error(fmt::format("bert: {} has no counterpart in BERT", path));
 }
 
-LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial) {
+files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial) {
     parameters.check_not_exchanged("parameters: loading");
-    LoadReport report = load_arrays(SafetensorsFile(path), parameters.context(), bert_arrays(parameters),
-                                    {.partial = partial, .ignore = is_ignored});
+    files::LoadReport report = files::load_arrays(files::SafetensorsFile(path), parameters.context(),
+                                                  bert_arrays(parameters), {.partial = partial, .ignore = is_ignored});
     parameters.mark_changed();
     return report;
 }
 
 BertOptions bert_sizes(const std::filesystem::path& path) {
     constexpr std::int64_t head_width = 64;
-    const SafetensorsFile file(path);
+    const files::SafetensorsFile file(path);
     const auto shape_of = [&](const std::string& of) {
         const std::string name = bert_name(of + ".weight");
-        const SafetensorsEntry* entry = file.find(name);
+        const files::SafetensorsEntry* entry = file.find(name);
         if (!entry || entry->shape.rank() != 2)
             throw FileError(fmt::format("{}: has no matrix {}; it is no BERT", path.string(), name));
         return entry->shape;
@@ -118,7 +118,7 @@ BertOptions bert_sizes(const std::filesystem::path& path) {
 }
 
 void save_bert(const std::filesystem::path& path, Parameters& parameters) {
-    write_safetensors(path, parameters.context(), bert_arrays(parameters), {{"format", "pt"}});
+    files::write_safetensors(path, parameters.context(), bert_arrays(parameters), {{"format", "pt"}});
 }
 
 }  // namespace headroom::nn

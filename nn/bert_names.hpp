@@ -25,13 +25,13 @@ std::string bert_name(std::string_view path);
 /// (pooler, predictions, seq_relationship). With `partial`, heads that the file lacks stay as they were: a model for
 /// classification begins with one for words. Errors: FileError for a damaged file; Error that names the tensor if one
 /// is missing, left over or of another size: nothing is changed then.
-LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
+files::LoadReport load_bert(const std::filesystem::path& path, Parameters& parameters, bool partial = false);
 
 /// The sizes of the model in such a file. The file does not say the number of heads: BERT's heads are 64 wide. Errors:
 /// FileError if it is damaged, or no such file.
 BertOptions bert_sizes(const std::filesystem::path& path);
 
-/// Errors: as write_safetensors.
+/// Errors: as files::write_safetensors.
 void save_bert(const std::filesystem::path& path, Parameters& parameters);
 
 }  // namespace headroom::nn

@@ -46,8 +46,8 @@ bool is_ignored(std::string_view name) {
 }
 
 /// The model has no head of its own, so a file's head must be its token table.
-void check_head(const SafetensorsFile& file, const SafetensorsEntry* table) {
-    const SafetensorsEntry* head = file.find("lm_head.weight");
+void check_head(const files::SafetensorsFile& file, const files::SafetensorsEntry* table) {
+    const files::SafetensorsEntry* head = file.find("lm_head.weight");
     if (!head || !table || file.equal(*head, *table)) return;
     throw Error(
         fmt::format("{}: {} is not the same as {}; the head of this model is its token table, so a file with "
@@ -98,22 +98,22 @@ bool gpt2_transposes(std::string_view name) {
 
 void load_gpt2(const std::filesystem::path& path, Gpt& model) {
     model.parameters().check_not_exchanged("parameters: loading");
-    const SafetensorsFile file(path);
+    const files::SafetensorsFile file(path);
     const bool prefixed = file.find(fmt::format("{}wte.weight", kPrefix)) != nullptr;
     check_head(file, file.find(fmt::format("{}wte.weight", prefixed ? kPrefix : "")));
-    load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : ""), {.ignore = is_ignored});
+    files::load_arrays(file, model.context(), gpt2_arrays(model, prefixed ? kPrefix : ""), {.ignore = is_ignored});
     model.parameters().mark_changed();
 }
 
 void save_gpt2(const std::filesystem::path& path, const Gpt& model) {
-    write_safetensors(path, model.context(), gpt2_arrays(model, ""), {{"format", "pt"}});
+    files::write_safetensors(path, model.context(), gpt2_arrays(model, ""), {{"format", "pt"}});
 }
 
 GptOptions gpt2_sizes(const std::filesystem::path& path) {
     constexpr std::int64_t head_width = 64;
-    const SafetensorsFile file(path);
+    const files::SafetensorsFile file(path);
     const auto find = [&](const std::string& name) {
-        const SafetensorsEntry* entry = file.find(name);
+        const files::SafetensorsEntry* entry = file.find(name);
         return entry ? entry : file.find(std::string(kPrefix) + name);
     };
     const auto* tokens = find("wte.weight");

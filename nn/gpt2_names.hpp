@@ -33,7 +33,7 @@ void load_gpt2(const std::filesystem::path& path, Gpt& model);
 /// 64 wide. Errors: FileError if it is damaged, or no such file.
 GptOptions gpt2_sizes(const std::filesystem::path& path);
 
-/// Errors: as write_safetensors.
+/// Errors: as files::write_safetensors.
 void save_gpt2(const std::filesystem::path& path, const Gpt& model);
 
 }  // namespace headroom::nn

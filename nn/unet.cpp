@@ -81,9 +81,9 @@ Tensor UNet::forward(Tensor images) const {
 }
 
 UNetOptions unet_sizes(const std::filesystem::path& path) {
-    const SafetensorsFile file(path);
-    const SafetensorsEntry* first = file.find("inc.double_conv.0.weight");
-    const SafetensorsEntry* last = file.find("outc.conv.weight");
+    const files::SafetensorsFile file(path);
+    const files::SafetensorsEntry* first = file.find("inc.double_conv.0.weight");
+    const files::SafetensorsEntry* last = file.find("outc.conv.weight");
     if (!first || !last || first->shape.rank() != 4 || last->shape.rank() != 4) {
         throw FileError(fmt::format(
             "{}: has no convolutions inc.double_conv.0.weight and outc.conv.weight; it is no U-Net", path.string()));

@@ -26,22 +26,22 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
 #include <headroom/core/loss.hpp>
-#include <headroom/core/transfer.hpp>
 #include <headroom/optim/internal/step_graphs.hpp>
+#include <headroom/optim/internal/step_ledger.hpp>
 #include <headroom/optim/loss_scale.hpp>
 #include <headroom/optim/optimizer.hpp>
+#include <headroom/optim/step_result.hpp>
 
 namespace headroom::optim {
 
@@ -57,14 +57,21 @@ struct GradientAccumulatorOptions {
     bool keep_gradients = false;
 };
 
-struct StepResult {
-    double loss = 0;           ///< mean per term, over the step; 0 if there were no terms
-    double gradient_norm = 0;  ///< of the mean's gradient, over all trained parameters, before clipping
-    double terms = 0;          ///< over the step
-    double multiplier = 1;     ///< the mean's gradient is `Tensor::grad` times this
-    bool finite = true;        ///< loss and gradients were finite; if not, the step was skipped
-    bool skipped = false;      ///< nothing was updated: not finite, or no terms
-    bool diverged = false;     ///< not finite, and a smaller loss scale can't help: stop
+/// A step as it is announced before its first micro-batch.
+struct StepPlan {
+    std::int64_t micro_batches = 1;
+    double learning_rate = 0;
+};
+
+/// The work of a kind of micro-batch that may be launched as a CUDA graph: `GradientAccumulator::graph` makes it.
+/// Copies are the same work.
+class GraphedWork {
+  private:
+    friend class GradientAccumulator;
+    using Call = std::function<Loss(std::span<Tensor>)>;
+    explicit GraphedWork(Call call) : call_(std::make_shared<const Call>(std::move(call))) {}
+
+    std::shared_ptr<const Call> call_;
 };
 
 class GradientAccumulator {
@@ -72,42 +79,60 @@ class GradientAccumulator {
     /// The three live as long as the accumulator. Errors: Error if the optimizer is of other parameters, or for options
     /// that are negative or not finite, or no kept result; OutOfMemory.
     GradientAccumulator(Parameters& parameters, Optimizer& optimizer, GradientAccumulatorOptions options = {});
+    ~GradientAccumulator();
     GradientAccumulator(const GradientAccumulator&) = delete;
     GradientAccumulator& operator=(const GradientAccumulator&) = delete;
+
+    /// Announces the next step, which is then known while its last micro-batch runs backward: `on_complete` calls its
+    /// listener. Takes as many `accumulate`s, and `step()` without a learning rate. Errors: Error if something was
+    /// accumulated since the last step, for no micro-batch, or as `step` for the learning rate.
+    void begin_step(const StepPlan& plan);
+    /// In the last backward of a step that was announced, `listener` is called on the host for each segment of
+    /// gradients as soon as all of them are complete, with those that no micro-batch of the step has reached left out
+    /// (see Parameters::on_segment_complete, which this takes over). What it queues comes before the rest of that
+    /// backward. A CUDA graph of the last micro-batch holds what the listener queued, which is not called again. Empty:
+    /// none.
+    void on_complete(std::function<void(const GradientSegment&)> listener);
 
     /// Runs `work`, which returns a `Loss`, then backward, which adds to the gradients of this step. The first call of
     /// a step drops older gradients. Nothing is read back from the device. Consumes the tape. Errors: those of `work`,
     /// or Error for a loss that can't be used (no gradient, another context): the ops that it recorded are then
     /// forgotten, the random state is as before, the gradients so far stay valid, and the accumulator waits for a retry
     /// or `reset`. Those of backward: the gradients of this step are then lost, and everything but `reset` is refused.
+    /// Error for more micro-batches than the step was announced with.
     template <std::invocable Work>
     requires std::same_as<std::invoke_result_t<Work&>, Loss>
     void accumulate(Work&& work) { run(std::ref(work)); }
 
-    /// The same for a micro-batch whose inputs are given: calls `work(inputs...)`. With `ComputeOptions::graphs` on a
-    /// GPU, the second micro-batch of a kind (shapes and dtypes of the inputs, type of the callable, place in its step)
-    /// is captured as a CUDA graph, and from then on `work` is not called any more: the graph reads the inputs and
-    /// repeats the captured work. So `work` may depend on its inputs alone: branches, and numbers from the host such as
-    /// a `Loss`'s terms, stay as they were at the capture, and a tensor that it stores elsewhere has the values of the
-    /// last launch. Micro-batches that a graph can't contain (with `from_host` or `item`) run without one, and
-    /// `graph_refusal` says why.
-    template <std::size_t N, class Work>
-    void accumulate(std::array<Tensor, N> inputs, Work&& work) {
-        const auto call = [&work](std::span<Tensor> given) -> Loss {
-            std::array<Tensor, N> own;
-            std::move(given.begin(), given.end(), own.begin());
-            return std::apply(work, std::move(own));
-        };
-        run_kind(inputs, type_of<Work>(), call);
+    /// Makes a work of inputs that `accumulate` gives it: `work(const std::vector<Tensor>&)` or, with their number,
+    /// `graph<2>(work)` for `work(Tensor, Tensor)`. With `ComputeOptions::graphs` on a GPU, its second micro-batch of a
+    /// kind (shapes and dtypes of the inputs, place in the step) is captured as a CUDA graph, and from then on `work`
+    /// is not called any more: the graph reads the inputs and does again what was captured. So nothing in `work` may
+    /// depend on more than them: its branches, and numbers that it takes from the host, are those of the capture; and a
+    /// tensor that it puts elsewhere has the values of the last launch. What a graph can't have (`from_host`, `item`),
+    /// and a `Loss` whose number of terms is the host's and not the same at the capture as before, makes micro-batches
+    /// of this kind run without one, and `graph_refusal` says why. Without graphs, `work` is called each time.
+    template <std::size_t N = 0, class Work>
+    GraphedWork graph(Work work) {
+        return GraphedWork([work = std::move(work)](std::span<Tensor> given) mutable -> Loss {
+            if constexpr (N == 0) {
+                return work(
+                    std::vector<Tensor>(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())));
+            } else {
+                check_inputs(N, given.size());
+                std::array<Tensor, N> own;
+                std::move(given.begin(), given.end(), own.begin());
+                return std::apply(work, std::move(own));
+            }
+        });
     }
-    /// The same for any number of inputs: `work(const std::vector<Tensor>&)`.
-    template <class Work>
-    void accumulate(std::vector<Tensor> inputs, Work&& work) {
-        const auto call = [&work](std::span<Tensor> given) -> Loss {
-            return work(
-                std::vector<Tensor>(std::make_move_iterator(given.begin()), std::make_move_iterator(given.end())));
-        };
-        run_kind(inputs, type_of<Work>(), call);
+    /// A micro-batch of such a work. Errors: as above; Error if an input is of another context or `work` takes another
+    /// number of them.
+    void accumulate(const GraphedWork& work, std::span<Tensor> inputs);
+    void accumulate(const GraphedWork& work, std::vector<Tensor> inputs) { accumulate(work, std::span(inputs)); }
+    template <std::size_t N>
+    void accumulate(const GraphedWork& work, std::array<Tensor, N> inputs) {
+        accumulate(work, std::span<Tensor>(inputs));
     }
     /// Why a micro-batch or a step could not be captured as a graph; empty if all could, or graphs are off.
     std::string graph_refusal() const;
@@ -116,18 +141,21 @@ class GradientAccumulator {
     /// step unless loss or gradients are not finite, and gives the gradients' memory back. Nothing is read back from
     /// the device. The next `accumulate` begins a new step. Errors: Error if nothing was accumulated, a micro-batch
     /// failed and was not retried, or the learning rate is negative or not finite. Those of the optimizer, and of the
-    /// device on the way: everything but `reset` is then refused, and some parameters may have been updated.
+    /// device on the way: everything but `reset` is then refused, and some parameters may have been updated. Error for
+    /// a step that was announced: its learning rate is known.
     void step(double learning_rate);
+    /// Ends a step that was announced. Errors: as above; Error if none was, or if a micro-batch of it is missing.
+    void step();
 
     /// The result of the last step. Waits until the device has done it. A dry context gives zeros. Errors: Error before
     /// the first step.
-    StepResult result() const;
+    StepResult result() const { return ledger_.result(); }
     /// The results of the steps since the last call, from first to last; the last `kept_results` if there are more.
-    /// Leaves the results of the last `leave` steps for later calls. Waits for the device once, and not for the steps
-    /// that are left: while the host reads, a GPU goes on with these.
-    std::vector<StepResult> results(std::int64_t leave = 0);
+    /// Those of the last `leave` steps are left for later calls. Waits for the device once, and for no step that is
+    /// left: while the host reads the results, a GPU goes on with the steps that are left.
+    std::vector<StepResult> results(std::int64_t leave = 0) { return ledger_.results(leave); }
     /// The number of steps whose results are unread.
-    std::int64_t unread() const { return unread_; }
+    std::int64_t unread() const { return ledger_.unread(); }
 
     /// Drops the gradients and terms since the last step.
     void reset();
@@ -135,8 +163,8 @@ class GradientAccumulator {
     /// The number of micro-batches since the last step.
     std::int64_t micro_batches() const { return micro_batches_; }
 
-    /// The loss scale. Waits for the device; in a dry context it is the scale that was set.
-    LossScale loss_scale() const;
+    /// The loss scale on the device, for which this waits; in a dry context the one that was set.
+    LossScale loss_scale() const { return ledger_.loss_scale(); }
 
     /// "accumulator.loss_scale" and "accumulator.good_steps"; the name of the parameters, if they have one, follows
     /// "accumulator". Errors: Error if something was accumulated since the last step: only whole steps can be saved.
@@ -148,43 +176,31 @@ class GradientAccumulator {
     enum class Phase : std::uint8_t { ready, running, retry, broken };
 
     using Forward = std::function<Loss()>;
-    /// By which a graph is known.
-    template <class Work>
-    static std::type_index type_of() {
-        using Type = std::remove_cvref_t<Work>;
-        static_assert(std::is_class_v<Type> && !std::is_same_v<Type, Forward>,
-                      "a graph is known by the type of its callable: give a lambda or a class of its own");
-        return typeid(Type);
-    }
     void run(const Forward& work);
-    void run_kind(std::span<Tensor> inputs, std::type_index type, const std::function<Loss(std::span<Tensor>)>& work);
-    StepGraphs::Kind kind(std::type_index work, std::span<const Tensor> inputs) const;
+    StepGraphs::Kind kind(const void* work, std::span<const Tensor> inputs) const;
     void capture(StepGraphs::Entry& entry, Phase failed, const std::function<void()>& work);
     void check_ready() const;
+    void check_terms(const StepGraphs::Entry& entry) const;
+    static void check_inputs(std::size_t taken, std::size_t given);
+    bool in_last() const { return plan_ && micro_batches_ + 1 == plan_->micro_batches; }
+    void finish_step(double learning_rate);
     void end_step();
     Loss forward(const Forward& work);
-    void count(const Loss& loss);
-    Array state(std::size_t field, const Shape& shape = {}) const;
-    Array outcome(std::int64_t step) const;
-    void write_loss_scale();
     void check_between_steps(const char* what) const;
     std::string value_name(std::string_view value) const;
-    std::vector<double> download_outcomes(const Array& outcomes, std::int64_t last_step) const;
-    StepResult read(const double* outcome) const;
     void check_not_broken() const;
     void close();
 
     Parameters& parameters_;
     Optimizer& optimizer_;
     GradientAccumulatorOptions options_;
-    Array state_;     ///< f64: kernels::StepState
-    Array outcomes_;  ///< f64 [kept_results, ...]: kernels::StepOutcome of step i in row i % kept_results
-    std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept_results
+    StepLedger ledger_;
     std::optional<StepGraphs> graphs_;
+    std::optional<StepPlan> plan_;  ///< of the step that goes on, if it was announced
+    bool listens_ = false;
     Phase phase_ = Phase::ready;
     std::int64_t micro_batches_ = 0;
-    std::int64_t steps_ = 0;  ///< of this accumulator, skipped ones too
-    std::int64_t unread_ = 0;
+    std::optional<double> host_terms_;  ///< of the last micro-batch, if the host counted them
 };
 
 }  // namespace headroom::optim

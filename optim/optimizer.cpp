@@ -93,7 +93,7 @@ void Optimizer::add_state() {
     for (const StateSpec& spec : specs_) {
         arrays.push_back(exec.empty_for_model({blocks(elements, spec.block)}, spec.dtype.value_or(parameters_.dtype()),
                                               Category::optimizer_state));
-        exec.launch([&](auto& stream) { kernels::fill(stream, 0.0, arrays.back().view()); });
+        exec.launch([&](auto& stream) { kernels::fill(stream, spec.initial, arrays.back().view()); });
     }
     chunks_.push_back(std::move(arrays));
     for (const std::size_t i : added) places_[i].chunk = &chunks_.back();
@@ -159,33 +159,40 @@ void Optimizer::step(double learning_rate, const Array& multiplier) {
 }
 
 void Optimizer::update_all(const Array& multiplier) {
+    for (const GradientSegment& segment : parameters_.segments()) update_segment(segment, multiplier);
+    count_step(multiplier);
+}
+
+void Optimizer::update_segment(const GradientSegment& segment, const Array& multiplier) {
+    if (!segment.gradients.defined()) {
+        throw Error(fmt::format("{}: a trained parameter has no gradient; call fill_unreached() before", name_));
+    }
     const Array values = parameters_.values();
     Range range;
-    for (const GradientSegment& segment : parameters_.segments()) {
-        if (!segment.gradients.defined()) {
-            throw Error(fmt::format("{}: a trained parameter has no gradient; call fill_unreached() before", name_));
+    for (std::size_t i = 0; i < segment.parameters.size();) {
+        const std::size_t first = segment.parameters[i];
+        const Place& place = places_[first];
+        const std::int64_t offset = parameters_.all()[first].offset;
+        std::int64_t count = 0;
+        do {
+            count += parameters_.all()[segment.parameters[i]].room;
+            ++i;
+        } while (i < segment.parameters.size() && continues(segment.parameters[i - 1], segment.parameters[i]));
+        range.learning_rate = part(rates_, static_cast<std::int64_t>(place.group), 1).view();
+        range.weight_decay = decay_of(first);
+        range.gradient = part(segment.gradients, offset - segment.offset, count).view();
+        range.values = part(values, offset, count).view();
+        range.state.clear();
+        for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
+            const std::int64_t block = specs_[spec].block;
+            range.state.push_back(part((*place.chunk)[spec], place.offset / block, blocks(count, block)).view());
         }
-        for (std::size_t i = 0; i < segment.parameters.size();) {
-            const std::size_t first = segment.parameters[i];
-            const Place& place = places_[first];
-            const std::int64_t offset = parameters_.all()[first].offset;
-            std::int64_t count = 0;
-            do {
-                count += parameters_.all()[segment.parameters[i]].room;
-                ++i;
-            } while (i < segment.parameters.size() && continues(segment.parameters[i - 1], segment.parameters[i]));
-            range.learning_rate = part(rates_, static_cast<std::int64_t>(place.group), 1).view();
-            range.weight_decay = decay_of(first);
-            range.gradient = part(segment.gradients, offset - segment.offset, count).view();
-            range.values = part(values, offset, count).view();
-            range.state.clear();
-            for (std::size_t spec = 0; spec < specs_.size(); ++spec) {
-                const std::int64_t block = specs_[spec].block;
-                range.state.push_back(part((*place.chunk)[spec], place.offset / block, blocks(count, block)).view());
-            }
-            update(range, multiplier);
-        }
+        update(range, multiplier);
     }
+    parameters_.mark_changed(segment);
+}
+
+void Optimizer::count_step(const Array& multiplier) {
     parameters_.context().exec().launch(
         [&](auto& stream) { kernels::count_step(stream, multiplier.view(), steps_.view()); });
 }

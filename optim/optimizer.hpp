@@ -33,11 +33,12 @@ struct ParameterGroup {
     std::function<double(std::int64_t)> schedule = nullptr;
 };
 
-/// An array that an optimizer keeps for each parameter, zero at first.
+/// An array that an optimizer keeps for each parameter.
 struct StateSpec {
     std::string name;
     std::optional<Dtype> dtype = std::nullopt;  ///< none: the parameters'
     std::int64_t block = 1;                     ///< parameter elements per element of the array; a power of two
+    double initial = 0;                         ///< what all elements are at first
 };
 
 class Optimizer {
@@ -54,10 +55,13 @@ class Optimizer {
     void step(double learning_rate, double multiplier = 1.0);
     /// The same with the multiplier in the device's memory. Errors: DtypeError unless it is f64.
     void step(double learning_rate, const Array& multiplier);
-    /// The parts of `step`: what changes from step to step is handed over, the device's share, which may be a graph's,
-    /// and the host's count.
+    /// The parts of `step`: what changes from step to step is handed over; the device's share, which may be a graph's;
+    /// the host's count. `update_all` updates each segment and counts the step; segments may as well be updated one by
+    /// one, in any order, each once its gradients are complete and nothing needs their norm, and counted afterwards.
     void begin_step(double learning_rate);
     void update_all(const Array& multiplier);
+    void update_segment(const GradientSegment& segment, const Array& multiplier);
+    void count_step(const Array& multiplier);
     void end_step();
     /// Errors: as `step`.
     void check_step(double learning_rate) const;

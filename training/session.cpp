@@ -63,7 +63,8 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
                        .clip = options_.clip,
                        .scale = options_.autocast == Dtype::f16 ? optim::LossScale::dynamic() : optim::LossScale(),
                        .stop_when_diverged = true,
-                       .kept_results = kKeptResults}) {
+                       .kept_results = kKeptResults}),
+      micro_batch_(accumulator_->graph([this](const Task::Batch& batch) { return loss(batch); })) {
     plan_steps();
     for (const Recompute& way : options_.recomputes) {
         if (way.name != options_.recompute) continue;
@@ -106,10 +107,11 @@ void Session::step() {
     // makes the graph of its kind, and a fourth one only launches that.
     const std::int64_t kinds = context_.profile().compute.graphs ? 3 : 2;
     const std::int64_t count = context_.dry() ? std::min(options_.accumulate, kinds) : options_.accumulate;
+    accumulator_->begin_step({.micro_batches = count, .learning_rate = learning_rate(steps_done_ + 1)});
     for (std::int64_t i = 0; i < count; ++i) {
-        accumulator_->accumulate(next_batch(), [this](const Task::Batch& given) { return loss(given); });
+        accumulator_->accumulate(micro_batch_, next_batch());
     }
-    accumulator_->step(learning_rate(steps_done_ + 1));
+    accumulator_->step();
     ++steps_done_;
 }
 

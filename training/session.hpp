@@ -110,6 +110,7 @@ class Session {
     std::unique_ptr<Task> task_;
     std::unique_ptr<optim::Optimizer> optimizer_;
     std::optional<optim::GradientAccumulator> accumulator_;
+    optim::GraphedWork micro_batch_;
     std::int64_t steps_ = 0;
     std::int64_t steps_done_ = 0;
     double loading_seconds_ = 0;

@@ -73,11 +73,7 @@ class Training {
     void step() {
         for (std::int64_t i = 0; i < flags_.accumulate; ++i) {
             const Shape shape{flags_.batch, flags_.time};
-            accumulator_.accumulate(feed_.upload({{inputs_, shape}, {targets_, shape}}),
-                                    [&](const Tensor& inputs, const Tensor& targets) {
-                                        Autocast autocast(context_, autocast_dtype(flags_.dtype));
-                                        return model_.loss(inputs, targets);
-                                    });
+            accumulator_.accumulate(micro_batch_, feed_.upload({{inputs_, shape}, {targets_, shape}}));
         }
         accumulator_.step(1e-4);
     }
@@ -92,6 +88,10 @@ class Training {
     nn::Gpt model_;
     optim::AdamW optimizer_;
     optim::GradientAccumulator accumulator_;
+    optim::GraphedWork micro_batch_ = accumulator_.graph<2>([this](const Tensor& inputs, const Tensor& targets) {
+        Autocast autocast(context_, autocast_dtype(flags_.dtype));
+        return model_.loss(inputs, targets);
+    });
     data::Feed feed_;
     std::vector<std::int32_t> inputs_, targets_;
 };

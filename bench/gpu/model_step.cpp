@@ -181,10 +181,7 @@ class Training {
     }
 
     void step() {
-        accumulator_.accumulate(step_.inputs, [this](const std::vector<Tensor>& inputs) {
-            Autocast autocast(context_, dtype_);
-            return step_.loss(inputs);
-        });
+        accumulator_.accumulate(micro_batch_, step_.inputs);
         accumulator_.step(1e-3);
     }
     /// Waits for the device.
@@ -199,6 +196,10 @@ class Training {
     Step step_;
     optim::Sgd optimizer_;
     optim::GradientAccumulator accumulator_;
+    optim::GraphedWork micro_batch_ = accumulator_.graph([this](const std::vector<Tensor>& inputs) {
+        Autocast autocast(context_, dtype_);
+        return step_.loss(inputs);
+    });
 };
 
 std::size_t rehearsed_peak(const Profile& profile, const Flags& flags) {

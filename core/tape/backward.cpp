@@ -25,17 +25,6 @@ std::string maker_of(const Value& value) {
     return path.empty() ? value.consumed : fmt::format("{} in {}", value.consumed, path);
 }
 
-/// Clears the tape when backward ends, whichever way.
-struct BackwardScope {
-    Tape& tape;
-    bool& running;
-    BackwardScope(Tape& t, bool& flag) : tape(t), running(flag) { running = true; }
-    ~BackwardScope() {
-        tape.clear();
-        running = false;
-    }
-};
-
 }  // namespace
 
 void Tape::backward(std::span<const Tensor> losses, std::span<const double> seeds) { differentiate(losses, seeds); }
@@ -47,6 +36,22 @@ void Tape::backward(const Tensor& loss, const Array& seed) {
     }
     differentiate(std::span(&loss, 1), std::span(&seed, 1));
 }
+
+/// Clears the tape when backward ends, whichever way.
+class Tape::BackwardScope {
+  public:
+    explicit BackwardScope(Tape& tape) : tape_(tape) { tape_.in_backward_ = true; }
+    ~BackwardScope() {
+        tape_.await_nothing();
+        tape_.clear();
+        tape_.in_backward_ = false;
+    }
+    BackwardScope(const BackwardScope&) = delete;
+    BackwardScope& operator=(const BackwardScope&) = delete;
+
+  private:
+    Tape& tape_;
+};
 
 template <class Seed>
 void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds) {
@@ -76,7 +81,7 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
         }
     }
     context_->check_policies();
-    BackwardScope scope(*this, in_backward_);
+    const BackwardScope scope(*this);
     const std::vector<PendingUpdate> updates = std::exchange(updates_, {});  // of no use if this fails
     for (std::size_t i = 0; i < losses.size(); ++i) {
         seed(losses[i], seeds[i]);
@@ -88,10 +93,15 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
                         "on it where it is a constant, or compute it again",
                         maker_of(*constant)));
     }
+    for (const Tensor& loss : losses) {  // a parameter itself, which no record reads
+        Value& value = *loss.value();
+        if (value.storage && !value.awaited) value.storage->gradient_complete(value);
+    }
     while (!records_.empty()) {
         Record& record = *records_.back();
         cursor_ = record.region;
         run_backward(record);
+        announce_gradients(record);
         pop_record();
     }
     run_updates(updates, losses);
@@ -144,6 +154,7 @@ const Value* Tape::sweep() noexcept {
             for (const Slot& slot : record.input_slots()) {
                 if (!slot.value || !slot.value->requires_grad) continue;
                 slot.value->reached = true;
+                if (slot.value->storage) ++slot.value->awaited;
                 if (slot.value->consumed) blocked = slot.value;
             }
         } else if (record.differentiable) {
@@ -157,10 +168,28 @@ const Value* Tape::sweep() noexcept {
     return blocked;
 }
 
+/// After the record's backward: a parameter whose last use this was has its gradient.
+void Tape::announce_gradients(const Record& record) {
+    if (!record.differentiable) return;
+    for (const Slot& slot : record.input_slots()) {
+        Value* const value = slot.value;
+        if (value && value->awaited && --value->awaited == 0) value->storage->gradient_complete(*value);
+    }
+}
+
+/// For a backward that failed.
+void Tape::await_nothing() noexcept {
+    for (const Record* record : records_) {
+        for (const Slot& slot : record->input_slots()) {
+            if (slot.value) slot.value->awaited = 0;
+        }
+    }
+}
+
 Array Tape::array_of(const Slot& slot, const Record& record) const {
     if (!slot.value) return {};
     const Value& value = *slot.value;
-    if (!value.producer && value.array.buffer.version() != slot.version) {
+    if (!value.producer && value.changes() != slot.version) {
         throw Error(
             fmt::format("{}: a tensor that backward needs was changed after it was used (an optimizer step between "
                         "forward and backward?)",

@@ -67,7 +67,7 @@ void Tape::forget_cast(Value& value) noexcept {
 Value* Tape::cast_of(const Value& source, Dtype dtype) const {
     Value* cast = source.cast;
     if (!cast || cast->missing() || cast->array.dtype != dtype) return nullptr;
-    if (cast->cast_version != source.array.buffer.version()) return nullptr;
+    if (cast->cast_version != source.changes()) return nullptr;
     if (recording_ && (!cast->producer || cast->requires_grad != source.requires_grad)) return nullptr;
     return cast;
 }
@@ -77,7 +77,7 @@ void Tape::remember_cast(Value& source, const Tensor& cast) {
     forget_cast(source);
     source.cast = cast.value();
     source.cast->cast_of = &source;
-    source.cast->cast_version = source.array.buffer.version();
+    source.cast->cast_version = source.changes();
     const bool parameter = source.storage || (source.requires_grad && !source.producer);
     if (keeps_casts_ && !recording_ && parameter) casts_.push_back(cast);
 }
@@ -206,7 +206,7 @@ void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i].defined()) continue;
         Value* value = inputs[i].value();
-        record.inputs[i] = {value, inputs[i].geometry(), value->array.buffer.version()};
+        record.inputs[i] = {value, inputs[i].geometry(), value->changes()};
         ++value->refs;
     }
     for (Tensor& output : outputs) {
@@ -241,11 +241,11 @@ void Tape::bind_saved(Record& record, std::span<Array> saved) {
             if (value->array.buffer.same(array.buffer)) slot.value = value;
         }
         for (const Slot& input : record.input_slots()) {
-            if (!slot.value && input.value && input.value->array.buffer.same(array.buffer)) slot.value = input.value;
+            if (!slot.value && input.value && input.value->contains(array)) slot.value = input.value;
         }
         if (slot.value) {
             slot.geometry.offset -= slot.value->array.geometry.offset;
-            slot.version = slot.value->array.buffer.version();
+            slot.version = slot.value->changes();
             continue;
         }
         slot.value = new_value(std::move(array));

@@ -30,7 +30,6 @@ Allocation DeviceMemory::Impl::hand_out(Block* block, std::size_t bytes, Tag tag
     // writes waits for the cache, 8 ns of a hit's 28.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     block->op = tag.op;
-    if (shard.records) block->pending.clear();
     shard.ledger.allocated(tag, bytes, block->size);
     if (properties_.touchable) unpoison(block->data, bytes);
     if (history_) note(MemoryEvent::Kind::allocate, *block);
@@ -141,23 +140,8 @@ Shard& DeviceMemory::Impl::shard_for(StreamId stream) {
     auto fresh = std::make_unique<Shard>(*driver_, stream);
     fresh->ledger.know_paths(paths_.size());
     shard_list_.reserve(shard_list_.size() + 1);
-    // From the second stream on, what is given back may be wanted by another stream. For what was given back before,
-    // one event is recorded now.
-    const bool records = !properties_.synchronous && !shard_list_.empty();
     Shard& shard = *fresh;
     shard_list_.push_back(std::move(fresh));
-    if (records) {
-        StreamLog* first = nullptr;
-        {
-            const AllShards all(*this);
-            for (const auto& each : shard_list_) {
-                drain_locked(*each);
-                if (!each->records && each.get() != &shard) first = &each->log;
-                each->records = true;
-            }
-        }
-        if (first) first->try_record();
-    }
     shards_[stream].store(&shard, std::memory_order_release);
     return shard;
 }
@@ -238,8 +222,7 @@ void DeviceMemory::Impl::drain_all() {
 }
 
 void DeviceMemory::Impl::return_to_arena(Block* block, Shard& shard) noexcept {
-    // Without other streams no event was recorded.
-    if (!properties_.synchronous && block->pending.empty()) block->pending.add(shard.stream, shard.log.next());
+    if (!properties_.synchronous) block->pending.add(shard.stream, shard.log.next());
     block->arena->give_back(block);
 }
 
@@ -264,23 +247,18 @@ void DeviceMemory::Impl::deallocate(Block* block) {
     // What is no block of ours, or not live, is named on the slow way.
     const bool known = blocks_.contains(block) && block->stream < Arena::kMaxStreams;
     Shard* const shard = known ? shards_[block->stream].load(std::memory_order_acquire) : nullptr;
-    Ticket ticket = 0;
     if (shard) {
-        // Before the lock is taken, since the driver may let its caller wait.
-        const bool records = shard->records.load(std::memory_order_relaxed);
-        if (records && block->state == BlockState::live) ticket = shard->log.try_record();
         const Lock guard(shard->lock);
         const bool quick = block->state == BlockState::live && !block->used_elsewhere && block->arena->pool() == 0 &&
-                           shard->cache.has_room(block->size) && shard->records == records;
+                           shard->cache.has_room(block->size);
         if (quick) {
             account_free(block, *shard);
-            if (records) block->pending.add(shard->stream, ticket);
             block->state = BlockState::cached;
             shard->cache.push(block);
             return;
         }
     }
-    deallocate_slowly(block, ticket);
+    deallocate_slowly(block);
 }
 
 void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
@@ -290,18 +268,18 @@ void DeviceMemory::Impl::account_free(Block* block, Shard& shard) noexcept {
     if (history_) note(MemoryEvent::Kind::free, *block);
 }
 
-void DeviceMemory::Impl::deallocate_slowly(Block* block, Ticket ticket) {
+void DeviceMemory::Impl::deallocate_slowly(Block* block) {
     PoolId pool = 0;
     {
         const SlowLock guard(lock_);
         check_live(block, "deallocate");
         pool = block->arena->pool();
-        return_slowly(block, ticket);
+        return_slowly(block);
     }
     if (pool != 0) end_pool(pool);
 }
 
-void DeviceMemory::Impl::return_slowly(Block* block, Ticket ticket) {
+void DeviceMemory::Impl::return_slowly(Block* block) {
     Shard& shard = shard_for(block->stream);
     {
         const Lock shard_guard(shard.lock);
@@ -316,10 +294,7 @@ void DeviceMemory::Impl::return_slowly(Block* block, Ticket ticket) {
         block->pending = pending;
         block->used_elsewhere = false;
     }
-    if (!properties_.synchronous) {
-        if (ticket == 0) ticket = shard.records ? shard.log.try_record() : shard.log.next();
-        block->pending.add(shard.stream, ticket);
-    }
+    if (!properties_.synchronous) block->pending.add(shard.stream, shard.log.next());
     Arena& arena = *block->arena;
     arena.give_back(block);
     if (arena.pool() != 0) --pools_.at(arena.pool()).blocks;

@@ -4,14 +4,13 @@
 // choose their algorithms; the second one makes the graph.
 //
 //     StepGraphs graphs(context);
-//     const StepGraphs::Kind kind{.work = typeid(Work), .inputs = StepGraphs::forms(inputs), .reached = reached};
+//     const StepGraphs::Kind kind{.work = &work, .inputs = StepGraphs::forms(inputs), .reached = reached};
 //     if (StepGraphs::Entry& entry = graphs.entry(kind); entry.graph) entry.graph->launch();
 #include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <typeindex>
 #include <utility>
 #include <vector>
 
@@ -24,9 +23,10 @@ class StepGraphs {
     explicit StepGraphs(Context& context) : context_(context) {}
 
     struct Kind {
-        std::type_index work;                            ///< of the callable
+        const void* work;                                ///< its address, or whose step it is
         std::vector<std::pair<Geometry, Dtype>> inputs;  ///< of a micro-batch
         bool first = false;                              ///< micro-batch of its step
+        bool last = false;                               ///< of a step that was announced, with a listener
         bool training = false;                           ///< Parameters::training
         std::optional<Dtype> autocast = {};
         std::uint64_t settings = 0;  ///< Context::settings_version
@@ -37,8 +37,10 @@ class StepGraphs {
     struct Entry {
         explicit Entry(Kind its) : kind(std::move(its)) {}
         Kind kind;
-        bool met = false;      ///< it was done once
-        bool refused = false;  ///< no graph can be made
+        bool met = false;                  ///< it was done once
+        std::shared_ptr<const void> work;  ///< lives as long as the kind
+        std::optional<double> host_terms;  ///< of its loss, when it was done first
+        bool refused = false;              ///< no graph can be made
         std::unique_ptr<WorkGraph> graph;
         std::vector<Tensor> inputs;  ///< which the graph reads
         std::vector<bool> reached;   ///< the gradients that have arrived when it is done

@@ -65,7 +65,7 @@ if(NOT found OR NOT CMAKE_MATCH_1 EQUAL CMAKE_MATCH_2)
 endif()
 
 # The allocator alone, where the packages that other components need can't be found.
-set(missing dnnl OpenMP nlohmann_json OpenSSL ZLIB PNG JPEG)
+set(missing dnnl OpenMP nlohmann_json OpenSSL ZLIB PNG JPEG utf8proc)
 list(TRANSFORM missing PREPEND -DCMAKE_DISABLE_FIND_PACKAGE_)
 list(TRANSFORM missing APPEND =ON)
 set(components ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/components -B ${WORK}/components -G Ninja
@@ -90,5 +90,5 @@ function(expect_refused names reason)
     endif()
 endfunction()
 expect_refused("memory;memry"
-    "there is no component \"memry\"; there are memory, kernels, core, nn, optim, data, training")
+    "there is no component \"memry\"; there are memory, kernels, core, files, nn, optim, data, training")
 expect_refused(optim "component optim needs the package dnnl, which was not found")

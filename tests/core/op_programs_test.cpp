@@ -4,11 +4,9 @@
 // unreached branches; without recording; and dry. All give the same bits. Their reference is each step alone, on
 // copies.
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,6 +14,7 @@
 
 #include <headroom/tests/core/op_program_reference.hpp>
 #include <headroom/tests/core/op_program_writer.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::test {
 namespace {
@@ -148,7 +147,7 @@ class OpPrograms : public testing::Test {
     void check_all(std::uint64_t first, std::uint64_t programs) {
         for (std::uint64_t number = first; number < first + programs && !HasFailure(); ++number) {
             const Program program = ProgramWriter(number).program;
-            SCOPED_TRACE("HEADROOM_FUZZ_SEED=" + std::to_string(number) + "\n" + listing(program));
+            SCOPED_TRACE("HEADROOM_TEST_SEED=" + std::to_string(number) + "\n" + listing(program));
             ASSERT_NO_THROW(check(program));
         }
     }
@@ -180,13 +179,9 @@ class OpPrograms : public testing::Test {
 };
 
 TEST_F(OpPrograms, GiveTheSameBitsWhoeverHoldsTheirValues) {
-    const char* fixed = std::getenv("HEADROOM_FUZZ_SEED");
     const char* many = std::getenv("HEADROOM_FUZZ_PROGRAMS");
-    const std::uint64_t first = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
-    const std::uint64_t programs = many ? std::strtoull(many, nullptr, 10) : fixed ? 1 : 1000;
-    std::printf("seeds %llu to %llu (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_PROGRAMS runs as many)\n",
-                static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + programs - 1));
-    std::fflush(stdout);
+    const std::uint64_t programs = many ? std::strtoull(many, nullptr, 10) : 1000;
+    const std::uint64_t first = test::random_seed();
     check_all(first, programs);
 }
 

@@ -11,6 +11,7 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/support/seed.hpp>
 #include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom {
@@ -291,15 +292,11 @@ void check(std::uint64_t seed, int actions = kActions) {
 }
 
 TEST(TapeFuzz, RecomputationChangesNoBitAndLeaksNoByte) {
-    const char* fixed = std::getenv("HEADROOM_FUZZ_SEED");
     const char* many = std::getenv("HEADROOM_FUZZ_PROGRAMS");
-    const std::uint64_t first = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
-    const std::uint64_t programs = many ? std::strtoull(many, nullptr, 10) : fixed ? 1 : 10000;
-    std::printf("seeds %llu to %llu (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_PROGRAMS runs as many)\n",
-                static_cast<unsigned long long>(first), static_cast<unsigned long long>(first + programs - 1));
-    std::fflush(stdout);
+    const std::uint64_t programs = many ? std::strtoull(many, nullptr, 10) : 10000;
+    const std::uint64_t first = test::random_seed();
     for (std::uint64_t seed = first; seed < first + programs; ++seed) {
-        SCOPED_TRACE("HEADROOM_FUZZ_SEED=" + std::to_string(seed));
+        SCOPED_TRACE("HEADROOM_TEST_SEED=" + std::to_string(seed));
         check(seed);
         if (HasFailure()) return;
     }

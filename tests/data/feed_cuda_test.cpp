@@ -12,6 +12,7 @@
 #include <headroom/tests/data/any_order.hpp>
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::data {
 namespace {
@@ -24,7 +25,6 @@ using FeedCuda = test::AnyOrder;
 INSTANTIATE_TEST_SUITE_P(Orders, FeedCuda, test::any_order(), test::order_name);
 
 using kernels::test::kRaces;
-using kernels::test::seeded;
 
 /// Of random length, whole numbers below 2^20.
 Floats random_floats(std::mt19937_64& random, std::size_t most) {
@@ -46,7 +46,7 @@ void expect_all(const std::deque<Expected>& all) {
 Shape length_of(const auto& values) { return {static_cast<std::int64_t>(values.size())}; }
 
 TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept) {
-    std::mt19937_64 random = seeded();
+    std::mt19937_64 random(headroom::test::random_seed());
     Context context = Context::cuda();
     set_order(context);
     Feed feed(context);
@@ -80,7 +80,7 @@ TEST_P(FeedCuda, BatchesArriveInOrderWhateverTheirSizesAndHoweverLongTheyAreKept
 
 /// What a feed gives back is used by kernels at once, and the other way round.
 TEST_P(FeedCuda, SharesItsMemoryWithWhatTheContextComputes) {
-    std::mt19937_64 random = seeded();
+    std::mt19937_64 random(headroom::test::random_seed());
     Context context = Context::cuda();
     set_order(context);
     std::deque<Expected> results;
@@ -103,7 +103,7 @@ TEST_P(FeedCuda, SharesItsMemoryWithWhatTheContextComputes) {
 }
 
 TEST_P(FeedCuda, EndsWhileCopiesAreUnderWay) {
-    std::mt19937_64 random = seeded();
+    std::mt19937_64 random(headroom::test::random_seed());
     for (int round = 0; round < (kRaces ? 3 : 10); ++round) {
         Context context = Context::cuda();
         set_order(context);

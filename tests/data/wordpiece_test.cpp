@@ -32,12 +32,14 @@ class WordPieceReference : public ::testing::TestWithParam<const char*> {
 TEST_P(WordPieceReference, HasTheIdsOfTransformers) {
     const WordPiece tokens = tokenizer();
     const json& texts = reference()["texts"];
+    ASSERT_GT(texts.size(), 20u);
     for (std::size_t i = 0; i < texts.size(); ++i)
         EXPECT_EQ(tokens.encode(texts[i].get<std::string>()), expected()["ids"][i].get<Ids>()) << texts[i];
 }
 
 TEST_P(WordPieceReference, CutsPairsAsTransformers) {
     const WordPiece tokens = tokenizer();
+    ASSERT_GT(expected()["pairs"].size(), 20u);
     for (const json& pair : expected()["pairs"]) {
         const TokenizedText text = tokens.encode_pair(pair[0].get<std::string>(), pair[1].get<std::string>(), pair[2]);
         EXPECT_EQ(text.ids, pair[3].get<Ids>()) << pair;

@@ -102,10 +102,14 @@ Loss fed_loss_of(data::Feed& feed, const Classifier& model, const Points::Batch&
     return cross_entropy(model(x), classes);
 }
 
-void accumulate_fed(optim::GradientAccumulator& accumulator, data::Feed& feed, const Classifier& model,
+optim::GraphedWork micro_batch(optim::GradientAccumulator& accumulator, const Classifier& model) {
+    return accumulator.graph<2>(
+        [&model](const Tensor& x, const Tensor& classes) { return cross_entropy(model(x), classes); });
+}
+
+void accumulate_fed(optim::GradientAccumulator& accumulator, const optim::GraphedWork& work, data::Feed& feed,
                     const Points::Batch& batch) {
-    accumulator.accumulate(feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}}),
-                           [&](const Tensor& x, const Tensor& classes) { return cross_entropy(model(x), classes); });
+    accumulator.accumulate(work, feed.upload({{batch.features, {batch.rows, 2}}, {batch.targets, {batch.rows}}}));
 }
 
 TEST(Guide, Losses) {
@@ -179,7 +183,7 @@ TEST(Guide, Feed) {
     optim::AdamW optimizer(parameters);
     optim::GradientAccumulator accumulator(parameters, optimizer);
     const double loss = loss_of(model, batch).mean().item();
-    accumulate_fed(accumulator, feed, model, batch);
+    accumulate_fed(accumulator, micro_batch(accumulator, model), feed, batch);
     accumulator.step(1e-3);
     EXPECT_FLOAT_EQ(static_cast<float>(accumulator.result().loss), static_cast<float>(loss));
 }

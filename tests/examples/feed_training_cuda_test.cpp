@@ -1,5 +1,4 @@
 // A training whose batches are copied while the GPU computes is the one whose batches are not, to the bit.
-#include <iostream>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -12,6 +11,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/data/any_order.hpp>
 #include <headroom/tests/support/parameters.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom {
 namespace {
@@ -22,7 +22,7 @@ enum class Upload { at_once, fed };
 
 struct Training {
     template <class MakeContext>
-    Training(MakeContext make, Upload upload_, unsigned seed)
+    Training(MakeContext make, Upload upload_, std::uint64_t seed)
         : context(make()),
           upload(upload_),
           random(seed),
@@ -64,18 +64,12 @@ struct Training {
 
 Context cuda() { return Context::cuda(0, {.seed = 3}); }
 
-unsigned seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return seed;
-}
-
 using FeedTrainingCuda = test::AnyOrder;
 
 INSTANTIATE_TEST_SUITE_P(Orders, FeedTrainingCuda, test::any_order(), test::order_name);
 
 TEST_P(FeedTrainingCuda, HasTheBitsOfOneWithoutAFeedAndNeverWaits) {
-    const unsigned seed = seeded();
+    const std::uint64_t seed = test::random_seed();
     Training plain(cuda, Upload::at_once, seed), fed(cuda, Upload::fed, seed);
     set_order(fed.context);
     const std::int64_t waits = fed.context.gpu()->host_waits();
@@ -94,7 +88,7 @@ TEST_P(FeedTrainingCuda, HasTheBitsOfOneWithoutAFeedAndNeverWaits) {
 }
 
 TEST_P(FeedTrainingCuda, ADryRunPeaksAsTheRealOne) {
-    const unsigned seed = seeded();
+    const std::uint64_t seed = test::random_seed();
     const Profile profile = cuda().profile();
     Training real(cuda, Upload::fed, seed), dry([&] { return Context::dry(profile); }, Upload::fed, seed);
     set_order(real.context);
@@ -106,7 +100,7 @@ TEST_P(FeedTrainingCuda, ADryRunPeaksAsTheRealOne) {
 }
 
 TEST_P(FeedTrainingCuda, MakesItsEventsBeforeTheFirstStep) {
-    Training training(cuda, Upload::fed, seeded());
+    Training training(cuda, Upload::fed, test::random_seed());
     const kernels::EmulatedControls* const controls = emulated(training.context);
     if (!controls) GTEST_SKIP() << "nobody counts a GPU's events";
     const std::int64_t events = controls->events();
@@ -116,7 +110,7 @@ TEST_P(FeedTrainingCuda, MakesItsEventsBeforeTheFirstStep) {
 
 /// The host reads what a step came to while the GPU has the next one before it.
 TEST_P(FeedTrainingCuda, ResultsOfEarlierStepsDoNotWaitForLaterOnes) {
-    const unsigned seed = seeded();
+    const std::uint64_t seed = test::random_seed();
     Training all(cuda, Upload::fed, seed), early(cuda, Upload::fed, seed);
     set_order(early.context);
     const kernels::EmulatedControls* const controls = emulated(early.context);

@@ -11,7 +11,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -23,9 +23,9 @@ using ::testing::IsEmpty;
 struct Model {
     Model(Context& context, std::int64_t width, Dtype dtype = Dtype::f32)
         : parameters(context, {.dtype = dtype}),
-          up(Path(parameters) / "up", 3, width),
-          down(Path(parameters) / "down", width, 2),
-          mean(parameters.create_buffer("mean", {3}, init::zeros())) {
+          up(nn::Path(parameters) / "up", 3, width),
+          down(nn::Path(parameters) / "down", width, 2),
+          mean(parameters.create_buffer("mean", {3}, nn::init::zeros())) {
         parameters.materialize();
     }
     std::vector<double> values() {
@@ -37,7 +37,7 @@ struct Model {
         return all;
     }
     Parameters parameters;
-    Linear up, down;
+    nn::Linear up, down;
     Tensor mean;
 };
 
@@ -82,7 +82,7 @@ TEST_F(Checkpoint, AStrictLoadRefusesMissingAndLeftOverTensorsAndChangesNothing)
 
 TEST_F(Checkpoint, APartialLoadFillsWhatIsThereAndReportsTheRest) {
     Parameters part(first);
-    const Linear up(Path(part) / "up", 3, 5), other(Path(part) / "other", 2, 2);
+    const nn::Linear up(nn::Path(part) / "up", 3, 5), other(nn::Path(part) / "other", 2, 2);
     save_parameters(path, part);
     Model loaded(second, 5);
     const auto down = loaded.down.weight.to_vector<float>();
@@ -148,4 +148,4 @@ TEST_F(Checkpoint, LoadingMakesAPendingBackwardStale) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files

@@ -11,8 +11,9 @@
 #include <headroom/files/safetensors.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/seed.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -175,9 +176,7 @@ TEST_F(CorruptSafetensors, BoolsAreZeroOrOne) {
 
 /// Damage anywhere is either refused with a FileError or leaves a file that can be read.
 TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
-    const std::uint64_t seed = std::random_device{}();
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(test::random_seed());
     const std::string sound = file_of("{\"__metadata__\":{\"a\":\"b\"}," + entry("\"F32\"", "[2,3]", "[0,24]") +
                                           ",\"y\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[24,32]}}",
                                       32);
@@ -199,4 +198,4 @@ TEST_F(CorruptSafetensors, RandomDamageNeverCrashes) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files

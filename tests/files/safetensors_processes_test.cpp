@@ -17,7 +17,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -115,4 +115,4 @@ TEST_F(SafetensorsProcesses, OddPathsAreToldInOneLine) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files

@@ -19,7 +19,7 @@
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 using headroom::testing::ScratchFolder;
@@ -237,4 +237,4 @@ TEST_F(Safetensors, AFullDiskLeavesTheOldFileAndNothingBeside) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files

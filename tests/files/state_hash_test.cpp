@@ -6,7 +6,7 @@
 #include <headroom/files/state_hash.hpp>
 #include <headroom/nn/initializers.hpp>
 
-namespace headroom::nn {
+namespace headroom::files {
 namespace {
 
 class StateHash : public ::testing::Test {
@@ -31,7 +31,7 @@ class StateHash : public ::testing::Test {
     }
     Context context = Context::cpu({.threads = 1});
     Parameters parameters{context};
-    Tensor weight = parameters.create("b.weight", {2, 3}, init::zeros());
+    Tensor weight = parameters.create("b.weight", {2, 3}, nn::init::zeros());
     Tensor first = context.from_host(std::vector<float>{1, 0.5f, -2, 3}, {2, 2});
     Tensor last = context.from_host(std::vector<std::int64_t>{-7}, {});
 };
@@ -56,4 +56,4 @@ TEST_F(StateHash, EveryPartCounts) {
 }
 
 }  // namespace
-}  // namespace headroom::nn
+}  // namespace headroom::files

@@ -12,9 +12,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
-#include <iostream>
 #include <memory>
-#include <random>
 
 #include <gtest/gtest.h>
 
@@ -84,13 +82,6 @@ class Gpu {
     std::deque<memory::Buffer> buffers_;
     memory::Buffer workspace_;
 };
-
-/// A generator with a new seed, which it prints.
-inline std::mt19937_64 seeded() {
-    const unsigned seed = std::random_device{}();
-    std::cout << "seed " << seed << "\n";
-    return std::mt19937_64(seed);
-}
 
 /// A test's fixture: skips where no GPU can be had.
 class CudaTest : public ::testing::Test {

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <limits>
+#include <random>
 
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
@@ -11,6 +12,7 @@
 #include <headroom/tests/kernels/gpu.hpp>
 #include <headroom/tests/kernels/matmul_sweeps.hpp>
 #include <headroom/tests/kernels/race_cases.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -51,7 +53,7 @@ class MatmulCuda : public test::CudaTest {
                      .fast_gelu = gemm && !cuda_is_emulated() && gemm->activation == Activation::gelu_tanh});
     }
 
-    std::mt19937_64 random_ = test::seeded();
+    std::mt19937_64 random_{headroom::test::random_seed()};
     int whole_ = 0;  ///< products of which one call of the library did all
 };
 

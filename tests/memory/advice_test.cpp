@@ -9,6 +9,7 @@
 
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -51,9 +52,7 @@ TEST_P(AdviceTest, ComesFromTheFigures) {
 }
 
 TEST_P(AdviceTest, HelpsWhoTakesIt) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     int in_pieces = 0, too_much = 0;
     for (int round = 0; round < 40; ++round) {
         DeviceMemory memory(driver(), {.limit = 8 * granule() + 7});

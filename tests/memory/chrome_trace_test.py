@@ -1,6 +1,7 @@
 """The Trace Event JSON for Perfetto and chrome://tracing: valid, complete, and true to the figures."""
 import json
 import os
+import re
 import unittest
 
 from history_files import CATEGORIES, HistoryCase
@@ -17,8 +18,10 @@ class ChromeTrace(HistoryCase):
 
     def test_every_event_has_what_its_phase_needs(self):
         events, _ = self.read(limit=480_000_000)
-        for event in events:
-            self.assertIn(event["ph"], "MCi")
+        self.assertGreater(len(events), 1000)
+        self.assertEqual(events[0]["ph"], "M")
+        for event in events[1:]:
+            self.assertIn(event["ph"], "Ci")
             self.assertIsInstance(event["ts"], float)
             self.assertEqual(event["pid"], 1)
             if event["ph"] == "C":
@@ -26,9 +29,8 @@ class ChromeTrace(HistoryCase):
                 self.assertTrue(all(isinstance(value, int) and value >= 0 for value in event["args"].values()))
             elif event["ph"] == "i":
                 self.assertIn(event["s"], "gpt")
-        for name in ("live bytes", "reserved bytes", "budget bytes"):
-            times = [ts for ts, _ in self.counters(events, name)]
-            self.assertEqual(times, sorted(times))
+        times = [event["ts"] for event in events[1:]]
+        self.assertEqual(times, sorted(times))
 
     def test_counters_have_the_peak_and_end_at_the_present_figures(self):
         for options in ({}, {"kept": 700}, {"kept": 0}, {"limit": 480_000_000}):
@@ -42,8 +44,6 @@ class ChromeTrace(HistoryCase):
                 for category in CATEGORIES:
                     self.assertEqual(peak.get(category, 0), figures[f"all.peak.{category}"])
                 self.assertEqual(self.counters(events, "reserved bytes")[-1][1], {"reserved": figures["all.reserved"]})
-                self.assertEqual([args for _, args in self.counters(events, "budget bytes")],
-                                 2 * [{"budget": figures["all.limit"]}])
 
     def test_all_series_of_a_counter_are_in_each_of_its_events(self):
         events, _ = self.read()
@@ -52,23 +52,19 @@ class ChromeTrace(HistoryCase):
     def test_steps_and_failures_are_instants(self):
         events, figures = self.read(limit=480_000_000)
         instants = [e for e in events if e["ph"] == "i"]
-        self.assertEqual([e["name"] for e in instants], ["step 0", "step 1", "step 2", "out of memory"])
-        args = instants[-1]["args"]
-        self.assertEqual((args["live"], args["reserved"]), (figures["all.allocated"], figures["all.reserved"]))
-        self.assertEqual(args["category"], "activations")
-        self.assertTrue(args["module"].startswith("blocks."))
-        self.assertGreater(args["requested"], figures["all.limit"] - figures["all.reserved"])
+        self.assertEqual([e["name"] for e in instants[:-1]], ["step 0", "step 1", "step 2"])
+        refused = re.fullmatch(r"out of memory: (\d+) bytes", instants[-1]["name"])
+        self.assertGreater(int(refused[1]), figures["all.limit"] - figures["all.reserved"])
 
     def test_categories_are_those_that_were_given(self):
         events, figures = self.read("nameless.json", limit=480_000_000)
         live = [args for _, args in self.counters(events, "live bytes")]
-        self.assertEqual({tuple(args) for args in live}, {("live",)})
-        self.assertEqual(max(args["live"] for args in live), figures["all.peak"])
-        self.assertNotIn("category", next(e for e in events if e["name"] == "out of memory")["args"])
+        self.assertEqual({tuple(args) for args in live}, {("other",)})
+        self.assertEqual(max(args["other"] for args in live), figures["all.peak"])
         events, _ = self.read("own.json", limit=480_000_000)
         peak = max((args for _, args in self.counters(events, "live bytes")), key=lambda args: sum(args.values()))
         self.assertEqual(peak, {'"weights"': figures["all.peak.parameters"], "</script>": figures["all.peak.gradients"],
-                                "(no category)": sum(figures[f"all.peak.{name}"] for name in CATEGORIES[2:])})
+                                "other": sum(figures[f"all.peak.{name}"] for name in CATEGORIES[2:])})
 
     def test_odd_names_and_nothing_at_all(self):
         events, _ = self.read("odd.json", limit=480_000_000)

@@ -10,6 +10,7 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -130,9 +131,7 @@ TEST_F(CaptureTest, TheDefaultStreamIsLeftAloneWhileAStreamIsCapturedThatItWaits
 }
 
 TEST_F(CaptureTest, RandomProgramsSpoilNoCapture) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     DeviceMemory memory(open_fake_cuda(), {.limit = 40 * kPage});
     std::vector<bool> captured(4);
     std::vector<Block*> blocks;

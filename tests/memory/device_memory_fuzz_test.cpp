@@ -1,10 +1,11 @@
 // Random sequences of calls, against a model. HEADROOM_FUZZ_OPERATIONS sets how many calls a test makes in all,
-// HEADROOM_FUZZ_SEED the first seed.
+// HEADROOM_TEST_SEED the first seed.
 #include <chrono>
 #include <cstdlib>
 
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/fuzz_player.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -17,19 +18,16 @@ constexpr std::uint64_t kOperations = 40'000;
 /// Calls on one memory; then the next seed.
 constexpr std::uint64_t kRound = 20'000;
 
-std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
-    const char* const value = std::getenv(name);
-    return value ? std::strtoull(value, nullptr, 10) : otherwise;
+std::uint64_t operations() {
+    const char* const value = std::getenv("HEADROOM_FUZZ_OPERATIONS");
+    return value ? std::strtoull(value, nullptr, 10) : kOperations;
 }
-
-std::uint64_t operations() { return from_environment("HEADROOM_FUZZ_OPERATIONS", kOperations); }
-std::uint64_t first_seed() { return from_environment("HEADROOM_FUZZ_SEED", std::random_device{}()); }
 
 class DeviceMemoryFuzz : public DriverTest {
   protected:
     void play(FuzzOptions options) {
         const auto start = std::chrono::steady_clock::now();
-        const std::uint64_t first = first_seed();
+        const std::uint64_t first = test::random_seed();
         std::uint64_t steps = 0;
         std::uint64_t refusals = 0;
         std::uint64_t failures = 0;
@@ -63,7 +61,7 @@ TEST_P(DeviceMemoryFuzz, KeepsThemWhileTheDriverFails) { play({.limit = 12, .fai
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryFuzz, all_drivers(), driver_name);
 
 TEST(SimulatedHost, DecidesAsTheHostDoes) {
-    const std::uint64_t seed = first_seed();
+    const std::uint64_t seed = test::random_seed();
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     FuzzPlayer host(make_host_driver(), {.seed = seed});
     FuzzPlayer simulated(make_simulated_host_driver(), {.seed = seed});

@@ -12,6 +12,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -59,9 +60,7 @@ TEST_P(DeviceMemoryTest, PrefersAFreedBlockOfTheSameSizeToSplittingALargerOne) {
 }
 
 TEST_P(DeviceMemoryTest, CoalescesWhatWasFreedInAnyOrder) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     DeviceMemory memory(driver());
     std::vector<Block*> blocks;
     for (int i = 0; i < 300; ++i) blocks.push_back(memory.allocate(random() % (granule() / 8), 0, kTag).handle);

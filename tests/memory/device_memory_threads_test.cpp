@@ -12,6 +12,7 @@
 #include <headroom/memory/memory_scope.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -177,8 +178,7 @@ class Worker {
 class DeviceMemoryThreads : public DriverTest {
   protected:
     void play(std::unique_ptr<Driver> driver, MemoryOptions options, HappensBefore* order) {
-        const std::uint64_t seed = std::random_device{}();
-        SCOPED_TRACE(::testing::Message() << "seed " << seed);
+        const std::uint64_t seed = test::random_seed();
         DeviceMemory memory(std::move(driver), options);
         Shared shared{memory, order, granule(), properties().touchable, {}, {}};
         std::vector<std::thread> threads;

@@ -1,5 +1,6 @@
 // The index of free blocks against a search through all of them.
 #include <headroom/memory/allocator/internal/free_index.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 #include <gtest/gtest.h>
 
@@ -78,9 +79,7 @@ TEST(FreeIndex, VisitsAllFromASizeOnWhileTheyAreTakenOut) {
 }
 
 TEST(FreeIndex, AgreesWithASearchThroughAllBlocks) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     const auto random_size = [&] { return ((random() % 1000 + 1) << random() % 20) * kUnit; };
     FreeIndex index(kUnit);
     std::vector<Block> blocks(500);

@@ -99,7 +99,7 @@ class HtmlReport(HistoryCase):
 
     def test_each_category_covers_its_share_of_the_chart(self):
         folder, _ = self.files()
-        style = os.path.join(os.path.dirname(__file__), "..", "..", "headroom", "memory", "history", "report", "style.css")
+        style = os.path.join(os.path.dirname(__file__), "..", "..", "memory", "history", "report", "style.css")
         with open(style, encoding="utf-8") as file:
             light = dict(re.findall(r"--([a-z0-9-]+): #([0-9a-f]{6});", file.read().split("@media")[0]))
         page = self.with_script(os.path.join(folder, "single.html"), """

@@ -6,6 +6,7 @@
 #include <random>
 
 #include <headroom/tests/memory/driver_case.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -87,9 +88,7 @@ TEST_P(MovingPagesTest, AreLeftWhereTheyAreWithinTheSlack) {
 }
 
 TEST_P(MovingPagesTest, KeepReservedCloseToWhatIsLiveUnderFragmentation) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     constexpr double kSlack = 1.0 / 16;
     DeviceMemory memory(driver(), {.slack = kSlack});
     std::vector<Block*> blocks;

@@ -12,6 +12,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/fuzz_player.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -141,9 +142,7 @@ TEST(LargestObtainable, IsExactWhereTheAddressesAreNoWholePages) {
 }
 
 TEST_P(OutOfMemoryTest, HasLinesThatAddUp) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     for (int round = 0; round < 20; ++round) {
         DeviceMemory memory(driver(), {.limit = 8 * granule() + 7, .categories = {{"weights"}, {"states"}}});
         const PoolId pool = memory.open_pool();
@@ -219,9 +218,7 @@ TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
 }
 
 TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     constexpr std::size_t kLimit = 16;
     DeviceMemory memory(driver(), {.limit = kLimit * granule()});
     std::map<std::uintptr_t, int> pages;  // with small blocks that stay for a while
@@ -270,7 +267,7 @@ TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
 }
 
 TEST_P(OutOfMemoryTest, IsThrownOnlyWhenItIsTrue) {
-    const std::uint64_t seed = std::random_device{}();
+    const std::uint64_t seed = test::random_seed();
     for (std::uint64_t round = 0; round < 12 && !HasFailure(); ++round) {
         SCOPED_TRACE(::testing::Message() << "seed " << seed + round);
         FuzzPlayer player(GetParam().make(),

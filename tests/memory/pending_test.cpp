@@ -8,6 +8,7 @@
 
 #include <headroom/memory/allocator/internal/stream_log.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::memory::testing {
 namespace {
@@ -54,9 +55,7 @@ TEST(PendingSet, KnowsOfFurtherStreamsThatTheyAreThere) {
 }
 
 TEST(PendingSet, IsNeverTooLittleHoweverSetsAreMerged) {
-    const unsigned seed = std::random_device{}();
-    SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(test::random_seed());
     struct Case {
         PendingSet set;
         std::map<StreamId, Ticket> model;

@@ -132,7 +132,7 @@ TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
               (std::vector{kSizes.vocabulary, kSizes.block, kSizes.types, kSizes.layers, kSizes.width, kSizes.hidden}));
     EXPECT_THROW(bert_sizes(HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"), FileError);
     save_bert(folder.path() / "mine.safetensors", parameters);
-    const SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
+    const files::SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());
     for (std::size_t i = 0; i < mine.entries().size(); ++i) {
         EXPECT_EQ(mine.entries()[i].name, theirs.entries()[i].name);
@@ -150,7 +150,7 @@ TEST_F(BertReference, ClassificationBeginsWithAModelOfWords) {
     Parameters own(context, {.name = "judge", .dtype = Dtype::f64});
     const BertForClassification judge(own, 3, kSizes);
     EXPECT_THROW(load_bert(kInitial, own), Error);
-    const LoadReport report = load_bert(kInitial, own, /*partial=*/true);
+    const files::LoadReport report = load_bert(kInitial, own, /*partial=*/true);
     EXPECT_EQ(report.missing, (std::vector<std::string>{"bert.pooler.dense.weight", "bert.pooler.dense.bias",
                                                         "classifier.weight", "classifier.bias"}));
     load_bert(kInitial, parameters);

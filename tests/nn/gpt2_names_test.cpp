@@ -25,14 +25,14 @@ class Gpt2Names : public ::testing::Test {
     /// The reference's tensors, renamed by `rename` (left out where it gives an empty name), and `more`.
     template <class Rename>
     std::filesystem::path variant(Rename rename, std::vector<NamedArray> more = {}) {
-        const SafetensorsFile reference(kReference);
-        for (const SafetensorsEntry& entry : reference.entries()) {
+        const files::SafetensorsFile reference(kReference);
+        for (const files::SafetensorsEntry& entry : reference.entries()) {
             if (rename(entry.name).empty()) continue;
             const Array array = context.exec().empty(entry.shape, entry.dtype);
             reference.copy_to(entry, context, array);
             more.push_back({rename(entry.name), array});
         }
-        write_safetensors(path, context, std::move(more));
+        files::write_safetensors(path, context, std::move(more));
         return path;
     }
     std::vector<double> all(Parameters& p) {
@@ -88,9 +88,9 @@ TEST_F(Gpt2Names, SavingGivesTheFileThatWasLoaded) {
     load_gpt2(kReference, model);
     save_gpt2(path, model);
     const test::Reference before(kReference);
-    const SafetensorsFile file(path);
+    const files::SafetensorsFile file(path);
     EXPECT_EQ(file.entries().size(), before.all().size());
-    for (const SafetensorsEntry& entry : file.entries()) {
+    for (const files::SafetensorsEntry& entry : file.entries()) {
         const Array array = context.exec().empty(entry.shape, Dtype::f64);
         file.copy_to(entry, context, array);
         EXPECT_EQ(entry.shape, before.at(entry.name).shape) << entry.name;
@@ -102,7 +102,7 @@ TEST_F(Gpt2Names, APrefixMasksAndTheTiedHeadAreUnderstood) {
     load_gpt2(kReference, model);
     const auto want = all(parameters);
     const Array mask = context.from_host(std::vector<float>(64, 1.0f), {1, 1, 8, 8}).array();
-    const Array head = cast(model.tokens.weight, SafetensorsFile(kReference).find("wte.weight")->dtype).array();
+    const Array head = cast(model.tokens.weight, files::SafetensorsFile(kReference).find("wte.weight")->dtype).array();
     const Array one = context.scalar(-1e4).array();
     for (const bool prefix : {false, true}) {
         const std::string front = prefix ? "transformer." : "";
@@ -139,7 +139,7 @@ TEST_F(Gpt2Names, AHeadThatIsNotTheTokenTableIsRefusedAndChangesNothing) {
     for (const bool prefix : {false, true}) {
         std::vector<double> values = test::Reference(kReference).at("wte.weight").values;
         values.back() += 0.5;
-        const Dtype dtype = SafetensorsFile(kReference).find("wte.weight")->dtype;
+        const Dtype dtype = files::SafetensorsFile(kReference).find("wte.weight")->dtype;
         const Array head = cast(context.from_host(values, {11, 16}), dtype).array();
         EXPECT_THAT(
             [&] {

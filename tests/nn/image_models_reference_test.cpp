@@ -191,12 +191,12 @@ TEST_P(ImageModelsReference, ThreeStepsArePyTorchs) {
 TEST_P(ImageModelsReference, FilesHaveAllTensorsOfPyTorchsState) {
     Comparison comparison(GetParam(), Dtype::f32);
     const testing::ScratchFolder folder;
-    save_parameters(folder.path() / "mine.safetensors", comparison.parameters());
-    const SafetensorsFile mine(folder.path() / "mine.safetensors");
+    files::save_parameters(folder.path() / "mine.safetensors", comparison.parameters());
+    const files::SafetensorsFile mine(folder.path() / "mine.safetensors");
     std::size_t theirs = 0;
     for (const auto& [name, tensor] : comparison.file().all()) theirs += name.starts_with("initial/") ? 1 : 0;
     EXPECT_EQ(mine.entries().size(), theirs);
-    for (const SafetensorsEntry& entry : mine.entries()) {
+    for (const files::SafetensorsEntry& entry : mine.entries()) {
         ASSERT_TRUE(comparison.file().has("initial/" + entry.name)) << entry.name;
         const test::ReferenceTensor& want = comparison.file().at("initial/" + entry.name);
         EXPECT_EQ(entry.shape, want.shape) << entry.name;
@@ -205,7 +205,7 @@ TEST_P(ImageModelsReference, FilesHaveAllTensorsOfPyTorchsState) {
     Context context = Context::cpu({.threads = 1, .seed = 3});
     Parameters parameters(context);
     const Forward model = GetParam().model(parameters);
-    EXPECT_EQ(load_parameters(mine, parameters).loaded.size(), theirs);
+    EXPECT_EQ(files::load_parameters(mine, parameters).loaded.size(), theirs);
     for (const Parameter& parameter : parameters.all())
         EXPECT_EQ(parameter.tensor.to_vector<double>(), comparison.file().at("initial/" + parameter.path).values);
 }

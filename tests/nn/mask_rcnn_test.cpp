@@ -50,8 +50,8 @@ class MaskRcnnReference : public ::testing::Test {
     struct Model {
         explicit Model(MaskRcnnReference& test_, Dtype dtype)
             : test(test_), parameters(test.context, {.dtype = dtype}), model(parameters, test::reference_options()) {
-            const SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
-            EXPECT_EQ(load_parameters(file, parameters).loaded.size(), file.entries().size());
+            const files::SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+            EXPECT_EQ(files::load_parameters(file, parameters).loaded.size(), file.entries().size());
         }
         Tensor images(std::int64_t step) const {
             return cast(test.of<double>("images", step) * (1.0 / 64) - 2.0, parameters.dtype());
@@ -118,8 +118,8 @@ TEST_F(MaskRcnnReference, ThoseOfF32Agree) { expect_steps(Dtype::f32, 512); }
 TEST_F(MaskRcnnReference, FasterRcnnHasItsLosses) {
     Parameters parameters(context, {.dtype = Dtype::f64});
     const FasterRcnn model(parameters, test::reference_options().boxes);
-    const SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
-    EXPECT_EQ(load_parameters(file, parameters, {.partial = true}).missing.size(), 0u);
+    const files::SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+    EXPECT_EQ(files::load_parameters(file, parameters, {.partial = true}).missing.size(), 0u);
     const DetectionLosses got =
         model.losses(of<double>("images", 0) * (1.0 / 64) - 2.0, of<double>("boxes", 0), of<std::int64_t>("labels", 0));
     const std::vector<double> want = numbers(of<double>("losses", 0));
@@ -131,8 +131,8 @@ TEST_F(MaskRcnnReference, FasterRcnnHasItsLosses) {
 TEST_F(MaskRcnnReference, FilesOfTorchvisionAreReadAndWritten) {
     Model model(*this, Dtype::f64);
     const testing::ScratchFolder folder;
-    save_parameters(folder.path() / "mine.safetensors", model.parameters);
-    const SafetensorsFile mine(folder.path() / "mine.safetensors"),
+    files::save_parameters(folder.path() / "mine.safetensors", model.parameters);
+    const files::SafetensorsFile mine(folder.path() / "mine.safetensors"),
         theirs(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());
     for (std::size_t i = 0; i < mine.entries().size(); ++i) {

@@ -4,18 +4,16 @@
 //
 //     search_models_at_random(40, 100, [](const Place& place) { return Context::cpu({.threads = place.threads}); });
 //
-// It prints its first seed, and what was drawn where something fails. HEADROOM_FUZZ_SEED starts there,
+// It prints its first seed, and what was drawn where something fails. HEADROOM_TEST_SEED starts there,
 // HEADROOM_FUZZ_MODELS draws so many.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <utility>
 #include <variant>
@@ -31,6 +29,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/nn/drawn_models.hpp>
 #include <headroom/tests/support/parameters.hpp>
+#include <headroom/tests/support/seed.hpp>
 
 namespace headroom::nn::test {
 
@@ -73,6 +72,11 @@ struct DrawnTraining {
         optim::GradientAccumulatorOptions how{.clip = draw.flag("clip") ? 1.0 : 0.0};
         if (dtype == Dtype::f16) how.scale = optim::LossScale::dynamic();
         accumulator = std::make_unique<optim::GradientAccumulator>(parameters, *optimizer, how);
+        work = accumulator->graph([this](const std::vector<Tensor>& in) {
+            const Autocast guard(context, half());
+            const Loss loss = drawn.loss(in);
+            return std::visit([&](const auto& terms) { return Loss(loss.sum() * in.back(), terms); }, loss.counted());
+        });
     }
 
     /// The next micro-batch, its loss times `factor`.
@@ -83,11 +87,7 @@ struct DrawnTraining {
             inputs = drawn.inputs(done++);
         }
         inputs.push_back(context.scalar(factor, parameters.dtype()));
-        accumulator->accumulate(std::move(inputs), [this](const std::vector<Tensor>& in) {
-            const Autocast guard(context, half());
-            const Loss loss = drawn.loss(in);
-            return std::visit([&](const auto& terms) { return Loss(loss.sum() * in.back(), terms); }, loss.counted());
-        });
+        accumulator->accumulate(*work, std::move(inputs));
     }
     std::optional<Dtype> half() const {
         return dtype == Dtype::bf16 || dtype == Dtype::f16 ? std::optional(dtype) : std::nullopt;
@@ -109,6 +109,7 @@ struct DrawnTraining {
     std::vector<std::string> owners;  ///< modules below the model with trained parameters of their own
     std::unique_ptr<optim::Optimizer> optimizer;
     std::unique_ptr<optim::GradientAccumulator> accumulator;
+    std::optional<optim::GraphedWork> work;
     std::int64_t done = 0;  ///< micro-batches
 
   private:
@@ -263,15 +264,10 @@ struct Search {
 
 /// `most`: different values of each size, from the smallest on.
 inline void search_models_at_random(std::uint64_t count, std::int64_t most, const MakeContext& make) {
-    const char* fixed = std::getenv("HEADROOM_FUZZ_SEED");
-    const char* many = std::getenv("HEADROOM_FUZZ_MODELS");
-    const std::uint64_t first = fixed ? std::strtoull(fixed, nullptr, 10) : std::random_device{}();
-    if (many || fixed) count = many ? std::strtoull(many, nullptr, 10) : 1;
-    fmt::print("seeds {} to {} (HEADROOM_FUZZ_SEED starts there, HEADROOM_FUZZ_MODELS draws so many)\n", first,
-               first + count - 1);
-    std::fflush(stdout);
+    if (const char* many = std::getenv("HEADROOM_FUZZ_MODELS")) count = std::strtoull(many, nullptr, 10);
+    const std::uint64_t first = headroom::test::random_seed();
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
-        SCOPED_TRACE(fmt::format("HEADROOM_FUZZ_SEED={}", seed));
+        SCOPED_TRACE(fmt::format("HEADROOM_TEST_SEED={}", seed));
         try {
             Search{seed, most, make}.check();
         } catch (const std::exception& error) {

@@ -43,9 +43,7 @@ struct NormTraining {
         return context.from_host(values, {4, kChannels, 3, 3});
     }
     Loss loss(Tensor x) { return {sum(model(std::move(x))), 1}; }
-    void accumulate(double factor = 1) {
-        accumulator.accumulate(std::array{input(factor)}, [&](const Tensor& x) { return loss(x); });
-    }
+    void accumulate(double factor = 1) { accumulator.accumulate(work, std::array{input(factor)}); }
     std::vector<double> state(const char* what = "bn2.running_var") const {
         return parameters.at(what).tensor.to_vector<double>();
     }
@@ -56,6 +54,7 @@ struct NormTraining {
     NormNet model{Path(parameters)};
     optim::Sgd optimizer{parameters, {}};
     optim::GradientAccumulator accumulator{parameters, optimizer};
+    optim::GraphedWork work = accumulator.graph<1>([this](const Tensor& x) { return loss(x); });
     int next = 0;
 };
 

@@ -55,16 +55,16 @@ struct Training {
         const Loss loss = model.loss(row, 8);
         return {loss.sum() + sum(mul(model.up, randn(context, model.up.shape()))), 8.0};
     }
-    CheckpointParts parts() {
+    files::CheckpointParts parts() {
         return {generator.parameters, critic.parameters, adamw, sgd, generator_steps, critic_steps, *loader};
     }
     void save(const std::filesystem::path& path) {
-        save_checkpoint(path, context, parts(), {{"done", fmt::to_string(done)}});
+        files::save_checkpoint(path, context, parts(), {{"done", fmt::to_string(done)}});
     }
     void resume(const std::filesystem::path& path) {
-        done = state_value<std::int64_t>(load_checkpoint(path, context, parts()), "done");
+        done = state_value<std::int64_t>(files::load_checkpoint(path, context, parts()), "done");
     }
-    std::string hash() { return state_sha256(context, parts()); }
+    std::string hash() { return files::state_sha256(context, parts()); }
 
     Context context;
     Regression generator{context, Dtype::f32, "generator"}, critic{context, Dtype::f32, "critic"};
@@ -105,10 +105,11 @@ TEST_F(TrainingCheckpoint, HasTheParametersForAnotherTraining) {
     saved.run(1);
     saved.save(path);
     std::vector<NamedArray> wanted = other.generator.parameters.state_dict().arrays;
-    EXPECT_THAT([&] { load_arrays(SafetensorsFile(path), other.context, wanted); },
+    EXPECT_THAT([&] { files::load_arrays(files::SafetensorsFile(path), other.context, wanted); },
                 throws<Error>("holds critic.down.bias, which the model has not; tensors that differ: 4;"));
     const auto is_critic = [](std::string_view name) { return name.starts_with("critic."); };
-    const LoadReport report = load_arrays(SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
+    const files::LoadReport report =
+        files::load_arrays(files::SafetensorsFile(path), other.context, wanted, {.ignore = is_critic});
     EXPECT_EQ(report.loaded.size(), 4u);
     EXPECT_THAT(report.left_over, ::testing::IsEmpty());
     EXPECT_EQ(other.generator.values(), saved.generator.values());
@@ -118,7 +119,7 @@ TEST_F(TrainingCheckpoint, TwoModelsOfOneShapeHaveNamesAndWeightsOfTheirOwn) {
     Training training(1);
     EXPECT_NE(training.generator.values(), training.critic.values());
     training.save(path);
-    const SafetensorsFile file(path);
+    const files::SafetensorsFile file(path);
     EXPECT_NE(file.find("generator.up.weight"), nullptr);
     EXPECT_NE(file.find("adamw.first_moment.generator.up.weight"), nullptr);
     EXPECT_NE(file.find("sgd.velocity.critic.down.bias"), nullptr);
@@ -137,7 +138,7 @@ TEST_F(TrainingCheckpoint, ChangesNothingWhereOnePartDoesNotFit) {
     EXPECT_EQ(other.context.seed(), 2u);
     EXPECT_THAT(
         [&] {
-            load_checkpoint(path, other.context, {other.generator.parameters, other.adamw});
+            files::load_checkpoint(path, other.context, {other.generator.parameters, other.adamw});
         },
         throws<Error>(path.string(), "holds critic.down.bias"));
     EXPECT_EQ(other.hash(), before);
@@ -149,13 +150,13 @@ TEST_F(TrainingCheckpoint, ASecondPartOfAKindNeedsAName) {
     data::DataLoader validation(training.rows, data::Sampler::sequential(training.rows.size(), 4));
     EXPECT_THAT(
         [&] {
-            save_checkpoint(path, training.context, {*training.loader, validation});
+            files::save_checkpoint(path, training.context, {*training.loader, validation});
         },
         throws<Error>("loader.batch"));
     validation.next();
-    save_checkpoint(path, training.context, {*training.loader, {"validation", validation}});
+    files::save_checkpoint(path, training.context, {*training.loader, {"validation", validation}});
     data::DataLoader again(training.rows, data::Sampler::sequential(training.rows.size(), 4));
-    load_checkpoint(path, training.context, {*training.loader, {"validation", again}});
+    files::load_checkpoint(path, training.context, {*training.loader, {"validation", again}});
     EXPECT_EQ(again.state(), validation.state());
 }
 
@@ -170,8 +171,8 @@ TEST_F(TrainingCheckpoint, HoldsPartsOfTheProgramsOwn) {
     };
     Context context = Context::cpu({.threads = 1});
     Average saved{context.scalar(1.5), 7}, loaded{context.scalar(0), 0};
-    save_checkpoint(path, context, {saved}, {{"note", "two words"}});
-    EXPECT_EQ(load_checkpoint(path, context, {loaded}).at("note"), "two words");
+    files::save_checkpoint(path, context, {saved}, {{"note", "two words"}});
+    EXPECT_EQ(files::load_checkpoint(path, context, {loaded}).at("note"), "two words");
     EXPECT_EQ(loaded.loss.item(), 1.5);
     EXPECT_EQ(loaded.count, 7);
 }

@@ -45,15 +45,7 @@ struct Training {
         return {context.from_host(ids, {rows, kBlock}), context.from_host(targets, {rows, kBlock}),
                 context.from_host(std::vector<float>{static_cast<float>(factor)}, {1})};
     }
-    void accumulate(std::int64_t rows, double factor = 1) {
-        accumulator.accumulate(inputs(rows, factor),
-                               [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
-                                   ++calls;
-                                   const Autocast half(context, Dtype::bf16);
-                                   const Loss loss = model.loss(ids, targets);
-                                   return Loss(sum(loss.sum() * times), static_cast<double>(rows * kBlock));
-                               });
-    }
+    void accumulate(std::int64_t rows, double factor = 1) { accumulator.accumulate(work, inputs(rows, factor)); }
     void step(const std::vector<std::int64_t>& sizes, double factor = 1) {
         for (const std::int64_t rows : sizes) accumulate(rows, factor);
         accumulator.step(1e-2 / (1 + static_cast<double>(steps++)));
@@ -68,6 +60,12 @@ struct Training {
         parameters,
         optimizer,
         {.clip = 1.0, .scale = LossScale::dynamic({.initial = 4, .interval = 7, .minimum = 1}), .kept_results = kKept}};
+    GraphedWork work = accumulator.graph<3>([this](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+        ++calls;
+        const Autocast half(context, Dtype::bf16);
+        const Loss loss = model.loss(ids, targets);
+        return Loss(sum(loss.sum() * times), static_cast<double>(ids.numel()));
+    });
     std::int64_t next = 0;
     int steps = 0, calls = 0;
 };
@@ -144,14 +142,15 @@ TEST_F(Graphs, ARehearsalKnowsThePeak) {
 TEST_F(Graphs, WhatCannotBeCapturedRunsWithoutAndSaysWhy) {
     Training training([] { return gpu(true); }), plain([] { return gpu(false); });
     for (Training* each : {&training, &plain}) {
+        const GraphedWork work =
+            each->accumulator.graph<3>([each](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+                ++each->calls;
+                Loss loss = each->model.loss(ids, targets);
+                const double factor = times.item();
+                return Loss(loss.sum() * factor, 16.0);
+            });
         for (int i = 0; i < 4; ++i) {
-            each->accumulator.accumulate(each->inputs(2, 1),
-                                         [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
-                                             ++each->calls;
-                                             Loss loss = each->model.loss(ids, targets);
-                                             const double factor = times.item();
-                                             return Loss(loss.sum() * factor, 16.0);
-                                         });
+            each->accumulator.accumulate(work, each->inputs(2, 1));
             each->accumulator.step(1e-2);
         }
     }
@@ -160,17 +159,52 @@ TEST_F(Graphs, WhatCannotBeCapturedRunsWithoutAndSaysWhy) {
     expect_same_bits(training, plain);
 }
 
+/// A graph would keep the number that it was captured with.
+TEST_F(Graphs, TermsThatTheHostCountsDifferentlyEachTimeAreRefused) {
+    Training training([] { return gpu(true); }), plain([] { return gpu(false); });
+    for (Training* each : {&training, &plain}) {
+        double terms = 0;
+        const GraphedWork work =
+            each->accumulator.graph<3>([&, each](const Tensor& ids, const Tensor& targets, const Tensor&) {
+                return Loss(each->model.loss(ids, targets).sum(), terms);
+            });
+        for (int i = 0; i < 4; ++i) {
+            terms = 4 + i;
+            each->accumulator.accumulate(work, each->inputs(2, 1));
+            each->accumulator.step(1e-2);
+        }
+    }
+    EXPECT_THAT(training.accumulator.graph_refusal(), HasSubstr("the number of a loss's terms was 4 and is 5"));
+    expect_same_bits(training, plain);
+}
+
+/// A listener's work in the last micro-batch becomes part of its graph; other micro-batches' graphs have none of it.
+TEST_F(Graphs, TheLastMicroBatchOfAnAnnouncedStepIsAKindOfItsOwn) {
+    Training training([] { return gpu(true); });
+    int heard = 0;
+    training.accumulator.on_complete([&](const GradientSegment&) { ++heard; });
+    for (int step = 0; step < 5; ++step) {
+        training.accumulator.begin_step({.micro_batches = 3, .learning_rate = 1e-2});
+        for (int i = 0; i < 3; ++i) training.accumulate(2);
+        training.accumulator.step();
+    }
+    EXPECT_EQ(training.calls, 3 * 2) << "first, middle and last, each without and for its graph";
+    EXPECT_EQ(heard, static_cast<int>(2 * training.parameters.segments().size()));
+    EXPECT_EQ(training.accumulator.graph_refusal(), "");
+}
+
 /// The graphs of other work go on, in memory that stays theirs.
 TEST_F(Graphs, ARefusedOneLeavesALiveOneAlone) {
     Training training([] { return gpu(true); }), plain([] { return gpu(false); });
     for (Training* each : {&training, &plain}) {
+        const GraphedWork work =
+            each->accumulator.graph<3>([each](const Tensor& ids, const Tensor& targets, const Tensor& times) {
+                const Loss loss = each->model.loss(ids, targets);
+                return Loss(loss.sum() * times.item(), 16.0);
+            });
         for (int i = 0; i < 3; ++i) each->step({2});
         for (int i = 0; i < 3; ++i) {
-            each->accumulator.accumulate(each->inputs(2, 1),
-                                         [&](const Tensor& ids, const Tensor& targets, const Tensor& times) {
-                                             const Loss loss = each->model.loss(ids, targets);
-                                             return Loss(loss.sum() * times.item(), 16.0);
-                                         });
+            each->accumulator.accumulate(work, each->inputs(2, 1));
             each->accumulator.step(1e-2);
             const std::vector<float> ones(1 << 18, 1.0f);  // takes pages that are free
             const Tensor between = each->context.from_host(ones, {1 << 18});
@@ -201,13 +235,14 @@ TEST_P(GraphsInAnyOrder, WhatIsTrainedMayChange) {
 TEST_F(Graphs, AnotherModeOfTheSameWorkIsAnotherGraph) {
     Training with([] { return gpu(true); }), without([] { return gpu(false); });
     for (Training* training : {&with, &without}) {
+        const GraphedWork work =
+            training->accumulator.graph<3>([training](const Tensor& ids, const Tensor& targets, const Tensor&) {
+                ++training->calls;
+                return training->model.loss(ids, targets);
+            });
         const auto step = [&](int count) {
             for (int i = 0; i < count; ++i) {
-                training->accumulator.accumulate(training->inputs(1, 1),
-                                                 [&](const Tensor& ids, const Tensor& targets, const Tensor&) {
-                                                     ++training->calls;
-                                                     return training->model.loss(ids, targets);
-                                                 });
+                training->accumulator.accumulate(work, training->inputs(1, 1));
                 training->accumulator.step(1e-2);
             }
         };
@@ -229,16 +264,17 @@ TEST_F(Graphs, InputsKeepTheirOrderOfMemory) {
     AdamW optimizer(parameters);
     GradientAccumulator accumulator(parameters, optimizer);
     std::vector<Strides> seen;
+    const GraphedWork work = accumulator.graph<1>([&](const Tensor& images) {
+        seen.push_back(images.strides());
+        return Loss(sum(square(images * scale)), 120.0);
+    });
     for (int i = 0; i < 6; ++i) {
         Tensor x = context.from_host(std::vector<float>(120, 0.5f), {2, 3, 4, 5});
         if (i % 2) {
             const NoGradGuard no_grad(context);
             x = x.contiguous(MemoryFormat::channels_last);
         }
-        accumulator.accumulate(std::array{x}, [&](const Tensor& images) {
-            seen.push_back(images.strides());
-            return Loss(sum(square(images * scale)), 120.0);
-        });
+        accumulator.accumulate(work, std::array{x});
         accumulator.step(1e-3);
     }
     const Strides rows{60, 20, 5, 1}, images{60, 1, 15, 3};
@@ -250,9 +286,10 @@ TEST_F(Graphs, AnErrorOfTheCallableIsItsOwn) {
     Training training([] { return gpu(true); }), plain([] { return gpu(false); });
     for (Training* each : {&training, &plain}) {
         each->step({2});
-        const auto fails = [](const Tensor&, const Tensor&, const Tensor&) -> Loss { throw Error("mine"); };
+        const GraphedWork fails = each->accumulator.graph<3>(
+            [](const Tensor&, const Tensor&, const Tensor&) -> Loss { throw Error("mine"); });
         for (int i = 0; i < 3; ++i) {
-            EXPECT_THROW(each->accumulator.accumulate(each->inputs(2, 1), fails), Error);
+            EXPECT_THROW(each->accumulator.accumulate(fails, each->inputs(2, 1)), Error);
             EXPECT_THROW(each->accumulator.step(1e-2), Error);
             each->accumulator.reset();
         }

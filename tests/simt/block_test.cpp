@@ -36,7 +36,7 @@ class BlockTest : public testing::Test {
         launch(gpu, shape, kernel);
     }
     void TearDown() override {
-        if (HasFailure()) std::printf("HEADROOM_SIMT_SEED=%llu\n", static_cast<unsigned long long>(gpu.seed()));
+        if (HasFailure()) std::printf("HEADROOM_TEST_SEED=%llu\n", static_cast<unsigned long long>(gpu.seed()));
     }
     Emulator gpu;
 };

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMostFibers = 1024;
 
 std::uint64_t chosen_seed() {
-    if (const char* text = std::getenv("HEADROOM_SIMT_SEED")) return std::strtoull(text, nullptr, 10);
+    if (const char* text = std::getenv("HEADROOM_TEST_SEED")) return std::strtoull(text, nullptr, 10);
     return std::random_device{}();
 }
 

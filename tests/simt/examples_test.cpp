@@ -25,7 +25,7 @@ class Examples : public testing::TestWithParam<std::int64_t> {
         for (std::uint64_t first = Emulator().seed(), i = 0; i < kSeeds; ++i) {
             gpu.reseed(first + i);
             random.seed(first + i);
-            SCOPED_TRACE(testing::Message() << "HEADROOM_SIMT_SEED=" << gpu.seed());
+            SCOPED_TRACE(testing::Message() << "HEADROOM_TEST_SEED=" << gpu.seed());
             test();
         }
     }

@@ -35,7 +35,7 @@ void expect_race(const Kernel& kernel, std::uint32_t blocks = 1) {
         gpu.reseed(seed + i);
         EXPECT_EXIT((run(), std::exit(0)), testing::ExitedWithCode(66),
                     AllOf(HasSubstr("data race"), HasSubstr("faults.hpp"), HasSubstr("while emulating"),
-                          HasSubstr("HEADROOM_SIMT_SEED=")));
+                          HasSubstr("HEADROOM_TEST_SEED=")));
     }
 }
 
@@ -81,7 +81,7 @@ TEST(Bounds, VectorLoadPastTheEndOfGlobalMemoryIsFound) {
     Array<float> x(4 * faults::kThreads - 1), y(faults::kThreads);
     EXPECT_DEATH(
         kernels::device::launch(gpu, faults::faulty_shape(), faults::GlobalVectorPastTheEnd{}, x.data(), y.data()),
-        AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("HEADROOM_SIMT_SEED=")));
+        AllOf(HasSubstr("heap-buffer-overflow"), HasSubstr("HEADROOM_TEST_SEED=")));
 }
 
 }  // namespace

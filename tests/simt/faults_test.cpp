@@ -33,7 +33,7 @@ std::string fault(const Kernel& kernel, Args... args) {
         gpu.reseed(seed + i);
         try {
             kernels::device::launch(gpu, faults::faulty_shape(), kernel, args...);
-            ADD_FAILURE() << "nothing was found with HEADROOM_SIMT_SEED=" << gpu.seed();
+            ADD_FAILURE() << "nothing was found with HEADROOM_TEST_SEED=" << gpu.seed();
         } catch (const KernelError& error) {
             text = error.what();
         }
@@ -44,7 +44,7 @@ std::string fault(const Kernel& kernel, Args... args) {
 /// Names the kernel, the block, the line and the seed.
 testing::Matcher<std::string> names(const char* kernel) {
     return AllOf(HasSubstr(kernel), HasSubstr("block (0, 0, 0)"), HasSubstr("faults.hpp:"),
-                 HasSubstr("HEADROOM_SIMT_SEED="));
+                 HasSubstr("HEADROOM_TEST_SEED="));
 }
 
 TEST(Faults, WritePastTheEndOfSharedMemoryIsFound) {

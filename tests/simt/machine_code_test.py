@@ -10,7 +10,8 @@ import re
 import subprocess
 import unittest
 
-OBJECTS = pathlib.Path(os.environ.get("HEADROOM_DEVICE_OBJECTS", "")) / "kernels"
+FOLDER = os.environ.get("HEADROOM_DEVICE_OBJECTS")  # of a build with device code
+OBJECTS = pathlib.Path(FOLDER or "") / "kernels"
 CUOBJDUMP = os.environ.get("HEADROOM_CUOBJDUMP", "")
 
 # Which kernels may have local memory, how many bytes of a thread, and why.
@@ -65,7 +66,9 @@ def short(names):
 
 def resources(file):
     """(kernel, bytes of a thread in local memory) of an object."""
-    found = re.findall(r"Function (\S+):\s*REG:\d+ STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", cuobjdump("-res-usage", file))
+    text = cuobjdump("-res-usage", file)
+    found = re.findall(r"Function (\S+):\s*REG:\d+ STACK:(\d+) SHARED:\d+ LOCAL:(\d+)", text)
+    assert len(found) == text.count("Function "), text
     return [(name, int(stack) + int(local)) for name, stack, local in found]
 
 
@@ -79,9 +82,10 @@ def instructions(file):
 class MachineCode(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.files = sorted(OBJECTS.glob("*/*.cu.o"))
-        if not cls.files:
+        if not FOLDER:
             raise unittest.SkipTest("this build has no device code")
+        cls.files = sorted(OBJECTS.glob("*/*.cu.o"))
+        assert len(cls.files) > 30, f"{len(cls.files)} objects of device code in {OBJECTS}"
         if not os.path.exists(CUOBJDUMP):
             raise unittest.SkipTest("cuobjdump was not found; scripts/setup --develop installs it")
 

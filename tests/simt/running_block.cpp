@@ -14,7 +14,7 @@ RunningBlock::RunningBlock(const Launch& launch, std::uint32_t x, std::uint32_t 
                            std::vector<Fiber*> fibers)
     : launch_(launch),
       memory_(launch.shape),
-      context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_SIMT_SEED={}", launch.kernel, x, y, z, launch.seed)),
+      context_(fmt::format("{}, block ({}, {}, {}), HEADROOM_TEST_SEED={}", launch.kernel, x, y, z, launch.seed)),
       random_(seed),
       fibers_(std::move(fibers)),
       threads_(launch.shape.threads),

@@ -97,7 +97,9 @@ Thing read_thing(const nlohmann::json& each, std::int64_t side) {
 
 TEST(AveragePrecisionTest, IsThatOfPycocotools) {
     std::ifstream file(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/reference/average_precision.json");
-    for (const nlohmann::json& scene : nlohmann::json::parse(file)) {
+    const nlohmann::json scenes = nlohmann::json::parse(file);
+    EXPECT_GT(scenes.size(), 1u);
+    for (const nlohmann::json& scene : scenes) {
         std::vector<std::vector<ImageObject>> objects(scene["images"]);
         std::vector<std::vector<Detection>> found(scene["images"]);
         for (const auto& each : scene["objects"]) {

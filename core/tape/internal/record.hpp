@@ -47,7 +47,7 @@ struct TapeRegion {
 struct Slot {
     Value* value = nullptr;  ///< null: an optional input left out
     Geometry geometry;
-    std::uint32_t version = 0;  ///< of a leaf's storage at the time of recording
+    std::uint32_t version = 0;  ///< of a leaf: `changes` at the time of recording
     std::uint32_t earlier = 0;  ///< if saved: the value's `next_use` without this record
 };
 

@@ -146,6 +146,7 @@ class Tape {
         PathId path;
         Update run;
     };
+    class BackwardScope;
     void run_updates(std::span<const PendingUpdate> updates, std::span<const Tensor> losses);
     template <class Seed>
     void differentiate(std::span<const Tensor> losses, std::span<const Seed> seeds);
@@ -153,6 +154,8 @@ class Tape {
     void seed(const Tensor& loss, const Array& value);
     const Value* sweep() noexcept;
     void run_backward(Record& record);
+    static void announce_gradients(const Record& record);
+    void await_nothing() noexcept;
     void materialize(std::span<Slot> slots);
     void collect(Value& value, std::vector<Record*>& records);
     void replay(Record& record);

@@ -5,6 +5,7 @@
 //
 //     Tensor y = gelu(x);     // y's value: users 1, refs 1 (its record), pins 0
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward
+#include <algorithm>
 #include <cstdint>
 
 #include <headroom/core/array.hpp>
@@ -23,6 +24,8 @@ class ParameterStorage {
     virtual void materialize() = 0;
     /// Room for the gradient of `parameter`, of its geometry. Contents are indeterminate. Errors: OutOfMemory.
     virtual Array gradient_of(const Value& parameter) = 0;
+    /// Backward has run all records that the gradient of `parameter` comes from: this backward adds nothing more to it.
+    virtual void gradient_complete(const Value& parameter) = 0;
 };
 
 /// The retention rule: storage is kept while
@@ -37,7 +40,9 @@ struct Value {
     ParameterStorage* storage = nullptr;  ///< of a parameter; null for everything else
     Value* cast = nullptr;                ///< its elements in half precision, while that value is there
     Value* cast_of = nullptr;             ///< of such a cast: what was cast
-    std::uint32_t cast_version = 0;       ///< of such a cast: the version of what was cast
+    std::uint32_t cast_version = 0;       ///< of such a cast: `changes` of what was cast
+    std::uint32_t version = 0;            ///< of a parameter: its own changes, beside its storage's
+    std::uint32_t awaited = 0;            ///< of a parameter, during backward: inputs of records that are still to run
     std::uint32_t users = 0;              ///< handles of the user
     std::uint32_t refs = 0;               ///< records that mention it, its producer included
     std::uint32_t pins = 0;               ///< uses by backward, and as input of planned replays
@@ -51,6 +56,14 @@ struct Value {
     bool reached = false;       ///< during backward: a gradient will arrive
 
     bool missing() const { return !array.buffer; }
+    /// Grows when elements are changed in place. Parameters that share storage change one by one, or all at once.
+    std::uint32_t changes() const { return array.buffer.version() + version; }
+    /// True if an op's array is this value or a view of it: parameters share storage.
+    bool contains(const Array& other) const {
+        if (!array.buffer.same(other.buffer)) return false;
+        const std::int64_t first = other.geometry.offset - array.geometry.offset;
+        return !storage || (first >= 0 && first < std::max<std::int64_t>(array.numel(), 1));
+    }
     /// The array that a handle or a slot sees: its geometry's offset counts from the start of `array`.
     Array seen(const Geometry& geometry) const {
         return {array.buffer, array.dtype, {geometry.shape, geometry.strides, geometry.offset + array.geometry.offset}};

@@ -98,9 +98,8 @@ class DeviceMemory::Impl {
     Block* find(const Pool& pool, Pool::SizeClass size_class, const Request& request) const;
     /// Asks the handler; false if the request is refused for good, which is counted then.
     bool try_again(const Request& request, const MemoryReport& report);
-    /// `ticket`: of the event that was recorded for it, 0 if none was.
-    void deallocate_slowly(Block* block, Ticket ticket);
-    void return_slowly(Block* block, Ticket ticket);
+    void deallocate_slowly(Block* block);
+    void return_slowly(Block* block);
     void account_free(Block* block, Shard& shard) noexcept;
     void return_to_arena(Block* block, Shard& shard) noexcept;
     /// Gives up a closed pool without blocks. Takes `lock_` itself.

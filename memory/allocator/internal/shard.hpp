@@ -20,8 +20,6 @@ struct alignas(64) Shard {
 
     SpinLock lock;
     const StreamId stream;
-    /// There are other streams: an event is recorded when a block is given back. Changes under both locks.
-    std::atomic<bool> records{false};
     Ledger ledger;
     QuickCache cache;
     StreamLog log;

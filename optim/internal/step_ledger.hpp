@@ -1,0 +1,65 @@
+#pragma once
+// The numbers that decide about steps, in the device's memory: the step's loss and terms, the seed of backward, the
+// loss scale, and the outcomes of the last steps, which the host reads when it likes (kernels/step_control).
+//
+//     StepLedger ledger(context, scale, /*kept=*/1);
+//     ledger.add(loss, /*first=*/true);                 // for each micro-batch
+//     tape.backward(loss.sum(), ledger.seed());
+//     ledger.decide(clip, /*stop_when_diverged=*/false);  // from ledger.squared_gradients()
+//     optimizer.update_all(ledger.multiplier());
+//     ledger.end_step();
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <headroom/core/loss.hpp>
+#include <headroom/core/transfer.hpp>
+#include <headroom/optim/loss_scale.hpp>
+#include <headroom/optim/step_result.hpp>
+
+namespace headroom::optim {
+
+class StepLedger {
+  public:
+    /// `kept`: the number of steps whose outcomes are kept. Errors: OutOfMemory.
+    StepLedger(Context& context, LossScale scale, std::int64_t kept);
+
+    /// Adds a micro-batch's sum and terms to those of the step; the first one decides what backward is seeded with.
+    void add(const Loss& loss, bool first);
+    /// One f64 each: the seed of backward, the place for the gradients' squared norm, and the optimizer's multiplier.
+    Array seed() const;
+    Array squared_gradients() const;
+    Array multiplier() const;
+    /// Lets the device decide about the step, and write its outcome.
+    void decide(double clip, bool stop_when_diverged);
+    /// The host's count: what was queued so far is the step.
+    void end_step();
+    /// For a step that was given up, perhaps behind the device's count of it.
+    void forget_step();
+
+    std::int64_t steps() const { return steps_; }
+    std::int64_t unread() const { return unread_; }
+    /// See GradientAccumulator, which has these in public.
+    StepResult result() const;
+    std::vector<StepResult> results(std::int64_t leave);
+    LossScale loss_scale() const;
+    void set_loss_scale(const LossScale::State& now);
+
+  private:
+    Array state(std::size_t field, const Shape& shape = {}) const;
+    Array outcome(std::int64_t step) const;
+    std::vector<double> download_outcomes(const Array& outcomes, std::int64_t last_step) const;
+    StepResult read(const double* outcome) const;
+    std::size_t place(std::int64_t step) const { return static_cast<std::size_t>(step % kept_); }
+
+    Context& context_;
+    LossScale scale_;
+    std::int64_t kept_;
+    Array state_;                     ///< f64: kernels::StepState
+    Array outcomes_;                  ///< f64 [kept, ...]: kernels::StepOutcome of step i in row i % kept
+    std::vector<WorkPoint> decided_;  ///< step i's outcome is there: entry i % kept
+    std::int64_t steps_ = 0;          ///< that have ended, skipped ones too
+    std::int64_t unread_ = 0;
+};
+
+}  // namespace headroom::optim

@@ -1,0 +1,19 @@
+#pragma once
+// The outcome of an optimizer step, as `GradientAccumulator` reports it.
+//
+//     const StepResult result = accumulator.result();
+//     if (result.skipped) fmt::print("not finite: nothing was updated\n");
+
+namespace headroom::optim {
+
+struct StepResult {
+    double loss = 0;           ///< mean per term, over the step; 0 if there were no terms
+    double gradient_norm = 0;  ///< of the mean's gradient, over all trained parameters, before clipping
+    double terms = 0;          ///< over the step
+    double multiplier = 1;     ///< the mean's gradient is `Tensor::grad` times this
+    bool finite = true;        ///< loss and gradients were finite; if not, the step was skipped
+    bool skipped = false;      ///< nothing was updated: not finite, or no terms
+    bool diverged = false;     ///< not finite, and a smaller loss scale can't help: stop
+};
+
+}  // namespace headroom::optim
