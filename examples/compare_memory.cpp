@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/examples/gpt/task.hpp>
+#include <headroom/examples/gpt/program.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/memory/error.hpp>

@@ -1,7 +1,294 @@
 // Trains Mask R-CNN or Faster R-CNN on drawn shapes, or on images that are annotated as COCO's.
-#include <headroom/examples/detection/task.hpp>
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/detection/data.hpp>
+#include <headroom/examples/detection/detector.hpp>
+#include <headroom/examples/program/images.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/program.hpp>
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/weights.hpp>
+#include <headroom/files/safetensors.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/training/average_precision.hpp>
+#include <headroom/training/data_task.hpp>
+
+namespace headroom::detection {
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  train_detection --pictures drawn                                     # on shapes that it draws
+  train_detection --data photos --save run.safetensors --pictures drawn
+  train_detection --data train2017 --annotations instances_train2017.json --skip-bad-boxes --backbone resnet50 \
+      --pyramid 256 --hidden 1024 --height 800 --width 1216 --batch 1 --accumulate 8
+  train_detection --resume run.safetensors --epochs 10)";
+
+/// Defaults are for drawn shapes.
+struct DetectionFlags : DataFlags {
+    DetectionFlags() {
+        batch = 4;
+        epochs = 5;
+        lr = 1e-3;
+        warmup = 50;
+        weight_decay = 0.01;
+        beta2 = 0.999;
+        clip = 5;
+        workers = 1;
+        orientation = "auto";
+        recomputes = {{"none", "nothing", {}},
+                      {"cheap", "norms and the like", {{"", recompute_cheap()}}},
+                      {"blocks",
+                       "all but the borders of the backbone's blocks as well",
+                       {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}};
+    }
+
+    std::string backbone = "resnet18";
+    std::int64_t regions = 64;  ///< of an image
+    std::int64_t pyramid = 64;  ///< channels, of the mask's head as well
+    std::int64_t hidden = 256;  ///< width behind the pooled regions
+    std::string from;           ///< a file of torchvision's weights to begin with
+};
+
+/// The model's sizes from the file that it begins with.
+void take_sizes(CLI::App& app, const DetectionFlags& flags) {
+    const files::SafetensorsFile weights(flags.from);
+    const auto rows = [&](const char* name) {
+        const files::SafetensorsEntry* const entry = weights.find(name);
+        if (!entry) throw FileError(fmt::format("{}: no {}: no weights of torchvision's detectors", flags.from, name));
+        return fmt::to_string(entry->shape.numel());
+    };
+    const bool bottleneck = weights.find("backbone.body.layer1.0.conv3.weight") != nullptr;
+    program::imply(app, "--backbone", bottleneck ? "resnet50" : "resnet18", flags.from);
+    program::imply(app, "--pyramid", rows("backbone.fpn.inner_blocks.0.0.bias"), flags.from);
+    program::imply(app, "--hidden", rows("roi_heads.box_head.fc6.bias"), flags.from);
+}
+
+void add_flags(CLI::App& app, DetectionFlags& flags) {
+    const auto count = program::whole(1, 1 << 20);
+    const auto pixels = program::whole(64, 1 << 15);
+    app.add_option("--data", flags.data,
+                   "folder with PNG and JPEG files, annotated as COCO's; without it, circles, rectangles and triangles "
+                   "are drawn");
+    app.add_option("--annotations", flags.annotations,
+                   "JSON file with the annotations; by default the one that is in --data")
+        ->needs("--data");
+    app.add_flag("--skip-bad-boxes", flags.skip_bad_boxes,
+                 "leave out annotations with a box of no area or outside of its image, of which COCO's own files have "
+                 "a few")
+        ->needs("--data");
+    app.add_option("--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
+        ->check(CLI::IsMember({"maskrcnn", "fasterrcnn"}))
+        ->capture_default_str();
+    app.add_option("--backbone", flags.backbone, "resnet18 or resnet50")
+        ->check(CLI::IsMember({"resnet18", "resnet50"}))
+        ->capture_default_str();
+    app.add_option("--pyramid", flags.pyramid, "channels of the feature pyramid and of the masks' convolutions")
+        ->check(count)
+        ->capture_default_str();
+    app.add_option("--hidden", flags.hidden, "width of the layers that classify a region")
+        ->check(count)
+        ->capture_default_str();
+    app.add_option("--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+        ->check(pixels)
+        ->capture_default_str();
+    app.add_option("--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
+    app.add_option("--classes", flags.classes, "with the background, class 0; by default as many as the data has")
+        ->check(program::whole(2, 65536));
+    CLI::Option* const images =
+        app.add_option("--images", flags.images, "drawn images to train on")->check(count)->capture_default_str();
+    images->excludes("--data");
+    app.add_option("--validation", flags.validation,
+                   "images for validation; by default 100 drawn ones, or a tenth of --data")
+        ->check(count);
+    program::add_epochs(app, flags);
+    app.add_option("--objects", flags.objects, "of an image to train on; where there are more, the largest")
+        ->check(program::whole(1, 1000))
+        ->capture_default_str();
+    app.add_option("--regions", flags.regions,
+                   "of an image that the second stage learns from; a quarter may show objects")
+        ->check(program::whole(4, 1 << 14))
+        ->capture_default_str();
+    program::add_flags(app, flags);
+    program::add_image_files(app, flags, "threads that draw, read and vary images", /*annotated=*/true);
+    app.get_option("--skip-bad-images")->needs("--data");
+    program::add_from(
+        app, flags.from,
+        "safetensors file with torchvision's weights to begin with; --backbone, --pyramid and --hidden are "
+        "the file's; for another number of classes the head, its last layers, stays as initialised");
+    app.footer(kExamples);
+    app.callback([&] {
+        if (!flags.from.empty()) take_sizes(app, flags);
+    });
+}
+
+/// Anchors go with the image: the largest have the largest power of two that fits into its longer side, 512 at most,
+/// which is torchvision's choice for images of 800 x 1333.
+nn::FasterRcnnOptions options_of(const DetectionFlags& flags, std::int64_t classes) {
+    nn::FasterRcnnOptions options{
+        .body = flags.backbone == "resnet50" ? nn::ResNetOptions::resnet50() : nn::ResNetOptions::resnet18(),
+        .classes = classes,
+        .pyramid = flags.pyramid,
+        .hidden = flags.hidden,
+        .regions = flags.regions};
+    const auto longer = static_cast<std::uint64_t>(std::max(flags.height, flags.width));
+    const auto largest = static_cast<double>(std::min<std::uint64_t>(std::bit_floor(longer), 512));
+    for (std::size_t level = 0; level < 5; ++level)
+        options.proposals.sizes[level] = largest / static_cast<double>(16 >> level);
+    options.canonical_size = options.canonical_size * largest / 512;
+    return options;
+}
+
+/// The layers that say a region's class, by their names in torchvision's files.
+program::Head head() {
+    return {.bias = "roi_heads.box_predictor.cls_score.bias",
+            .layers = {"roi_heads.box_predictor.", "roi_heads.mask_predictor.mask_fcn_logits."}};
+}
+
+constexpr std::int64_t kPictures = 8;
+constexpr float kDrawnScore = 0.5f;  // what pictures show
+
+/// The box and the mask, if it has one, in the colour of the class.
+template <class Object>
+void draw(data::Image& image, const Object& object) {
+    const data::Color color = data::class_color(object.label);
+    if (!object.mask.empty()) data::tint(image, object.mask, color);
+    data::draw_box(image, object.box, color);
+}
+
+class DetectionTask final : public training::DataTask<Examples> {
+  public:
+    DetectionTask(Parameters& parameters, const DetectionFlags& flags, std::int64_t batch, const Images& images)
+        : DataTask(parameters, datasets(parameters.context().dry(), flags, batch, images),
+                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+          flags_(flags),
+          images_(images),
+          model_(nn::Path(parameters), options_of(flags, images.classes), flags.masks()) {}
+
+    void begin() override {
+        const char* const unused = flags_.masks() ? "" : "roi_heads.mask_";
+        program::load_weights(flags_.from, parameters(), head(), images_.classes, unused);
+    }
+
+    Loss loss(const Batch& batch) override {
+        return model_.loss(batch[0], batch[1], batch[2], flags_.masks() ? batch[3] : Tensor());
+    }
+
+    training::Validation validate(const training::Watch& watch) override {
+        // Each validation draws the same anchors and regions.
+        const std::uint64_t counter = context().random_counter();
+        context().set_random_counter(0);
+        training::AveragePrecision boxes(training::box_overlap), masks(training::mask_overlap);
+        training::MeanLoss mean;
+        training::ClassesSeen classes(images_.classes);
+        each_validation_batch(watch, [&](const Batch& batch, const ExampleBatch& host) {
+            mean.add(loss(batch));
+            const auto found = model_.detect(batch[0]);
+            for (std::size_t row = 0; row < found.size(); ++row) {
+                const std::vector<data::ImageObject>& objects = host.images.objects[row];
+                boxes.add(found[row], objects);
+                if (flags_.masks()) masks.add(found[row], objects);
+                for (const data::ImageObject& object : objects)
+                    if (!object.crowd) classes.add({&object.label, 1});
+            }
+        });
+        context().set_random_counter(counter);
+        training::Validation validation{.loss = mean.value(), .metrics = {{"box AP50", "ap50", boxes.mean()}}};
+        if (flags_.masks()) validation.metrics.push_back({"mask AP50", "mask_ap50", masks.mean()});
+        const bool one = images_.class_names.size() == 2;  // beside the background, so that there is no other to see
+        if (!one || !classes.any()) validation.note = classes.note(images_.class_names);
+        return validation;
+    }
+
+    std::string describe() const override {
+        const nlohmann::json json{{"model",
+                                   {{"model", flags_.model},
+                                    {"backbone", flags_.backbone},
+                                    {"classes", images_.classes},
+                                    {"height", flags_.height},
+                                    {"width", flags_.width},
+                                    {"pyramid", flags_.pyramid},
+                                    {"hidden", flags_.hidden},
+                                    {"regions", flags_.regions}}},
+                                  {"data", {{"objects", flags_.objects}}}};
+        return json.dump();
+    }
+
+    /// Draws images of validation, each as it is, with what is there, and with what the model sees.
+    void end() override {
+        if (flags_.pictures.empty()) return;
+        const std::int64_t count = std::min({kPictures, validation().size(), batch_size()});
+        std::vector<std::int64_t> chosen(static_cast<std::size_t>(count));
+        std::iota(chosen.begin(), chosen.end(), 0);
+        ExampleBatch batch;
+        validation().read(chosen, 0, batch);
+        const auto found = model_.detect(to_tensors(batch)[0]);
+        std::vector<program::Picture> pictures;
+        for (std::size_t row = 0; row < found.size(); ++row) {
+            const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
+            data::Image truth = image, seen = image;
+            for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object);
+            for (const training::Detection& detection : found[row])
+                if (detection.score >= kDrawnScore) draw(seen, detection);
+            pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
+        }
+        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
+    }
+
+  protected:
+    /// Images as [N, C, H, W] whose channels lie together, then boxes, labels, and masks if there are some.
+    Batch to_tensors(const ExampleBatch& batch) override {
+        const data::ImageBatch& images = batch.images;
+        const std::int64_t rows = images.rows, objects = flags_.objects;
+        std::vector<data::HostArray> arrays{{images.images, {rows, images.height, images.width, images.channels}},
+                                            {batch.boxes, {rows, objects, 4}},
+                                            {batch.labels, {rows, objects}}};
+        if (flags_.masks()) arrays.emplace_back(batch.masks, Shape{rows, objects, images.height, images.width});
+        Batch given = feed().upload(arrays);
+        given[0] = given[0].permute({0, 3, 1, 2});
+        return given;
+    }
+
+  private:
+    /// Those of a rehearsal read no file.
+    static training::Datasets<Examples> datasets(bool dry, const DetectionFlags& flags, std::int64_t batch,
+                                                 const Images& images) {
+        const auto blank = [&](const auto& source) { return rehearsal_set(flags, source->size()); };
+        return training::shuffled(dry ? blank(images.training) : images.training_set(flags),
+                                  dry ? blank(images.validation) : images.validation_set(flags), batch, flags.seed);
+    }
+
+    const DetectionFlags& flags_;
+    const Images& images_;
+    Detector model_;
+};
+
+program::Program detection_program(DetectionFlags& flags) {
+    const auto images = std::make_shared<const Images>(read_images(flags));
+    program::set_steps(flags, images->training->size());
+    return {.data = images->what + program::head_note(flags.from, head(), images->classes),
+            .unit = "samples",
+            .reads = {{"--data", flags.data}, {"--annotations", flags.annotations}, {"--from", flags.from}},
+            .skipped = images->skipped,
+            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<DetectionTask>(parameters, flags, batch, *images);
+            }};
+}
+
+}  // namespace
+}  // namespace headroom::detection
 
 int main(int argc, char** argv) {
     using namespace headroom;

@@ -1,7 +1,6 @@
 // Trains a GPT on a text file within the memory that there is, and says beforehand how much that will be.
-#include <headroom/examples/gpt/task.hpp>
+#include <headroom/examples/gpt/program.hpp>
 #include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/program.hpp>
 
 int main(int argc, char** argv) {
     using namespace headroom;

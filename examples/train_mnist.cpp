@@ -1,128 +1,104 @@
-// Trains a multi-layer perceptron on MNIST's images in IDX files, compressed or not.
-#include <memory>
+// Trains a perceptron on MNIST's digits by a loop of its own: data, model, steps and validation in one file to begin
+// with. The other programs leave the loop to `training::Trainer`, which also rehearses, saves, resumes and writes logs.
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <headroom/core/ops/cross_entropy.hpp>
-#include <headroom/core/ops/unary.hpp>
-#include <headroom/examples/mnist/images.hpp>
-#include <headroom/examples/program/epochs.hpp>
-#include <headroom/examples/program/outcome.hpp>
-#include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/ranges.hpp>
-#include <headroom/nn/dropout.hpp>
-#include <headroom/nn/linear.hpp>
-#include <headroom/nn/sequential.hpp>
-#include <headroom/training/data_task.hpp>
+#include <headroom/headroom.hpp>
 
-namespace headroom::mnist {
+using namespace headroom;
+
 namespace {
 
-struct Flags : program::EpochFlags {
-    Flags() {
-        batch = 100;
-        epochs = 30;
-        min_lr = clip = 0;
-        warmup = 20;
-        weight_decay = 0.05;
-        beta2 = 0.999;
-    }
-    std::string data;
-    std::int64_t hidden = 512;
-    std::int64_t shift = 2;  ///< pixels
-    std::int64_t validation = 0;
-    double dropout = 0.3;
-};
+using Digits = data::MemoryDataset<std::int32_t>;
 
-void add_flags(CLI::App& app, Flags& flags) {
-    const auto count = program::whole(1, 1 << 20);
-    app.add_option("--data", flags.data,
-                   "folder with images and labels: train-* to train on and t10k-* to validate; t10k-* alone is split")
-        ->required();
-    app.add_option("--hidden", flags.hidden, "width of the two hidden layers")->check(count)->capture_default_str();
-    program::add_epochs(app, flags);
-    app.add_option("--shift", flags.shift, "shift training images by up to this many pixels each way")
-        ->check(program::whole(0, kSide - 1))
-        ->capture_default_str();
-    app.add_option("--validation", flags.validation,
-                   "images for validation; by default all of t10k-*, or 1000 of a split")
-        ->check(count);
-    app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
-    program::add_flags(app, flags);
+constexpr std::int64_t kClasses = 10, kHidden = 512, kBatch = 100, kEpochs = 30;
+constexpr std::uint64_t kSeed = 1;
+
+Digits read_digits(const std::string& folder, const char* part) {
+    const data::LabelledImages read = data::read_labelled_images(folder, part, kClasses);
+    return Digits::images(read.images.pixels, {read.images.rows * read.images.columns},
+                          {read.labels.begin(), read.labels.end()}, {.mean = 0.1307f, .deviation = 0.3081f});
 }
 
-/// 784 -> hidden -> hidden -> 10 with ReLU and dropout.
-auto make_model(const nn::Path& path, const Flags& flags) {
+/// Those to train on, and those to validate.
+std::pair<Digits, Digits> read_split(const std::string& folder) {
+    const Digits test = read_digits(folder, "t10k");
+    for (const char* file : {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz"})
+        if (std::filesystem::exists(std::filesystem::path(folder) / file)) return {read_digits(folder, "train"), test};
+    const std::int64_t held = test.size() / 10, rest = test.size() - held;
+    return {test.slice(0, rest), test.slice(rest, held)};
+}
+
+auto make_model(const nn::Path& path, std::int64_t pixels) {
     const auto activate = [](Tensor x) { return relu(std::move(x)); };
-    return nn::sequential(nn::Linear(path / "fc1", kSide * kSide, flags.hidden), activate,
-                          nn::Dropout(path / "drop1", flags.dropout),
-                          nn::Linear(path / "fc2", flags.hidden, flags.hidden), activate,
-                          nn::Dropout(path / "drop2", flags.dropout), nn::Linear(path / "fc3", flags.hidden, 10));
+    return nn::sequential(nn::Linear(path / "fc1", pixels, kHidden), activate, nn::Dropout(path / "drop1", 0.3),
+                          nn::Linear(path / "fc2", kHidden, kHidden), activate, nn::Dropout(path / "drop2", 0.3),
+                          nn::Linear(path / "fc3", kHidden, kClasses));
 }
 
-class Digits final : public training::DataTask<Images> {
-  public:
-    Digits(Parameters& parameters, const Flags& flags, std::int64_t batch, const Split& images)
-        : DataTask(parameters, training::shuffled(images.training, images.validation, batch, flags.seed),
-                   {.changed_data = flags.changed_data}),
-          flags_(flags),
-          model_(make_model(nn::Path(parameters), flags)) {}
+nlohmann::ordered_json train(const std::string& folder) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto [training, validation] = read_split(folder);
+    Context context = Context::best({.seed = kSeed});
+    Parameters parameters(context);
+    const std::int64_t pixels = training.sample_shape()[0];
+    const auto model = make_model(nn::Path(parameters), pixels);
+    const auto logits_of = [&](const Digits::Batch& batch) {
+        return model(context.from_host(batch.features, {batch.rows, pixels}));
+    };
+    const auto labels_of = [&](const Digits::Batch& batch) { return context.from_host(batch.targets, {batch.rows}); };
 
-    Batch batch() override {
-        const data::DataLoaderState at = loader().state();
-        const auto number = static_cast<std::uint64_t>(at.epoch * at.batches_per_epoch + at.batch);
-        Images::Batch batch = next();
-        if (flags_.shift > 0) {
-            shift(batch.features, batch.rows, flags_.shift,
-                  kernels::random_key(flags_.seed, kernels::RandomDomain::data, number));
-        }
-        return to_tensors(batch);
+    data::DataLoader loader(training, data::Sampler::shuffled(training.size(), kBatch, kSeed, {.drop_last = true}));
+    const std::int64_t steps = kEpochs * loader.sampler().batches();
+    optim::AdamW optimizer(parameters, {.weight_decay = 0.05});
+    optim::GradientAccumulator accumulator(parameters, optimizer);
+    const optim::Schedule rate{.decay = optim::Decay::cosine, .peak = 1e-3, .warmup_steps = 20, .decay_steps = steps};
+    for (std::int64_t step = 0; step < steps;) {
+        const Digits::Batch* batch = loader.next();
+        if (!batch) continue;  // an epoch has ended
+        accumulator.accumulate([&] { return cross_entropy(logits_of(*batch), labels_of(*batch)); });
+        accumulator.step(rate(step++));
+        if (step % 500 == 0 || step == steps)
+            fmt::print("step {}/{}  loss {:.4f}\n", step, steps, accumulator.result().loss);
     }
 
-    Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
-
-    training::Validation validate(const training::Watch& watch) override {
-        training::MeanLoss mean;
-        training::Accuracy accuracy;
-        training::ClassesSeen classes(10);
-        each_validation_batch(watch, [&](const Batch& batch, const Images::Batch& host) {
-            const Tensor logits = model_(batch[0]);
-            mean.add(cross_entropy(logits, batch[1]));
-            accuracy.add(logits, batch[1]);
-            classes.add(host.targets);
-        });
-        return {.loss = mean.value(), .metrics = {accuracy.metric()}, .note = classes.note()};
-    }
-
-    std::string describe() const override {
-        const nlohmann::json json{{"model", {{"hidden", flags_.hidden}, {"dropout", flags_.dropout}}},
-                                  {"data", {{"shift", flags_.shift}}}};
-        return json.dump();
-    }
-
-  private:
-    const Flags& flags_;
-    decltype(make_model(std::declval<nn::Path>(), std::declval<Flags>())) model_;
-};
-
-program::Program digits_program(Flags& flags) {
-    const auto images = std::make_shared<const Split>(read_images(flags.data, flags.validation, flags.batch));
-    program::set_steps(flags, images->training.size());
-    return {.data = images->what,
-            .unit = "samples",
-            .reads = {{"--data", flags.data}},
-            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
-                return std::make_unique<Digits>(parameters, flags, batch, *images);
-            }};
+    const EvaluationScope evaluation(parameters);
+    double right = 0;
+    data::DataLoader in_order(validation, data::Sampler::sequential(validation.size(), kBatch), {.epochs = 1});
+    while (const Digits::Batch* batch = in_order.next())
+        right += sum(argmax(logits_of(*batch)) == labels_of(*batch)).item();
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    return {{"val_accuracy", right / static_cast<double>(validation.size())},
+            {"train_loss", accumulator.result().loss},
+            {"seconds", seconds.count()},
+            {"steps", steps},
+            {"parameters", parameters.count()}};
 }
 
 }  // namespace
-}  // namespace headroom::mnist
 
 int main(int argc, char** argv) {
-    using namespace headroom;
-    CLI::App app("Trains a multi-layer perceptron on MNIST.", "train_mnist");
-    mnist::Flags flags;
-    mnist::add_flags(app, flags);
-    return program::run(app, argc, argv, [&] { program::train(flags, [&] { return mnist::digits_program(flags); }); });
+    CLI::App app("Trains a perceptron on MNIST.", "train_mnist");
+    std::string folder, file;
+    app.add_option("--data", folder, "folder with train-* and t10k-*, or with t10k-* alone: a tenth then validates")
+        ->required();
+    app.add_option("--json", file, "file for the figures of the run");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        const nlohmann::ordered_json figures = train(folder);
+        fmt::print("{}\n", figures.dump());
+        if (!file.empty() && !(std::ofstream(file) << figures.dump(2) << '\n'))
+            throw Error(fmt::format("--json {}: it can't be written", file));
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "train_mnist: {}\n", error.what());
+        return 1;
+    }
 }

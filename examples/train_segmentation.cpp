@@ -1,8 +1,230 @@
 // Trains a U-Net on images and masks, or on clouds that it draws itself, within the memory that there is, and says
 // beforehand how much that will be.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/data/image_drawing.hpp>
+#include <headroom/examples/program/images.hpp>
 #include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/segmentation/task.hpp>
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/weights.hpp>
+#include <headroom/examples/segmentation/data.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/unet.hpp>
+#include <headroom/training/data_task.hpp>
+
+namespace headroom::segmentation {
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  train_segmentation --pictures drawn                                  # on clouds that it draws
+  train_segmentation --data scans --classes 2 --epochs 20 --save run.safetensors --pictures drawn
+  train_segmentation --data scans --classes 2 --base-width 64 --from unet.safetensors --lr 3e-4
+  train_segmentation --height 1400 --width 2100 --base-width 64 --batch 1 --accumulate 4 \
+      --device dry --gpu-memory 10.76GiB --memory-history memory.html)";
+
+struct SegmentationFlags : DataFlags {
+    SegmentationFlags() {
+        batch = 4;
+        lr = 5e-3;
+        warmup = 10;
+        weight_decay = 0.01;
+        beta2 = 0.99;
+        recomputes = {{"none", "nothing", {}},
+                      {"cheap", "norms, pools and joins", {{"**", recompute_cheap()}}},
+                      {"blocks",
+                       "all but the borders of each pair of convolutions",
+                       {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}};
+        recompute = "cheap";
+    }
+
+    std::string model = "unet";
+    std::int64_t base_width = 8;
+    bool bilinear = false;
+    std::string from;  ///< a file of milesial's weights to begin with
+
+    nn::UNetOptions unet() const {
+        return {.channels = 3, .classes = classes, .width = base_width, .bilinear = bilinear};
+    }
+};
+
+/// The folders in --data; the model's sizes from the file that it begins with, and classes from the masks before.
+void complete(CLI::App& app, SegmentationFlags& flags) {
+    if (!flags.data.empty()) {
+        if (!flags.images.empty()) throw CLI::ValidationError("--data and --images both name the images; use one");
+        flags.images = flags.data + "/images";
+        flags.masks = flags.data + "/masks";
+    }
+    if (!flags.has_files() && flags.skip_bad_images)
+        throw CLI::ValidationError("--skip-bad-images is for files; name their folder by --data");
+    if (!flags.from.empty()) {
+        const nn::UNetOptions sizes = nn::unet_sizes(flags.from);
+        if (sizes.channels != 3)
+            throw CLI::ValidationError(
+                fmt::format("--from {}: it is for images of {} channels, not of 3", flags.from, sizes.channels));
+        program::imply(app, "--base-width", fmt::to_string(sizes.width), flags.from);
+        program::imply(app, "--bilinear", sizes.bilinear ? "true" : "false", flags.from);
+        if (app.count("--classes") == 0) flags.classes = sizes.classes;
+    }
+    take_mask_values(app, flags);
+    if (!flags.from.empty() && app.count("--classes") == 0)
+        program::imply(app, "--classes", fmt::to_string(flags.classes), flags.from);
+}
+
+void add_flags(CLI::App& app, SegmentationFlags& flags) {
+    const auto count = program::whole(1, 1 << 20);
+    app.add_option("--model", flags.model, "unet")->check(CLI::IsMember({"unet"}))->capture_default_str();
+    app.add_option("--base-width", flags.base_width, "channels at full size; 64 in the paper")
+        ->check(count)
+        ->capture_default_str();
+    app.add_flag("--bilinear", flags.bilinear, "upsampling by interpolation, not by convolutions: fewer parameters");
+    add_data(app, flags);
+    program::add_epochs(app, flags);
+    program::add_flags(app, flags);
+    program::add_image_files(app, flags, "threads that draw, read and vary images");
+    program::add_from(app, flags.from,
+                      "safetensors file with milesial's weights to begin with; its sizes are the model's; for another "
+                      "number of classes the head, its last layer, stays as initialised");
+    app.footer(kExamples);
+    app.callback([&] { complete(app, flags); });
+}
+
+constexpr std::int64_t kPictures = 8;
+
+program::Head head() { return {.bias = "outc.conv.bias", .layers = {"outc."}}; }
+
+/// Images of files are resized; images to train on (`varied`) are also cropped and mirrored.
+data::ImageDataset dataset(const data::ImageSourcePointer& source, const SegmentationFlags& flags, bool varied) {
+    std::vector<data::ImageTransform> transforms;
+    if (flags.has_files()) transforms.push_back(data::Resize{flags.height, flags.width});
+    if (varied) {
+        const auto part = [&](std::int64_t side) {
+            const auto pixels = static_cast<std::int64_t>(std::llround(flags.crop * static_cast<double>(side)));
+            return std::max(pixels, std::min(side, nn::UNet::kLeastSize));
+        };
+        if (flags.crop < 1)
+            transforms.push_back(data::RandomCrop{.height = part(flags.height), .width = part(flags.width)});
+        if (flags.flips != "none") transforms.push_back(data::RandomHorizontalFlip{});
+        if (flags.flips == "both") transforms.push_back(data::RandomVerticalFlip{});
+    }
+    return {source, {.transforms = std::move(transforms), .seed = flags.seed}};
+}
+
+class SegmentationTask final : public training::DataTask<data::ImageDataset> {
+  public:
+    SegmentationTask(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
+        : DataTask(parameters,
+                   training::shuffled(dataset(images.training, flags, true), dataset(images.validation, flags, false),
+                                      batch, flags.seed),
+                   {.workers = flags.workers, .changed_data = flags.changed_data}),
+          flags_(flags),
+          model_(parameters, flags.unet()) {}
+
+    void begin() override { program::load_weights(flags_.from, parameters(), head(), flags_.classes); }
+
+    Loss loss(const Batch& batch) override { return loss_of(model_(batch[0]), batch[1]); }
+
+    training::Validation validate(const training::Watch& watch) override {
+        training::MeanLoss mean;
+        training::ConfusionMatrix confusion(flags_.classes);
+        training::ClassesSeen classes(flags_.classes);
+        each_validation_batch(watch, [&](const Batch& batch, const data::ImageBatch& host) {
+            const Tensor logits = model_(batch[0]);
+            mean.add(loss_of(logits, batch[1]));
+            confusion.add(argmax(logits, 1).to_vector<std::int64_t>(), host.masks);
+            classes.add(host.masks);
+        });
+        if (mean.terms == 0 && !context().dry())
+            throw FileError(fmt::format("{}: no pixel of the validation images has a class: all are --ignore {}",
+                                        flags_.data.empty() ? flags_.masks : flags_.data, flags_.ignore));
+        return {
+            .loss = mean.value(), .metrics = {{"mean IoU", "mean_iou", confusion.mean_iou()}}, .note = classes.note()};
+    }
+
+    std::string describe() const override {
+        nlohmann::json all{{"model",
+                            {{"name", flags_.model},
+                             {"base_width", flags_.base_width},
+                             {"bilinear", flags_.bilinear},
+                             {"classes", flags_.classes}}},
+                           {"data",
+                            {{"height", flags_.height},
+                             {"width", flags_.width},
+                             {"flips", flags_.flips},
+                             {"crop", flags_.crop},
+                             {"noise", flags_.has_files() ? 0 : flags_.noise}}}};
+        if (flags_.has_files()) all["data"]["mask_values"] = flags_.mask_values;
+        return all.dump();
+    }
+
+    /// Draws image, predicted mask and true mask side by side.
+    void end() override {
+        if (flags_.pictures.empty()) return;
+        std::vector<program::Picture> pictures;
+        data::ImageBatch host;
+        for (std::int64_t i = 0; i < std::min(validation().size(), kPictures); ++i) {
+            validation().read({{i}}, 0, host);
+            const auto classes = argmax(model_(to_tensors(host)[0]), 1).to_vector<std::int64_t>();
+            const std::vector<data::PixelScale> scale(static_cast<std::size_t>(host.channels));
+            const data::Image image = program::image_in(host, 0, scale);
+            pictures.push_back({fmt::format("mask{}", pictures.size()),
+                                data::beside({image, colors(classes, host), colors(host.masks, host)})});
+        }
+        if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
+    }
+
+  private:
+    static Loss loss_of(const Tensor& logits, const Tensor& masks) {
+        return cross_entropy(logits.permute({0, 2, 3, 1}), masks);  // channels-last, so it is no copy
+    }
+
+    /// Classes of one image; below 0 is none.
+    template <class Id>
+    static data::Image colors(const std::vector<Id>& classes, const data::ImageBatch& batch) {
+        data::Image mask(batch.height, batch.width, 1);
+        std::transform(classes.begin(), classes.end(), mask.pixels.begin(),
+                       [](Id id) { return id < 0 ? data::kIgnoredClass : static_cast<std::uint8_t>(id); });
+        return data::color_classes(mask);
+    }
+
+    const SegmentationFlags& flags_;
+    nn::UNet model_;
+};
+
+program::Program segmentation_program(SegmentationFlags& flags) {
+    const bool small = std::min(flags.height, flags.width) < nn::UNet::kLeastSize;
+    flags.height = std::max(flags.height, nn::UNet::kLeastSize);
+    flags.width = std::max(flags.width, nn::UNet::kLeastSize);
+    const auto images = std::make_shared<const Split>(read_images(flags));
+    program::set_steps(flags, images->training->size());
+    std::string what = fmt::format("{}; {}", images->what, data::wide_and_high(flags.height, flags.width));
+    if (small) what += ", the least that a U-Net takes";
+    what += program::head_note(flags.from, head(), flags.classes);
+    return {.data = what,
+            .unit = "samples",
+            .reads = {{"--images", flags.images}, {"--masks", flags.masks}, {"--from", flags.from}},
+            .skipped = images->skipped,
+            .task = [&flags, images](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<SegmentationTask>(parameters, flags, batch, *images);
+            }};
+}
+
+}  // namespace
+}  // namespace headroom::segmentation
 
 int main(int argc, char** argv) {
     using namespace headroom;

@@ -1,8 +1,184 @@
 // Trains a language model on a text file: an LSTM or a GRU, which guess the next token, or a BERT, which guesses hidden
 // ones.
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <headroom/examples/program/corpus.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/text/task.hpp>
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/text_flags.hpp>
+#include <headroom/examples/text/masked_task.hpp>
+#include <headroom/examples/text/recurrent_task.hpp>
+#include <headroom/nn/bert_names.hpp>
+
+namespace headroom::text {
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples:
+  train_text --data input.txt --save run.safetensors --sample 500
+  train_text --resume run.safetensors --steps 2000 --sample 500
+  train_text --model gru --data input.txt --bytes --recompute layers
+  train_text --model bert --data input.txt --vocabulary vocab.txt --from bert-base-uncased/model.safetensors --lr 5e-5)";
+
+struct ModelFlags : program::TextFlags {
+    ModelFlags() {
+        steps = 1000;
+        layers = 2;
+        width = 256;
+        block = 128;
+        batch = 32;
+        lr = 2e-3;
+        dropout = 0.1;
+        recomputes = {
+            {"none", "nothing", {}},
+            {"cheap", "bert's norms and the like", {}},
+            {"layers", "all but the borders of bert's layers; the gates of lstm and gru, from some states", {}}};
+    }
+
+    std::string model = "lstm";
+    std::string given_vocabulary;  ///< vocab.txt, or how many kinds
+    std::int64_t hidden = 0;  ///< BERT's, between the two products of a layer's second half; 0: four times the width
+
+    bool masked() const { return model == "bert"; }
+    nn::RecurrentNetOptions recurrent() const {
+        return {.in = width, .width = width, .layers = layers, .dropout = dropout};
+    }
+    nn::BertOptions bert(std::int64_t kinds, std::optional<std::int64_t> padding) const {
+        return {.vocabulary = kinds,
+                .block = longest(),
+                .layers = layers,
+                .heads = heads,
+                .width = width,
+                .hidden = hidden > 0 ? hidden : 4 * width,
+                .dropout = dropout,
+                .attention_dropout = dropout,
+                .padding = padding};
+    }
+};
+
+/// --vocabulary is a number of kinds, or the file that lists them.
+void take_vocabulary(ModelFlags& flags) {
+    const std::string& given = flags.given_vocabulary;
+    const char* const end = given.data() + given.size();
+    std::int64_t kinds = 0;
+    if (const auto [stop, error] = std::from_chars(given.data(), end, kinds); stop != end || error != std::errc()) {
+        flags.pieces = given;
+    } else if (flags.tokens.empty()) {
+        throw CLI::ValidationError(fmt::format("--vocabulary {}: a number of kinds is for --tokens", given));
+    } else if (kinds < 1 || kinds > std::int64_t{1} << 30) {
+        throw CLI::ValidationError(fmt::format("--vocabulary {} is not a whole number in [1, 2^30]", given));
+    } else {
+        flags.vocabulary = kinds;
+    }
+}
+
+/// The model's sizes from the file that it begins with.
+void take_sizes(CLI::App& app, ModelFlags& flags) {
+    const nn::BertOptions sizes = nn::bert_sizes(flags.from);
+    program::imply_sizes(app, flags, sizes);
+    program::imply(app, "--hidden", fmt::to_string(sizes.hidden), flags.from);
+    flags.vocabulary = sizes.vocabulary;
+}
+
+/// BERT's own defaults: in long windows it takes long until it learns from both sides.
+void take_defaults(CLI::App& app, const ModelFlags& flags) {
+    if (!flags.masked() || !flags.from.empty()) return;
+    for (const auto& [name, value] : {std::pair{"--block", "32"}, {"--batch", "64"}, {"--dropout", "0"}}) {
+        if (app.count(name) == 0) program::imply(app, name, value, flags.model);
+    }
+}
+
+/// BERT's policies of --recompute.
+void take_recompute(ModelFlags& flags) {
+    if (!flags.masked()) return;
+    flags.recomputes[1].policies = {{"bert.encoder.layers.*", recompute_cheap()}};
+    flags.recomputes[2].policies = {{"bert.encoder.layers.*", recompute_all()}};
+}
+
+void check_for_model(const ModelFlags& flags) {
+    const auto refuse = [&](bool given, const char* name) {
+        if (given) throw CLI::ValidationError(fmt::format("{} is not for --model {}", name, flags.model));
+    };
+    if (flags.masked()) {
+        refuse(!flags.token_names.empty(), "--token-names");
+        refuse(flags.temperature != ModelFlags().temperature, "--temperature");  // its guesses are the likeliest
+        refuse(flags.top_k > 0, "--top-k");
+        program::check_heads(flags);
+        program::check_positions(flags);
+        if (flags.block < 3) throw CLI::ValidationError("--block: bert's hold [CLS] and [SEP] as well, use 3 or more");
+    } else {
+        refuse(flags.hidden > 0, "--hidden");
+        refuse(flags.positions > 0, "--positions");
+        refuse(!flags.from.empty(), "--from");
+        refuse(flags.recompute == "cheap", "--recompute cheap");
+    }
+}
+
+void add_flags(CLI::App& app, ModelFlags& flags) {
+    app.add_option("--model", flags.model,
+                   "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
+                   "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
+        ->check(CLI::IsMember({"lstm", "gru", "bert"}))
+        ->capture_default_str();
+    program::add_text_data(app, flags);
+    app.add_option("--vocabulary", flags.given_vocabulary,
+                   "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
+                   "--tokens, the number of kinds (50257)")
+        ->type_name("FILE|INT")
+        ->excludes("--bytes");
+    program::add_text_sizes(app, flags);
+    app.add_option("--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
+        ->check(program::whole(0, 1 << 20));
+    program::add_text_sampling(app, flags);
+    app.get_option("--sample")
+        ->description("tokens of text to print at the end: lstm and gru go on with it, bert fills in hidden ones");
+    program::add_flags(app, flags);
+    program::add_from(app, flags.from, "BERT file in Hugging Face's format to begin with; its sizes are the model's");
+    app.footer(kExamples);
+    app.callback([&] {
+        if (!flags.given_vocabulary.empty()) take_vocabulary(flags);
+        if (!flags.from.empty() && flags.masked()) take_sizes(app, flags);
+        take_defaults(app, flags);
+        check_for_model(flags);
+        take_recompute(flags);
+    });
+}
+
+std::unique_ptr<training::Task> make_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
+                                          const program::Corpus& corpus) {
+    if (flags.masked())
+        return std::make_unique<MaskedTask>(parameters, flags, batch, corpus,
+                                            flags.bert(corpus.vocabulary, corpus.padding));
+    if (flags.model == "gru") return std::make_unique<GruTask>(parameters, flags, batch, corpus, flags.recurrent());
+    return std::make_unique<LstmTask>(parameters, flags, batch, corpus, flags.recurrent());
+}
+
+program::Program text_program(const ModelFlags& flags) {
+    const auto corpus = std::make_shared<const program::Corpus>(flags.masked() ? program::read_special_corpus(flags)
+                                                                               : program::read_corpus(flags));
+    program::expect_vocabulary(flags, *corpus, "name the vocab.txt of that model with --vocabulary");
+    program::expect_length(flags, [&] {
+        flags.masked() ? void(hidden_tokens(*corpus, flags, flags.batch))
+                       : void(program::next_tokens(*corpus, flags, flags.batch));
+    });
+    return {.data = corpus->what,
+            .unit = "tokens",
+            .units = flags.block,
+            .reads = flags.reads(),
+            .task = [&flags, corpus](Parameters& parameters, std::int64_t batch) {
+                return make_task(parameters, flags, batch, *corpus);
+            }};
+}
+
+}  // namespace
+}  // namespace headroom::text
 
 int main(int argc, char** argv) {
     using namespace headroom;

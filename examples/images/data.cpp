@@ -65,7 +65,7 @@ ImageSourcePointer part(const ImageSourcePointer& source, std::int64_t first, st
 }
 
 /// Keeps as many images for validation as --validation says.
-void limit_validation(Found& found, const ImageFlags& flags) {
+void limit_validation(Found& found, const DataFlags& flags) {
     if (flags.validation == 0) return;
     if (flags.validation > found.validation->size())
         throw Error(fmt::format("--validation {}: {} has {} images for that", flags.validation, flags.data,
@@ -73,7 +73,7 @@ void limit_validation(Found& found, const ImageFlags& flags) {
     found.validation = part(found.validation, 0, flags.validation);
 }
 
-Found read_idx(const ImageFlags& flags) {
+Found read_idx(const DataFlags& flags) {
     Found found{.classes = flags.classes > 0 ? flags.classes : 10, .augment = "affine"};
     const auto read = [&](const char* prefix) {
         data::LabelledImages read = data::read_labelled_images(flags.data, prefix, found.classes);
@@ -106,7 +106,7 @@ Found read_idx(const ImageFlags& flags) {
     return found;
 }
 
-Found read_cifar(const ImageFlags& flags) {
+Found read_cifar(const DataFlags& flags) {
     Found found{
         .training = data::read_cifar10(flags.data, data::CifarPart::train),
         .validation = data::read_cifar10(flags.data, data::CifarPart::test),
@@ -122,7 +122,7 @@ Found read_cifar(const ImageFlags& flags) {
     return found;
 }
 
-Found read_folder(const ImageFlags& flags) {
+Found read_folder(const DataFlags& flags) {
     const std::filesystem::path folder(flags.data);
     const bool apart = std::filesystem::is_directory(folder / "train");
     data::ImageFolderOptions options{.orientation = *flags.read_as()};
@@ -146,10 +146,10 @@ Found read_folder(const ImageFlags& flags) {
 }
 
 /// For rehearsals.
-Found blank_images(const ImageFlags& flags) {
+Found blank_images(const DataFlags& flags) {
     const std::int64_t some = 10 * flags.batch * flags.accumulate;
     const auto blank = std::make_shared<const BlankImages>(some, data::Image(1, 1, 1));
-    const bool digits = flags.model == "small";
+    const bool digits = !is_torchvisions(flags.model);
     const std::int64_t usual = digits ? 28 : kPhotoSide;
     const auto or_else = [](std::int64_t wanted, std::int64_t other) { return wanted > 0 ? wanted : other; };
     Found found{.training = blank,
@@ -164,7 +164,7 @@ Found blank_images(const ImageFlags& flags) {
     return found;
 }
 
-Found find(const ImageFlags& flags) {
+Found find(const DataFlags& flags) {
     if (flags.data.empty()) return blank_images(flags);
     for (const char* prefix : {"t10k", "train"})
         for (const char* name : {"-images-idx3-ubyte", "-labels-idx1-ubyte"})
@@ -194,7 +194,7 @@ std::vector<ImageTransform> resized(const Found& found, const Images& images) {
     return {data::Resize{images.height, images.width}};
 }
 
-std::string resizing(const Found& found, const Images& images, const ImageFlags& flags, std::int64_t least) {
+std::string resizing(const Found& found, const Images& images, const DataFlags& flags, std::int64_t least) {
     const bool raised =
         images.height > side(flags.height, found.height, 1) || images.width > side(flags.width, found.width, 1);
     if (!raised && found.height == images.height && found.width == images.width) return "";
@@ -229,7 +229,7 @@ data::ImageDataset Images::blank(std::int64_t count) const {
     return {std::make_shared<const BlankImages>(count, data::Image(height, width, channels)), {.scale = scale}};
 }
 
-Images read_images(const ImageFlags& flags) {
+Images read_images(const DataFlags& flags) {
     Found found = find(flags);
     if (flags.classes > 0 && flags.classes < found.classes)
         throw Error(fmt::format("--classes {}: {} has {} classes", flags.classes, flags.data, found.classes));
@@ -238,7 +238,7 @@ Images read_images(const ImageFlags& flags) {
                   .validation = found.validation,
                   .height = side(flags.height, found.height, least),
                   .width = side(flags.width, found.width, least),
-                  .channels = flags.model == "small" ? found.channels : 3,
+                  .channels = is_torchvisions(flags.model) ? 3 : found.channels,
                   .classes = std::max(flags.classes, found.classes),
                   .class_names = found.class_names,
                   .augment = flags.augment == "auto" ? found.augment : flags.augment,

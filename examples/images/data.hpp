@@ -2,7 +2,7 @@
 // The images that train_images is told to train on, whichever kind of folder they are in, with the transforms that make
 // batches of them.
 //
-//     const Images images = read_images(flags);
+//     const Images images = read_images(flags);  // of DataFlags
 //     const data::ImageDataset training = images.training_set(flags.seed);
 #include <cstdint>
 #include <functional>
@@ -10,9 +10,20 @@
 #include <vector>
 
 #include <headroom/data/image_dataset.hpp>
-#include <headroom/examples/images/flags.hpp>
+#include <headroom/examples/program/images.hpp>
 
 namespace headroom::images {
+
+/// What decides which images there are, and how a model gets them.
+struct DataFlags : program::ImageFileFlags {
+    std::string data;             ///< folder; empty: none, for rehearsals
+    std::string model = "small";  ///< of `Classifier`
+    std::int64_t height = 0;      ///< pixels; 0: as the data has them, or 224
+    std::int64_t width = 0;
+    std::int64_t classes = 0;     ///< 0: as many as the data has
+    std::int64_t validation = 0;  ///< images; 0: the data's own, or a tenth
+    std::string augment = "auto";
+};
 
 struct Images {
     data::ImageSourcePointer training = {};
@@ -38,6 +49,6 @@ struct Images {
 
 /// Errors: FileError that names the file or folder; Error if no image is left to train on, or for fewer classes in the
 /// flags than in the data.
-Images read_images(const ImageFlags& flags);
+Images read_images(const DataFlags& flags);
 
 }  // namespace headroom::images

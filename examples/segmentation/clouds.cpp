@@ -1,4 +1,4 @@
-#include <headroom/examples/segmentation/clouds.hpp>
+#include <headroom/examples/segmentation/data.hpp>
 
 #include <algorithm>
 #include <array>

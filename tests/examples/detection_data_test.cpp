@@ -6,8 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <headroom/data/data_loader.hpp>
-#include <headroom/examples/detection/batches.hpp>
-#include <headroom/examples/detection/shapes.hpp>
+#include <headroom/examples/detection/data.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::detection {

@@ -9,7 +9,7 @@
 
 #include <headroom/data/image_files.hpp>
 #include <headroom/examples/program/images.hpp>
-#include <headroom/examples/segmentation/mask_values.hpp>
+#include <headroom/examples/segmentation/data.hpp>
 #include <headroom/tests/data/scratch.hpp>
 
 namespace headroom::program {
@@ -125,7 +125,7 @@ TEST(MaskValues, AreAListOfDifferentBytes) {
 
 TEST(MaskValues, AreFoundWhereTheyAreBlackAndWhite) {
     const ScratchFolder folder;
-    SegmentationFlags flags;
+    DataFlags flags;
     flags.images = folder.path() / "images", flags.masks = folder.path() / "masks";
     for (const auto& name : {flags.images, flags.masks}) std::filesystem::create_directory(name);
     flags.classes = 3;

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <headroom/examples/segmentation/clouds.hpp>
+#include <headroom/examples/segmentation/data.hpp>
 #include <headroom/training/metrics.hpp>
 
 namespace headroom::segmentation {

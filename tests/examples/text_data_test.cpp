@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <headroom/data/data_loader.hpp>
-#include <headroom/examples/text/windows_task.hpp>
+#include <headroom/examples/program/windows_task.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 namespace {
 
 TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
@@ -44,4 +44,4 @@ TEST(NextTokens, TrainAtEveryTokenAndValidateOnEachOnce) {
 }
 
 }  // namespace
-}  // namespace headroom::text
+}  // namespace headroom::program

@@ -113,11 +113,18 @@ class TrainImages(ProgramCase):
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--data", self.photos, "--height", 16, "--batch", 4, "--validation", 4, "--steps", 4)
+        self.expect_validations_change_nothing("--data", self.digits, "--model", "mlp", "--hidden", 16, "--steps", 4)
 
     def test_validations_see_no_augmentation_and_the_whole_split(self):
         for data, ways in ((self.digits, ("none", "affine", "crop")), (self.photos, ("none", "photo"))):
             self.expect_seen_in_training_alone("--data", data, "--height", 16, "--validation", 7, ways=[("--augment", way) for way in ways])
         self.expect_validations_by_any_batch("--data", self.digits, batches=(10, 1, 7, 20))
+
+    def test_validations_see_neither_augmentation_nor_dropout(self):
+        flags = ("--data", self.digits, "--model", "mlp", "--hidden", 16)
+        self.expect_validations_alike(*flags, "--dropout", 0.5, "--augment", "affine")
+        self.expect_seen_in_training_alone(*flags, ways=[("--dropout", dropout, "--augment", way)
+                                                         for dropout in (0, 0.5) for way in ("none", "affine", "crop")])
 
     def test_other_images_validate_than_train(self):
         pixels, labels = idx(80)

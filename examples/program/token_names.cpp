@@ -1,4 +1,4 @@
-#include <headroom/examples/text/token_names.hpp>
+#include <headroom/examples/program/token_names.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include <headroom/data/utf8.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
 namespace {
 
@@ -69,4 +69,4 @@ std::string TokenNames::decode(std::span<const std::int32_t> tokens) const {
     return text;
 }
 
-}  // namespace headroom::text
+}  // namespace headroom::program

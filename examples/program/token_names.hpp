@@ -2,7 +2,7 @@
 // What the tokens of a byte-level tokenizer stand for, from the vocab.json that Hugging Face has beside each model of
 // GPT-2's kind. Turns tokens into text, not text into tokens: that takes the tokenizer's merges as well.
 //
-//     const text::TokenNames names("gpt2/vocab.json");
+//     const program::TokenNames names("gpt2/vocab.json");
 //     names.decode({{15496, 995}});  // "Hello world"
 //
 // Source: https://github.com/openai/gpt-2, src/encoder.py, `bytes_to_unicode`.
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace headroom::text {
+namespace headroom::program {
 
 class TokenNames {
   public:
@@ -25,4 +25,4 @@ class TokenNames {
     std::vector<std::string> bytes_;  ///< of each token
 };
 
-}  // namespace headroom::text
+}  // namespace headroom::program

@@ -1,4 +1,4 @@
-#include <headroom/examples/text/corpus.hpp>
+#include <headroom/examples/program/corpus.hpp>
 
 #include <filesystem>
 #include <utility>
@@ -11,10 +11,10 @@
 #include <headroom/data/text_windows.hpp>
 #include <headroom/data/utf8.hpp>
 #include <headroom/data/wordpiece.hpp>
-#include <headroom/examples/text/token_names.hpp>
+#include <headroom/examples/program/token_names.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
 namespace {
 
@@ -124,4 +124,4 @@ void expect_vocabulary(const TextFlags& flags, const Corpus& corpus, const char*
                             flags.data, corpus.vocabulary, advice));
 }
 
-}  // namespace headroom::text
+}  // namespace headroom::program

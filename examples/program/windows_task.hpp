@@ -1,9 +1,9 @@
 #pragma once
 // A task whose batches are windows over tokens: what models of language have in common, whatever they guess.
 //
-//     class GptTask final : public text::WindowsTask<data::TextWindows> {
+//     class GptTask final : public program::WindowsTask<data::TextWindows> {
 //       public:
-//         GptTask(...) : WindowsTask(parameters, text::next_tokens(corpus, flags, batch), flags), model_(...) {}
+//         GptTask(...) : WindowsTask(parameters, program::next_tokens(corpus, flags, batch), flags), model_(...) {}
 //         Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
 //         std::string sample() override { ... }
 //     };
@@ -16,10 +16,10 @@
 #include <fmt/format.h>
 
 #include <headroom/data/text_windows.hpp>
-#include <headroom/examples/text/corpus.hpp>
+#include <headroom/examples/program/corpus.hpp>
 #include <headroom/training/data_task.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
 /// For guessing each next token: random windows of the flags' block, and all of the validation split once.
 inline training::Datasets<data::TextWindows> next_tokens(const Corpus& corpus, const TextFlags& flags,
@@ -47,11 +47,11 @@ class WindowsTask : public training::DataTask<Windows> {
     }
 
   protected:
-    WindowsTask(Parameters& parameters, training::Datasets<Windows> windows, const program::Flags& flags)
+    WindowsTask(Parameters& parameters, training::Datasets<Windows> windows, const Flags& flags)
         : training::DataTask<Windows>(parameters, std::move(windows), {.changed_data = flags.changed_data}) {}
 
     /// Text to print after the last step, or nothing.
     virtual std::string sample() = 0;
 };
 
-}  // namespace headroom::text
+}  // namespace headroom::program

@@ -1,19 +1,19 @@
-#include <headroom/examples/text/text_flags.hpp>
+#include <headroom/examples/program/text_flags.hpp>
 
 #include <fmt/format.h>
 
 #include <headroom/examples/program/ranges.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
 namespace {
 
-CLI::Validator count() { return program::whole(1, 1 << 20); }
-CLI::Validator none_or_more() { return program::whole(0, std::int64_t{1} << 40); }
+CLI::Validator count() { return whole(1, 1 << 20); }
+CLI::Validator none_or_more() { return whole(0, std::int64_t{1} << 40); }
 
 }  // namespace
 
-CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags) {
+CLI::Option* add_text_data(CLI::App& app, TextFlags& flags) {
     app.add_option("--data", flags.data, "text file to train on")->required();
     CLI::Option* const bytes = app.add_flag("--bytes", flags.bytes, "tokens are bytes, of any file");
     CLI::Option* const tokens =
@@ -28,23 +28,21 @@ CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags) {
     return tokens;
 }
 
-void add_size_flags(CLI::App& app, TextFlags& flags) {
-    app.add_option("--layers", flags.layers, "number of layers")
-        ->check(program::whole(1, 10'000))
-        ->capture_default_str();
+void add_text_sizes(CLI::App& app, TextFlags& flags) {
+    app.add_option("--layers", flags.layers, "number of layers")->check(whole(1, 10'000))->capture_default_str();
     app.add_option("--heads", flags.heads, "attention heads; divide the width")->check(count())->capture_default_str();
     app.add_option("--width", flags.width, "width of the model")->check(count())->capture_default_str();
     app.add_option("--block", flags.block, "length of a sequence in tokens")->check(count())->capture_default_str();
     app.add_option("--positions", flags.positions, "of the model, if it is for longer sequences; 0: as --block")
         ->check(none_or_more());
-    app.add_option("--dropout", flags.dropout, "probability")->check(program::real(0, 0.99))->capture_default_str();
+    app.add_option("--dropout", flags.dropout, "probability")->check(real(0, 0.99))->capture_default_str();
     app.add_option("--steps", flags.steps, "optimizer steps")->check(none_or_more())->capture_default_str();
 }
 
-void add_sampling_flags(CLI::App& app, TextFlags& flags) {
+void add_text_sampling(CLI::App& app, TextFlags& flags) {
     app.add_option("--sample", flags.sample, "tokens of text to print at the end")->check(none_or_more());
     app.add_option("--temperature", flags.temperature, "of sampling; 0: the likeliest")
-        ->check(program::real(0, 1e30))
+        ->check(real(0, 1e30))
         ->capture_default_str();
     app.add_option("--top-k", flags.top_k, "sample from the k likeliest; 0: from all")->check(none_or_more());
 }
@@ -60,4 +58,4 @@ void check_positions(const TextFlags& flags) {
         fmt::format("--block {} is longer than the model's {} positions", flags.block, flags.positions));
 }
 
-}  // namespace headroom::text
+}  // namespace headroom::program

@@ -1,7 +1,7 @@
 #pragma once
 // What a model of language is trained on: a text, the bytes of any file, or tokens that another program made of a text.
 //
-//     const text::Corpus corpus = text::read_corpus(flags);
+//     const program::Corpus corpus = program::read_corpus(flags);
 //     data::TextWindows windows(corpus.split.train, flags.block, data::WindowStart::every_token);
 //     fmt::print("{}", corpus.decode(tokens));
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 #include <headroom/data/masked_windows.hpp>
 #include <headroom/data/tokens.hpp>
-#include <headroom/examples/text/text_flags.hpp>
+#include <headroom/examples/program/text_flags.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
 struct Corpus {
     data::TokenSplit split;
@@ -42,4 +42,4 @@ void expect_length(const TextFlags& flags, const std::function<void()>& make);
 /// Errors: Error, which ends with `advice`, if the model to begin with knows other tokens.
 void expect_vocabulary(const TextFlags& flags, const Corpus& corpus, const char* advice);
 
-}  // namespace headroom::text
+}  // namespace headroom::program

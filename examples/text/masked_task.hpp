@@ -1,22 +1,28 @@
+#pragma once
+// A BERT that guesses hidden tokens of a text, as a training program's task.
+//
+//     text::MaskedTask task(parameters, flags, /*batch=*/64, corpus, {.vocabulary = corpus.vocabulary, .block = 32});
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/reduce.hpp>
-#include <headroom/examples/text/task.hpp>
-#include <headroom/examples/text/windows_task.hpp>
+#include <headroom/examples/program/corpus.hpp>
+#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/nn/bert.hpp>
 #include <headroom/nn/bert_names.hpp>
 
 namespace headroom::text {
 
-namespace {
-
 /// The same tokens are hidden each time. Random numbers that hide none of a tiny text, which would have no loss, are
 /// passed over.
-data::MaskedWindows validation_windows(const Corpus& corpus, const ModelFlags& flags) {
+inline data::MaskedWindows validation_windows(const program::Corpus& corpus, const program::TextFlags& flags) {
     for (std::uint64_t seed = 0;; ++seed) {
         const data::MaskedWindows windows(corpus.split.validation, flags.block, *corpus.special, {.seed = seed});
         data::DataLoader loader(windows, data::Sampler::sequential(windows.size(), 1), {.epochs = 1});
@@ -26,8 +32,8 @@ data::MaskedWindows validation_windows(const Corpus& corpus, const ModelFlags& f
 }
 
 /// To train, windows in another order in each epoch, with other tokens hidden each time.
-training::Datasets<data::MaskedWindows> hidden_tokens(const Corpus& corpus, const ModelFlags& flags,
-                                                      std::int64_t batch) {
+inline training::Datasets<data::MaskedWindows> hidden_tokens(const program::Corpus& corpus,
+                                                             const program::TextFlags& flags, std::int64_t batch) {
     const data::MaskedWindowsOptions options{.seed = flags.seed};
     const data::MaskedWindows training(corpus.split.train, flags.block, *corpus.special, options);
     const data::MaskedWindows validation = validation_windows(corpus, flags);
@@ -35,13 +41,14 @@ training::Datasets<data::MaskedWindows> hidden_tokens(const Corpus& corpus, cons
             data::Sampler::sequential(validation.size(), batch)};
 }
 
-class MaskedTask final : public WindowsTask<data::MaskedWindows> {
+class MaskedTask final : public program::WindowsTask<data::MaskedWindows> {
   public:
-    MaskedTask(Parameters& parameters, const ModelFlags& flags, std::int64_t batch, const Corpus& corpus)
+    MaskedTask(Parameters& parameters, const program::TextFlags& flags, std::int64_t batch,
+               const program::Corpus& corpus, const nn::BertOptions& options)
         : WindowsTask(parameters, hidden_tokens(corpus, flags, batch), flags),
           flags_(flags),
           corpus_(corpus),
-          model_(nn::Path(parameters), flags.bert(corpus.vocabulary, corpus.padding)) {}
+          model_(nn::Path(parameters), options) {}
 
     void begin() override {
         if (!flags_.from.empty()) nn::load_bert(flags_.from, parameters());
@@ -89,7 +96,7 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
     std::string describe() const override {
         const nn::BertOptions& model = model_.bert.options;
         const nlohmann::json json{{"model",
-                                   {{"kind", flags_.model},
+                                   {{"kind", "bert"},
                                     {"vocabulary", model.vocabulary},
                                     {"block", flags_.block},
                                     {"positions", model.block},
@@ -103,18 +110,9 @@ class MaskedTask final : public WindowsTask<data::MaskedWindows> {
     }
 
   private:
-    const ModelFlags& flags_;
-    const Corpus& corpus_;
+    const program::TextFlags& flags_;
+    const program::Corpus& corpus_;
     nn::BertForMaskedLm model_;
 };
-
-}  // namespace
-
-std::unique_ptr<training::Task> masked_task(Parameters& parameters, const ModelFlags& flags, std::int64_t batch,
-                                            const Corpus& corpus) {
-    return std::make_unique<MaskedTask>(parameters, flags, batch, corpus);
-}
-
-void expect_masked_windows(const ModelFlags& flags, const Corpus& corpus) { hidden_tokens(corpus, flags, flags.batch); }
 
 }  // namespace headroom::text

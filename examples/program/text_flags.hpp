@@ -1,10 +1,10 @@
 #pragma once
 // What programs that train on texts can be told beside what every program can.
 //
-//     struct GptFlags : text::TextFlags {...};
-//     CLI::Option* const tokens = text::add_data_flags(app, flags);
-//     text::add_size_flags(app, flags);
-//     text::add_sampling_flags(app, flags);
+//     struct GptFlags : program::TextFlags {...};
+//     CLI::Option* const tokens = program::add_text_data(app, flags);
+//     program::add_text_sizes(app, flags);
+//     program::add_text_sampling(app, flags);
 #include <cstdint>
 #include <string>
 
@@ -14,9 +14,9 @@
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/nn/sampling.hpp>
 
-namespace headroom::text {
+namespace headroom::program {
 
-struct TextFlags : program::Flags {
+struct TextFlags : Flags {
     std::string data;
     bool bytes = false;
     std::string tokens;               ///< the format of --data's tokens; empty: it is text
@@ -37,16 +37,16 @@ struct TextFlags : program::Flags {
     std::int64_t longest() const { return positions > 0 ? positions : block; }
     nn::SamplingOptions sampling() const { return {.temperature = temperature, .top_k = top_k}; }
     /// Files not to be written to.
-    program::NamedFiles reads() const {
+    NamedFiles reads() const {
         return {{"--data", data}, {"--from", from}, {"--token-names", token_names}, {"--vocabulary", pieces}};
     }
 };
 
 /// Ranges are checked by the parser: out of range is wrong usage. Returns --tokens.
-CLI::Option* add_data_flags(CLI::App& app, TextFlags& flags);
+CLI::Option* add_text_data(CLI::App& app, TextFlags& flags);
 /// Of the model, and --steps.
-void add_size_flags(CLI::App& app, TextFlags& flags);
-void add_sampling_flags(CLI::App& app, TextFlags& flags);
+void add_text_sizes(CLI::App& app, TextFlags& flags);
+void add_text_sampling(CLI::App& app, TextFlags& flags);
 
 /// Implies the flags of sizes from those of the model in --from. Errors: wrong usage if the command line says
 /// otherwise.
@@ -65,4 +65,4 @@ void imply_sizes(CLI::App& app, const TextFlags& flags, const ModelOptions& size
 void check_heads(const TextFlags& flags);
 void check_positions(const TextFlags& flags);
 
-}  // namespace headroom::text
+}  // namespace headroom::program

@@ -1,0 +1,119 @@
+#include <headroom/examples/gpt/program.hpp>
+
+#include <span>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/examples/program/corpus.hpp>
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/windows_task.hpp>
+#include <headroom/nn/gpt2_names.hpp>
+
+namespace headroom::gpt {
+
+namespace {
+
+/// The model's sizes from the file that it begins with.
+void take_sizes(CLI::App& app, GptFlags& flags) {
+    const nn::GptOptions sizes = nn::gpt2_sizes(flags.from);
+    program::imply_sizes(app, flags, sizes);
+    if (flags.tokens.empty()) {
+        flags.vocabulary = sizes.vocabulary;
+    } else {
+        program::imply(app, "--vocabulary", fmt::to_string(sizes.vocabulary), flags.from);
+    }
+}
+
+}  // namespace
+
+GptFlags::GptFlags() {
+    steps = 2000;
+    recomputes = {
+        {"none", "nothing", {}},
+        {"cheap", "norms and the like", {{"blocks.*", recompute_cheap()}}},
+        {"mlp", "the feed-forward part as well", {{"blocks.*", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
+        {"blocks", "all but the borders of each block", {{"blocks.*", recompute_all()}}}};
+    recompute = "mlp";
+}
+
+void add_flags(CLI::App& app, GptFlags& flags) {
+    CLI::Option* const tokens = program::add_text_data(app, flags);
+    app.add_option("--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
+        ->check(program::whole(1, std::int64_t{1} << 31))
+        ->needs(tokens);
+    program::add_text_sizes(app, flags);
+    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
+    program::add_text_sampling(app, flags);
+    program::add_flags(app, flags);
+    program::add_from(app, flags.from, "GPT-2 file in Hugging Face's format to begin with; its sizes are the model's");
+    app.callback([&] {
+        if (!flags.from.empty()) take_sizes(app, flags);
+        program::check_heads(flags);
+        if (flags.half_residual && !flags.autocast())
+            throw CLI::ValidationError("--half-residual needs --dtype bf16 or f16");
+        program::check_positions(flags);
+    });
+}
+
+namespace {
+
+class GptTask final : public program::WindowsTask<data::TextWindows> {
+  public:
+    GptTask(Parameters& parameters, const GptFlags& flags, std::int64_t batch, const program::Corpus& corpus)
+        : WindowsTask(parameters, program::next_tokens(corpus, flags, batch), flags),
+          flags_(flags),
+          corpus_(corpus),
+          model_(nn::Path(parameters), flags.model(corpus.vocabulary)) {}
+
+    void begin() override {
+        if (!flags_.from.empty()) nn::load_gpt2(flags_.from, model_);
+    }
+
+    Loss loss(const Batch& batch) override { return model_.loss(batch[0], batch[1]); }
+
+    std::string describe() const override {
+        const nn::GptOptions& model = model_.options;
+        const nlohmann::json json{{"model",
+                                   {{"vocabulary", model.vocabulary},
+                                    {"block", flags_.block},
+                                    {"positions", model.block},
+                                    {"layers", model.layers},
+                                    {"heads", model.heads},
+                                    {"width", model.width},
+                                    {"dropout", model.dropout},
+                                    {"half_residual", model.half_residual}}},
+                                  {"vocabulary", corpus_.description}};
+        return json.dump();
+    }
+
+    std::string sample() override {
+        if (flags_.sample == 0) return "";
+        const std::vector<std::int32_t> prompt = program::prompt(corpus_, flags_);
+        const auto all = nn::generate(model_, prompt, flags_.sample, flags_.sampling());
+        return corpus_.decode(std::span(all).subspan(prompt.size()));
+    }
+
+  private:
+    const GptFlags& flags_;
+    const program::Corpus& corpus_;
+    nn::Gpt model_;
+};
+
+}  // namespace
+
+program::Program text_program(const GptFlags& flags) {
+    const auto corpus = std::make_shared<const program::Corpus>(program::read_corpus(flags));
+    program::expect_vocabulary(flags, *corpus,
+                               "encode the text with that model's tokenizer, and name the result with --tokens");
+    program::expect_length(flags, [&] { program::next_tokens(*corpus, flags, flags.batch); });
+    return {.data = corpus->what,
+            .unit = "tokens",
+            .units = flags.block,
+            .reads = flags.reads(),
+            .task = [&flags, corpus](Parameters& parameters, std::int64_t batch) {
+                return std::make_unique<GptTask>(parameters, flags, batch, *corpus);
+            }};
+}
+
+}  // namespace headroom::gpt

@@ -1,0 +1,193 @@
+#include <headroom/examples/segmentation/data.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/data/image_files.hpp>
+#include <headroom/examples/program/ranges.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::segmentation {
+
+namespace {
+
+Split draw(const DataFlags& flags) {
+    constexpr std::int64_t held_out = std::int64_t{1} << 40;  // numbers that no cloud for training has
+    CloudOptions options{.height = flags.height,
+                         .width = flags.width,
+                         .classes = flags.classes,
+                         .noise = flags.noise,
+                         .count = flags.clouds,
+                         .seed = flags.seed};
+    const auto training = std::make_shared<const Clouds>(options);
+    options.first = held_out;
+    options.count = flags.validation > 0 ? flags.validation : 100;
+    return {training, std::make_shared<const Clouds>(options),
+            fmt::format("{} clouds to draw, {} others to validate", flags.clouds, options.count)};
+}
+
+Split read_files(const DataFlags& flags) {
+    data::MaskedImagesOptions options{.mask_suffix = flags.mask_suffix};
+    options.orientation = *flags.read_as();
+    if (!flags.mask_values.empty()) options.values = parse_mask_values(flags.mask_values);
+    if (flags.ignore >= 0) options.ignored_value = static_cast<std::uint8_t>(flags.ignore);
+    const auto all = std::make_shared<const data::MaskedImages>(flags.images, flags.masks, flags.classes, options);
+    auto [training, validation] = program::hold_out(all, flags.validation, flags.seed, flags.images);
+    auto skipped = program::look_through(flags, {&training, &validation});
+    const std::string values = flags.mask_values.empty() ? ""
+                                                         : fmt::format("; values {} of masks are classes 0 to {}",
+                                                                       flags.mask_values, flags.classes - 1);
+    return {training, validation,
+            fmt::format("{} images of {} to train on, {} others to validate{}", training->size(), flags.images,
+                        validation->size(), values),
+            std::move(skipped)};
+}
+
+constexpr std::size_t kLookedAt = 32;  ///< masks
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts{""};
+    for (const char c : text) {
+        if (c == ',')
+            parts.emplace_back();
+        else
+            parts.back() += c;
+    }
+    return parts;
+}
+
+/// Those of the largest files, the largest first.
+std::vector<std::filesystem::path> largest(const data::MaskedImages& images) {
+    std::vector<std::pair<std::uintmax_t, std::int64_t>> sizes;
+    for (std::int64_t i = 0; i < images.size(); ++i) {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(images.mask(i), error);
+        sizes.emplace_back(error ? 0 : size, -i);
+    }
+    const std::size_t count = std::min(sizes.size(), kLookedAt);
+    std::partial_sort(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(count), sizes.end(), std::greater());
+    std::vector<std::filesystem::path> masks;
+    for (std::size_t i = 0; i < count; ++i) masks.push_back(images.mask(-sizes[i].second));
+    return masks;
+}
+
+std::set<int> values_in(const std::filesystem::path& mask) {
+    try {
+        const data::Image image = data::read_mask(mask);
+        return {image.pixels.begin(), image.pixels.end()};
+    } catch (const data::BadImage&) {
+        return {};
+    }
+}
+
+}  // namespace
+
+void add_data(CLI::App& app, DataFlags& flags) {
+    const auto count = program::whole(1, 1 << 20);
+    app.add_option("--data", flags.data,
+                   "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
+                   "values are classes); without it, clouds are drawn");
+    CLI::Option* const images = app.add_option("--images", flags.images, "folder of images, instead of --data");
+    CLI::Option* const masks = app.add_option("--masks", flags.masks, "folder of their masks")->needs(images);
+    images->needs(masks);
+    app.add_option("--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
+    app.add_option(
+           "--mask-values", flags.mask_values,
+           "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
+           "0,255 where masks have these two")
+        ->check(mask_values_problem);
+    app.add_option("--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
+        ->check(program::whole(0, 255));
+    app.add_option("--clouds", flags.clouds, "clouds to draw for training")->check(count)->capture_default_str();
+    app.add_option("--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
+        ->check(program::real(0, 100))
+        ->capture_default_str();
+    app.add_option("--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+        ->check(count)
+        ->capture_default_str();
+    app.add_option("--width", flags.width, "the same for columns")->check(count)->capture_default_str();
+    app.add_option("--classes", flags.classes, "number of classes; values of masks are below it")
+        ->check(program::whole(2, 255))
+        ->capture_default_str();
+    app.add_option("--validation", flags.validation,
+                   "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
+        ->check(count);
+    app.add_option("--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
+        ->check(CLI::IsMember({"none", "horizontal", "both"}))
+        ->capture_default_str();
+    app.add_option("--crop", flags.crop, "train on random parts, with this share of the height and of the width")
+        ->check(program::real(0.01, 1))
+        ->capture_default_str();
+}
+
+void take_mask_values(CLI::App& app, DataFlags& flags) {
+    if (!flags.has_files()) {
+        if (!flags.mask_values.empty())
+            throw CLI::ValidationError("--mask-values is for files; name their folder by --data");
+        return;
+    }
+    if (flags.mask_values.empty()) {
+        const std::string found = find_mask_values(flags);
+        if (found.empty()) return;
+        program::imply(app, "--mask-values", found, flags.masks);
+    }
+    const std::vector<std::uint8_t> values = parse_mask_values(flags.mask_values);
+    if (std::ranges::find(values, flags.ignore) != values.end())
+        throw CLI::ValidationError(
+            fmt::format("--ignore {}: --mask-values {} makes it a class", flags.ignore, flags.mask_values));
+    if (app.count("--classes") > 0 && flags.classes != std::ssize(values))
+        throw CLI::ValidationError(
+            fmt::format("--classes {}: --mask-values {} names {}", flags.classes, flags.mask_values, values.size()));
+    program::imply(app, "--classes", fmt::to_string(values.size()), flags.masks);
+}
+
+Split read_images(const DataFlags& flags) { return flags.has_files() ? read_files(flags) : draw(flags); }
+
+std::vector<std::uint8_t> parse_mask_values(const std::string& text) {
+    std::vector<std::uint8_t> values;
+    for (const std::string& part : split(text)) values.push_back(static_cast<std::uint8_t>(std::stoi(part)));
+    return values;
+}
+
+std::string mask_values_problem(const std::string& text) {
+    std::set<int> values;
+    for (const std::string& part : split(text)) {
+        const bool digits =
+            !part.empty() && part.size() <= 3 && part.find_first_not_of("0123456789") == std::string::npos;
+        if (!digits || std::stoi(part) > 255)
+            return fmt::format("{} is no list of values from 0 to 255, such as 0,255", text);
+        if (!values.insert(std::stoi(part)).second) return fmt::format("{} has {} twice", text, part);
+    }
+    return values.size() < 2 ? fmt::format("{} is one class; name two or more", text) : "";
+}
+
+std::string find_mask_values(const DataFlags& flags) {
+    const data::MaskedImages images(flags.images, flags.masks, 1, {.mask_suffix = flags.mask_suffix});
+    std::set<int> all;
+    for (const std::filesystem::path& mask : largest(images)) {
+        std::set<int> values = values_in(mask);
+        values.erase(static_cast<int>(flags.ignore));
+        all.insert(values.begin(), values.end());
+        if (all.empty() || *all.rbegin() < flags.classes || std::ranges::includes(std::set{0, 255}, all)) continue;
+        constexpr std::ptrdiff_t shown = 8;
+        const std::string list =
+            fmt::format("{}{}", fmt::join(all.begin(), std::next(all.begin(), std::min(std::ssize(all), shown)), ","),
+                        std::ssize(all) > shown ? ",..." : "");
+        throw FileError(
+            fmt::format("{}: masks have the values {}, but {} classes are 0 to {}; name more by --classes, the values "
+                        "of classes by "
+                        "--mask-values {}, or one that is no class by --ignore {}",
+                        mask.native(), list, flags.classes, flags.classes - 1, list, *all.rbegin()));
+    }
+    return all.contains(255) ? "0,255" : "";
+}
+
+}  // namespace headroom::segmentation
