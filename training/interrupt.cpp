@@ -34,7 +34,10 @@ void note(int signal) {
 }  // namespace
 
 Interrupt::Interrupt() {
-    if (used.exchange(true)) throw Error("Interrupt: another one is watching the signals");
+    if (used.exchange(true))
+        throw Error(
+            "Interrupt: another one is watching the signals; of several trainings at a time, only one may have "
+            ".handle_signals = true");
     noted = 0;
     interrupt_before_ = watch(SIGINT, note);
     terminate_before_ = watch(SIGTERM, note);

@@ -52,7 +52,10 @@ struct TrainerOptions {
     MakeOptimizer optimizer = adamw();
     /// The learning rate; where `decay_steps` is 0, it falls until the last step.
     optim::Schedule schedule{.decay = optim::Decay::cosine};
-    double clip = 0;                         ///< largest gradient norm; 0: none
+    double clip = 0;  ///< largest gradient norm; 0: none
+    /// Decay of a moving average of the weights (`optim::MovingAverage`), which validations and the task's `end` see in
+    /// their place, so that `best` goes by it; 0: none. Files have weights and averages.
+    double average = 0;
     std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
     std::vector<Recompute> recomputes = {};  ///< from keeping all to the least memory
     std::string recompute = {};              ///< the name of one of them; empty: policies are the context's

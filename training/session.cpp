@@ -31,6 +31,9 @@ void check(const TrainerOptions& options) {
     least("validate_every", options.validate_every, 0);
     least("patience", options.patience, 0);
     least("save_every", options.save_every, 0);
+    if (!(options.average >= 0 && options.average < 1))
+        throw Error(fmt::format("{}: at least 0 and below 1 is needed",
+                                options.spell("average", fmt::to_string(options.average))));
     if (options.save_every > 0 && options.save.empty())
         throw Error(fmt::format("{} needs {}", options.spell("save_every", ""), options.spell("save", "")));
     if (options.recompute.empty()) return;
@@ -71,11 +74,9 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
         for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
     }
     task_->recompute(options_.recompute);
-    if (!options_.resume.empty()) {
-        resume(options_.resume);
-    } else {
-        task_->begin();
-    }
+    if (options_.resume.empty()) task_->begin();
+    if (options_.average > 0) average_.emplace(parameters_, optim::MovingAverageOptions{.decay = options_.average});
+    if (!options_.resume.empty()) resume(options_.resume);
 }
 
 /// From epochs, unless steps were given; a micro-batch that fills no step at the end counts for the next epoch.
@@ -112,6 +113,7 @@ void Session::step() {
         accumulator_->accumulate(micro_batch_, next_batch());
     }
     accumulator_->step();
+    if (average_) average_->update();
     ++steps_done_;
 }
 
@@ -162,7 +164,7 @@ template <class Work>
 auto Session::evaluating(Work work) {
     const EvaluationScope evaluation(parameters_);
     Autocast autocast(context_, options_.autocast);
-    return work();
+    return average_ ? average_->evaluate(work) : work();
 }
 
 Validation Session::validate(const Watch& watch) {

@@ -16,6 +16,7 @@
 
 #include <headroom/memory/error.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/optim/moving_average.hpp>
 #include <headroom/training/options.hpp>
 #include <headroom/training/task.hpp>
 
@@ -57,7 +58,8 @@ class Session {
     /// The number of steps whose results are unread.
     std::int64_t unread() const { return accumulator_->unread(); }
 
-    /// Over the validation data, in evaluation mode. Changes nothing of the training. Errors: also UnreadableBatch.
+    /// Over the validation data, in evaluation mode, with the averaged weights if there are some. Changes nothing of
+    /// the training. Errors: also UnreadableBatch.
     Validation validate(const Watch& watch = [](std::int64_t, std::int64_t) {});
     /// The number of batches of a validation.
     std::int64_t validation_batches() const { return task_->validation_batches(); }
@@ -67,13 +69,13 @@ class Session {
     bool is_best(const Validation& validation);
     /// The number of validations since the best one, or since the beginning.
     std::int64_t validations_since_best() const { return since_best_; }
-    /// Runs the task's `end`, in evaluation mode.
+    /// Runs the task's `end`, in evaluation mode, with the averaged weights if there are some.
     void end();
     /// How long steps have waited for their batches so far.
     double loading_seconds() const { return loading_seconds_; }
 
     void save(const std::string& path);
-    /// SHA-256 over parameters, optimizer state and random position.
+    /// SHA-256 over parameters, optimizer state, averages and random position.
     std::string state_sha256();
 
     Context& context() { return context_; }
@@ -86,7 +88,7 @@ class Session {
     std::size_t resident_bytes() const;
 
   private:
-    /// Without gradients, in evaluation mode.
+    /// Without gradients, in evaluation mode, with the averaged weights if there are some.
     template <class Work>
     auto evaluating(Work work);
     class Description;
@@ -111,6 +113,7 @@ class Session {
     std::unique_ptr<optim::Optimizer> optimizer_;
     std::optional<optim::GradientAccumulator> accumulator_;
     optim::GraphedWork micro_batch_;
+    std::optional<optim::MovingAverage> average_;
     std::int64_t steps_ = 0;
     std::int64_t steps_done_ = 0;
     double loading_seconds_ = 0;

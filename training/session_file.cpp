@@ -82,6 +82,7 @@ class Session::Description {
         json["training"] = {{"seed", session_.seed_},
                             {"accumulate", options.accumulate},
                             {"dtype", options.autocast ? name(*options.autocast) : "f32"}};
+        if (options.average > 0) json["training"]["average"] = options.average;
         return json;
     }
 
@@ -89,7 +90,9 @@ class Session::Description {
 };
 
 files::CheckpointParts Session::parts(Description& description) {
-    return {description, parameters_, *optimizer_, *accumulator_, task_->order()};
+    files::CheckpointParts parts{description, parameters_, *optimizer_, *accumulator_, task_->order()};
+    if (average_) parts.emplace_back(*average_);
+    return parts;
 }
 
 void Session::save(const std::string& path) {
@@ -106,6 +109,10 @@ void Session::resume(const std::string& path) {
     }
 }
 
-std::string Session::state_sha256() { return files::state_sha256(context_, {parameters_, *optimizer_}); }
+std::string Session::state_sha256() {
+    files::CheckpointParts parts{parameters_, *optimizer_};
+    if (average_) parts.emplace_back(*average_);
+    return files::state_sha256(context_, parts);
+}
 
 }  // namespace headroom::training

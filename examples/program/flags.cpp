@@ -79,6 +79,10 @@ void add_step(CLI::App& app, Flags& flags) {
     app.add_option("--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
     app.add_option("--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
     app.add_option("--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
+    app.add_option(
+           "--average", flags.average,
+           "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
+        ->check(real(0, 0.999999));
     app.add_option("--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
         ->check(none_or_more);
 }

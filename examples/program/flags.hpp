@@ -45,6 +45,7 @@ struct Flags {
     double beta2 = 0.99;    ///< of AdamW
     double momentum = 0.9;  ///< of SGD
     double clip = 1.0;
+    double average = 0;                                                    ///< decay of the averaged weights; 0: none
     std::vector<training::Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
     std::string recompute = "none";
     std::int64_t validate_every = 0;  ///< steps; 0: at the end

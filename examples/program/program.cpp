@@ -112,6 +112,7 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                                   .warmup_steps = flags.warmup,
                                                   .decay_steps = flags.steps},
                                      .clip = flags.clip,
+                                     .average = flags.average,
                                      .autocast = flags.autocast(),
                                      .recomputes = flags.recomputes,
                                      .recompute = flags.recompute,

@@ -39,8 +39,8 @@ class TrainPerceptron(ProgramCase):
         colours = self.figures("--device", "dry", "--height", 8, "--width", 4)
         self.assertEqual(colours["parameters"], 33 * 32 + 33 * 32 + 33 * 10)
         for flags in (["--hidden", 33], ["--layers", 3], ["--dropout", 0.2]):
-            self.fails(2, ["--data", self.data, "--model", "small", "--hidden", 512, "--dropout", 0.3, *flags], flags[0],
-                       "is for --model mlp")
+            usual = [word for pair in (("--hidden", 512), ("--dropout", 0.3)) if pair[0] != flags[0] for word in pair]
+            self.fails(2, ["--data", self.data, "--model", "small", *usual, *flags], flags[0], "is for --model mlp")
 
     def test_flags_are_those_of_the_checkpoint(self):
         file = self.path("flags.safetensors")
@@ -125,6 +125,21 @@ class TrainPerceptron(ProgramCase):
         for changed, part in ((["--hidden", 33], "hidden 32, not 33"), (["--layers", 3], "layers 2, not 3"),
                               (["--dtype", "bf16"], "dtype"), (["--batch", 10], "batch")):
             self.fails(1, [*flags, *changed, "--resume", file], "stopped.safetensors", part)
+
+    def test_averaged_weights_are_validated_and_resumed(self):
+        file = self.path("averaged.safetensors")
+        flags = ("--data", self.data, "--epochs", 3, "--average", 0.9)
+        whole, plain = self.figures(*flags), self.figures(*flags[:-2])
+        self.assertEqual(whole["train_loss"], plain["train_loss"])
+        self.assertNotEqual(whole["val_loss"], plain["val_loss"])
+        self.assertGreaterEqual(whole["resident_bytes"], plain["resident_bytes"] + 4 * plain["parameters"])
+        self.expect_predicted(whole)
+        self.succeeds(*flags, "--stop-after", 13, "--save", file)
+        resumed = self.figures("--data", self.data, "--epochs", 3, "--resume", file)
+        for figure in ("state_sha256", "val_loss", "val_accuracy"):
+            self.assertEqual(resumed[figure], whole[figure])
+        self.expect_predicted(resumed)
+        self.fails(2, ["--data", self.data, "--average", 1], "--average")
 
     def test_memory_that_does_not_suffice_is_known_beforehand(self):
         page = self.path("memory.html")

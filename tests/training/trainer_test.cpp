@@ -2,11 +2,14 @@
 // that was predicted.
 #include <headroom/training/trainer.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -242,6 +245,44 @@ TEST_F(TrainerTest, ValidationsChangeNoBitAndTheBestIsKept) {
     EXPECT_FALSE(std::filesystem::is_empty(options.tensorboard));
 }
 
+TEST_F(TrainerTest, ValidatesByAveragesWhichAResumeHasToTheBit) {
+    TrainerOptions options = this->options();
+    options.validate_every = 7;
+    options.best = path("best.safetensors");
+    const Report plain = run(options);
+    options.average = 1e-9;  // as good as the weights
+    EXPECT_NEAR(run(options).validation->loss, plain.validation->loss, 1e-5);
+    options.average = 0.9;
+    Trainer trainer(net(), options);
+    std::vector<double> losses;
+    trainer.after_validation([&](const ValidatedStep& step) { losses.push_back(step.validation.loss); });
+    const Report whole = run(trainer);
+    EXPECT_EQ(whole.train_loss, plain.train_loss);
+    EXPECT_GT(std::abs(whole.validation->loss - plain.validation->loss), 1e-4);
+    EXPECT_NE(whole.state_sha256, plain.state_sha256);
+    EXPECT_GE(whole.forecast.resident_bytes,
+              plain.forecast.resident_bytes + 4 * static_cast<std::size_t>(plain.forecast.parameters));
+    EXPECT_EQ(whole.peak_bytes_allocated, whole.forecast.peak.allocated);
+    EXPECT_EQ(whole.peak_bytes_reserved, whole.forecast.peak.reserved);
+
+    TrainerOptions best = options;  // is validated as it was
+    best.resume = std::exchange(best.best, "");
+    best.steps = std::stoll(files::SafetensorsFile(best.resume).metadata().at("steps"));
+    EXPECT_EQ(run(best).validation->loss, std::ranges::min(losses));
+
+    TrainerOptions part = options;
+    part.save = path("part.safetensors");
+    part.stop_after = 13;
+    run(part);
+    options.resume = part.save;
+    const Report resumed = run(options);
+    EXPECT_EQ(resumed.state_sha256, whole.state_sha256);
+    EXPECT_EQ(resumed.validation->loss, whole.validation->loss);
+    EXPECT_EQ(resumed.peak_bytes_allocated, resumed.forecast.peak.allocated);
+    options.average = 0.8;
+    EXPECT_THAT([&] { run(options); }, ThrowsMessage<Error>(HasSubstr("average 0.9, not 0.8")));
+}
+
 TEST_F(TrainerTest, PrintsOnlyIfAskedTo) {
     TrainerOptions options = this->options();
     ::testing::internal::CaptureStdout();
@@ -294,6 +335,7 @@ TEST_F(TrainerTest, OptionsOutOfRangeAreNamed) {
     refused(".accumulate = 0: at least 1", [](TrainerOptions& o) { o.accumulate = 0; });
     refused(".epochs = -1: at least 1", [](TrainerOptions& o) { o.epochs = -1; });
     refused(".patience = -2: at least 0", [](TrainerOptions& o) { o.patience = -2; });
+    refused(".average = 1: at least 0 and below 1", [](TrainerOptions& o) { o.average = 1; });
     refused(".save_every needs .save", [](TrainerOptions& o) { o.save_every = 2; });
     refused(".recompute = all: the ways are ", [](TrainerOptions& o) { o.recompute = "all"; });
     refused(".resume no such file", [](TrainerOptions& o) { o.resume = "no such file"; });
