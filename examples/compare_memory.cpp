@@ -9,6 +9,7 @@
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/examples/gpt/program.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/memory/error.hpp>
@@ -84,10 +85,10 @@ int main(int argc, char** argv) {
     }
     std::vector<std::string> techniques{"none", "mlp", "blocks"};
     std::string out;
-    app.add_option("--out", out, "file for the page")->required();
-    app.add_option("--techniques", techniques, "values of --recompute, separated by commas")
+    headroom::program::add_option(app, "--out", out, "file for the page")->required();
+    headroom::program::add_option(app, "--techniques", techniques, "values of --recompute, separated by commas")
         ->delimiter(',')
-        ->check(CLI::IsMember({"none", "cheap", "mlp", "blocks"}))
+        ->check(headroom::program::one_of({"none", "cheap", "mlp", "blocks"}))
         ->capture_default_str();
     return headroom::program::run(app, argc, argv, [&] { headroom::main_program(flags, techniques, out); });
 }

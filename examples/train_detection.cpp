@@ -14,10 +14,10 @@
 #include <headroom/examples/detection/data.hpp>
 #include <headroom/examples/detection/detector.hpp>
 #include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/weights.hpp>
 #include <headroom/files/safetensors.hpp>
 #include <headroom/memory/error.hpp>
@@ -79,46 +79,52 @@ void take_sizes(CLI::App& app, const DetectionFlags& flags) {
 void add_flags(CLI::App& app, DetectionFlags& flags) {
     const auto count = program::whole(1, 1 << 20);
     const auto pixels = program::whole(64, 1 << 15);
-    app.add_option("--data", flags.data,
-                   "folder with PNG and JPEG files, annotated as COCO's; without it, circles, rectangles and triangles "
-                   "are drawn");
-    app.add_option("--annotations", flags.annotations,
-                   "JSON file with the annotations; by default the one that is in --data")
+    program::add_option(
+        app, "--data", flags.data,
+        "folder with PNG and JPEG files, annotated as COCO's; without it, circles, rectangles and triangles "
+        "are drawn");
+    program::add_option(app, "--annotations", flags.annotations,
+                        "JSON file with the annotations; by default the one that is in --data")
         ->needs("--data");
-    app.add_flag("--skip-bad-boxes", flags.skip_bad_boxes,
-                 "leave out annotations with a box of no area or outside of its image, of which COCO's own files have "
-                 "a few")
+    program::add_flag(
+        app, "--skip-bad-boxes", flags.skip_bad_boxes,
+        "leave out annotations with a box of no area or outside of its image, of which COCO's own files have "
+        "a few")
         ->needs("--data");
-    app.add_option("--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
-        ->check(CLI::IsMember({"maskrcnn", "fasterrcnn"}))
+    program::add_option(app, "--model", flags.model, "maskrcnn, or fasterrcnn: boxes without masks")
+        ->check(program::one_of({"maskrcnn", "fasterrcnn"}))
         ->capture_default_str();
-    app.add_option("--backbone", flags.backbone, "resnet18 or resnet50")
-        ->check(CLI::IsMember({"resnet18", "resnet50"}))
+    program::add_option(app, "--backbone", flags.backbone, "resnet18 or resnet50")
+        ->check(program::one_of({"resnet18", "resnet50"}))
         ->capture_default_str();
-    app.add_option("--pyramid", flags.pyramid, "channels of the feature pyramid and of the masks' convolutions")
+    program::add_option(app, "--pyramid", flags.pyramid,
+                        "channels of the feature pyramid and of the masks' convolutions")
         ->check(count)
         ->capture_default_str();
-    app.add_option("--hidden", flags.hidden, "width of the layers that classify a region")
+    program::add_option(app, "--hidden", flags.hidden, "width of the layers that classify a region")
         ->check(count)
         ->capture_default_str();
-    app.add_option("--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+    program::add_option(app, "--height", flags.height,
+                        "rows of pixels: images are drawn in this size, or resized to it")
         ->check(pixels)
         ->capture_default_str();
-    app.add_option("--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
-    app.add_option("--classes", flags.classes, "with the background, class 0; by default as many as the data has")
+    program::add_option(app, "--width", flags.width, "the same for columns")->check(pixels)->capture_default_str();
+    program::add_option(app, "--classes", flags.classes,
+                        "with the background, class 0; by default as many as the data has")
         ->check(program::whole(2, 65536));
-    CLI::Option* const images =
-        app.add_option("--images", flags.images, "drawn images to train on")->check(count)->capture_default_str();
+    CLI::Option* const images = program::add_option(app, "--images", flags.images, "drawn images to train on")
+                                    ->check(count)
+                                    ->capture_default_str();
     images->excludes("--data");
-    app.add_option("--validation", flags.validation,
-                   "images for validation; by default 100 drawn ones, or a tenth of --data")
+    program::add_option(app, "--validation", flags.validation,
+                        "images for validation; by default 100 drawn ones, or a tenth of --data")
         ->check(count);
     program::add_epochs(app, flags);
-    app.add_option("--objects", flags.objects, "of an image to train on; where there are more, the largest")
+    program::add_option(app, "--objects", flags.objects, "of an image to train on; where there are more, the largest")
         ->check(program::whole(1, 1000))
         ->capture_default_str();
-    app.add_option("--regions", flags.regions,
-                   "of an image that the second stage learns from; a quarter may show objects")
+    program::add_option(app, "--regions", flags.regions,
+                        "of an image that the second stage learns from; a quarter may show objects")
         ->check(program::whole(4, 1 << 14))
         ->capture_default_str();
     program::add_flags(app, flags);

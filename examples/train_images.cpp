@@ -15,10 +15,10 @@
 #include <headroom/examples/images/classifier.hpp>
 #include <headroom/examples/images/data.hpp>
 #include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/ranges.hpp>
 #include <headroom/training/data_task.hpp>
 
 namespace headroom::images {
@@ -80,41 +80,43 @@ void check_for_model(const ImageFlags& flags) {
 void add_flags(CLI::App& app, ImageFlags& flags) {
     const auto count = program::whole(1, 1 << 20);
     app.footer(kExamples);
-    app.add_option(
-        "--data", flags.data,
+    program::add_option(
+        app, "--data", flags.data,
         "folder with the images: MNIST's IDX files (t10k-* alone is split), CIFAR-10's binary files, or a "
         "folder of PNG and JPEG for each class, below train/ and val/ or to be split; only --device dry does "
         "without");
-    app.add_option(
-           "--model", flags.model,
-           "small (a ResNet for images of some 30 pixels), mlp (linear layers), or one of torchvision's; --lr is by "
-           "default 0.001 for mlp and its residual networks, 0.0001 for VGG")
-        ->check(CLI::IsMember(model_names()))
+    program::add_option(
+        app, "--model", flags.model,
+        "small (a ResNet for images of some 30 pixels), mlp (linear layers), or one of torchvision's; --lr is by "
+        "default 0.001 for mlp and its residual networks, 0.0001 for VGG")
+        ->check(program::one_of(model_names()))
         ->capture_default_str();
-    app.add_option("--layers", flags.perceptron.layers, "hidden layers of mlp")
+    program::add_option(app, "--layers", flags.perceptron.layers, "hidden layers of mlp")
         ->check(program::whole(0, 1000))
         ->capture_default_str();
-    app.add_option("--hidden", flags.perceptron.hidden, "their width")->check(count)->capture_default_str();
-    app.add_option("--dropout", flags.perceptron.dropout, "probability behind each of them")
+    program::add_option(app, "--hidden", flags.perceptron.hidden, "their width")->check(count)->capture_default_str();
+    program::add_option(app, "--dropout", flags.perceptron.dropout, "probability behind each of them")
         ->check(program::real(0, 0.99))
         ->capture_default_str();
-    app.add_option("--height", flags.height, "resize images to so many rows; by default as they are, photos 224")
+    program::add_option(app, "--height", flags.height,
+                        "resize images to so many rows; by default as they are, photos 224")
         ->check(count);
-    app.add_option("--width", flags.width, "the same for columns; by default as --height")->check(count);
-    app.add_option("--classes", flags.classes,
-                   "by default as many as the data has; without data 1000, of small and mlp 10")
+    program::add_option(app, "--width", flags.width, "the same for columns; by default as --height")->check(count);
+    program::add_option(app, "--classes", flags.classes,
+                        "by default as many as the data has; without data 1000, of small and mlp 10")
         ->check(count);
     program::add_epochs(app, flags);
-    app.add_option("--validation", flags.validation,
-                   "images for validation; by default all of t10k-*, test_batch.bin or val/, else 1000 of t10k-* or a "
-                   "tenth of a folder")
+    program::add_option(
+        app, "--validation", flags.validation,
+        "images for validation; by default all of t10k-*, test_batch.bin or val/, else 1000 of t10k-* or a "
+        "tenth of a folder")
         ->check(count);
-    app.add_option("--augment", flags.augment,
-                   "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
-                   "random part, flipped), none, or auto: as suits the data")
-        ->check(CLI::IsMember({"auto", "affine", "crop", "photo", "none"}))
+    program::add_option(app, "--augment", flags.augment,
+                        "how training images vary: affine (turned, scaled, shifted), crop (shifted, flipped), photo (a "
+                        "random part, flipped), none, or auto: as suits the data")
+        ->check(program::one_of({"auto", "affine", "crop", "photo", "none"}))
         ->capture_default_str();
-    app.add_option("--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
+    program::add_option(app, "--label-smoothing", flags.label_smoothing, "share of the even distribution in the labels")
         ->check(program::real(0, 0.99))
         ->capture_default_str();
     program::add_flags(app, flags);

@@ -15,10 +15,10 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/data/image_drawing.hpp>
 #include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/pictures.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/weights.hpp>
 #include <headroom/examples/segmentation/data.hpp>
 #include <headroom/memory/error.hpp>
@@ -87,11 +87,12 @@ void complete(CLI::App& app, SegmentationFlags& flags) {
 
 void add_flags(CLI::App& app, SegmentationFlags& flags) {
     const auto count = program::whole(1, 1 << 20);
-    app.add_option("--model", flags.model, "unet")->check(CLI::IsMember({"unet"}))->capture_default_str();
-    app.add_option("--base-width", flags.base_width, "channels at full size; 64 in the paper")
+    program::add_option(app, "--model", flags.model, "unet")->check(program::one_of({"unet"}))->capture_default_str();
+    program::add_option(app, "--base-width", flags.base_width, "channels at full size; 64 in the paper")
         ->check(count)
         ->capture_default_str();
-    app.add_flag("--bilinear", flags.bilinear, "upsampling by interpolation, not by convolutions: fewer parameters");
+    program::add_flag(app, "--bilinear", flags.bilinear,
+                      "upsampling by interpolation, not by convolutions: fewer parameters");
     add_data(app, flags);
     program::add_epochs(app, flags);
     program::add_flags(app, flags);

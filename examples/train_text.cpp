@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include <headroom/examples/program/corpus.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/program.hpp>
-#include <headroom/examples/program/ranges.hpp>
 #include <headroom/examples/program/text_flags.hpp>
 #include <headroom/examples/text/masked_task.hpp>
 #include <headroom/examples/text/recurrent_task.hpp>
@@ -122,19 +122,20 @@ void check_for_model(const ModelFlags& flags) {
 }
 
 void add_flags(CLI::App& app, ModelFlags& flags) {
-    app.add_option("--model", flags.model,
-                   "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
-                   "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
-        ->check(CLI::IsMember({"lstm", "gru", "bert"}))
+    program::add_option(app, "--model", flags.model,
+                        "lstm or gru, which guess each next token, or bert, which guesses hidden ones "
+                        "(its --block is 32, its --batch 64, its --dropout 0, unless given)")
+        ->check(program::one_of({"lstm", "gru", "bert"}))
         ->capture_default_str();
     program::add_text_data(app, flags);
-    app.add_option("--vocabulary", flags.given_vocabulary,
-                   "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
-                   "--tokens, the number of kinds (50257)")
+    program::add_option(
+        app, "--vocabulary", flags.given_vocabulary,
+        "vocab.txt of a WordPiece tokenizer, as Hugging Face has it for BERT: tokens are its pieces; or, of "
+        "--tokens, the number of kinds (50257)")
         ->type_name("FILE|INT")
         ->excludes("--bytes");
     program::add_text_sizes(app, flags);
-    app.add_option("--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
+    program::add_option(app, "--hidden", flags.hidden, "width inside of bert's layers; 0: four times --width")
         ->check(program::whole(0, 1 << 20));
     program::add_text_sampling(app, flags);
     app.get_option("--sample")

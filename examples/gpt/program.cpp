@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/examples/program/corpus.hpp>
-#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/windows_task.hpp>
 #include <headroom/nn/gpt2_names.hpp>
 
@@ -39,11 +39,12 @@ GptFlags::GptFlags() {
 
 void add_flags(CLI::App& app, GptFlags& flags) {
     CLI::Option* const tokens = program::add_text_data(app, flags);
-    app.add_option("--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
+    program::add_option(app, "--vocabulary", flags.vocabulary, "kinds of --tokens; by default as many as GPT-2 has")
         ->check(program::whole(1, std::int64_t{1} << 31))
         ->needs(tokens);
     program::add_text_sizes(app, flags);
-    app.add_flag("--half-residual", flags.half_residual, "the stream between blocks is of --dtype, too, not f32");
+    program::add_flag(app, "--half-residual", flags.half_residual,
+                      "the stream between blocks is of --dtype, too, not f32");
     program::add_text_sampling(app, flags);
     program::add_flags(app, flags);
     program::add_from(app, flags.from, "GPT-2 file in Hugging Face's format to begin with; its sizes are the model's");

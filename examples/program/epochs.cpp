@@ -4,14 +4,16 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
 
 void add_epochs(CLI::App& app, EpochFlags& flags) {
-    app.add_option("--epochs", flags.epochs, "passes over the images")->check(whole(1, 1 << 20))->capture_default_str();
-    app.add_option("--steps", flags.wanted_steps, "optimizer steps, instead of --epochs")
+    add_option(app, "--epochs", flags.epochs, "passes over the images")
+        ->check(whole(1, 1 << 20))
+        ->capture_default_str();
+    add_option(app, "--steps", flags.wanted_steps, "optimizer steps, instead of --epochs")
         ->check(whole(0, std::int64_t{1} << 40));
 }
 

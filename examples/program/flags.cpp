@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/training/history_file.hpp>
 
@@ -16,40 +16,40 @@ namespace {
 CLI::Option* of_this_run(CLI::Option* option) { return option->configurable(false)->group("Of this run alone"); }
 
 void add_device(CLI::App& app, Flags& flags) {
-    app.add_option("--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
-        ->check(CLI::IsMember({"cpu", "cuda", "dry"}))
+    add_option(app, "--device", flags.device, "cpu, cuda, or dry: predict the memory without computing")
+        ->check(one_of({"cpu", "cuda", "dry"}))
         ->capture_default_str();
-    app.add_option("--gpu-memory", flags.gpu_memory,
-                   "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
+    add_option(app, "--gpu-memory", flags.gpu_memory,
+               "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
         ->transform(bytes());
-    app.add_option("--threads", flags.threads, "0: one per processor")->check(whole(0, 1024));
-    app.add_option("--memory-limit", flags.memory_limit,
-                   "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
+    add_option(app, "--threads", flags.threads, "0: one per processor")->check(whole(0, 1024));
+    add_option(app, "--memory-limit", flags.memory_limit,
+               "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
         ->transform(bytes());
 }
 
 void add_tuning(CLI::App& app, Flags& flags) {
-    app.add_flag("--fit-scratch", flags.fit_scratch,
-                 "on a GPU, rehearse for a larger --scratch-budget that does not raise the peak; a training keeps it");
-    app.add_flag("--graphs", flags.compute.graphs,
-                 "on a GPU, launch a micro-batch and a step as one CUDA graph each: faster for small models; the same "
-                 "bits");
-    app.add_option("--tune", flags.tuning_file,
-                   "on a GPU, try several algorithms for each product and attention; with a file, what was found is "
-                   "kept in it, and taken from it next time")
+    add_flag(app, "--fit-scratch", flags.fit_scratch,
+             "on a GPU, rehearse for a larger --scratch-budget that does not raise the peak; a training keeps it");
+    add_flag(app, "--graphs", flags.compute.graphs,
+             "on a GPU, launch a micro-batch and a step as one CUDA graph each: faster for small models; the same "
+             "bits");
+    add_option(app, "--tune", flags.tuning_file,
+               "on a GPU, try several algorithms for each product and attention; with a file, what was found is "
+               "kept in it, and taken from it next time")
         ->type_name("[FILE]")
         ->expected(0, 1);
-    app.add_flag("--libraries", flags.libraries,
-                 "on a GPU, say at the end which library computed products and attention, and what it refused");
+    add_flag(app, "--libraries", flags.libraries,
+             "on a GPU, say at the end which library computed products and attention, and what it refused");
 }
 
 /// Others give other bits: a training that is resumed has the same.
 void add_compute(CLI::App& app, Flags& flags) {
-    app.add_flag("--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
+    add_flag(app, "--tf32", flags.compute.tf32, "on a GPU, products of f32 are rounded to TF32: faster");
     app.add_flag_callback(
         "--nondeterministic", [&flags] { flags.compute.deterministic = false; },
         "on a GPU, bits need not repeat: gradients of attention take less scratch");
-    app.add_option("--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
+    add_option(app, "--scratch-budget", flags.compute.scratch_budget, "memory that an op may take to be faster")
         ->transform(bytes())
         ->capture_default_str();
 }
@@ -58,32 +58,31 @@ void add_step(CLI::App& app, Flags& flags) {
     const auto count = whole(1, 1 << 20);
     const auto none_or_more = whole(0, std::int64_t{1} << 40);
     const auto not_negative = real(0, 1e30);
-    app.add_option("--seed", flags.seed, "of initialisation, data order and all other random numbers")
+    add_option(app, "--seed", flags.seed, "of initialisation, data order and all other random numbers")
         ->check(natural())
         ->capture_default_str();
-    app.add_option("--dtype", flags.dtype, "of matrix products")
-        ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+    add_option(app, "--dtype", flags.dtype, "of matrix products")
+        ->check(one_of({"f32", "bf16", "f16"}))
         ->capture_default_str();
-    app.add_option("--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
-    app.add_option("--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
-    app.add_option("--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
-    app.add_option("--min-lr", flags.min_lr,
-                   fmt::format("learning rate at the end ({})",
-                               flags.min_lr < 0 ? "a tenth of --lr" : fmt::to_string(flags.min_lr)))
+    add_option(app, "--batch", flags.batch, "samples in a micro-batch")->check(count)->capture_default_str();
+    add_option(app, "--accumulate", flags.accumulate, "micro-batches in a step")->check(count)->capture_default_str();
+    add_option(app, "--lr", flags.lr, "peak learning rate")->check(not_negative)->capture_default_str();
+    add_option(app, "--min-lr", flags.min_lr,
+               fmt::format("learning rate at the end ({})",
+                           flags.min_lr < 0 ? "a tenth of --lr" : fmt::to_string(flags.min_lr)))
         ->check(not_negative);
-    app.add_option("--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
-    app.add_option("--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
-    app.add_option("--optimizer", flags.optimizer, "adamw or sgd")
-        ->check(CLI::IsMember({"adamw", "sgd"}))
+    add_option(app, "--warmup", flags.warmup, "steps of linear warm-up")->check(none_or_more)->capture_default_str();
+    add_option(app, "--weight-decay", flags.weight_decay, "of matrices")->check(not_negative)->capture_default_str();
+    add_option(app, "--optimizer", flags.optimizer, "adamw or sgd")
+        ->check(one_of({"adamw", "sgd"}))
         ->capture_default_str();
-    app.add_option("--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
-    app.add_option("--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
-    app.add_option("--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
-    app.add_option(
-           "--average", flags.average,
-           "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
+    add_option(app, "--beta2", flags.beta2, "of AdamW")->check(real(0, 0.999999))->capture_default_str();
+    add_option(app, "--momentum", flags.momentum, "of SGD")->check(real(0, 0.999999))->capture_default_str();
+    add_option(app, "--clip", flags.clip, "largest gradient norm; 0: none")->check(not_negative)->capture_default_str();
+    add_option(app, "--average", flags.average,
+               "decay of a moving average of the weights, such as 0.999, which validations see in their place; 0: none")
         ->check(real(0, 0.999999));
-    app.add_option("--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
+    add_option(app, "--validate-every", flags.validate_every, "validate after every so many steps, not only at the end")
         ->check(none_or_more);
 }
 
@@ -94,10 +93,8 @@ void add_recompute(CLI::App& app, Flags& flags) {
         what += fmt::format("{} {} ({})", names.empty() ? ":" : ",", each.name, each.what);
         names.push_back(each.name);
     }
-    CLI::Option* const recompute = app.add_option("--recompute", flags.recompute, what)
-                                       ->check(CLI::IsMember(names))
-                                       ->take_last()
-                                       ->capture_default_str();
+    CLI::Option* const recompute =
+        add_option(app, "--recompute", flags.recompute, what)->check(one_of(names))->take_last()->capture_default_str();
     app.add_flag_callback(
            "--checkpoint", [=, last = names.back()] { recompute->add_result(last); },
            "the same as --recompute " + names.back())
@@ -106,25 +103,26 @@ void add_recompute(CLI::App& app, Flags& flags) {
 }
 
 void add_files(CLI::App& app, Flags& flags) {
-    app.add_option("--memory-history", flags.memory_history,
-                   "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
-                   "Perfetto")
+    add_option(app, "--memory-history", flags.memory_history,
+               "file for the memory's history: .html, a page; .pickle, for PyTorch's memory viewer; .json, for "
+               "Perfetto")
         ->check(training::history_file_problem);
-    CLI::Option* const save = app.add_option("--save", flags.save, "file to save the training to at the end");
-    app.add_option("--save-every", flags.save_every, "save after every so many steps as well")
+    CLI::Option* const save = add_option(app, "--save", flags.save, "file to save the training to at the end");
+    add_option(app, "--save-every", flags.save_every, "save after every so many steps as well")
         ->check(whole(0, std::int64_t{1} << 40))
         ->needs(save);
-    app.add_option("--best", flags.best, "file to save the training to whenever a validation loss is the least so far");
-    app.add_option("--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")
+    add_option(app, "--best", flags.best,
+               "file to save the training to whenever a validation loss is the least so far");
+    add_option(app, "--stop-after", flags.stop_after, "end after this many steps, as Ctrl-C does")
         ->check(whole(0, std::int64_t{1} << 40));
-    app.add_option("--json", flags.json, "file for the figures of the run");
-    app.add_option("--log", flags.log, "file for the figures of every step, a JSON object in each line");
-    app.add_option("--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
-    app.add_flag("--changed-data", flags.changed_data,
-                 "resume although the data has another number of samples; a training goes on in the same epoch")
+    add_option(app, "--json", flags.json, "file for the figures of the run");
+    add_option(app, "--log", flags.log, "file for the figures of every step, a JSON object in each line");
+    add_option(app, "--tensorboard", flags.tensorboard, "folder for the same figures as TensorBoard reads them");
+    add_flag(app, "--changed-data", flags.changed_data,
+             "resume although the data has another number of samples; a training goes on in the same epoch")
         ->needs("--resume");
-    app.add_option("--pictures", flags.pictures,
-                   "folder for pictures: the losses as SVG, and what the program draws, as PNG");
+    add_option(app, "--pictures", flags.pictures,
+               "folder for pictures: the losses as SVG, and what the program draws, as PNG");
 }
 
 }  // namespace
@@ -167,11 +165,11 @@ void add_flags(CLI::App& app, Flags& flags) {
 }
 
 void add_workers(CLI::App& app, int& workers, const std::string& what) {
-    of_this_run(app.add_option("--workers", workers, what)->check(whole(0, 1024))->capture_default_str());
+    of_this_run(add_option(app, "--workers", workers, what)->check(whole(0, 1024))->capture_default_str());
 }
 
 void add_from(CLI::App& app, std::string& from, const std::string& what) {
-    of_this_run(app.add_option("--from", from, what)->excludes("--resume"));
+    of_this_run(add_option(app, "--from", from, what)->excludes("--resume"));
 }
 
 Context make_context(const Flags& flags) {

@@ -1,4 +1,5 @@
 #include <headroom/examples/program/images.hpp>
+#include <headroom/examples/program/options.hpp>
 
 #include <algorithm>
 #include <iterator>
@@ -33,16 +34,15 @@ std::optional<data::Orientation> ImageFileFlags::read_as() const {
 }
 
 void add_image_files(CLI::App& app, ImageFileFlags& flags, const std::string& workers, bool annotated) {
-    app.add_flag(
-        "--skip-bad-images", flags.skip_bad_images,
-        "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
-        "training");
+    add_flag(app, "--skip-bad-images", flags.skip_bad_images,
+             "say which images are missing, cut or damaged, and use others in their places; without it, they end the "
+             "training");
     std::vector<std::string> ways{"upright", "stored"};
     if (annotated) ways.emplace_back("auto");
-    app.add_option("--orientation", flags.orientation,
-                   fmt::format("images that EXIF data says to turn are read upright or as stored{}",
-                               annotated ? "; auto: as they have the size that the annotations say" : ""))
-        ->check(CLI::IsMember(ways))
+    add_option(app, "--orientation", flags.orientation,
+               fmt::format("images that EXIF data says to turn are read upright or as stored{}",
+                           annotated ? "; auto: as they have the size that the annotations say" : ""))
+        ->check(one_of(ways))
         ->capture_default_str();
     add_workers(app, flags.workers, workers);
 }

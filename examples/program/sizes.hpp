@@ -1,7 +1,7 @@
 #pragma once
 // Sizes of memory as people write them: flags take "512MiB", "1.5 GB" or bytes.
 //
-//     app.add_option("--memory-limit", limit, "of the device's memory")->transform(bytes());
+//     add_option(app, "--memory-limit", limit, "of the device's memory")->transform(bytes());
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <headroom/data/image_files.hpp>
-#include <headroom/examples/program/ranges.hpp>
+#include <headroom/examples/program/options.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::segmentation {
@@ -92,38 +92,45 @@ std::set<int> values_in(const std::filesystem::path& mask) {
 
 void add_data(CLI::App& app, DataFlags& flags) {
     const auto count = program::whole(1, 1 << 20);
-    app.add_option("--data", flags.data,
-                   "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
-                   "values are classes); without it, clouds are drawn");
-    CLI::Option* const images = app.add_option("--images", flags.images, "folder of images, instead of --data");
-    CLI::Option* const masks = app.add_option("--masks", flags.masks, "folder of their masks")->needs(images);
+    program::add_option(
+        app, "--data", flags.data,
+        "folder with the folders images (PNG or JPEG) and masks (a PNG of the same name for each, whose "
+        "values are classes); without it, clouds are drawn");
+    CLI::Option* const images =
+        program::add_option(app, "--images", flags.images, "folder of images, instead of --data");
+    CLI::Option* const masks = program::add_option(app, "--masks", flags.masks, "folder of their masks")->needs(images);
     images->needs(masks);
-    app.add_option("--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
-    app.add_option(
-           "--mask-values", flags.mask_values,
-           "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
-           "0,255 where masks have these two")
+    program::add_option(app, "--mask-suffix", flags.mask_suffix, "_mask: the mask of a.jpg is a_mask.png");
+    program::add_option(
+        app, "--mask-values", flags.mask_values,
+        "values of masks that are classes 0, 1 and so on, such as 0,255; by default the classes themselves, or "
+        "0,255 where masks have these two")
         ->check(mask_values_problem);
-    app.add_option("--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
+    program::add_option(app, "--ignore", flags.ignore, "a value of masks that is no class, such as 255 for borders")
         ->check(program::whole(0, 255));
-    app.add_option("--clouds", flags.clouds, "clouds to draw for training")->check(count)->capture_default_str();
-    app.add_option("--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
-        ->check(program::real(0, 100))
-        ->capture_default_str();
-    app.add_option("--height", flags.height, "rows of pixels: images are drawn in this size, or resized to it")
+    program::add_option(app, "--clouds", flags.clouds, "clouds to draw for training")
         ->check(count)
         ->capture_default_str();
-    app.add_option("--width", flags.width, "the same for columns")->check(count)->capture_default_str();
-    app.add_option("--classes", flags.classes, "number of classes; values of masks are below it")
+    program::add_option(app, "--noise", flags.noise, "of drawn clouds, in deviations of what is to be seen under it")
+        ->check(program::real(0, 100))
+        ->capture_default_str();
+    program::add_option(app, "--height", flags.height,
+                        "rows of pixels: images are drawn in this size, or resized to it")
+        ->check(count)
+        ->capture_default_str();
+    program::add_option(app, "--width", flags.width, "the same for columns")->check(count)->capture_default_str();
+    program::add_option(app, "--classes", flags.classes, "number of classes; values of masks are below it")
         ->check(program::whole(2, 255))
         ->capture_default_str();
-    app.add_option("--validation", flags.validation,
-                   "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
+    program::add_option(app, "--validation", flags.validation,
+                        "images for validation, which are not trained on; by default a tenth, or 100 drawn ones")
         ->check(count);
-    app.add_option("--flips", flags.flips, "images in training are mirrored at random: none, horizontal or both")
-        ->check(CLI::IsMember({"none", "horizontal", "both"}))
+    program::add_option(app, "--flips", flags.flips,
+                        "images in training are mirrored at random: none, horizontal or both")
+        ->check(program::one_of({"none", "horizontal", "both"}))
         ->capture_default_str();
-    app.add_option("--crop", flags.crop, "train on random parts, with this share of the height and of the width")
+    program::add_option(app, "--crop", flags.crop,
+                        "train on random parts, with this share of the height and of the width")
         ->check(program::real(0.01, 1))
         ->capture_default_str();
 }
