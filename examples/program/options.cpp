@@ -37,6 +37,10 @@ CLI::Option* add_option(CLI::App& app, const std::string& name, int& value, cons
 CLI::Option* add_option(CLI::App& app, const std::string& name, double& value, const std::string& what) {
     return app.add_option(name, value, what);
 }
+CLI::Option* add_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
+                        const std::string& what) {
+    return app.add_option(name, value, what);
+}
 CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& what) {
     return app.add_flag(name, value, what);
 }

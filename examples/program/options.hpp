@@ -6,7 +6,6 @@
 //     add_option(app, "--lr", rate, "learning rate")->check(real(0, 1e30));
 //     add_option(app, "--dtype", dtype, "of products")->check(one_of({"f32", "bf16"}));
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +19,8 @@ CLI::Option* add_option(CLI::App& app, const std::string& name, std::int64_t& va
 CLI::Option* add_option(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& what);
 CLI::Option* add_option(CLI::App& app, const std::string& name, int& value, const std::string& what);
 CLI::Option* add_option(CLI::App& app, const std::string& name, double& value, const std::string& what);
+CLI::Option* add_option(CLI::App& app, const std::string& name, std::vector<std::string>& value,
+                        const std::string& what);
 CLI::Option* add_flag(CLI::App& app, const std::string& name, bool& value, const std::string& what);
 
 CLI::Validator whole(std::int64_t least, std::int64_t most);

@@ -121,6 +121,12 @@ class LocksTest : public ::testing::TestWithParam<const char*> {
     ~LocksTest() override {
         for (Block* block : blocks_) memory_.deallocate(block);
     }
+    /// A block of one stream that another one's work uses: an event of that is recorded when the block is given back.
+    void use(std::size_t bytes, StreamId owner, StreamId user) {
+        Block* const block = memory_.allocate(bytes, owner, kTag).handle;
+        memory_.record_use(block, user);
+        memory_.deallocate(block);
+    }
     /// The other thread may have taken what was cached, so that the first block is one that is given back.
     void hit() {
         memory_.deallocate(std::exchange(own_, nullptr));
@@ -138,10 +144,11 @@ TEST_P(LocksTest, AHitGoesOnWhileAnotherThreadIsInTheDriver) {
     run_beside(
         gate_, GetParam(),
         [&] {
+            if (call == "passed") use(2 * kGranule, 0, 1);
             if (call == "free_bytes" || call == "passed") {
                 EXPECT_THROW(memory_.allocate(100 * kGranule, 2, kTag), OutOfMemory);
             } else if (call == "record") {
-                memory_.deallocate(memory_.allocate(4096, 0, kTag).handle);
+                use(4096, 2, 0);
             } else if (call == "wait") {
                 memory_.deallocate(memory_.allocate(2 * kGranule, 2, kTag).handle);
             } else if (call == "destroy") {
