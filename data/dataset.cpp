@@ -39,8 +39,8 @@ MemoryDataset<Target>::MemoryDataset(Features features, std::vector<std::int64_t
     const std::int64_t width = sample_width(sample_shape);
     const auto total = static_cast<std::int64_t>(std::visit([](const auto& v) { return v.size(); }, features));
     count_ = checked_count(total, static_cast<std::int64_t>(targets.size()), sample_shape, width);
-    if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation) || scale.deviation <= 0)
-        throw Error(fmt::format("pixels can't be scaled with mean {} and deviation {}", scale.mean, scale.deviation));
+    if (!std::isfinite(scale.mean) || !std::isfinite(scale.std) || scale.std <= 0)
+        throw Error(fmt::format("pixels can't be scaled with mean {} and std {}", scale.mean, scale.std));
     const std::int64_t target_width = static_cast<std::int64_t>(targets.size()) / count_;
     storage_ = std::make_shared<const Storage>(
         Storage{std::move(features), std::move(targets), std::move(sample_shape), width, target_width, scale});
@@ -71,7 +71,7 @@ void MemoryDataset<Target>::read(std::span<const std::int64_t> indices, Batch& b
     batch.targets.resize(indices.size() * target_width);
     std::array<float, 256> value_of_byte;
     for (std::size_t byte = 0; byte < value_of_byte.size(); ++byte)
-        value_of_byte[byte] = (static_cast<float>(byte) / 255.0f - from.scale.mean) / from.scale.deviation;
+        value_of_byte[byte] = (static_cast<float>(byte) / 255.0f - from.scale.mean) / from.scale.std;
     for (std::size_t row = 0; row < indices.size(); ++row) {
         const auto sample = static_cast<std::size_t>(first_ + indices[row]);
         float* to = batch.features.data() + row * width;

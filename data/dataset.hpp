@@ -3,7 +3,7 @@
 // the three members of the concept; `MemoryDataset` is one for what fits into memory (images, tables), and
 // `TextWindows` (text_windows.hpp) for language. Batches are host vectors: copy them into a tensor with your context.
 //
-//     const data::PixelScale scale{.mean = 0.13f, .deviation = 0.31f};
+//     const data::PixelScale scale{.mean = 0.13f, .std = 0.31f};
 //     auto digits = data::MemoryDataset<int32_t>::images(pixels, {28, 28}, labels, scale);
 //     auto [train, validation] = std::pair(digits.slice(0, 9000), digits.slice(9000, 1000));
 //     data::SampleBatch<int32_t> batch;
@@ -41,10 +41,10 @@ struct SampleBatch {
     std::vector<Target> targets;  // [rows, targets per sample]
 };
 
-/// Makes features of bytes: (byte / 255 - mean) / deviation.
+/// Makes features of bytes: (byte / 255 - mean) / std.
 struct PixelScale {
     float mean = 0.0f;
-    float deviation = 1.0f;
+    float std = 1.0f;
 };
 
 /// Samples in memory: features f32 (kept as f32, or as bytes with a scale), and targets, i32 for classes or f32 for
@@ -60,7 +60,7 @@ class MemoryDataset {
     /// `features` is [N, ...sample_shape], `targets` [N, M]; N is derived from the features. Errors: ShapeError if a
     /// dimension is below 1, there is no sample, or the sizes don't divide.
     MemoryDataset(std::vector<float> features, std::vector<std::int64_t> sample_shape, std::vector<Target> targets);
-    /// The same, for `pixels` u8. Errors: also Error unless the scale is finite and its deviation positive.
+    /// The same, for `pixels` u8. Errors: also Error unless the scale is finite and its std positive.
     static MemoryDataset images(std::vector<std::uint8_t> pixels, std::vector<std::int64_t> sample_shape,
                                 std::vector<Target> targets, PixelScale scale = {});
 

@@ -29,7 +29,7 @@ void check_sample(const std::string& name, const ImageSample& sample) {
 std::array<float, 256> values_of_bytes(const PixelScale& scale) {
     std::array<float, 256> values;
     for (std::size_t byte = 0; byte < values.size(); ++byte)
-        values[byte] = (static_cast<float>(byte) / 255.0f - scale.mean) / scale.deviation;
+        values[byte] = (static_cast<float>(byte) / 255.0f - scale.mean) / scale.std;
     return values;
 }
 
@@ -80,9 +80,8 @@ ImageDataset::ImageDataset(ImageSourcePointer source, ImageDatasetOptions option
     if (!source_) throw Error("images: there is no source of samples");
     if (options_.scale.empty()) throw Error("images: there is no scale; one PixelScale{} keeps values in [0, 1]");
     for (const PixelScale& scale : options_.scale)
-        if (!std::isfinite(scale.mean) || !std::isfinite(scale.deviation) || scale.deviation <= 0)
-            throw Error(
-                fmt::format("pixels can't be scaled with mean {} and deviation {}", scale.mean, scale.deviation));
+        if (!std::isfinite(scale.mean) || !std::isfinite(scale.std) || scale.std <= 0)
+            throw Error(fmt::format("pixels can't be scaled with mean {} and std {}", scale.mean, scale.std));
     if (options_.pad_to_multiple < 0)
         throw Error(fmt::format("images can't be padded to a multiple of {}", options_.pad_to_multiple));
 }

@@ -34,7 +34,7 @@ std::vector<PixelScale> imagenet_scale();
 
 struct ImageDatasetOptions {
     std::vector<ImageTransform> transforms = {};
-    /// (byte / 255 - mean) / deviation; one for all channels or one for each.
+    /// (byte / 255 - mean) / std; one for all channels or one for each.
     std::vector<PixelScale> scale = {PixelScale{}};
     /// The seed of the transforms' random numbers.
     std::uint64_t seed = 0;

@@ -28,7 +28,7 @@ Image image_of(std::span<const float> values, std::int64_t height, std::int64_t 
                                      wide_and_high(height, width), scale.size()));
     for (std::size_t i = 0; i < values.size(); ++i) {
         const PixelScale& channel = scale[i % scale.size()];
-        const float byte = 255 * (values[i] * channel.deviation + channel.mean);
+        const float byte = 255 * (values[i] * channel.std + channel.mean);
         image.pixels[i] = static_cast<std::uint8_t>(std::isnan(byte) ? 0 : std::clamp(byte, 0.0f, 255.0f) + 0.5f);
     }
     return image;

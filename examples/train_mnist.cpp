@@ -25,7 +25,7 @@ constexpr std::uint64_t kSeed = 1;
 Digits read_digits(const std::string& folder, const char* part) {
     const data::LabelledImages read = data::read_labelled_images(folder, part, kClasses);
     return Digits::images(read.images.pixels, {read.images.rows * read.images.columns},
-                          {read.labels.begin(), read.labels.end()}, {.mean = 0.1307f, .deviation = 0.3081f});
+                          {read.labels.begin(), read.labels.end()}, {.mean = 0.1307f, .std = 0.3081f});
 }
 
 /// Those to train on, and those to validate.

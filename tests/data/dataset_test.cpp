@@ -54,8 +54,7 @@ TEST(MemoryDataset, SamplesMayBeScalars) {
 }
 
 TEST(MemoryDataset, ScalesPixels) {
-    const auto data =
-        MemoryDataset<int32_t>::images({0, 255, 51, 102}, {1, 2}, {0, 1}, {.mean = 0.25f, .deviation = 0.5f});
+    const auto data = MemoryDataset<int32_t>::images({0, 255, 51, 102}, {1, 2}, {0, 1}, {.mean = 0.25f, .std = 0.5f});
     SampleBatch<int32_t> batch;
     data.read(Indices{0, 1}, batch);
     const Values expected{-0.5f, 1.5f, -0.1f, 0.3f};

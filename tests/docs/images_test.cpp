@@ -62,7 +62,7 @@ TEST(Guide, ImagesInMemory) {
         std::make_shared<data::MemoryImages>(data::read_labelled_images(folder, "t10k", /*classes=*/10));
     const data::ImageDataset shifted(digits,
                                      {.transforms = {data::RandomAffine{.degrees = 10, .shift_x = 0.1, .shift_y = 0.1}},
-                                      .scale = {{.mean = 0.1307f, .deviation = 0.3081f}},
+                                      .scale = {{.mean = 0.1307f, .std = 0.3081f}},
                                       .seed = 1});
 
     data::DataLoader loader(shifted, data::Sampler::sequential(shifted.size(), 3));
