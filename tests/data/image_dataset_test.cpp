@@ -196,7 +196,7 @@ TEST(ImageDataset, SaysWhichSamplesDoNotFit) {
                 throws<ShapeError>("sample 0: the mask is 4 wide, 5 high with 1 channels, the image 5 wide, 4 high"));
     EXPECT_THAT([] { ImageDataset(nullptr, {}); }, throws<Error>("there is no source"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {}}); }, throws<Error>("there is no scale"));
-    EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {{0, 0}}}); }, throws<Error>("mean 0 and deviation 0"));
+    EXPECT_THAT([] { ImageDataset(numbered(1), {.scale = {{0, 0}}}); }, throws<Error>("mean 0 and std 0"));
     EXPECT_THAT([] { ImageDataset(numbered(1), {.pad_to_multiple = -1}); }, throws<Error>("multiple of -1"));
 }
 
