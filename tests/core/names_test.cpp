@@ -23,7 +23,7 @@ TEST(Names, OfAProgramAreItsOwn) {
     Context context = Context::cpu();
     const Region region{.first = 2};
     const Result result{standard_deviation(arange(context, region.first, 5, 1, Dtype::f32))};
-    EXPECT_EQ(result.std.item(), 1.0);
+    EXPECT_EQ(result.deviation.item(), 1.0);
 }
 
 }  // namespace
