@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/kernels/fill/fill.hpp>
 #include <headroom/memory/error.hpp>
@@ -186,6 +187,35 @@ TEST(Segments, HaveVersionsOfTheirOwn) {
     const Tensor all = loss_of(model.up);
     model.parameters.mark_changed();
     EXPECT_THAT([&] { backward(all); }, ThrowsMessage<Error>(HasSubstr("was changed after it was used")));
+}
+
+/// Both operands lie in one array: each saved one has the version of its own parameter.
+TEST(Segments, AreToldApartAmongTheInputsOfOneOp) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    for (const char* path : {"up.weight", "down.weight"}) {
+        const Tensor product = sum(matmul(model.down, model.up));
+        for (const GradientSegment& segment : model.parameters.segments()) {
+            if (model.parameters.all()[segment.parameters.front()].path == path) model.parameters.mark_changed(segment);
+        }
+        EXPECT_THAT([&] { backward(product); }, ThrowsMessage<Error>(HasSubstr("was changed after it was used")))
+            << path;
+    }
+}
+
+TEST(Segments, AreChangedByAnUpdateOfThem) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    Sgd optimizer(model.parameters);
+    const Array one = context.exec().empty({}, Dtype::f64);
+    context.exec().launch([&](auto& stream) { kernels::fill(stream, 1.0, one.view()); });
+    backward(sum(mul(model.up, model.up)));
+    const Tensor loss = sum(mul(model.up, model.up));
+    optimizer.begin_step(0.1);
+    for (const GradientSegment& segment : model.parameters.segments()) {
+        if (segment.gradients.defined()) optimizer.update_segment(segment, one);
+    }
+    EXPECT_THAT([&] { backward(loss); }, ThrowsMessage<Error>(HasSubstr("was changed after it was used")));
 }
 
 TEST(GraphedWork, IsCalledWithItsInputsWhereThereAreNoGraphs) {

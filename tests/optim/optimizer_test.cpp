@@ -53,6 +53,26 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OptimizerOf,
                                                 }}),
                          [](const auto& info) { return info.param.name; });
 
+/// Updates nothing.
+class Idle final : public Optimizer {
+  public:
+    explicit Idle(Parameters& parameters)
+        : Optimizer(parameters, "idle", {{.name = "zeros"}, {.name = "halves", .initial = 0.5}}, 0, {}) {}
+
+  private:
+    void update(const Range&, const Array&) override {}
+};
+
+TEST(OptimizerState, BeginsWithItsInitialValue) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    const Idle optimizer(model.parameters);
+    for (const NamedArray& array : optimizer.state_dict().arrays) {
+        const double initial = array.name.starts_with("idle.halves.") ? 0.5 : 0.0;
+        for (const double value : context.from_array(array.array).to_vector<double>()) EXPECT_EQ(value, initial);
+    }
+}
+
 TEST_P(OptimizerOf, ResumedTrainingEqualsUninterruptedTrainingBitForBit) {
     Training whole(GetParam(), 5);
     whole.run(0, 10);
