@@ -104,10 +104,9 @@ Loss Session::loss(const Task::Batch& batch) {
 void Session::step() {
     unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
-    // In a rehearsal a third micro-batch would find what the second one found: gradients to add to. With graphs, it
-    // makes the graph of its kind, and a fourth one only launches that.
-    const std::int64_t kinds = context_.profile().compute.graphs ? 3 : 2;
-    const std::int64_t count = context_.dry() ? std::min(options_.accumulate, kinds) : options_.accumulate;
+    // In a rehearsal a fourth micro-batch would find what the third one found: gradients to add to since the second
+    // one, free blocks where later ones find them, and with graphs that of its kind.
+    const std::int64_t count = context_.dry() ? std::min<std::int64_t>(options_.accumulate, 3) : options_.accumulate;
     accumulator_->begin_step({.micro_batches = count, .learning_rate = learning_rate(steps_done_ + 1)});
     for (std::int64_t i = 0; i < count; ++i) {
         accumulator_->accumulate(micro_batch_, next_batch());

@@ -178,7 +178,10 @@ TEST_P(Refused, ARunClaimsNothingOfWhatWouldHaveComeLater) {
             EXPECT_THAT(report.advice,
                         HasSubstr(grows > left ? format_bytes(grows - left) + " more than there is room for"
                                                : format_bytes(left) + " that are left are in pieces"));
-            EXPECT_THAT(report.advice, HasSubstr(fmt::format("live in \"{}\"", report.repeated.front().pattern)));
+            EXPECT_EQ(report.advice.find("live in") == std::string::npos, report.repeated.empty());
+            if (!report.repeated.empty()) {
+                EXPECT_THAT(report.advice, HasSubstr(fmt::format("live in \"{}\"", report.repeated.front().pattern)));
+            }
             EXPECT_THAT(report.advice, HasSubstr("rehearse() tells"));
         }
     }

@@ -173,12 +173,12 @@ MemoryStatistics train(const Case& each, bool dry, const Plan& plan) {
 }
 
 /// docs/memory.md says so.
-TEST_P(RehearsalOf, ATrainingNeedsTwoStepsOfTwoMicroBatchesBeforeAndAfterAValidation) {
+TEST_P(RehearsalOf, ATrainingNeedsTwoStepsOfThreeMicroBatchesBeforeAndAfterAValidation) {
     for (const int micro_batches : {1, 2, 5}) {
         for (const int every : {0, 1, 3}) {
             SCOPED_TRACE(::testing::Message() << micro_batches << " micro-batches, validation after " << every);
             const Plan whole{7, micro_batches, every, 4};
-            const Plan least{every == 0 ? 2 : 4, std::min(micro_batches, 2), std::min(every, 2), 2};
+            const Plan least{every == 0 ? 2 : 4, std::min(micro_batches, 3), std::min(every, 2), 2};
             const MemoryStatistics rehearsed = train(GetParam(), true, least);
             for (const bool dry : {true, false}) {
                 if (!dry && !(micro_batches == 5 && every == 3)) continue;
