@@ -121,6 +121,44 @@ TEST(AnnouncedStep, LeavesOutSegmentsThatNothingReached) {
     accumulator.step();
 }
 
+TEST(Segments, AreCompleteAfterTheLastUseOfAParameter) {
+    Context context = Context::cpu({.threads = 1});
+    Regression model(context);
+    std::vector<float> seen;
+    int calls = 0;
+    model.parameters.on_segment_complete([&](const GradientSegment& segment) {
+        ++calls;
+        seen = elements(segment.gradients);
+    });
+    const Tensor first = sum(mul(model.up, model.up)), second = sum(model.up);
+    backward(first + second);
+    EXPECT_EQ(calls, 1);
+    for (const GradientSegment& segment : model.parameters.segments()) {
+        if (segment.gradients.defined()) {
+            EXPECT_EQ(seen, elements(segment.gradients));
+        }
+    }
+}
+
+TEST(Segments, AreNotCompleteWhileAParameterHasNoGradient) {
+    Context context = Context::cpu({.threads = 1});
+    Parameters parameters(context);
+    std::vector<Tensor> all;
+    for (int i = 0; i < 128; ++i) all.push_back(parameters.create("p" + std::to_string(i), {16}, test::fill_normally));
+    parameters.materialize();
+    const std::vector<std::size_t> together = parameters.segments().front().parameters;
+    ASSERT_GT(together.size(), 1u);
+    int calls = 0;
+    parameters.on_segment_complete([&](const GradientSegment&) { ++calls; });
+    Tensor loss = sum(mul(all[together[0]], all[together[0]]));
+    backward(loss);
+    EXPECT_EQ(calls, 0);
+    loss = sum(all[together[0]]);
+    for (std::size_t i = 1; i < together.size(); ++i) loss = loss + sum(all[together[i]]);
+    backward(loss);
+    EXPECT_EQ(calls, 1);
+}
+
 TEST(AnnouncedStep, FollowsABackwardThatFailed) {
     Gpt gpt;
     int calls = 0;

@@ -420,7 +420,7 @@ FAULTS = [
     *of("steps", "core/parameters.cpp", "optim_announced_step_test", "*",
         ("complete: whatever the others of the segment", "if (!value.grad.defined() || value.awaited) return;", "if (!value.grad.defined()) return;"),
         ("complete: without a gradient", "if (!value.grad.defined() || value.awaited) return;", "if (value.awaited) return;"),
-        ("versions: an update of one changes all", "for (const std::size_t i : segment.parameters) ++all_[i].tensor.value()->version;", "mark_changed();")),
+        ("versions: an update of one changes all", "for (const std::size_t i : segment.parameters) ++all_[i].tensor.value()->version;", "if (!segment.parameters.empty()) mark_changed();")),
     *of("steps", "optim/optimizer.cpp", "optim_announced_step_test", "*",
         ("segments: an update that nobody sees", "    parameters_.mark_changed(segment);\n", "")),
     *of("steps", "optim/optimizer.cpp", "optim_optimizer_test", "*",
