@@ -12,7 +12,8 @@ foreach(name IN LISTS libraries)
     endforeach()
     install(TARGETS headroom_${name} EXPORT headroom-${name})
     install(EXPORT headroom-${name} NAMESPACE headroom:: FILE headroom-${name}.cmake DESTINATION ${headroom_package})
-    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom FILES_MATCHING PATTERN "*.hpp")
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${name} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/headroom FILES_MATCHING PATTERN "*.hpp"
+            PATTERN "*.cuh")
 endforeach()
 install(TARGETS headroom EXPORT headroom)
 install(FILES ${HEADROOM_INCLUDE_ROOTS}/umbrella/headroom/headroom.hpp ${HEADROOM_INCLUDE_ROOTS}/memory/headroom/config.hpp
