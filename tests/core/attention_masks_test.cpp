@@ -16,12 +16,13 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
 
 const test::Reference& reference() {
-    static const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/attention.safetensors");
+    static const test::Reference file(test::source_path("tests/reference/attention.safetensors"));
     return file;
 }
 

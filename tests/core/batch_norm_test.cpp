@@ -20,7 +20,7 @@
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 Tensor leaf(Context& context, const Shape& shape, Dtype dtype = Dtype::f64) {
     return randn(context, shape, dtype).detach().requires_grad_();

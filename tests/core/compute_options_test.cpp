@@ -131,7 +131,7 @@ TEST(FitScratchBudget, FindsOneWhereABudgetLowersThePeak) {
 
 TEST(FitScratchBudget, RefusesALimitBelowWhatIsNeeded) {
     EXPECT_THAT([] { fit_scratch_budget(gpu_with({}), attention_and_gradient, 1000); },
-                headroom::testing::throws<Error>("fit_scratch_budget: ", "1000 bytes"));
+                headroom::test::throws<Error>("fit_scratch_budget: ", "1000 bytes"));
     Profile small = gpu_with({});
     small.memory_limit = 2 << 20;
     EXPECT_THROW(fit_scratch_budget(small, attention_and_gradient), OutOfMemory);

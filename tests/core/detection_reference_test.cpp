@@ -18,12 +18,13 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/roi_align.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
 
 const test::Reference& reference() {
-    static const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/detection.safetensors");
+    static const test::Reference file(test::source_path("tests/reference/detection.safetensors"));
     return file;
 }
 

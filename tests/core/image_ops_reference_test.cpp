@@ -14,6 +14,7 @@
 #include <headroom/core/ops/pool.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
@@ -70,7 +71,7 @@ const ImageCase kCases[] = {
 // clang-format on
 
 const test::Reference& reference() {
-    static const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/image_ops.safetensors");
+    static const test::Reference file(test::source_path("tests/reference/image_ops.safetensors"));
     return file;
 }
 

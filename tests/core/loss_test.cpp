@@ -24,7 +24,7 @@
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 template <class T>
 concept HasBackward = requires(const T& loss) {

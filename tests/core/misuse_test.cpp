@@ -15,11 +15,12 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/core/every_call.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using test::Calls, test::kFunctions, test::kMembers;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -124,7 +125,7 @@ TEST(Misuse, IsNamedByFunctionsThatAreBuiltOfOthers) {
 }
 
 TEST(Undefined, NoMemberAndNoFunctionIsLeftOut) {
-    const std::filesystem::path core = HEADROOM_SOURCE_DIR "/core";
+    const std::filesystem::path core = test::source_path("core");
     const std::string tensor = text_of(core / "tensor.hpp");
     const std::size_t begin = tensor.find("class Tensor {"), end = tensor.find("  private:");
     ASSERT_TRUE(begin < end && end < tensor.size());

@@ -47,6 +47,7 @@
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
@@ -295,7 +296,7 @@ const Case kCases[] = {
 // clang-format on
 
 const test::Reference& reference() {
-    static const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/ops.safetensors");
+    static const test::Reference file(test::source_path("tests/reference/ops.safetensors"));
     return file;
 }
 

@@ -11,7 +11,7 @@
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 class TapeTest : public ::testing::Test {
   protected:

@@ -18,7 +18,7 @@
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 TEST(Uncountable, SizesAreRefused) {
     Context context = Context::cpu({.threads = 1});

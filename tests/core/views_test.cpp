@@ -17,7 +17,7 @@
 namespace headroom {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using Integers = std::vector<std::int64_t>;
 
 class Views : public ::testing::Test {

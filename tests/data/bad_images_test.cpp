@@ -11,11 +11,11 @@
 namespace headroom::data {
 namespace {
 
-using testing::contents_of;
-using testing::numbered_image;
-using testing::reference;
-using testing::ScratchFolder;
-using testing::throws;
+using test::contents_of;
+using test::numbered_image;
+using test::reference;
+using test::ScratchFolder;
+using test::throws;
 
 class BadImages : public ::testing::Test {
   protected:
@@ -157,7 +157,7 @@ TEST_F(BadImages, AreMasksThatFitOnlyWhatIsStored) {
     write_png(masks / "turned.png", Image(21, 14, 1));
     EXPECT_TRUE(find_bad_images(MaskedImages(folder_.path() / "a", masks, 2), 1).empty());
     write_png(masks / "turned.png", Image(14, 21, 1));
-    folder_.write("masks/turned.png", testing::with_exif(contents_of(masks / "turned.png"), 6));
+    folder_.write("masks/turned.png", test::with_exif(contents_of(masks / "turned.png"), 6));
     EXPECT_EQ(MaskedImages(folder_.path() / "a", masks, 2).load(0).mask.height, 21);
     write_png(masks / "turned.png", Image(14, 21, 1));
     EXPECT_THAT(find_bad_images(MaskedImages(folder_.path() / "a", masks, 2), 1).at(0).what,

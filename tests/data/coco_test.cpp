@@ -8,18 +8,17 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/pictures.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::data {
 namespace {
 
 using nlohmann::json;
-using testing::numbered_image;
-using testing::ScratchFolder;
-using testing::throws;
+using test::numbered_image;
+using test::ScratchFolder;
+using test::throws;
 
-std::filesystem::path reference_file() {
-    return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "coco.json";
-}
+std::filesystem::path reference_file() { return test::source_path("tests/reference/coco.json"); }
 
 std::vector<uint32_t> runs_of(const Image& mask) {
     std::vector<uint32_t> runs{0};
@@ -225,7 +224,7 @@ TEST_F(Coco, TurnsAnImageWhereOnlyThenItHasTheSizeThatTheFileSays) {
     json contents = small();
     const auto load = [&](const char* file, int64_t height, int64_t width, std::optional<Orientation> orientation,
                           std::size_t bad = 0) {
-        std::filesystem::copy_file(testing::reference(file), folder_.path() / "c.png",
+        std::filesystem::copy_file(test::reference(file), folder_.path() / "c.png",
                                    std::filesystem::copy_options::overwrite_existing);
         contents["images"][0]["height"] = height, contents["images"][0]["width"] = width;
         contents["annotations"][0]["bbox"] = {1, 2, 3, 4};
@@ -233,13 +232,13 @@ TEST_F(Coco, TurnsAnImageWhereOnlyThenItHasTheSizeThatTheFileSays) {
         EXPECT_EQ(find_bad_images(source, 1).size(), bad);
         return source.load(0).image;
     };
-    const Image stored = testing::read_ppm("turned_1.jpg.ppm"), upright = testing::read_ppm("turned_6.jpg.ppm");
+    const Image stored = test::read_ppm("turned_1.jpg.ppm"), upright = test::read_ppm("turned_6.jpg.ppm");
     EXPECT_EQ(load("turned_6.jpg", 14, 21, {}), stored);
     EXPECT_EQ(load("turned_6.jpg", 21, 14, {}), upright);
     EXPECT_EQ(load("turned_6.jpg", 14, 21, Orientation::stored), stored);
     EXPECT_EQ(load("turned_6.jpg", 21, 14, Orientation::upright), upright);
     EXPECT_EQ(load("turned_3.jpg", 14, 21, {}), stored);  // both fit
-    EXPECT_EQ(load("turned_3.jpg", 14, 21, Orientation::upright), testing::read_ppm("turned_3.jpg.ppm"));
+    EXPECT_EQ(load("turned_3.jpg", 14, 21, Orientation::upright), test::read_ppm("turned_3.jpg.ppm"));
     EXPECT_THAT([&] { load("turned_6.jpg", 14, 21, Orientation::upright, 1); },
                 throws<BadImage>("is 14 wide, 21 high"));
     EXPECT_THAT([&] { load("turned_6.jpg", 21, 14, Orientation::stored, 1); }, throws<BadImage>("is 21 wide, 14 high"));

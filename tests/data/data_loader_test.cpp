@@ -13,7 +13,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using namespace std::chrono_literals;
 using Indices = std::vector<int64_t>;
 

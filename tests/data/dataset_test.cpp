@@ -10,7 +10,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using Indices = std::vector<int64_t>;
 using Values = std::vector<float>;
 

@@ -10,8 +10,8 @@
 namespace headroom::data {
 namespace {
 
-using testing::ScratchFolder;
-using testing::throws;
+using test::ScratchFolder;
+using test::throws;
 
 // All readers refuse the same files in the same words.
 const std::vector<std::function<void(const std::filesystem::path&)>> readers = {

@@ -8,9 +8,9 @@
 namespace headroom::data {
 namespace {
 
-using testing::data_file;
-using testing::ScratchFolder;
-using testing::throws;
+using test::data_file;
+using test::ScratchFolder;
+using test::throws;
 
 std::string header(std::vector<uint32_t> shape, uint8_t type = 8) {
     std::string bytes{0, 0, static_cast<char>(type), static_cast<char>(shape.size())};

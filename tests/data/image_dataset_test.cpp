@@ -13,10 +13,10 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
-using testing::reference;
-using testing::ScratchFolder;
-using testing::throws;
+using test::numbered_image;
+using test::reference;
+using test::ScratchFolder;
+using test::throws;
 
 /// Samples that a function makes.
 struct Made : ImageSource {
@@ -255,7 +255,7 @@ TEST(ImageFolder, HasAClassForEachFolderInTheOrderOfNames) {
     EXPECT_EQ(images.label(1), 1);
     EXPECT_EQ(images.load(2).label, 1);
     EXPECT_EQ(images.name(2), (folder.path() / "zebra" / "deeper" / "0.JPG").native());
-    EXPECT_EQ(images.load(1).image, testing::read_ppm("rgb.ppm"));
+    EXPECT_EQ(images.load(1).image, test::read_ppm("rgb.ppm"));
     const ImageFolder some(folder.path(), {.classes = {"bee", "zebra", "ant"}, .colors = Colors::grey});
     EXPECT_EQ(some.label(0), 2);
     EXPECT_EQ(some.load(0).image.channels, 1);
@@ -301,7 +301,7 @@ TEST_F(MaskedImagesTest, HaveTheMaskOfTheSameName) {
     const MaskedImages source(images(), masks(), 3);
     ASSERT_EQ(source.size(), 1);
     EXPECT_EQ(source.load(0).mask, mask);
-    EXPECT_EQ(source.load(0).image, testing::read_ppm("baseline.ppm"));
+    EXPECT_EQ(source.load(0).image, test::read_ppm("baseline.ppm"));
     *mask.at(29, 3) = 3;
     write_png(masks() / "a.png", mask);
     EXPECT_THAT([&] { source.load(0); },

@@ -10,8 +10,8 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
-using testing::throws;
+using test::numbered_image;
+using test::throws;
 
 struct One : ImageSource {
     int64_t size() const override { return 1; }

@@ -7,11 +7,11 @@
 namespace headroom::data {
 namespace {
 
-using testing::contents_of;
-using testing::numbered_image;
-using testing::reference;
-using testing::ScratchFolder;
-using testing::with_exif;
+using test::contents_of;
+using test::numbered_image;
+using test::reference;
+using test::ScratchFolder;
+using test::with_exif;
 
 const std::vector<const char*> files = {"rgb.png",          "palette.png",    "grey.png",     "bit.png",
                                         "interlaced.png",   "sixteen.png",    "baseline.jpg", "progressive.jpg",

@@ -11,10 +11,10 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
-using testing::read_floats;
-using testing::read_ppm;
-using testing::throws;
+using test::numbered_image;
+using test::read_floats;
+using test::read_ppm;
+using test::throws;
 
 const std::vector<std::pair<int64_t, int64_t>> sizes = {{12, 17}, {60, 31}, {30, 11}, {7, 40}, {1, 1},
                                                         {30, 40}, {12, 31}, {12, 32}, {28, 48}};

@@ -11,12 +11,12 @@
 namespace headroom::data {
 namespace {
 
-using testing::contents_of;
-using testing::numbered_image;
-using testing::read_ppm;
-using testing::reference;
-using testing::ScratchFolder;
-using testing::throws;
+using test::contents_of;
+using test::numbered_image;
+using test::read_ppm;
+using test::reference;
+using test::ScratchFolder;
+using test::throws;
 
 class ImageFiles : public ::testing::TestWithParam<const char*> {};
 
@@ -146,7 +146,7 @@ TEST(Mask, IsTurnedByExifDataOfItsOwn) {
     const ScratchFolder folder;
     const Image ids = numbered_image(5, 7, 1);
     write_png(folder.path() / "ids.png", ids);
-    const std::string turned = testing::with_exif(contents_of(folder.path() / "ids.png"), 6);
+    const std::string turned = test::with_exif(contents_of(folder.path() / "ids.png"), 6);
     EXPECT_EQ(decode_mask(turned, "turned"), turn(ids, 6));
     EXPECT_EQ(decode_mask(turned, "turned", Orientation::stored), ids);
 }

@@ -10,8 +10,8 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
-using testing::throws;
+using test::numbered_image;
+using test::throws;
 
 /// A white rectangle on black: image, mask, box and the object's mask say the same.
 ImageSample rectangle(int64_t height, int64_t width, const Region& at) {

@@ -8,7 +8,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 
 constexpr int64_t vocabulary = 1000;
 constexpr SpecialTokens special{2, 3, 4};

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include <headroom/data/image.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
-namespace headroom::testing {
+namespace headroom::test {
 
 inline std::filesystem::path reference(const std::string& name) {
-    return std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "images" / name;
+    return test::source_path("tests/reference/images/" + name);
 }
 
 inline std::string contents_of(const std::filesystem::path& path) {
@@ -70,4 +71,4 @@ inline data::Image numbered_image(int64_t height, int64_t width, int64_t channel
     return image;
 }
 
-}  // namespace headroom::testing
+}  // namespace headroom::test

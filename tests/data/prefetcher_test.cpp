@@ -11,7 +11,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using namespace std::chrono_literals;
 
 TEST(Prefetcher, ReturnsTasksInOrderWhicheverIsFirst) {

@@ -16,7 +16,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
+using test::numbered_image;
 
 constexpr uint64_t seed = 29;
 constexpr int tries = 12000;

@@ -13,7 +13,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::numbered_image;
+using test::numbered_image;
 using Indices = std::vector<int64_t>;
 
 template <class Target>

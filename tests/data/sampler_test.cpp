@@ -12,7 +12,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using Indices = std::vector<int64_t>;
 
 Indices batch_of(const Sampler& sampler, int64_t epoch, int64_t batch) {

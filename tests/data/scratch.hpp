@@ -9,8 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+#include <headroom/tests/support/source_path.hpp>
 
-namespace headroom::testing {
+namespace headroom::test {
 
 /// A fresh folder, removed with all it holds.
 class ScratchFolder {
@@ -41,9 +42,8 @@ class ScratchFolder {
 /// A file of the data folder that comes beside the sources or is named by HEADROOM_DATA; empty if it is not there.
 inline std::filesystem::path data_file(const char* name) {
     const char* folder = std::getenv("HEADROOM_DATA");
-    const auto path = (folder ? std::filesystem::path(folder)
-                              : std::filesystem::path(HEADROOM_SOURCE_DIR) / ".." / "shared" / "data") /
-                      name;
+    const auto path =
+        (folder ? std::filesystem::path(folder) : std::filesystem::path(test::source_path("../shared/data"))) / name;
     return std::filesystem::exists(path) ? path : std::filesystem::path{};
 }
 
@@ -54,4 +54,4 @@ auto throws(const Parts&... parts) {
     return ::testing::ThrowsMessage<E>(AllOf(Not(HasSubstr("\n")), HasSubstr(parts)...));
 }
 
-}  // namespace headroom::testing
+}  // namespace headroom::test

@@ -5,9 +5,9 @@
 namespace headroom::data {
 namespace {
 
-using testing::data_file;
-using testing::ScratchFolder;
-using testing::throws;
+using test::data_file;
+using test::ScratchFolder;
+using test::throws;
 using namespace std::string_literals;
 
 std::string text_of(const TextCorpus& corpus, TokenView tokens) {

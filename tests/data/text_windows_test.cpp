@@ -8,7 +8,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using Indices = std::vector<int64_t>;
 using Tokens = std::vector<int32_t>;
 

@@ -8,8 +8,8 @@
 namespace headroom::data {
 namespace {
 
-using testing::ScratchFolder;
-using testing::throws;
+using test::ScratchFolder;
+using test::throws;
 using Tokens = std::vector<int32_t>;
 
 Tokens read(const TokenView& view) {

@@ -5,7 +5,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using namespace std::string_literals;
 
 std::vector<uint32_t> code_points(std::string_view text) {

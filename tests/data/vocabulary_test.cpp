@@ -7,7 +7,7 @@
 namespace headroom::data {
 namespace {
 
-using testing::throws;
+using test::throws;
 using Tokens = std::vector<int32_t>;
 
 TEST(Vocabulary, OfCharactersIsSorted) {

@@ -5,18 +5,18 @@
 #include <headroom/data/wordpiece.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::data {
 namespace {
 
 using nlohmann::json;
-using testing::ScratchFolder;
-using testing::throws;
+using test::ScratchFolder;
+using test::throws;
 using Ids = std::vector<int32_t>;
 
 const json& reference() {
-    static const json contents = json::parse(
-        std::ifstream(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests" / "reference" / "wordpiece.json"));
+    static const json contents = json::parse(std::ifstream(test::source_path("tests/reference/wordpiece.json")));
     return contents;
 }
 

@@ -10,6 +10,7 @@
 #include <headroom/data/text_windows.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/gpt2_names.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 TEST(Guide, LanguageModel) {
     Context context = Context::cpu({.threads = 1, .seed = 1});
-    const fs::path file = HEADROOM_SOURCE_DIR "/LICENSE";
+    const fs::path file = test::source_path("LICENSE");
     const data::TextCorpus corpus = data::TextCorpus::characters(file, {.block = 32});
     const data::TextWindows windows(corpus.split().train, 32, data::WindowStart::every_token);
     data::DataLoader loader(windows, data::Sampler::with_replacement(windows.size(), /*batch=*/4, /*seed=*/1));

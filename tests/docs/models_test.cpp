@@ -16,6 +16,7 @@
 #include <headroom/nn/resnet.hpp>
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom {
 namespace {
@@ -141,7 +142,7 @@ TEST_F(Models, LstmFromWeightsOfPyTorchs) {
 }
 
 TEST_F(Models, BertFromAFileOfHuggingFace) {
-    const fs::path file = HEADROOM_SOURCE_DIR "/tests/reference/bert_initial.safetensors";
+    const fs::path file = test::source_path("tests/reference/bert_initial.safetensors");
     const Tensor ids = randint(context, 0, 13, {2, 9}), targets = randint(context, 0, 13, {2, 9});
 
     Parameters parameters(context);
@@ -156,7 +157,7 @@ TEST_F(Models, BertFromAFileOfHuggingFace) {
 }
 
 TEST_F(Models, GptFromAFileOfHuggingFace) {
-    const fs::path file = HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors";
+    const fs::path file = test::source_path("tests/reference/gpt_initial.safetensors");
     const Tensor ids = randint(context, 0, 11, {2, 8}), targets = randint(context, 0, 11, {2, 8});
 
     Parameters parameters(context);

@@ -8,11 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/ops/all_ops.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::test {
 namespace {
 
-constexpr const char* kPath = HEADROOM_SOURCE_DIR "/docs/ops.md";
+const std::string kPath = test::source_path("docs/ops.md");
 
 constexpr const char* kIntroduction = R"(# Operations
 
@@ -92,7 +93,7 @@ TEST(OpsPage, IsWhatTheListOfOpsSays) {
 
 /// "| add, sub | `test` | ... |": the names in the first column of the table in docs/results.md.
 TEST(OpsTable, ResultsSayForEveryOpWhatIsProvenOnGpus) {
-    std::ifstream file(HEADROOM_SOURCE_DIR "/docs/results.md");
+    std::ifstream file(test::source_path("docs/results.md"));
     std::string line, names;
     while (std::getline(file, line) && line != "## On GPUs") continue;
     while (std::getline(file, line) && line != "## Figures") {

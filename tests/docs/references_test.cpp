@@ -8,12 +8,13 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path root = HEADROOM_SOURCE_DIR;
+const fs::path root = headroom::test::source_path("");
 
 std::string text_of(const fs::path& path) {
     std::ifstream file(path);

@@ -7,13 +7,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace {
 
 namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
-const fs::path root = HEADROOM_SOURCE_DIR;
+const fs::path root = headroom::test::source_path("");
 
 /// Without indentation, since blocks are shown without the test around them; empty lines do not count.
 void add_line(Lines& lines, const std::string& line) {

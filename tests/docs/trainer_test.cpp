@@ -27,7 +27,7 @@ class Circle final : public training::DataTask<Points> {
 };
 
 TEST(Guide, Trainer) {
-    const testing::ScratchFolder folder;
+    const test::ScratchFolder folder;
     std::filesystem::current_path(folder.path());
     const Points points = circle_points(24), held_out = circle_points(9);
     training::Trainer trainer(training::task<Circle>(points, held_out),

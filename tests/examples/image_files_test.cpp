@@ -15,8 +15,8 @@
 namespace headroom::program {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 using ::testing::HasSubstr;
 using Names = std::set<std::string>;
 
@@ -110,8 +110,8 @@ TEST(LookThrough, RefusesBadImagesOrSkipsThemInTheirPart) {
 namespace headroom::segmentation {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 using ::testing::HasSubstr;
 
 TEST(MaskValues, AreAListOfDifferentBytes) {

@@ -29,7 +29,7 @@ class SlowTask final : public test::OneLayerTask {
 
 TEST(TrainCuda, NoStepIsFasterThanItWas) {
     if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
-    const testing::ScratchFolder folder;
+    const test::ScratchFolder folder;
     for (const std::int64_t steps : {1, 2, 3, 25}) {
         Flags flags;
         flags.device = "cuda";

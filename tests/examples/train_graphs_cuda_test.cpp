@@ -63,7 +63,7 @@ class TrainGraphs : public ::testing::Test {
 
   private:
     using Pairs = std::vector<std::pair<std::string, std::string>>;
-    testing::ScratchFolder folder_;
+    test::ScratchFolder folder_;
 };
 
 TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {

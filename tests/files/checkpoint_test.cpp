@@ -14,8 +14,8 @@
 namespace headroom::files {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 

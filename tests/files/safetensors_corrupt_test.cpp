@@ -16,8 +16,8 @@
 namespace headroom::files {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 
 std::string with_length(const std::string& header, std::uint64_t length) {
     std::string bytes;

@@ -20,8 +20,8 @@
 namespace headroom::files {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 
 constexpr std::int64_t kCount = 20000;  // of each of two tensors: more than a reader's or a writer's buffer
 

@@ -18,12 +18,13 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::files {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 
 std::string contents(const std::filesystem::path& path) {
     std::ifstream file(path, std::ios::binary);
@@ -123,7 +124,7 @@ TEST_F(Safetensors, TheSameTensorsGiveTheSameBytesInAnyOrder) {
 }
 
 TEST_F(Safetensors, ReadsWhatTheReferenceImplementationWrote) {
-    const std::string reference = HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors";
+    const std::string reference = test::source_path("tests/reference/gpt_initial.safetensors");
     const SafetensorsFile file(reference);
     const test::Reference want(reference);
     ASSERT_EQ(file.entries().size(), want.all().size());

@@ -11,6 +11,7 @@
 #include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/absent_gpu.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::kernels {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 /// Plans all lines of a file and prints "model | text | plan | scratch | reserved" for each; the texts of those that
 /// are refused.
 std::set<std::string> refused(CudnnConvolutions& cudnn, const std::string& model) {
-    std::ifstream file(std::string(HEADROOM_SOURCE_DIR "/tests/kernels/convolutions/") + model + ".txt");
+    std::ifstream file(headroom::test::source_path("tests/kernels/convolutions/" + model + ".txt"));
     std::set<std::string> texts;
     int lines = 0;
     for (std::string line; std::getline(file, line); ++lines) {

@@ -5,7 +5,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 enum : CategoryId { kParameters, kGradients, kActivations, kWorkspace, kInputs };
@@ -141,4 +141,4 @@ TEST_P(AccountingTest, CountsHowOftenTheHostWaited) {
 INSTANTIATE_TEST_SUITE_P(Drivers, AccountingTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -11,7 +11,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using ::testing::EndsWith;
@@ -52,7 +52,7 @@ TEST_P(AdviceTest, ComesFromTheFigures) {
 }
 
 TEST_P(AdviceTest, HelpsWhoTakesIt) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     int in_pieces = 0, too_much = 0;
     for (int round = 0; round < 40; ++round) {
         DeviceMemory memory(driver(), {.limit = 8 * granule() + 7});
@@ -110,4 +110,4 @@ TEST_P(AdviceTest, CountsWholePages) {
 INSTANTIATE_TEST_SUITE_P(Drivers, AdviceTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -15,7 +15,7 @@
 
 #include <headroom/memory/device_memory.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 struct LiveBlock {
     Allocation allocation;
@@ -132,4 +132,4 @@ class AllocationModel {
     std::map<int, Scope> scopes_;
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

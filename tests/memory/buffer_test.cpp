@@ -111,11 +111,11 @@ TEST_F(BufferTest, WrapsWithoutADeleter) {
 }
 
 TEST_F(BufferTest, TellsItsMemoryWhoElseUsesIt) {
-    testing::DriverLog log;
-    DeviceMemory memory(std::make_unique<testing::CheckedDriver>(testing::make_simulated_gpu(), log));
+    test::DriverLog log;
+    DeviceMemory memory(std::make_unique<test::CheckedDriver>(test::make_simulated_gpu(), log));
     Buffer::allocate(memory, 1000, 0, kTag).record_use(7);
     const Buffer again = Buffer::allocate(memory, 1000, 0, kTag);
-    EXPECT_EQ(log.waits, (std::vector<testing::DriverLog::Wait>{{0, 7, 1}}));
+    EXPECT_EQ(log.waits, (std::vector<test::DriverLog::Wait>{{0, 7, 1}}));
     int value = 0;
     Buffer::wrap(&value, sizeof value, {}).record_use(7);
     Buffer().record_use(7);

@@ -18,7 +18,7 @@
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 /// The calls that may fail; `any` stands for all of them.
 enum class DriverCall { reserve, create, map, pinned, record, wait, synchronize, any };
@@ -222,4 +222,4 @@ class CheckedDriver final : public Driver {
     std::mutex mutex_;
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

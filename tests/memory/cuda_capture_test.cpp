@@ -12,7 +12,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -131,7 +131,7 @@ TEST_F(CaptureTest, TheDefaultStreamIsLeftAloneWhileAStreamIsCapturedThatItWaits
 }
 
 TEST_F(CaptureTest, RandomProgramsSpoilNoCapture) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     DeviceMemory memory(open_fake_cuda(), {.limit = 40 * kPage});
     std::vector<bool> captured(4);
     std::vector<Block*> blocks;
@@ -184,4 +184,4 @@ TEST_F(CaptureTest, RandomProgramsSpoilNoCapture) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using ::testing::AllOf;
@@ -138,4 +138,4 @@ TEST_F(CudaDriverErrors, NothingIsLeftWhenOpeningFails) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -10,7 +10,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 class CudaDriverTest : public FakeCudaTest {};
@@ -268,4 +268,4 @@ TEST_F(CudaDriverTest, ARealDeviceDoesTheSame) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 class PinnedPoolOnCuda : public FakeCudaTest {
@@ -150,4 +150,4 @@ TEST_F(PinnedPoolOnCuda, GivingBackNeitherWaitsNorUnlocks) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/fake_cuda.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -76,4 +76,4 @@ TEST_F(CudaStreamsTest, AForkedProcessIsToldThatItMayNotUseThem) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

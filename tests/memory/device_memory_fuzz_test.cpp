@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/fuzz_player.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -27,7 +27,7 @@ class DeviceMemoryFuzz : public DriverTest {
   protected:
     void play(FuzzOptions options) {
         const auto start = std::chrono::steady_clock::now();
-        const std::uint64_t first = test::random_seed();
+        const std::uint64_t first = headroom::test::random_seed();
         std::uint64_t steps = 0;
         std::uint64_t refusals = 0;
         std::uint64_t failures = 0;
@@ -61,7 +61,7 @@ TEST_P(DeviceMemoryFuzz, KeepsThemWhileTheDriverFails) { play({.limit = 12, .fai
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryFuzz, all_drivers(), driver_name);
 
 TEST(SimulatedHost, DecidesAsTheHostDoes) {
-    const std::uint64_t seed = test::random_seed();
+    const std::uint64_t seed = headroom::test::random_seed();
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     FuzzPlayer host(make_host_driver(), {.seed = seed});
     FuzzPlayer simulated(make_simulated_host_driver(), {.seed = seed});
@@ -77,4 +77,4 @@ TEST(SimulatedHost, DecidesAsTheHostDoes) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

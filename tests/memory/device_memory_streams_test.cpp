@@ -6,7 +6,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -280,4 +280,4 @@ TEST_P(StreamsTest, KeepFewEventsHoweverManyBlocksAreGivenBack) {
 INSTANTIATE_TEST_SUITE_P(Drivers, StreamsTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -14,10 +14,10 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 constexpr Tag kTag{};
 
@@ -60,7 +60,7 @@ TEST_P(DeviceMemoryTest, PrefersAFreedBlockOfTheSameSizeToSplittingALargerOne) {
 }
 
 TEST_P(DeviceMemoryTest, CoalescesWhatWasFreedInAnyOrder) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     DeviceMemory memory(driver());
     std::vector<Block*> blocks;
     for (int i = 0; i < 300; ++i) blocks.push_back(memory.allocate(random() % (granule() / 8), 0, kTag).handle);
@@ -191,4 +191,4 @@ TEST_P(DeviceMemoryTest, ReturnsAllPagesEvenThoseOfLiveBlocks) {
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -14,7 +14,7 @@
 #include <headroom/tests/memory/happens_before.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -178,7 +178,7 @@ class Worker {
 class DeviceMemoryThreads : public DriverTest {
   protected:
     void play(std::unique_ptr<Driver> driver, MemoryOptions options, HappensBefore* order) {
-        const std::uint64_t seed = test::random_seed();
+        const std::uint64_t seed = headroom::test::random_seed();
         DeviceMemory memory(std::move(driver), options);
         Shared shared{memory, order, granule(), properties().touchable, {}, {}};
         std::vector<std::thread> threads;
@@ -217,4 +217,4 @@ TEST_P(DeviceMemoryThreads, KeepTheOrderOfStreams) {
 INSTANTIATE_TEST_SUITE_P(Drivers, DeviceMemoryThreads, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

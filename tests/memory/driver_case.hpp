@@ -17,7 +17,7 @@
 #include <headroom/tests/memory/fake_cuda.hpp>
 #endif
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 struct DriverCase {
     std::string name;
@@ -78,4 +78,4 @@ class DriverTest : public ::testing::TestWithParam<DriverCase> {
     const DriverProperties properties_ = GetParam().make()->properties();
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -7,7 +7,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -195,4 +195,4 @@ TEST_P(DriverFailureTest, MovesPagesWhenTheDeviceIsFullerThanTheLimit) {
 INSTANTIATE_TEST_SUITE_P(Drivers, DriverFailureTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -7,7 +7,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 class DriverContract : public DriverTest {};
@@ -161,4 +161,4 @@ TEST(SimulatedDriver, RefusesWrongProperties) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

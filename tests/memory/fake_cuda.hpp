@@ -12,7 +12,7 @@
 #include <headroom/memory/cuda_driver.hpp>
 #include <headroom/tests/memory/fake_cuda/control.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 /// A driver over the fake library as `fake_cuda::reset` left it, with `streams` streams.
 inline std::unique_ptr<Driver> open_fake_cuda(int device = 0, int streams = 64) {
@@ -51,4 +51,4 @@ class FakeCudaTest : public ::testing::Test {
     }
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -23,7 +23,7 @@
 #include <headroom/tests/memory/checked_driver.hpp>
 #include <headroom/tests/memory/happens_before.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 struct FuzzOptions {
     std::uint64_t seed = 0;
@@ -311,4 +311,4 @@ class FuzzPlayer {
     std::uint64_t failures_ = 0;
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

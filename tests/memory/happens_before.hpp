@@ -22,7 +22,7 @@
 
 #include <headroom/memory/driver.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 /// Calls may come from several threads.
 class HappensBefore {
@@ -195,4 +195,4 @@ class OrderedDriver final : public Driver {
     HappensBefore& order_;
 };
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

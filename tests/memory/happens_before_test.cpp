@@ -6,7 +6,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(HappensBefore, NoticesAnAllocatorThatDoesNotWait) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

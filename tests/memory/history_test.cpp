@@ -7,7 +7,7 @@
 #include <headroom/memory/device_memory.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using Kind = MemoryEvent::Kind;
@@ -232,4 +232,4 @@ TEST_P(HistoryTest, SnapshotHasBlocksThatTileTheSegments) {
 INSTANTIATE_TEST_SUITE_P(Drivers, HistoryTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -15,7 +15,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -212,4 +212,4 @@ INSTANTIATE_TEST_SUITE_P(Calls, PinnedLocksTest,
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

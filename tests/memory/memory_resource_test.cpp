@@ -13,7 +13,7 @@
 
 #include <headroom/memory/error.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 TEST(MemoryResourceTest, ServesContainersWithinTheLimit) {
@@ -93,4 +93,4 @@ TEST(MemoryResourceTest, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

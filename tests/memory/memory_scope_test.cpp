@@ -6,7 +6,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -105,4 +105,4 @@ TEST_P(MemoryScopeTest, SeesWhatAllThreadsAllocate) {
 INSTANTIATE_TEST_SUITE_P(Drivers, MemoryScopeTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

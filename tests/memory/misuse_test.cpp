@@ -9,7 +9,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using ::testing::AllOf;
@@ -147,4 +147,4 @@ TEST_P(MisuseTest, StopsAtABufferThatOutlivesItsMemory) {
 INSTANTIATE_TEST_SUITE_P(Drivers, MisuseTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

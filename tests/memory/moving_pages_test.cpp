@@ -8,7 +8,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -88,7 +88,7 @@ TEST_P(MovingPagesTest, AreLeftWhereTheyAreWithinTheSlack) {
 }
 
 TEST_P(MovingPagesTest, KeepReservedCloseToWhatIsLiveUnderFragmentation) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     constexpr double kSlack = 1.0 / 16;
     DeviceMemory memory(driver(), {.slack = kSlack});
     std::vector<Block*> blocks;
@@ -230,4 +230,4 @@ TEST(AddressesThatRunOut, MustBeThereToBeginWith) {
 INSTANTIATE_TEST_SUITE_P(Drivers, MovingPagesTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -8,7 +8,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -136,4 +136,4 @@ TEST_P(OutOfMemoryHandler, FiguresOfStreamsAndPoolsAddUp) {
 INSTANTIATE_TEST_SUITE_P(Drivers, OutOfMemoryHandler, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

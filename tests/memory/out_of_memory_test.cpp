@@ -14,7 +14,7 @@
 #include <headroom/tests/memory/fuzz_player.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 using ::testing::AllOf;
@@ -142,7 +142,7 @@ TEST(LargestObtainable, IsExactWhereTheAddressesAreNoWholePages) {
 }
 
 TEST_P(OutOfMemoryTest, HasLinesThatAddUp) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     for (int round = 0; round < 20; ++round) {
         DeviceMemory memory(driver(), {.limit = 8 * granule() + 7, .categories = {{"weights"}, {"states"}}});
         const PoolId pool = memory.open_pool();
@@ -218,7 +218,7 @@ TEST_P(OutOfMemoryTest, ReportsRequestsThatCannotBeRounded) {
 }
 
 TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     constexpr std::size_t kLimit = 16;
     DeviceMemory memory(driver(), {.limit = kLimit * granule()});
     std::map<std::uintptr_t, int> pages;  // with small blocks that stay for a while
@@ -267,7 +267,7 @@ TEST_P(OutOfMemoryTest, LetsAProgramHalveAndGoOn) {
 }
 
 TEST_P(OutOfMemoryTest, IsThrownOnlyWhenItIsTrue) {
-    const std::uint64_t seed = test::random_seed();
+    const std::uint64_t seed = headroom::test::random_seed();
     for (std::uint64_t round = 0; round < 12 && !HasFailure(); ++round) {
         SCOPED_TRACE(::testing::Message() << "seed " << seed + round);
         FuzzPlayer player(GetParam().make(),
@@ -357,4 +357,4 @@ TEST(FormatBytes, IsExactBelowTenThousandAndRoundsAbove) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

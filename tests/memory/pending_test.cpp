@@ -10,7 +10,7 @@
 #include <headroom/tests/memory/driver_case.hpp>
 #include <headroom/tests/support/seed.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 std::map<StreamId, Ticket> contents(const PendingSet& pending) {
@@ -55,7 +55,7 @@ TEST(PendingSet, KnowsOfFurtherStreamsThatTheyAreThere) {
 }
 
 TEST(PendingSet, IsNeverTooLittleHoweverSetsAreMerged) {
-    std::mt19937 random(test::random_seed());
+    std::mt19937 random(headroom::test::random_seed());
     struct Case {
         PendingSet set;
         std::map<StreamId, Ticket> model;
@@ -163,4 +163,4 @@ TEST_F(StreamLogTest, KeepsTheEventThatSomebodyWaitsFor) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -11,7 +11,7 @@
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
@@ -215,4 +215,4 @@ TEST_P(PinnedPoolTest, SeveralThreadsShareIt) {
 INSTANTIATE_TEST_SUITE_P(Drivers, PinnedPoolTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -3,7 +3,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -127,4 +127,4 @@ TEST_P(PoolsTest, ShareNoBlockWithTheCommonCache) {
 INSTANTIATE_TEST_SUITE_P(Drivers, PoolsTest, all_drivers(), driver_name);
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

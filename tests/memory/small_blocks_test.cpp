@@ -7,7 +7,7 @@
 
 #include <headroom/tests/memory/driver_case.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 namespace {
 
 constexpr Tag kTag{};
@@ -119,4 +119,4 @@ TEST(SmallBlocks, AfterATrainingLeaveRoomForThreeQuartersOfTheLimit) {
 }
 
 }  // namespace
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

@@ -11,7 +11,7 @@
 
 #include <headroom/memory/history/internal/timeline.hpp>
 
-namespace headroom::memory::testing {
+namespace headroom::memory::test {
 
 struct TimelinePeak {
     MemoryLevel level;
@@ -39,4 +39,4 @@ inline std::vector<bool> live_after(const MemorySnapshot& snapshot, const Timeli
     return live;
 }
 
-}  // namespace headroom::memory::testing
+}  // namespace headroom::memory::test

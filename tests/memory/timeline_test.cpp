@@ -31,7 +31,7 @@ void expect_ends_at_present(const MemorySnapshot& snapshot) {
 
 /// Live bytes after `events` events, added up from the blocks.
 MemoryLevel level_of_blocks(const MemorySnapshot& snapshot, const Timeline& timeline, std::size_t events) {
-    const std::vector<bool> live = testing::live_after(snapshot, timeline, events);
+    const std::vector<bool> live = test::live_after(snapshot, timeline, events);
     MemoryLevel level;
     for (std::size_t i = 0; i < live.size(); ++i) {
         const BlockLife& block = timeline.blocks[i];
@@ -41,13 +41,13 @@ MemoryLevel level_of_blocks(const MemorySnapshot& snapshot, const Timeline& time
 }
 
 void expect_the_allocators_peak(const MemorySnapshot& snapshot, const Timeline& timeline) {
-    const MemoryLevel peak = testing::peak_of(snapshot, timeline).level;
+    const MemoryLevel peak = test::peak_of(snapshot, timeline).level;
     EXPECT_EQ(peak.allocated(), snapshot.statistics.peak_allocated);
     EXPECT_EQ(peak.live, snapshot.statistics.at_peak_by_category);
 }
 
 TEST(Timeline, OfWholeHistoryBeginsWithNothingAndHasTheAllocatorsPeak) {
-    const MemorySnapshot snapshot = test::training_history();
+    const MemorySnapshot snapshot = headroom::test::training_history();
     const Timeline timeline = make_timeline(snapshot);
     EXPECT_EQ(timeline.start, MemoryLevel{});
     expect_the_allocators_peak(snapshot, timeline);
@@ -56,12 +56,12 @@ TEST(Timeline, OfWholeHistoryBeginsWithNothingAndHasTheAllocatorsPeak) {
 }
 
 TEST(Timeline, OfTheLastEventsIsTheEndOfTheWholeOne) {
-    const MemorySnapshot whole = test::training_history();
+    const MemorySnapshot whole = headroom::test::training_history();
     const Timeline all = make_timeline(whole);
     const std::size_t count = whole.events.size();
     for (const std::size_t kept : {count - 1, count / 2, std::size_t{333}, std::size_t{1}, std::size_t{0}}) {
         SCOPED_TRACE(kept);
-        const MemorySnapshot snapshot = test::training_history({.kept = kept});
+        const MemorySnapshot snapshot = headroom::test::training_history({.kept = kept});
         ASSERT_EQ(snapshot.events.size(), kept);
         ASSERT_EQ(snapshot.events_dropped, count - kept);
         const Timeline timeline = make_timeline(snapshot);
@@ -75,7 +75,7 @@ TEST(Timeline, OfTheLastEventsIsTheEndOfTheWholeOne) {
 TEST(Timeline, BlocksAddUpToTheLevelAtEveryMoment) {
     for (const std::size_t kept : {std::size_t{1} << 30, std::size_t{500}, std::size_t{0}}) {
         SCOPED_TRACE(kept);
-        const MemorySnapshot snapshot = test::training_history({.layers = 2, .steps = 3, .kept = kept});
+        const MemorySnapshot snapshot = headroom::test::training_history({.layers = 2, .steps = 3, .kept = kept});
         const Timeline timeline = make_timeline(snapshot);
         MemoryLevel level = timeline.start;
         for (std::size_t i = 0; i <= snapshot.events.size(); ++i) {
@@ -86,7 +86,7 @@ TEST(Timeline, BlocksAddUpToTheLevelAtEveryMoment) {
 }
 
 TEST(Timeline, EventsKnowTheirBlocks) {
-    const MemorySnapshot snapshot = test::training_history({.steps = 2, .kept = 700});
+    const MemorySnapshot snapshot = headroom::test::training_history({.steps = 2, .kept = 700});
     const Timeline timeline = make_timeline(snapshot);
     ASSERT_EQ(timeline.block_of.size(), snapshot.events.size());
     EXPECT_GT(timeline.older_blocks, 0u);

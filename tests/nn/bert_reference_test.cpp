@@ -16,6 +16,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
@@ -29,7 +30,7 @@ constexpr BertOptions kSizes{.vocabulary = 13,
                              .dropout = 0,
                              .attention_dropout = 0};
 
-const std::string kInitial = HEADROOM_SOURCE_DIR "/tests/reference/bert_initial.safetensors";
+const std::string kInitial = test::source_path("tests/reference/bert_initial.safetensors");
 
 class BertReference : public ::testing::Test {
   protected:
@@ -86,7 +87,7 @@ class BertReference : public ::testing::Test {
         return own.name().empty() ? parameter.path : parameter.path.substr(own.name().size() + 1);
     }
 
-    test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"};
+    test::Reference reference{test::source_path("tests/reference/bert_steps.safetensors")};
     Context context = Context::cpu({.threads = 2});
     Parameters parameters{context, {.dtype = Dtype::f64}};
     BertForMaskedLm model{parameters, kSizes};
@@ -126,11 +127,11 @@ TEST_F(BertReference, StepsOfClassesAgree) {
 
 TEST_F(BertReference, FilesOfHuggingFaceAreReadAndWritten) {
     load_bert(kInitial, parameters);
-    const testing::ScratchFolder folder;
+    const test::ScratchFolder folder;
     const BertOptions sizes = bert_sizes(kInitial);
     EXPECT_EQ((std::vector{sizes.vocabulary, sizes.block, sizes.types, sizes.layers, sizes.width, sizes.hidden}),
               (std::vector{kSizes.vocabulary, kSizes.block, kSizes.types, kSizes.layers, kSizes.width, kSizes.hidden}));
-    EXPECT_THROW(bert_sizes(HEADROOM_SOURCE_DIR "/tests/reference/bert_steps.safetensors"), FileError);
+    EXPECT_THROW(bert_sizes(test::source_path("tests/reference/bert_steps.safetensors")), FileError);
     save_bert(folder.path() / "mine.safetensors", parameters);
     const files::SafetensorsFile theirs(kInitial), mine(folder.path() / "mine.safetensors");
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());

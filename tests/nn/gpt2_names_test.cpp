@@ -10,14 +10,15 @@
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 
-const std::string kReference = HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors";
+const std::string kReference = test::source_path("tests/reference/gpt_initial.safetensors");
 constexpr GptOptions kOptions{.vocabulary = 11, .block = 8, .layers = 2, .heads = 2, .width = 16};
 
 class Gpt2Names : public ::testing::Test {

@@ -9,12 +9,13 @@
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
 
 test::Reference read(const std::string& name) {
-    return test::Reference(HEADROOM_SOURCE_DIR "/tests/reference/gpt_" + name + ".safetensors");
+    return test::Reference(test::source_path("tests/reference/gpt_" + name + ".safetensors"));
 }
 
 /// In our layout: the weights of linear layers are [out, in] here, [in, out] there.
@@ -45,7 +46,7 @@ class GptReference : public ::testing::Test {
               model(Path(parameters), kOptions),
               optimizer(parameters, {.beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1}),
               accumulator(parameters, optimizer, {.clip = 1.0, .keep_gradients = true}) {
-            load_gpt2(HEADROOM_SOURCE_DIR "/tests/reference/gpt_initial.safetensors", model);
+            load_gpt2(test::source_path("tests/reference/gpt_initial.safetensors"), model);
         }
 
         /// By Hugging Face's name.

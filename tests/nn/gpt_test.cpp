@@ -17,7 +17,7 @@
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using Tokens = std::vector<std::int32_t>;
 
 constexpr std::int64_t kBlock = 12, kVocabulary = 17, kWidth = 32, kLayers = 2;

@@ -19,6 +19,7 @@
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
@@ -80,7 +81,7 @@ struct Difference {
 class Comparison {
   public:
     Comparison(const Case& what, Dtype dtype)
-        : file_(HEADROOM_SOURCE_DIR "/tests/reference/" + what.name + ".safetensors"),
+        : file_(test::source_path("tests/reference/" + what.name + ".safetensors")),
           context_(Context::cpu({.threads = 2})),
           parameters_(context_, {.dtype = dtype}),
           model_(what.model(parameters_)) {
@@ -190,7 +191,7 @@ TEST_P(ImageModelsReference, ThreeStepsArePyTorchs) {
 
 TEST_P(ImageModelsReference, FilesHaveAllTensorsOfPyTorchsState) {
     Comparison comparison(GetParam(), Dtype::f32);
-    const testing::ScratchFolder folder;
+    const test::ScratchFolder folder;
     files::save_parameters(folder.path() / "mine.safetensors", comparison.parameters());
     const files::SafetensorsFile mine(folder.path() / "mine.safetensors");
     std::size_t theirs = 0;
@@ -212,7 +213,7 @@ TEST_P(ImageModelsReference, FilesHaveAllTensorsOfPyTorchsState) {
 
 /// All of "= MODEL", then "NAME [SHAPE]".
 std::map<std::string, std::map<std::string, std::string>> published_names() {
-    std::ifstream file(HEADROOM_SOURCE_DIR "/tests/reference/image_model_names.txt");
+    std::ifstream file(test::source_path("tests/reference/image_model_names.txt"));
     std::map<std::string, std::map<std::string, std::string>> all;
     std::string line, model;
     while (std::getline(file, line)) {

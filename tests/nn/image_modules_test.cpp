@@ -10,7 +10,7 @@
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 class ImageModules : public ::testing::Test {
   protected:

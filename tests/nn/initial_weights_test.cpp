@@ -24,6 +24,7 @@
 #include <headroom/nn/norm.hpp>
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
@@ -39,7 +40,7 @@ using Rules = std::map<std::string, Rule>;
 
 /// By model and name.
 std::map<std::string, Rules> published_rules() {
-    std::ifstream file(HEADROOM_SOURCE_DIR "/tests/reference/initial_weights.txt");
+    std::ifstream file(test::source_path("tests/reference/initial_weights.txt"));
     std::map<std::string, Rules> all;
     std::string line, model, name;
     while (std::getline(file, line)) {

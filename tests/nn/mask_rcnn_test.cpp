@@ -25,11 +25,12 @@
 #include <headroom/tests/nn/rcnn_training.hpp>
 #include <headroom/tests/support/parameters.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using test::RcnnSetting;
 using test::RcnnTraining;
 
@@ -50,7 +51,8 @@ class MaskRcnnReference : public ::testing::Test {
     struct Model {
         explicit Model(MaskRcnnReference& test_, Dtype dtype)
             : test(test_), parameters(test.context, {.dtype = dtype}), model(parameters, test::reference_options()) {
-            const files::SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+            const files::SafetensorsFile file(
+                headroom::test::source_path("tests/reference/mask_rcnn_initial.safetensors"));
             EXPECT_EQ(files::load_parameters(file, parameters).loaded.size(), file.entries().size());
         }
         Tensor images(std::int64_t step) const {
@@ -66,7 +68,7 @@ class MaskRcnnReference : public ::testing::Test {
     };
     void expect_steps(Dtype dtype, double errors);
 
-    headroom::test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_steps.safetensors"};
+    headroom::test::Reference reference{headroom::test::source_path("tests/reference/mask_rcnn_steps.safetensors")};
     Context context = Context::cpu({.threads = 2});
 };
 
@@ -118,7 +120,7 @@ TEST_F(MaskRcnnReference, ThoseOfF32Agree) { expect_steps(Dtype::f32, 512); }
 TEST_F(MaskRcnnReference, FasterRcnnHasItsLosses) {
     Parameters parameters(context, {.dtype = Dtype::f64});
     const FasterRcnn model(parameters, test::reference_options().boxes);
-    const files::SafetensorsFile file(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+    const files::SafetensorsFile file(headroom::test::source_path("tests/reference/mask_rcnn_initial.safetensors"));
     EXPECT_EQ(files::load_parameters(file, parameters, {.partial = true}).missing.size(), 0u);
     const DetectionLosses got =
         model.losses(of<double>("images", 0) * (1.0 / 64) - 2.0, of<double>("boxes", 0), of<std::int64_t>("labels", 0));
@@ -130,10 +132,10 @@ TEST_F(MaskRcnnReference, FasterRcnnHasItsLosses) {
 
 TEST_F(MaskRcnnReference, FilesOfTorchvisionAreReadAndWritten) {
     Model model(*this, Dtype::f64);
-    const testing::ScratchFolder folder;
+    const headroom::test::ScratchFolder folder;
     files::save_parameters(folder.path() / "mine.safetensors", model.parameters);
     const files::SafetensorsFile mine(folder.path() / "mine.safetensors"),
-        theirs(HEADROOM_SOURCE_DIR "/tests/reference/mask_rcnn_initial.safetensors");
+        theirs(headroom::test::source_path("tests/reference/mask_rcnn_initial.safetensors"));
     ASSERT_EQ(mine.entries().size(), theirs.entries().size());
     for (std::size_t i = 0; i < mine.entries().size(); ++i) {
         EXPECT_EQ(mine.entries()[i].name, theirs.entries()[i].name);

@@ -15,7 +15,7 @@
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 struct Net : Module<Net> {
     Embedding table;

@@ -12,6 +12,7 @@
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
@@ -111,7 +112,7 @@ class Comparison {
         for (const Parameter& parameter : parameters_.all()) expect_near(kind + parameter.path, of(parameter.tensor));
     }
 
-    test::Reference file_{HEADROOM_SOURCE_DIR "/tests/reference/recurrent.safetensors"};
+    test::Reference file_{test::source_path("tests/reference/recurrent.safetensors")};
     Setting setting_;
     Context context_;
     Parameters parameters_;

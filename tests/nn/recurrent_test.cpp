@@ -21,7 +21,7 @@
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 
 Context cpu() { return Context::cpu({.threads = 2}); }
 

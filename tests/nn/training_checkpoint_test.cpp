@@ -22,8 +22,8 @@
 namespace headroom::nn {
 namespace {
 
-using headroom::testing::ScratchFolder;
-using headroom::testing::throws;
+using headroom::test::ScratchFolder;
+using headroom::test::throws;
 using test::Regression;
 using Rows = data::MemoryDataset<std::int32_t>;
 

@@ -15,6 +15,7 @@
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/support/reference.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::nn {
 namespace {
@@ -75,7 +76,7 @@ class TransformerEncoders : public ::testing::Test {
         }
     }
 
-    test::Reference reference{HEADROOM_SOURCE_DIR "/tests/reference/transformer_encoder.safetensors"};
+    test::Reference reference{test::source_path("tests/reference/transformer_encoder.safetensors")};
     Context context = Context::cpu({.threads = 2, .seed = 1});
     Parameters parameters_{context, {.name = "refused"}};
 };

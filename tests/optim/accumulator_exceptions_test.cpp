@@ -14,7 +14,7 @@
 namespace headroom::optim {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using test::Regression;
 
 /// Two micro-batches per step; every callable draws random numbers and may fail.

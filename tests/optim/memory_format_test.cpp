@@ -56,7 +56,7 @@ TEST(MemoryFormatOfParameters, ChangesNeitherATrainingNorAFile) {
     for (int i = 0; i < 3; ++i) rows.step(), images.step();
     EXPECT_EQ(hash_of(rows), hash_of(images));
 
-    const headroom::testing::ScratchFolder folder;
+    const headroom::test::ScratchFolder folder;
     const auto one = folder.path() / "rows.safetensors", other = folder.path() / "images.safetensors";
     files::save_parameters(one, rows.parameters);
     files::save_parameters(other, images.parameters);

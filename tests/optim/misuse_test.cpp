@@ -18,7 +18,7 @@
 namespace headroom::optim {
 namespace {
 
-using headroom::testing::throws;
+using headroom::test::throws;
 using test::Regression;
 
 class OptimMisuse : public ::testing::Test {

@@ -2,7 +2,7 @@
 // Reads reference values: safetensors files as `scripts/reference` writes them, small and trusted. Not for files of
 // users, which files/safetensors.hpp reads and checks.
 //
-//     const test::Reference file(HEADROOM_SOURCE_DIR "/tests/reference/ops.safetensors");
+//     const test::Reference file(test::source_path("tests/reference/ops.safetensors"));
 //     const test::ReferenceTensor& want = file.at("softmax/out0");
 //     EXPECT_EQ(want.shape, (Shape{5, 70}));
 #include <map>

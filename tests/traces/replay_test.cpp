@@ -7,12 +7,13 @@
 #include <headroom/bench/traces/program.hpp>
 #include <headroom/bench/traces/replay.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::traces {
 namespace {
 
 Trace recorded(const std::string& name) {
-    return read_trace(HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + name + ".trace.gz");
+    return read_trace(test::source_path("bench/traces/recorded/" + name + ".trace.gz"));
 }
 
 class RecordedTrace : public testing::TestWithParam<const char*> {};

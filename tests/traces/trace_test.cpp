@@ -9,6 +9,7 @@
 #include <headroom/bench/traces/scripted.hpp>
 #include <headroom/bench/traces/trace.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::traces {
 namespace {
@@ -163,7 +164,7 @@ TEST(TraceOf, AHistoryWithGapsIsRefused) {
 
 TEST(RecordedTraces, ScriptedOnesAreAsTheirProgramsMakeThem) {
     for (const Trace& trace : {offload(), four_streams(), side_stream()}) {
-        const std::string file = HEADROOM_SOURCE_DIR "/bench/traces/recorded/" + trace.name + ".trace.gz";
+        const std::string file = test::source_path("bench/traces/recorded/" + trace.name + ".trace.gz");
         EXPECT_TRUE(read_trace(file) == trace) << file << ": run record_traces again";
     }
 }

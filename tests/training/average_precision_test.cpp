@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::training {
 namespace {
@@ -96,7 +97,7 @@ Thing read_thing(const nlohmann::json& each, std::int64_t side) {
 }
 
 TEST(AveragePrecisionTest, IsThatOfPycocotools) {
-    std::ifstream file(std::filesystem::path(HEADROOM_SOURCE_DIR) / "tests/reference/average_precision.json");
+    std::ifstream file(test::source_path("tests/reference/average_precision.json"));
     const nlohmann::json scenes = nlohmann::json::parse(file);
     EXPECT_GT(scenes.size(), 1u);
     for (const nlohmann::json& scene : scenes) {

@@ -101,7 +101,7 @@ class TrainerTest : public ::testing::Test {
 
   private:
     Points training_ = points(20 * kBatch + 3, 1), validation_ = points(3 * kBatch + 5, 2);
-    testing::ScratchFolder folder_;
+    test::ScratchFolder folder_;
 };
 
 TEST_F(TrainerTest, LearnsInThePredictedMemory) {

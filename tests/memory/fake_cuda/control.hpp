@@ -14,7 +14,7 @@
 
 struct CUstream_st;
 
-namespace headroom::memory::testing::fake_cuda {
+namespace headroom::memory::test::fake_cuda {
 
 inline constexpr std::uint64_t kHeld = ~std::uint64_t{0};
 
@@ -79,4 +79,4 @@ struct Thread {
 };
 Thread thread();
 
-}  // namespace headroom::memory::testing::fake_cuda
+}  // namespace headroom::memory::test::fake_cuda

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-using namespace headroom::memory::testing::fake_cuda;
+using namespace headroom::memory::test::fake_cuda;
 
 extern "C" {
 

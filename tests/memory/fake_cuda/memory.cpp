@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <iterator>
 
-using namespace headroom::memory::testing::fake_cuda;
+using namespace headroom::memory::test::fake_cuda;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace headroom::memory::testing::fake_cuda {
+namespace headroom::memory::test::fake_cuda {
 
 State& state() {
     static State state;
@@ -95,4 +95,4 @@ Thread thread() {
     return {static_cast<int>(stack.size()), stack.empty() ? -1 : stack.back()->device, capture_mode()};
 }
 
-}  // namespace headroom::memory::testing::fake_cuda
+}  // namespace headroom::memory::test::fake_cuda

@@ -44,7 +44,7 @@ struct CUstream_st {
     int capture = 0;       ///< that its work goes into; 0 is none
 };
 
-namespace headroom::memory::testing::fake_cuda {
+namespace headroom::memory::test::fake_cuda {
 
 struct Mapping {
     CUmemGenericAllocationHandle page = 0;
@@ -108,4 +108,4 @@ class Call {
 /// Does what can be done at the present tick; true if everything up to the place is.
 bool advance(State& state, const Place& place);
 
-}  // namespace headroom::memory::testing::fake_cuda
+}  // namespace headroom::memory::test::fake_cuda

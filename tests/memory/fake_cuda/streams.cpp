@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace headroom::memory::testing::fake_cuda {
+namespace headroom::memory::test::fake_cuda {
 
 namespace {
 
@@ -103,9 +103,9 @@ std::size_t pending(CUstream_st* stream) {
     return stream->items.size();
 }
 
-}  // namespace headroom::memory::testing::fake_cuda
+}  // namespace headroom::memory::test::fake_cuda
 
-using namespace headroom::memory::testing::fake_cuda;
+using namespace headroom::memory::test::fake_cuda;
 
 extern "C" {
 

@@ -22,7 +22,7 @@ using namespace headroom::memory;
 
 namespace {
 
-bool set(test::TrainingOptions& options, std::string_view argument) {
+bool set(headroom::test::TrainingOptions& options, std::string_view argument) {
     const std::size_t equal = argument.find('=');
     if (equal == std::string_view::npos) return false;
     const std::string_view key = argument.substr(0, equal);
@@ -42,14 +42,14 @@ bool set(test::TrainingOptions& options, std::string_view argument) {
 
 void print(std::string_view prefix, const MemorySnapshot& snapshot) {
     const Timeline timeline = make_timeline(snapshot);
-    const testing::TimelinePeak peak = testing::peak_of(snapshot, timeline);
+    const memory::test::TimelinePeak peak = memory::test::peak_of(snapshot, timeline);
     const MemoryStatistics& s = snapshot.statistics;
     fmt::print("{0}.events {1}\n{0}.allocated {2}\n{0}.requested {3}\n{0}.reserved {4}\n{0}.limit {5}\n", prefix,
                snapshot.events.size(), s.allocated, s.requested, s.reserved, snapshot.limit);
     fmt::print("{0}.start {1}\n{0}.peak {2}\n{0}.peak_events {3}\n{0}.older_blocks {4}\n", prefix,
                timeline.start.allocated(), peak.level.allocated(), peak.events, timeline.older_blocks);
     std::size_t rounding = 0;
-    const std::vector<bool> live = testing::live_after(snapshot, timeline, peak.events);
+    const std::vector<bool> live = memory::test::live_after(snapshot, timeline, peak.events);
     for (std::size_t i = 0; i < live.size(); ++i) {
         if (live[i]) rounding += timeline.blocks[i].bytes - timeline.blocks[i].requested;
     }
@@ -106,7 +106,7 @@ const MemorySnapshot kNothing;
 }  // namespace
 
 int main(int argc, char** argv) {
-    test::TrainingOptions options;
+    headroom::test::TrainingOptions options;
     for (int i = 2; i < argc; ++i) {
         if (!set(options, argv[i])) argc = 0;
     }
@@ -115,9 +115,9 @@ int main(int argc, char** argv) {
         return 2;
     }
     const std::filesystem::path folder = argv[1];
-    const MemorySnapshot all = complete(test::training_history(options));
+    const MemorySnapshot all = complete(headroom::test::training_history(options));
     options.checkpoint = true;
-    const MemorySnapshot checkpoint = test::training_history(options);
+    const MemorySnapshot checkpoint = headroom::test::training_history(options);
     const std::array<NamedSnapshot, 2> both{{{"keep all", &all}, {"--checkpoint", &checkpoint}}};
     write_torch_snapshot(all, folder / "snapshot.pickle");
     write_chrome_trace(all, folder / "trace.json");
@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
     print("checkpoint", checkpoint);
 
     options.kept = 0;
-    const MemorySnapshot none = test::training_history(options);
+    const MemorySnapshot none = headroom::test::training_history(options);
     const MemorySnapshot odd = with_odd_names(all);
     const std::array<NamedSnapshot, 3> three{
         {{"</script><b>\"odd\" \xF0\x9F\x98\x80", &odd}, {"no events", &none}, {"nothing", &kNothing}}};
