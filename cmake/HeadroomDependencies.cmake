@@ -9,6 +9,8 @@ find_package(PNG REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(OpenSSL REQUIRED)
 find_package(utf8proc REQUIRED)
+find_path(STB_INCLUDE_DIR stb/stb_easy_font.h REQUIRED DOC "Folder of the stb headers")  # letters for pictures
+mark_as_advanced(STB_INCLUDE_DIR)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN's threads, which are told to be one
 
 if(HEADROOM_EXAMPLES)

@@ -9,14 +9,12 @@
 
 #include <headroom/core/nearest.hpp>
 #include <headroom/core/transfer.hpp>
-#include <headroom/kernels/attention/attention.hpp>
-#include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/probe.hpp>
 #include <headroom/kernels/dispatch.hpp>
 #include <headroom/kernels/fill/fill.hpp>
-#include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/norm/norm.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
+#include <headroom/kernels/tuning.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -44,10 +42,7 @@ Context::Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const Cont
     std::error_code error;
     const auto kind = std::filesystem::status(tuning_file_, error).type();
     if (keeps_tuning() && kind != std::filesystem::file_type::not_found) {
-        auto& stream = std::get<CudaStream>(stream_);
-        kernels::load_matmul_choices(stream, tuning_file_);
-        kernels::load_attention_choices(stream, tuning_file_);
-        kernels::load_convolution_choices(stream, tuning_file_);
+        kernels::load_tuning(stream_, tuning_file_);
     }
 }
 
@@ -117,11 +112,7 @@ void check_one_context(const char* op, const Context& a, const Context& b) {
 bool Context::keeps_tuning() const { return device_ && !tuning_file_.empty() && !compute_of(stream_).own_kernels; }
 
 void Context::save_tuning() {
-    if (!keeps_tuning()) return;
-    auto& stream = std::get<CudaStream>(stream_);
-    kernels::save_matmul_choices(stream, tuning_file_);
-    kernels::append_attention_choices(stream, tuning_file_);
-    kernels::append_convolution_choices(stream, tuning_file_);
+    if (keeps_tuning()) kernels::save_tuning(stream_, tuning_file_);
 }
 
 Profile Profile::gpu(std::size_t memory_bytes) {

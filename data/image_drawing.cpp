@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include <fmt/format.h>
+#include <stb/stb_easy_font.h>
+
 #include <headroom/memory/error.hpp>
 
 namespace headroom::data {
@@ -16,6 +19,26 @@ void check_channels(const char* what, const Image& image, bool grey, bool rgb) {
                                      grey && rgb ? "grey or RGB"
                                      : grey      ? "of one channel"
                                                  : "RGB"));
+}
+
+/// The part of a rectangle that is in the image. Its right and bottom edges are not painted.
+void fill(Image& image, std::int64_t left, std::int64_t top, std::int64_t right, std::int64_t bottom,
+          const Color& color) {
+    for (std::int64_t y = std::max<std::int64_t>(top, 0); y < std::min(bottom, image.height); ++y)
+        for (std::int64_t x = std::max<std::int64_t>(left, 0); x < std::min(right, image.width); ++x)
+            std::copy_n(color.data(), 3, image.at(y, x));
+}
+
+/// A corner of a rectangle, as stb_easy_font writes it.
+struct Corner {
+    float x, y, z;
+    std::uint8_t color[4];
+};
+constexpr std::size_t kMostCorners = 64;  // of a letter, whose strokes are rectangles
+constexpr std::int64_t kLine = 11;        // pixels
+
+bool is_light(const Color& color) {  // luma of ITU-R BT.601
+    return 0.299 * color[0] + 0.587 * color[1] + 0.114 * color[2] > 127;
 }
 
 }  // namespace
@@ -63,7 +86,7 @@ void tint(Image& image, const Image& mask, const Color& color, double share) {
             image.pixels[i] = static_cast<std::uint8_t>((1 - share) * image.pixels[i] + share * color[i % 3] + 0.5);
 }
 
-void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thickness) {
+void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thickness, std::string_view words) {
     check_channels("draw_box", image, false, true);
     const Box inside = clip(box, image.height, image.width);
     if (!inside.has_area()) return;
@@ -74,6 +97,24 @@ void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thi
         for (std::int64_t x = left; x < right; ++x)
             if (std::min({x - left, right - 1 - x, y - top, bottom - 1 - y}) < thickness)
                 std::copy_n(color.data(), 3, image.at(y, x));
+    if (!words.empty()) draw_text(image, top, left, words, color);
+}
+
+void draw_text(Image& image, std::int64_t y, std::int64_t x, std::string_view text, const Color& color) {
+    check_channels("draw_text", image, false, true);
+    std::string letters(text);
+    for (char& letter : letters)
+        if (letter < ' ' || letter > '~') letter = '?';
+    std::vector<Corner> corners(kMostCorners * letters.size());
+    const int rectangles = stb_easy_font_print(0, 0, letters.data(), nullptr, corners.data(),
+                                               static_cast<int>(corners.size() * sizeof(Corner)));
+    fill(image, x, y, x + stb_easy_font_width(letters.data()) + 2, y + kLine, color);
+    const Color ink = is_light(color) ? Color{0, 0, 0} : Color{255, 255, 255};
+    for (std::size_t i = 0; i < 4 * static_cast<std::size_t>(rectangles); i += 4) {
+        const Corner &first = corners[i], &last = corners[i + 2];  // across
+        const auto at = [](std::int64_t from, float by) { return from + 1 + static_cast<std::int64_t>(by); };
+        fill(image, at(x, first.x), at(y, first.y), at(x, last.x), at(y, last.y), ink);
+    }
 }
 
 Image beside(const std::vector<Image>& images, std::int64_t gap) {

@@ -168,10 +168,10 @@ constexpr float kDrawnScore = 0.5f;  // what pictures show
 
 /// The box and the mask, if it has one, in the colour of the class.
 template <class Object>
-void draw(data::Image& image, const Object& object) {
+void draw(data::Image& image, const Object& object, const std::string& words) {
     const data::Color color = data::class_color(object.label);
     if (!object.mask.empty()) data::tint(image, object.mask, color);
-    data::draw_box(image, object.box, color);
+    data::draw_box(image, object.box, color, 1, words);
 }
 
 class DetectionTask final : public training::DataTask<Examples> {
@@ -245,9 +245,11 @@ class DetectionTask final : public training::DataTask<Examples> {
         for (std::size_t row = 0; row < found.size(); ++row) {
             const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
             data::Image truth = image, seen = image;
-            for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object);
+            const auto name = [&](auto& object) { return images_.class_names.at(std::size_t(object.label)); };
+            for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object, name(object));
             for (const training::Detection& detection : found[row])
-                if (detection.score >= kDrawnScore) draw(seen, detection);
+                if (detection.score >= kDrawnScore)
+                    draw(seen, detection, fmt::format("{} {:.2f}", name(detection), detection.score));
             pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
         }
         if (!context().dry()) program::write_pictures(flags_.pictures, pictures);

@@ -15,8 +15,8 @@
 #include <headroom/nn/attention.hpp>
 #include <headroom/nn/dropout.hpp>
 #include <headroom/nn/embedding.hpp>
+#include <headroom/nn/layer_norm.hpp>
 #include <headroom/nn/mlp.hpp>
-#include <headroom/nn/norm.hpp>
 #include <headroom/nn/sampling.hpp>
 
 namespace headroom::nn {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include <headroom/kernels/fill/fill.hpp>
-#include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/step_control/formulas.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::optim {

@@ -24,7 +24,6 @@
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/internal/tiled.hpp>
 #include <headroom/kernels/nms/nms.hpp>
-#include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/pointwise/compiled.hpp>
@@ -44,6 +43,7 @@
 #include <headroom/kernels/sort/internal/keys.hpp>
 #include <headroom/kernels/sort/sort.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 
 namespace headroom::kernels {
 

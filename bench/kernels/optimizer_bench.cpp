@@ -4,10 +4,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/parallel.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 
 #include "floats.hpp"
 

@@ -7,7 +7,7 @@
 #include <headroom/core/ops/cat.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/expand.hpp>
-#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/core/ops/internal/reduced.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/memory/error.hpp>
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/round_up.hpp>
 #include <headroom/memory/error.hpp>
@@ -99,12 +99,12 @@ OpResult<FeedForward::Saved, Array> FeedForward::forward(Exec& exec, const Attrs
             up.activation = attrs.activation;
             up.inner = inner_rows;
         }
-        product(exec, up);
+        run_matmul(exec, up);
         if (!output) continue;
-        product(exec, {.a = up.c,
-                       .b = kernels::transposed(down_weight.view()),
-                       .c = rows_of(rows_with(x, y.view()), first, count),
-                       .bias = bias_view(down_bias)});
+        run_matmul(exec, {.a = up.c,
+                          .b = kernels::transposed(down_weight.view()),
+                          .c = rows_of(rows_with(x, y.view()), first, count),
+                          .bias = bias_view(down_bias)});
     }
     return {{x, up_weight, down_weight, std::move(inner)}, std::move(y)};
 }
@@ -132,18 +132,18 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
         const std::int64_t count = std::min(step, rows - first);
         const View dy_rows = rows_of(dys, first, count), x_rows = rows_of(x, first, count);
         const View hidden = rows_of(inner, first, count), dinner = rows_of(memory, 0, count);
-        product(exec, {.a = dy_rows,
-                       .b = saved.down_weight.view(),
-                       .c = dinner,
-                       .activation = attrs.activation,
-                       .inner = hidden,
-                       .derivative = true,
-                       .outer = down_weight ? hidden : View{}});
+        run_matmul(exec, {.a = dy_rows,
+                          .b = saved.down_weight.view(),
+                          .c = dinner,
+                          .activation = attrs.activation,
+                          .inner = hidden,
+                          .derivative = true,
+                          .outer = down_weight ? hidden : View{}});
         affine_gradients(exec, dy_rows, hidden, after(down_weight), after(down_bias));
         affine_gradients(exec, dinner, x_rows, after(up_weight), after(up_bias));
         if (dx) {
             const View dx_rows = rows_of(rows_with(saved.x, dx.view), first, count);
-            product(exec, {.a = dinner, .b = saved.up_weight.view(), .c = dx_rows, .beta = dx.beta});
+            run_matmul(exec, {.a = dinner, .b = saved.up_weight.view(), .c = dx_rows, .beta = dx.beta});
         }
         first += step;
     } while (first < rows);

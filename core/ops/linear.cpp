@@ -1,7 +1,7 @@
 #include <headroom/core/ops/linear.hpp>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 
 namespace headroom {
 
@@ -16,10 +16,10 @@ OpResult<Linear::Saved, Array> Linear::forward(Exec& exec, const Attrs&, const A
     Shape shape = x.shape();
     shape[shape.rank() - 1] = weight.size(0);
     Array y = exec.empty(shape, x.dtype);
-    product(exec, {.a = as_matrix(x.view()),
-                   .b = kernels::transposed(weight.view()),
-                   .c = as_matrix(y.view()),
-                   .bias = bias.defined() ? bias.view() : View{}});
+    run_matmul(exec, {.a = as_matrix(x.view()),
+                      .b = kernels::transposed(weight.view()),
+                      .c = as_matrix(y.view()),
+                      .bias = bias.defined() ? bias.view() : View{}});
     return {{x, weight}, std::move(y)};
 }
 
@@ -32,7 +32,7 @@ void Linear::backward(Exec& exec, const Attrs&, Saved& saved, Array dy, GradSink
         affine_gradients(exec, dy_rows, as_matrix(saved.x.view()), dweight, dbias);
     }
     if (const auto dx = sink.destination(0, saved.x)) {
-        product(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});
+        run_matmul(exec, {.a = dy_rows, .b = saved.weight.view(), .c = as_matrix(dx.view()), .beta = dx.beta});
     }
 }
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/fill/fill.hpp>
@@ -75,7 +75,7 @@ class Chunks {
         for (std::int64_t first = 0; first < x_.size(0); first += step_) {
             const std::int64_t count = std::min(step_, x_.size(0) - first);
             const Chunk chunk{first, count, {memory_.data(), x_.dtype, {count, weight_.size(0)}, {line_, 1}}};
-            product(exec_, {.a = chunk.of(x_), .b = kernels::transposed(weight_), .c = chunk.logits});
+            run_matmul(exec_, {.a = chunk.of(x_), .b = kernels::transposed(weight_), .c = chunk.logits});
             work(chunk);
         }
     }
@@ -92,12 +92,12 @@ class Chunks {
             kernels::cross_entropy_backward(stream, logits, chunk.of(targets_), classes_.view, attrs_, chunk.of(lse_),
                                             dloss, logits, 0.0f);
         });
-        if (dx) product(exec_, {.a = logits, .b = weight_, .c = chunk.of(dx.view), .beta = dx.beta});
+        if (dx) run_matmul(exec_, {.a = logits, .b = weight_, .c = chunk.of(dx.view), .beta = dx.beta});
         if (!dweight) return;
-        product(exec_, {.a = kernels::transposed(logits),
-                        .b = chunk.of(x_),
-                        .c = dweight.view,
-                        .beta = chunk.first > 0 ? 1.0f : dweight.beta});
+        run_matmul(exec_, {.a = kernels::transposed(logits),
+                           .b = chunk.of(x_),
+                           .c = dweight.view,
+                           .beta = chunk.first > 0 ? 1.0f : dweight.beta});
     }
     /// Without rows there is no chunk, and the weight's gradient is zero.
     void without_rows(const JointTarget& dweight) {

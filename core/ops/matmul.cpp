@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom {
@@ -31,16 +31,16 @@ Shape shape_of_product(const Array& a, const Array& b) {
 
 OpResult<Matmul::Saved, Array> Matmul::forward(Exec& exec, const Attrs&, const Array& a, const Array& b) {
     Array c = exec.empty(shape_of_product(a, b), a.dtype);
-    product(exec, {.a = a.view(), .b = b.view(), .c = c.view()});
+    run_matmul(exec, {.a = a.view(), .b = b.view(), .c = c.view()});
     return {{a, b}, std::move(c)};
 }
 
 void Matmul::backward(Exec& exec, const Attrs&, Saved& saved, Array dc, GradSink sink) {
     if (const auto da = sink.destination(0)) {
-        product_to(exec, dc.view(), kernels::transposed(saved.b.view()), da.view(), da.beta);
+        run_matmul_to(exec, dc.view(), kernels::transposed(saved.b.view()), da.view(), da.beta);
     }
     if (const auto db = sink.destination(1, saved.b)) {  // b has been read
-        product_to(exec, kernels::transposed(saved.a.view()), dc.view(), db.view(), db.beta);
+        run_matmul_to(exec, kernels::transposed(saved.a.view()), dc.view(), db.view(), db.beta);
     }
 }
 

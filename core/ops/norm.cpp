@@ -5,7 +5,7 @@
 #include <headroom/core/ops/cast.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/compare.hpp>
-#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/core/ops/internal/reduced.hpp>
 #include <headroom/core/ops/unary.hpp>
 #include <headroom/core/ops/where.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>

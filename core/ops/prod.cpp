@@ -1,7 +1,7 @@
 #include <headroom/core/ops/prod.hpp>
 
 #include <headroom/core/ops/checks.hpp>
-#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/core/ops/internal/reduced.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/pointwise/reduction_functions.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/kernels/recurrent/gru.hpp>
 #include <headroom/kernels/recurrent/lstm.hpp>
 
@@ -104,10 +104,10 @@ class Gradient {
         affine_gradients(d_.exec, of_x, rows_of(d_.x, time, count), next(targets_.weight_ih), next(targets_.bias_ih));
         affine_gradients(d_.exec, of_state, states, next(targets_.weight_hh), next(targets_.bias_hh));
         if (!targets_.x) return;
-        product(d_.exec, {.a = of_x,
-                          .b = rows_of(d_.weight_ih, row, rows),
-                          .c = rows_of(targets_.x.view, time, count),
-                          .beta = d_.reverse || row != 0 ? 1.0f : targets_.x.beta});
+        run_matmul(d_.exec, {.a = of_x,
+                             .b = rows_of(d_.weight_ih, row, rows),
+                             .c = rows_of(targets_.x.view, time, count),
+                             .beta = d_.reverse || row != 0 ? 1.0f : targets_.x.beta});
     }
 
     /// `place`: of the step in its block.

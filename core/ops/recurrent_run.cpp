@@ -4,7 +4,7 @@
 #include <bit>
 #include <variant>
 
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/kernels/matmul/packed.hpp>
 #include <headroom/kernels/recurrent/gru.hpp>
 #include <headroom/kernels/recurrent/lstm.hpp>
@@ -41,7 +41,7 @@ std::int64_t Sizes::chunk(const ops::RecurrentAttrs& attrs) const {
 void affine_part(Exec& exec, const View& a, const View& weight, const View& bias, std::int64_t first, const View& c) {
     const std::int64_t count = c.size(c.rank() - 1);
     const View rows = kernels::transposed(rows_of(weight, first, count));
-    product(exec, {.a = a, .b = rows, .c = c, .bias = bias.rank() != 0 ? rows_of(bias, first, count) : View{}});
+    run_matmul(exec, {.a = a, .b = rows, .c = c, .bias = bias.rank() != 0 ? rows_of(bias, first, count) : View{}});
 }
 
 StateProduct::StateProduct(const Direction& direction, const View& weight, const View& bias, bool accumulate)
@@ -55,7 +55,7 @@ StateProduct::StateProduct(const Direction& direction, const View& weight, const
 
 void StateProduct::operator()(const View& a, const View& c) const {
     if (!packed_) {
-        product(d_.exec, {.a = a, .b = weight_, .c = c, .bias = bias_, .beta = accumulate_ ? 1.0f : 0.0f});
+        run_matmul(d_.exec, {.a = a, .b = weight_, .c = c, .bias = bias_, .beta = accumulate_ ? 1.0f : 0.0f});
     } else if (auto* cpu = std::get_if<CpuStream>(&d_.exec.stream())) {
         kernels::packed_product(*cpu, a, packed_.data(), c, bias_, accumulate_);
     }

@@ -3,7 +3,7 @@
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/checks.hpp>
 #include <headroom/core/ops/compare.hpp>
-#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/core/ops/internal/reduced.hpp>
 #include <headroom/kernels/copy/copy.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/pointwise/reduction_functions.hpp>

@@ -144,11 +144,4 @@ class AttentionGradientPlan {
 /// the reason why the project's own kernels compute.
 std::string attention_library(CudaStream& stream);
 
-/// Adds which of cuDNN's plans was found fastest for each attention so far (`ComputeOptions::tune`) to a file of
-/// `save_matmul_choices`, a line for each, which names the GPU and the version of cuDNN. Errors: FileError.
-void append_attention_choices(CudaStream& stream, const std::string& path);
-/// Loads those lines of such a file; attentions already computed keep their plans, and lines for another model of GPU
-/// or version of cuDNN have no effect. Errors: FileError if it can't be read or is damaged.
-void load_attention_choices(CudaStream& stream, const std::string& path);
-
 }  // namespace headroom::kernels

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/kernels/attention/attention.hpp>
-
 namespace headroom::kernels {
 
 std::string Sdpa::text() const {
@@ -13,14 +11,6 @@ std::string Sdpa::text() const {
         text += fmt::format(" {}:{}:{}", strides[0], strides[1], strides[2]);
     }
     return text;
-}
-
-void append_attention_choices(CudaStream& stream, const std::string& path) {
-    stream.state->get<SdpaChoices>().append(path);
-}
-
-void load_attention_choices(CudaStream& stream, const std::string& path) {
-    stream.state->get<SdpaChoices>().load(path);
 }
 
 }  // namespace headroom::kernels

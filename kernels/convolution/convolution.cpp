@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 
 #include <headroom/kernels/convolution/internal/blocked.hpp>
-#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
-#include <headroom/kernels/convolution/internal/implicit.hpp>
 #include <headroom/kernels/convolution/internal/library.hpp>
 #include <headroom/memory/error.hpp>
 
@@ -121,7 +119,10 @@ ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convol
     problem_ = reduce(convolution);
     if (problem_.empty()) return;
     if (on_cuda(stream)) {
-        scratch_ = std::max(implicit_product(problem_).scratch(), cudnn_scratch(stream, problem_));
+        product_ = implicit_product(problem_);
+        cudnn_ = plan_cudnn_on(stream, problem_);
+        const std::size_t library = cudnn_ ? bytes_behind(problem_, *cudnn_) + cudnn_->scratch() : 0;
+        scratch_ = std::max(product_.scratch(), library);  // also where there is no cuDNN
         return;
     }
     StreamState* const state = state_of(stream);

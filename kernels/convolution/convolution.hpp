@@ -14,9 +14,12 @@
 // with the shape [n, c, h, w]), with weights in the same order, or for row-major ones.
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
+#include <headroom/kernels/convolution/internal/implicit.hpp>
 #include <headroom/kernels/convolution/internal/problem.hpp>
 #include <headroom/kernels/int_pair.hpp>
 #include <headroom/kernels/matmul/internal/problem.hpp>
@@ -99,6 +102,8 @@ class ConvolutionPlan {
   private:
     ConvolutionProblem problem_;
     LibraryConvolution* library_ = nullptr;  ///< oneDNN's; null for kernels of our own, and on a GPU
+    std::optional<CudnnConvolution> cudnn_;  ///< on a GPU: what cuDNN is asked for; none if it does not take it
+    ImplicitProduct product_{};              ///< on a GPU: what our kernels compute where cuDNN does not
     std::size_t scratch_ = 0;
 };
 
@@ -109,9 +114,5 @@ std::string convolution_library(CudaStream& stream);
 /// Of all convolutions that were planned on the GPU that a stream rehearses: those that cuDNN would compute, each once.
 /// bench/convolution_plans.py has NVIDIA's library plan them, without a GPU.
 std::vector<std::string> rehearsed_convolutions(const DryStream& stream);
-
-/// As append_attention_choices and load_attention_choices.
-void append_convolution_choices(CudaStream& stream, const std::string& path);
-void load_convolution_choices(CudaStream& stream, const std::string& path);
 
 }  // namespace headroom::kernels

@@ -128,6 +128,13 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
     return c;
 }
 
+std::optional<CudnnConvolution> plan_cudnn_on(const Stream& stream, const ConvolutionProblem& p) {
+    const std::optional<CudnnConvolution> library = plan_cudnn(p, compute_of(stream));
+    const auto* dry = std::get_if<DryStream>(&stream);
+    if (library && dry && dry->state) dry->state->get<RehearsedConvolutions>().asked.insert(*library);
+    return library;
+}
+
 std::vector<std::string> rehearsed_convolutions(const DryStream& stream) {
     std::vector<std::string> texts;
     for (const CudnnConvolution& c : stream.state->get<RehearsedConvolutions>().asked) texts.push_back(c.text());
@@ -138,21 +145,6 @@ std::size_t bytes_behind(const ConvolutionProblem& p, const CudnnConvolution& li
     if (p.pass != ConvolutionPass::weight && (p.beta == 0 || library.adds)) return library.trial_bytes();
     return static_cast<std::size_t>(
         round_up(p.written_elements() * static_cast<std::int64_t>(size_of(p.operand)), 256));
-}
-
-std::size_t cudnn_scratch(const Stream& stream, const ConvolutionProblem& p) {
-    const auto library = plan_cudnn(p, compute_of(stream));
-    const auto* dry = std::get_if<DryStream>(&stream);
-    if (library && dry && dry->state) dry->state->get<RehearsedConvolutions>().asked.insert(*library);
-    return library ? bytes_behind(p, *library) + library->scratch() : 0;
-}
-
-void append_convolution_choices(CudaStream& stream, const std::string& path) {
-    stream.state->get<ConvolutionChoices>().append(path);
-}
-
-void load_convolution_choices(CudaStream& stream, const std::string& path) {
-    stream.state->get<ConvolutionChoices>().load(path);
 }
 
 }  // namespace headroom::kernels

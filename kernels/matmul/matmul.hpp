@@ -119,14 +119,6 @@ class MatmulPlan {
 /// not counted. Or the reason why there is no cuBLASLt.
 std::string matmul_library(CudaStream& stream);
 
-/// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
-/// cuBLASLt. Errors: FileError.
-void save_matmul_choices(CudaStream& stream, const std::string& path);
-/// Loads a file of `save_matmul_choices`; products already computed keep their algorithms. Returns false, and loads
-/// nothing, if the file is for another GPU or version: then algorithms are chosen anew. Errors: FileError if it can't
-/// be read or is damaged.
-bool load_matmul_choices(CudaStream& stream, const std::string& path);
-
 /// The view with its last two axes exchanged.
 inline View transposed(View x) {
     const int last = x.rank() - 1;

@@ -61,6 +61,37 @@ TEST(Drawing, OutlinesThePartOfABoxThatIsInTheImage) {
     EXPECT_EQ(other, Image(6, 8, 3));
 }
 
+TEST(Drawing, WritesWordsThatCanBeRead) {
+    const Color light{200, 255, 200}, dark{0, 0, 128}, black{0, 0, 0}, white{255, 255, 255};
+    const auto row = [](const Image& image, int64_t y, const Color& ink) {
+        std::string text;
+        for (int64_t x = 0; x < image.width; ++x)
+            text += std::equal(ink.begin(), ink.end(), image.at(y, x)) ? '#' : '.';
+        return text;
+    };
+    for (const auto& [ground, ink] : {std::pair{light, black}, std::pair{dark, white}}) {
+        Image image(14, 9, 3, 7);
+        draw_text(image, 1, 1, "L", ground);
+        EXPECT_EQ(image.at(0, 1)[0], 7);
+        EXPECT_TRUE(std::equal(ground.begin(), ground.end(), image.at(1, 1)));
+        std::vector<std::string> letter;
+        for (int64_t y = 0; y < image.height; ++y)
+            if (row(image, y, ink) != ".........") letter.push_back(row(image, y, ink));
+        EXPECT_EQ(letter, (std::vector<std::string>{"..#......", "..#......", "..#......", "..#......", "..#......",
+                                                    "..#......", "..####..."}));
+    }
+    Image text(30, 200, 3), question = text;
+    draw_text(text, 2, 2, "caf\xc3\xa9\n", dark);
+    draw_text(question, 2, 2, "caf???", dark);
+    EXPECT_EQ(text, question);
+    std::string all;
+    for (char letter = ' '; letter <= '~'; ++letter) all += letter;
+    Image wide(20, 700, 3);
+    draw_text(wide, 0, 0, all, dark);
+    for (const int64_t outside : {-300, 690, 1000}) draw_text(wide, outside / 60, outside, all, dark);
+    draw_text(wide, 19, 0, "", dark);
+}
+
 TEST(Drawing, PutsImagesSideBySide) {
     const Image out = beside({numbered_image(4, 3, 3), numbered_image(2, 5, 1)}, 1);
     EXPECT_EQ(out.height, 4);
@@ -78,6 +109,7 @@ TEST(Drawing, RefusesWhatDoesNotFit) {
     EXPECT_THAT([&] { tint(image, Image(3, 2, 1), {}); }, throws<ShapeError>("tint: a mask that is 2 wide, 3 high"));
     EXPECT_THAT([&] { tint(image, grey, {}, 2); }, throws<ShapeError>("a share of 2"));
     EXPECT_THAT([&] { draw_box(grey, {}, {}); }, throws<ShapeError>("draw_box", "is not RGB"));
+    EXPECT_THAT([&] { draw_text(grey, 0, 0, "a", {}); }, throws<ShapeError>("draw_text", "is not RGB"));
     EXPECT_THAT([&] { color_classes(image); }, throws<ShapeError>("color_classes", "is not of one channel"));
     EXPECT_THAT([] { beside({}); }, throws<ShapeError>("beside: 0 images"));
     EXPECT_THAT([] { beside({Image(2, 2, 2)}); }, throws<ShapeError>("is not grey or RGB"));

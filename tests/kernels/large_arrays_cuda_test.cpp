@@ -15,7 +15,6 @@
 #include <headroom/kernels/layer_norm/layer_norm.hpp>
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
-#include <headroom/kernels/norm/norm.hpp>
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/pointwise/pointwise.hpp>
@@ -23,6 +22,7 @@
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/kernels/reduce/reduce.hpp>
 #include <headroom/kernels/softmax/softmax.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 #include <headroom/tests/kernels/large_arrays.hpp>
 
 namespace headroom::kernels {

@@ -7,6 +7,7 @@
 #include <headroom/kernels/matmul/internal/activate.hpp>
 #include <headroom/kernels/matmul/internal/choices.hpp>
 #include <headroom/kernels/matmul/internal/emulated_gemm.hpp>
+#include <headroom/kernels/matmul/internal/gemm.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/tests/kernels/elsewhere.hpp>
 #include <headroom/tests/kernels/gpu.hpp>

@@ -147,10 +147,10 @@ TEST_F(RuntimeAttention, ChoicesOfAnEarlierRunAreTakenWithoutTrying) {
     std::filesystem::remove(path);
     Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
     run(t, {.tune = true});
-    append_attention_choices(stream, path);
+    stream.state->get<SdpaChoices>().append(path);
 
     state = StreamState();
-    load_attention_choices(stream, path);
+    stream.state->get<SdpaChoices>().load(path);
     EXPECT_EQ(state.get<SdpaChoices>().size(), 2);
     executed = {};
     run(t);
@@ -165,7 +165,7 @@ TEST_F(RuntimeAttention, ChoicesOfAnEarlierRunAreTakenWithoutTrying) {
         for (std::size_t at = 0; (at = changed.find(old)) != std::string::npos;) changed.replace(at, old.size(), other);
         std::ofstream(path) << changed;
         state = StreamState();
-        load_attention_choices(stream, path);
+        stream.state->get<SdpaChoices>().load(path);
         executed = {};
         run(t);
         EXPECT_EQ(executed.last, 0) << other;
@@ -181,10 +181,10 @@ TEST_F(RuntimeAttention, ThatWasComputedKeepsItsPlan) {
     std::filesystem::remove(path);
     Trial t = trial({1, 64, 64, 1, 1, 16, true}, Dtype::bf16);
     run(t, {.tune = true});
-    append_attention_choices(stream, path);
+    stream.state->get<SdpaChoices>().append(path);
     state = StreamState();
     run(t);
-    load_attention_choices(stream, path);
+    stream.state->get<SdpaChoices>().load(path);
     run(t);
     EXPECT_EQ(headroom_cudnn_frontend::executed().last, 0);
     run(t, {.tune = true});
@@ -224,10 +224,10 @@ TEST_F(RuntimeAttention, DamagedChoicesAreRefused) {
     const std::string path = ::testing::TempDir() + "damaged_attention_choices.txt";
     for (const char* line : {"attention ", "attention cuDNN 9 | 1 2 3", "attention cuDNN 9 | 1 2 3 | "}) {
         std::ofstream(path) << "a line of products\n" << line << "\n";
-        EXPECT_THROW(load_attention_choices(stream, path), FileError) << line;
+        EXPECT_THROW(stream.state->get<SdpaChoices>().load(path), FileError) << line;
     }
-    EXPECT_THROW(load_attention_choices(stream, path + ".missing"), FileError);
-    EXPECT_THROW(append_attention_choices(stream, ::testing::TempDir() + "missing/file"), FileError);
+    EXPECT_THROW(stream.state->get<SdpaChoices>().load(path + ".missing"), FileError);
+    EXPECT_THROW(stream.state->get<SdpaChoices>().append(::testing::TempDir() + "missing/file"), FileError);
     EXPECT_EQ(state.get<SdpaChoices>().size(), 0);
 }
 

@@ -9,6 +9,7 @@
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/convolution/internal/cuda_cudnn.hpp>
+#include <headroom/kernels/convolution/internal/cudnn_convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/internal/cudnn_calls.hpp>
 #include <headroom/kernels/round_up.hpp>
@@ -267,7 +268,7 @@ TEST_F(RuntimeConvolution, WhatCudnnHasNoPlansForIsAddedBehindIt) {
         const std::size_t behind = c.adds ? 0 : static_cast<std::size_t>(round_up(whole, 256));
         EXPECT_EQ(bytes_behind(p, c), behind);
         stream.compute.tf32 = tf32;
-        EXPECT_EQ(cudnn_scratch(Stream(stream), p), behind + c.scratch());
+        EXPECT_TRUE(plan_cudnn_on(Stream(stream), p) == c);
         return c;
     };
     constexpr auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
@@ -325,7 +326,7 @@ TEST_F(RuntimeConvolution, ARehearsalKnowsWhatCudnnWillBeAskedFor) {
     const Stream gpu = DryStream{.state = &of_rehearsal, .cuda = true};
     Trial t = trial(kCases[0], Dtype::bf16);
     const ConvolutionProblem p = problem_of(kCases[0], t);
-    for (int twice = 0; twice < 2; ++twice) cudnn_scratch(gpu, p);
+    for (int twice = 0; twice < 2; ++twice) plan_cudnn_on(gpu, p);
     EXPECT_EQ(rehearsed_convolutions(std::get<DryStream>(gpu)), std::vector{plan_cudnn(p, {})->text()});
     EXPECT_THROW(CudnnConvolution::from_text("0 bf16"), Error);
     EXPECT_THROW(CudnnConvolution::from_text(plan_cudnn(p, {})->text() + " more"), Error);
@@ -344,16 +345,16 @@ TEST_F(RuntimeConvolution, TuningKeepsTheFastestPlanInAFile) {
     executed = {};
     EXPECT_TRUE(run(kCases[0], t, {.tune = true}));
     EXPECT_EQ(executed.count, 1);  // once per shape
-    append_convolution_choices(stream, path);
+    stream.state->get<ConvolutionChoices>().append(path);
 
     state = StreamState();
-    load_convolution_choices(stream, path);
+    stream.state->get<ConvolutionChoices>().load(path);
     EXPECT_EQ(state.get<ConvolutionChoices>().size(), 1u);
     EXPECT_TRUE(run(kCases[0], t));
     EXPECT_EQ(executed.last, 3);
     EXPECT_TRUE(run(kCases[1], *std::make_unique<Trial>(trial(kCases[1], Dtype::bf16))));
     EXPECT_EQ(executed.last, 0);  // another shape
-    EXPECT_THROW(load_convolution_choices(stream, path + ".missing"), FileError);
+    EXPECT_THROW(stream.state->get<ConvolutionChoices>().load(path + ".missing"), FileError);
 }
 
 /// Plans take their time to be made. What is not tried keeps cuDNN's own choice, also for later runs.

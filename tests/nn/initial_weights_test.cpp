@@ -19,9 +19,9 @@
 #include <headroom/nn/gpt2_names.hpp>
 #include <headroom/nn/group_norm.hpp>
 #include <headroom/nn/gru.hpp>
+#include <headroom/nn/layer_norm.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/nn/mask_rcnn.hpp>
-#include <headroom/nn/norm.hpp>
 #include <headroom/nn/unet.hpp>
 #include <headroom/nn/vgg.hpp>
 #include <headroom/tests/support/source_path.hpp>

@@ -182,7 +182,7 @@ FAULTS = [
         ("images: address", "if (std::bit_cast<std::uintptr_t>(data_[k]) % 16 != 0) return false;", ""),
         ("images: stride of images", "channel_[k] != 1 || image_[k] * size % 16 != 0) return false;", "channel_[k] != 1) return false;"),
         ("images: strides of elements", "if (axes_.numel() > 1 && axes_.stride(k, axis) * size % 16 != 0) return false;", "")),
-    *of("vectors", K + "norm/norm.cu", table("norm"), "*",
+    *of("vectors", K + "sum_of_squares/sum_of_squares.cu", table("sum_of_squares"), "*",
         ("norm: address", "const bool aligned = std::bit_cast<std::uintptr_t>(x_.data) % 16 == 0;", "const bool aligned = true;")),
     *of("vectors", K + "random/random.cu", table("random"), "*",
         ("random: address", "y.is_contiguous() && std::bit_cast<std::uintptr_t>(y.data) % 16 == 0", "y.is_contiguous()")),
@@ -278,7 +278,7 @@ FAULTS = [
         ("dropout: draws of the block's first query", "(first_row_ + block.first_query + i) * row_words_", "(first_row_ + block.first_query) * row_words_")),
 
     # --- The order of a sum, and what the host reads.
-    *of("order", K + "norm/norm.cu", table("norm"), "*",
+    *of("order", K + "sum_of_squares/sum_of_squares.cu", table("sum_of_squares"), "*",
         ("norm: parts by multiprocessors", "const std::int64_t count = x_.numel(), parts = cuda_parts_;",
          "const std::int64_t count = x_.numel(),\n                       parts = std::min<std::int64_t>(cuda_parts_, stream.device->properties().multiprocessors);")),
     *of("order", K + "device/device.cpp", "kernels_probe_cuda_test", "*",

@@ -42,7 +42,7 @@ HOT = (
     ("pointwise/binary", r"PointwiseFast<BinaryValue<Add>>", True),
     ("copy/copy", r"CombineEights\b", True),
     ("reduce/engine", r"ReduceColumns<SumOnDevice, AlignedEights<bf16>>", False),
-    ("norm/norm", r"SquaresOfPart<AlignedEights<float>>", False),
+    ("sum_of_squares/sum_of_squares", r"SquaresOfPart<AlignedEights<float>>", False),
     # Where cuDNN is missing or refuses.
     ("attention/tensor_cores", r"Forward<bf16, 64, Unmasked>", True),
     ("attention/tensor_cores_gradient", r"QueryGradient<bf16, 64, Unmasked>", True),

@@ -60,6 +60,8 @@ struct CudnnConvolution {
 /// 2^18 multiply-adds (a plan for a shape takes about a second to make); a forward or data pass with another beta than
 /// 0 and 1, that writes another dtype than it reads, or that adds behind cuDNN's kernel what exceeds the budget.
 std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& problem, const ComputeOptions& options);
+/// The same with the options of a GPU's stream; a dry one remembers it.
+std::optional<CudnnConvolution> plan_cudnn_on(const Stream& stream, const ConvolutionProblem& problem);
 
 /// What cuDNN would have been asked for in a rehearsal. In the dry stream's state.
 struct RehearsedConvolutions {
@@ -69,10 +71,6 @@ struct RehearsedConvolutions {
 /// Bytes of a result that is added or converted behind cuDNN's kernel: of a weight's gradient, as that has one of its
 /// own dtype, whether or not this call adds; and of what `library` does not add. Or of a ReLU's trial.
 std::size_t bytes_behind(const ConvolutionProblem& problem, const CudnnConvolution& library);
-
-/// Bytes of scratch of a call on a GPU's stream, 0 if cuDNN is not used; the same without cuDNN, so that memory does
-/// not depend on what is installed.
-std::size_t cudnn_scratch(const Stream& stream, const ConvolutionProblem& problem);
 
 /// Addresses on the device; the bias is null unless cuDNN adds it.
 struct CudnnConvolutionData {

@@ -98,4 +98,12 @@ bool run_gemm(CudaStream& stream, const Gemm& gemm, const GemmCall& call, const 
 /// Its name and version, or the reason why there is none.
 std::string gemm_library(CudaStream& stream);
 
+/// Writes which algorithm was chosen for each product so far: a text file for this model of GPU and version of
+/// cuBLASLt. Errors: FileError.
+void save_matmul_choices(CudaStream& stream, const std::string& path);
+/// Loads a file of `save_matmul_choices`; products already computed keep their algorithms. Returns false, and loads
+/// nothing, if the file is for another GPU or version: then algorithms are chosen anew. Errors: FileError if it can't
+/// be read or is damaged.
+bool load_matmul_choices(CudaStream& stream, const std::string& path);
+
 }  // namespace headroom::kernels

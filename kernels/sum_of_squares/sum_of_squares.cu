@@ -1,4 +1,4 @@
-#include <headroom/kernels/norm/norm.hpp>
+#include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-#include <headroom/nn/norm.hpp>
+#include <headroom/nn/layer_norm.hpp>
 
 #include <headroom/core/ops/layer_norm.hpp>
 #include <headroom/core/ops/rms_norm.hpp>

@@ -1,4 +1,4 @@
-#include <headroom/core/ops/internal/reduction.hpp>
+#include <headroom/core/ops/internal/reduced.hpp>
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // Matrix products as ops launch them: scratch allocated, batches broadcast, gradients of broadcast operands summed.
 // Users call `matmul` and `linear`.
 //
-//     product(exec, {.a = x.view(), .b = kernels::transposed(weight.view()), .c = y.view()});
-//     product_to(exec, kernels::transposed(dy.view()), x.view(), dweight.view(), dweight.beta);
+//     run_matmul(exec, {.a = x.view(), .b = kernels::transposed(weight.view()), .c = y.view()});
+//     run_matmul_to(exec, kernels::transposed(dy.view()), x.view(), dweight.view(), dweight.beta);
 //     affine_gradients(exec, dy.view(), x.view(), targets.ask(1), targets.ask(2));   // of weight and bias
 #include <headroom/core/exec.hpp>
 #include <headroom/core/ops/joint_targets.hpp>
@@ -12,13 +12,13 @@
 namespace headroom {
 
 /// Runs `kernels::matmul` with scratch of its own.
-void product(Exec& exec, const kernels::Matmul& matmul);
+void run_matmul(Exec& exec, const kernels::Matmul& matmul);
 
 /// c = beta * c + the sum of a x b over the batch axes that c lacks or has with size 1: the gradient of a broadcast
 /// operand. Axes that go on evenly in memory are summed as part of one product, the others one position at a time.
 /// `sums`, [m], if given: sums = sums_beta * sums + the sum of a's rows over those axes and k; a then has all of them.
-void product_to(Exec& exec, const View& a, const View& b, const View& c, float beta, const View& sums = {},
-                float sums_beta = 0.0f);
+void run_matmul_to(Exec& exec, const View& a, const View& b, const View& c, float beta, const View& sums = {},
+                   float sums_beta = 0.0f);
 
 /// The gradients of x weight^T + bias by weight and bias, where they are wanted, in one product if possible: dy [...,
 /// out] and x [..., in], of rank 2 at least.

@@ -8,7 +8,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/cast.hpp>
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 #include <headroom/core/ops/linear.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
@@ -89,10 +89,10 @@ TEST_F(ProductsTest, SumsOverBatchesAsOneProductOrInTurn) {
                                {copy_of(a.transpose(0, 1)).transpose(0, 1), b},
                                {copy_of(a.permute({2, 0, 1, 3})).permute({1, 2, 0, 3}), b}};
     for (const auto& [left, right] : views) {
-        product_to(context.exec(), left.array().view(), right.array().view(), c.view(), 0.0f);
+        run_matmul_to(context.exec(), left.array().view(), right.array().view(), c.view(), 0.0f);
         expect_near(context.from_array(c).to_vector<double>(), want, 1e-13);
-        product_to(context.exec(), left.array().view(), right.array().view(), c.view(), 1.0f);
-        product_to(context.exec(), left.array().view(), right.array().view(), c.view(), 1.0f);
+        run_matmul_to(context.exec(), left.array().view(), right.array().view(), c.view(), 1.0f);
+        run_matmul_to(context.exec(), left.array().view(), right.array().view(), c.view(), 1.0f);
         std::vector<double> thrice = want;
         for (double& value : thrice) value *= 3;
         expect_near(context.from_array(c).to_vector<double>(), thrice, 1e-13);

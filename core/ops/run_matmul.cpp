@@ -1,4 +1,4 @@
-#include <headroom/core/ops/internal/products.hpp>
+#include <headroom/core/ops/internal/run_matmul.hpp>
 
 #include <algorithm>
 
@@ -63,7 +63,7 @@ struct Loop {
 
 }  // namespace
 
-void product(Exec& exec, const kernels::Matmul& matmul) { exec.run<kernels::MatmulPlan>(matmul); }
+void run_matmul(Exec& exec, const kernels::Matmul& matmul) { exec.run<kernels::MatmulPlan>(matmul); }
 
 View as_matrix(View x) { return aligned(x, 2); }
 
@@ -73,8 +73,8 @@ View rows_of(View x, std::int64_t first, std::int64_t count) {
     return x;
 }
 
-void product_to(Exec& exec, const View& a, const View& b, const View& c, float beta, const View& sums,
-                float sums_beta) {
+void run_matmul_to(Exec& exec, const View& a, const View& b, const View& c, float beta, const View& sums,
+                   float sums_beta) {
     const int rank = std::max({a.rank(), b.rank(), c.rank()});
     Sum sum{aligned(a, rank), aligned(b, rank), aligned(c, rank)};
     for (int axis = sum.batch_rank() - 1; axis >= 0; --axis) {
@@ -109,14 +109,14 @@ void product_to(Exec& exec, const View& a, const View& b, const View& c, float b
         }
         matmul.a.data = sum.a.at(a_offset);
         matmul.b.data = sum.b.at(b_offset);
-        product(exec, matmul);
+        run_matmul(exec, matmul);
         matmul.beta = 1.0f;
     }
 }
 
 void affine_gradients(Exec& exec, const View& dy, const View& x, const JointTarget& dweight, const JointTarget& dbias) {
     if (dweight) {
-        product_to(exec, kernels::transposed(dy), x, dweight.view, dweight.beta, dbias.view, dbias.beta);
+        run_matmul_to(exec, kernels::transposed(dy), x, dweight.view, dweight.beta, dbias.view, dbias.beta);
     } else if (dbias) {
         exec.run<kernels::SumPlan>(dy, 1.0, dbias.view, dbias.beta);
     }
