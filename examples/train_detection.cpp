@@ -245,11 +245,11 @@ class DetectionTask final : public training::DataTask<Examples> {
         for (std::size_t row = 0; row < found.size(); ++row) {
             const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
             data::Image truth = image, seen = image;
-            const auto name = [&](auto& object) { return images_.class_names.at(std::size_t(object.label)); };
-            for (const data::ImageObject& object : batch.images.objects[row]) draw(truth, object, name(object));
-            for (const training::Detection& detection : found[row])
-                if (detection.score >= kDrawnScore)
-                    draw(seen, detection, fmt::format("{} {:.2f}", name(detection), detection.score));
+            for (const data::ImageObject& object : batch.images.objects[row])
+                draw(truth, object, name_of(object.label));
+            for (const training::Detection& object : found[row])
+                if (object.score >= kDrawnScore)
+                    draw(seen, object, fmt::format("{} {:.2f}", name_of(object.label), object.score));
             pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
         }
         if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
@@ -270,6 +270,13 @@ class DetectionTask final : public training::DataTask<Examples> {
     }
 
   private:
+    /// The number of a class that the data does not name: --classes may ask for more.
+    std::string name_of(std::int32_t label) const {
+        const auto at = static_cast<std::size_t>(label);
+        const bool named = at < images_.class_names.size() && !images_.class_names[at].empty();
+        return named ? images_.class_names[at] : fmt::to_string(label);
+    }
+
     /// Those of a rehearsal read no file.
     static training::Datasets<Examples> datasets(bool dry, const DetectionFlags& flags, std::int64_t batch,
                                                  const Images& images) {
