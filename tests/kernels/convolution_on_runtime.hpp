@@ -37,11 +37,12 @@ class ConvolutionOnRuntime : public testing::Test {
         EXPECT_EQ(fake_runtime::problem(), "");
     }
     Trial trial(const ConvolutionCase& of, Dtype dtype) { return convolution_trial({.dtype = dtype}, random, of); }
-    static ConvolutionProblem problem_of(const ConvolutionCase& of, Trial& t) {
+    static Convolution convolution_in(const ConvolutionCase& of, Trial& t) {
         Views in;
         for (TestArray& x : t.in) in.push_back(x.view());
-        return reduce(convolution_of(of, in, {t.out[0].array.view()}));
+        return convolution_of(of, in, {t.out[0].array.view()});
     }
+    static ConvolutionProblem problem_of(const ConvolutionCase& of, Trial& t) { return reduce(convolution_in(of, t)); }
     /// With as much scratch as was reckoned with; false if it is refused.
     bool run(const ConvolutionCase& of, Trial& t, const ComputeOptions& options = {}) {
         const ConvolutionProblem p = problem_of(of, t);

@@ -268,7 +268,11 @@ TEST_F(RuntimeConvolution, WhatCudnnHasNoPlansForIsAddedBehindIt) {
         const std::size_t behind = c.adds ? 0 : static_cast<std::size_t>(round_up(whole, 256));
         EXPECT_EQ(bytes_behind(p, c), behind);
         stream.compute.tf32 = tf32;
-        EXPECT_TRUE(plan_cudnn_on(Stream(stream), p) == c);
+        const CudnnConvolution on_stream = *plan_cudnn_on(Stream(stream), p);
+        EXPECT_TRUE(on_stream == c);
+        EXPECT_EQ(bytes_behind(p, on_stream) + on_stream.scratch(), behind + c.scratch());
+        const ConvolutionPlan plan(Stream(stream), convolution_in(of, t));
+        EXPECT_EQ(plan.scratch(), std::max(implicit_product(p).scratch(), behind + c.scratch()));
         return c;
     };
     constexpr auto forward = ConvolutionPass::forward, data = ConvolutionPass::data, weight = ConvolutionPass::weight;
