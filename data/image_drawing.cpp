@@ -93,10 +93,12 @@ void draw_box(Image& image, const Box& box, const Color& color, std::int64_t thi
     const auto left = static_cast<std::int64_t>(inside.x1), top = static_cast<std::int64_t>(inside.y1);
     const auto right = static_cast<std::int64_t>(std::ceil(inside.x2)),
                bottom = static_cast<std::int64_t>(std::ceil(inside.y2));
-    for (std::int64_t y = top; y < bottom; ++y)
-        for (std::int64_t x = left; x < right; ++x)
-            if (std::min({x - left, right - 1 - x, y - top, bottom - 1 - y}) < thickness)
-                std::copy_n(color.data(), 3, image.at(y, x));
+    const std::int64_t across = std::clamp<std::int64_t>(thickness, 0, right - left),
+                       down = std::clamp<std::int64_t>(thickness, 0, bottom - top);
+    fill(image, left, top, right, top + down, color);
+    fill(image, left, bottom - down, right, bottom, color);
+    fill(image, left, top, left + across, bottom, color);
+    fill(image, right - across, top, right, bottom, color);
     if (!words.empty()) draw_text(image, top, left, words, color);
 }
 
