@@ -60,10 +60,10 @@ void Tape::materialize(std::span<Slot> slots) {
         for (Value* value : record->values()) drop_if_unneeded(*value);
         unplan_if_done(*record);
     }
+    for (auto record = records.rbegin(); record != records.rend(); ++record) unplan_if_done(**record);
     for (const Slot& slot : slots) {
         if (slot.value) --slot.value->holds;
     }
-    for (auto record = records.rbegin(); record != records.rend(); ++record) unplan_if_done(**record);
 }
 
 /// What goes before its last use will need its inputs once more: those stay pinned.

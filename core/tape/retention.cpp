@@ -83,6 +83,14 @@ void Tape::unplan(Record& record) noexcept {
     }
 }
 
+/// True if the inputs of a record that is not planned are there, or will be made again.
+bool Tape::repeatable(const Record& record) {
+    const auto slots = record.input_slots();
+    return std::all_of(slots.begin(), slots.end(), [](const Slot& slot) {
+        return !slot.value || !slot.value->missing() || (slot.value->producer && slot.value->producer->planned);
+    });
+}
+
 bool Tape::must_replay(const Record& record) {
     for (const Value* value : record.values()) {
         if (value->missing() && value->pins) return true;

@@ -339,7 +339,13 @@ void Tape::close_region() noexcept {
     region.open = false;
     region_ = region.parent;
     if (region.policy && region.first_record < records_.size()) {
-        for_each_held(region, [&](Value& value) { set_home(value, home_of(region_, *value.producer)); });
+        for_each_held(region, [&](Value& value) {
+            Record& producer = *value.producer;
+            if (!producer.planned && !repeatable(producer)) return;  // was to be kept when it was recorded
+            const Home home = home_of(region_, producer);
+            set_home(value, home);
+            if (home.region || home.movable) plan(producer);
+        });
     }
     drop_empty_regions();
 }

@@ -137,6 +137,7 @@ class Tape {
     void plan(Record& record) noexcept;
     void unplan(Record& record) noexcept;
     void unplan_if_done(Record& record) noexcept;
+    static bool repeatable(const Record& record);
     static bool must_replay(const Record& record);
     static bool needs_last_of(const Record& record);
 
