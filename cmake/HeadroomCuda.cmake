@@ -114,20 +114,6 @@ function(headroom_device_code target folder)
     endif()
 endfunction()
 
-# What libraries without CUDA's kernels call of them may stay undefined: nothing makes a CudaStream there. Then the same
-# libraries are installed, where programs link without kernels, and tested, where the emulator's library defines them.
-function(headroom_without_kernels)
-    if(HEADROOM_CUDA_KERNELS)
-        return()
-    endif()
-    foreach(target IN LISTS ARGN)
-        # Functions of headroom::kernels that take a CudaStream, not those that take any Stream.
-        add_custom_command(TARGET ${target} POST_BUILD COMMAND ${CMAKE_OBJCOPY} --wildcard
-            --weaken-symbol=!*9DryStream* --weaken-symbol=_ZN*8headroom7kernels*10CudaStream* $<TARGET_FILE:${target}> VERBATIM)
-        set_target_properties(${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION OFF)  # needs symbols
-    endforeach()
-endfunction()
-
 # Adds sources of device code to a target. What must equal another device's bits may not fuse a multiply with an add.
 function(headroom_device_sources target)
     set(sources ${ARGN})

@@ -30,7 +30,6 @@ function(headroom_library name)
         add_library(${target} STATIC ${sources})
         target_link_libraries(${target} PRIVATE ${arg_PRIVATE})
         headroom_compile_options(${target})
-        target_compile_definitions(${target} PRIVATE HEADROOM_CUDA_KERNELS=1)  # called, be they there or not
     else()
         add_library(${target} INTERFACE)
         set(scope INTERFACE)

@@ -63,9 +63,11 @@ class Exec {
 
     template <class Work>
     void launch(Work&& work) const {
-#if HEADROOM_CUDA_KERNELS
-        if (auto* cuda = std::get_if<CudaStream>(stream_)) return launch_cuda(*cuda, std::forward<Work>(work));
-#endif
+        if constexpr (kernels::kTakesCuda<Work>) {
+            if (auto* cuda = std::get_if<CudaStream>(stream_)) return launch_cuda(*cuda, std::forward<Work>(work));
+        } else if (kernels::on_cuda(*stream_)) {
+            kernels::refuse_cuda(op_);
+        }
         kernels::launch(*stream_, std::forward<Work>(work));
     }
 

@@ -9,10 +9,12 @@
 //     Stream any = DryStream{.threads = 2, .state = &state};
 //     launch(any, [&](auto& s) { kernels::softmax(s, x, y); });   // nothing happens
 //
-// A build without CUDA has no device for a CudaStream, but a dry run for a GPU works. Code of its users then needs no
-// kernels for one, and `launch` calls none; CMake defines HEADROOM_CUDA_KERNELS=1 for users of a build with CUDA.
+// A build without CUDA has no device for a CudaStream, but a dry run for a GPU works; its library has functions in the
+// kernels' place, which nothing calls (`without_cuda.cpp`). Work that takes a `CpuStream&` alone has no kernel for a
+// GPU, and `launch` says so there.
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -90,14 +92,23 @@ inline bool on_cuda(const Stream& stream) {
     return dry != nullptr ? dry->cuda : !std::holds_alternative<CpuStream>(stream);
 }
 
+/// Errors: Error, always: `work` has no kernel for a GPU.
+[[noreturn]] void refuse_cuda(const char* work);
+
+/// True if `work` takes a CudaStream, as `[](auto& stream) {}` does and `[](CpuStream& stream) {}` does not.
+template <class Work>
+inline constexpr bool kTakesCuda = std::is_invocable_v<Work, CudaStream&>;
+
 /// Calls `work` with the stream that the variant holds; does nothing on a dry stream. Allocate scratch before the call,
-/// never inside.
+/// never inside. Errors: Error on a GPU and in a dry run for one, if `work` takes none.
 template <class Work>
 inline void launch(Stream& stream, Work&& work) {
     if (auto* cpu = std::get_if<CpuStream>(&stream)) return work(*cpu);
-#if HEADROOM_CUDA_KERNELS
-    if (auto* cuda = std::get_if<CudaStream>(&stream)) work(*cuda);
-#endif
+    if constexpr (kTakesCuda<Work>) {
+        if (auto* cuda = std::get_if<CudaStream>(&stream)) work(*cuda);
+    } else {
+        if (on_cuda(stream)) refuse_cuda("launch");
+    }
 }
 
 }  // namespace headroom::kernels

@@ -30,6 +30,7 @@
 #include <headroom/kernels/pointwise/loss_functions.hpp>
 #include <headroom/kernels/pointwise/reduction_functions.hpp>
 #include <headroom/kernels/pool/max_pool.hpp>
+#include <headroom/kernels/random/multinomial.hpp>
 #include <headroom/kernels/random/random.hpp>
 #include <headroom/kernels/recurrent/gru.hpp>
 #include <headroom/kernels/recurrent/lstm.hpp>
@@ -39,11 +40,13 @@
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
 #include <headroom/kernels/roi_align/roi_align.hpp>
 #include <headroom/kernels/rotary/rotary.hpp>
+#include <headroom/kernels/scan/scan.hpp>
 #include <headroom/kernels/softmax/softmax.hpp>
 #include <headroom/kernels/sort/internal/keys.hpp>
 #include <headroom/kernels/sort/sort.hpp>
 #include <headroom/kernels/step_control/step_control.hpp>
 #include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
+#include <headroom/kernels/triangle/triangle.hpp>
 
 namespace headroom::kernels {
 
@@ -352,6 +355,21 @@ void normal(CudaStream& stream, const RandomKey&, float, float, const View& y) {
 void uniform(CudaStream& stream, const RandomKey&, float, float, const View& y) { count(stream, "uniform", {&y}); }
 void random_integers(CudaStream& stream, const RandomKey&, std::int64_t, std::int64_t, const View& y) {
     count(stream, "random_integers", {&y});
+}
+void race(CudaStream& stream, const RandomKey&, const View& weights, const View& y) {
+    count(stream, "race", {&weights, &y});
+}
+void pick(CudaStream& stream, const RandomKey&, const View& weights, const View& sums, const View& y) {
+    count(stream, "pick", {&weights, &sums, &y});
+}
+void triangle(CudaStream& stream, const View& x, const Triangle&, float beta, const View& y) {
+    count(stream, "triangle", {&x, &y}, beta);
+}
+void causal_mask(CudaStream& stream, const View& y) { count(stream, "causal_mask", {&y}); }
+void CumsumPlan::run(CudaStream& stream, std::byte*) const { count(stream, "cumsum", {&x_, &y_}); }
+bool all_finite(CudaStream& stream, const View& x, std::byte*) {
+    count(stream, "all_finite", {&x});
+    return true;
 }
 void probe(CudaStream&) {}
 

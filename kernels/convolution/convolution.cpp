@@ -95,23 +95,24 @@ ConvolutionProblem reduce(const Convolution& c) {
         return ConvolutionAxis{c.x.size(2 + i),    c.y.size(2 + i),     c.weight.size(2 + i),
                                c.steps.stride[at], c.steps.padding[at], c.steps.dilation[at]};
     };
-    return {.images = c.x.size(0),
-            .groups = c.steps.groups,
-            .inputs = c.weight.size(1),
-            .outputs = c.y.size(1) / c.steps.groups,
-            .h = axis(0),
-            .w = axis(1),
-            .x = array_of(c.x),
-            .weight = array_of(c.weight),
-            .y = array_of(c.y),
-            .pass = c.pass,
-            .bias = c.bias.as<const std::byte>(),
-            .bias_step = c.has_bias() ? c.bias.stride(0) : 0,
-            .operand = (c.pass == ConvolutionPass::forward ? c.x : c.y).dtype,
-            .bias_dtype = c.bias.dtype,
-            .activation = c.activation,
-            .has_bias = c.has_bias(),
-            .beta = c.beta};
+    ConvolutionProblem p{{.images = c.x.size(0),
+                          .groups = c.steps.groups,
+                          .inputs = c.weight.size(1),
+                          .outputs = c.y.size(1) / c.steps.groups,
+                          .h = axis(0),
+                          .w = axis(1)}};
+    p.x = array_of(c.x);
+    p.weight = array_of(c.weight);
+    p.y = array_of(c.y);
+    p.pass = c.pass;
+    p.operand = (c.pass == ConvolutionPass::forward ? c.x : c.y).dtype;
+    p.has_bias = c.has_bias();
+    p.bias = c.bias.as<const std::byte>();
+    p.bias_step = p.has_bias ? c.bias.stride(0) : 0;
+    p.bias_dtype = c.bias.dtype;
+    p.activation = c.activation;
+    p.beta = c.beta;
+    return p;
 }
 
 ConvolutionPlan::ConvolutionPlan(const Stream& stream, const Convolution& convolution) {

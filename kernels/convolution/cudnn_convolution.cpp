@@ -92,10 +92,6 @@ std::int64_t CudnnConvolution::padded_copies() const {
            padded_bytes(images * h.output * w.output, groups * outputs, dtype);
 }
 
-std::int64_t CudnnConvolution::work() const {
-    return images * groups * inputs * outputs * h.output * w.output * h.kernel * w.kernel;
-}
-
 bool CudnnConvolutionData::aligned() const {
     const auto is_aligned = [](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % kVector == 0; };
     return is_aligned(x) && is_aligned(weight) && is_aligned(y) && is_aligned(bias) && is_aligned(trial);
@@ -107,18 +103,13 @@ std::optional<CudnnConvolution> plan_cudnn(const ConvolutionProblem& p, const Co
     if (!p.channels_last()) return std::nullopt;
     if (!weight && ((p.beta != 0 && p.beta != 1) || p.written().dtype != p.operand)) return std::nullopt;
     if (p.has_bias && p.bias_step != 1) return std::nullopt;
-    CudnnConvolution c{.pass = p.pass,
-                       .dtype = p.operand,
-                       .tf32 = options.tf32 && p.operand == Dtype::f32,
-                       .any_order = !options.deterministic && p.pass != ConvolutionPass::forward,
-                       .has_bias = p.has_bias && p.pass == ConvolutionPass::forward,
-                       .images = p.images,
-                       .groups = p.groups,
-                       .inputs = p.inputs,
-                       .outputs = p.outputs,
-                       .h = p.h,
-                       .w = p.w,
-                       .budget = options.scratch_budget};
+    CudnnConvolution c{p};
+    c.pass = p.pass;
+    c.dtype = p.operand;
+    c.tf32 = options.tf32 && p.operand == Dtype::f32;
+    c.any_order = !options.deterministic && p.pass != ConvolutionPass::forward;
+    c.has_bias = p.has_bias && p.pass == ConvolutionPass::forward;
+    c.budget = options.scratch_budget;
     const bool whole =
         padded_bytes(1, p.groups * p.inputs, p.operand) == 0 && padded_bytes(1, p.groups * p.outputs, p.operand) == 0;
     c.adds = !weight && p.beta == 1 && !c.exact_f32() && whole;

@@ -312,9 +312,10 @@ TEST(TapeFuzz, RecomputationChangesNoBitAndLeaksNoByte) {
 }
 
 TEST(TapeFuzz, ProgramsThatOnceFailed) {
-    check(151920810, 13);  // an input that only a finished replay pinned was let go of, its consumer's output wanted anew
-    check(1958483579);     // an output that was to be kept was to be recomputed once its region closed: its input was gone
-    check(8000132510);     // what backward had just asked for was let go of with a pin of a finished replay
+    check(151920810,
+          13);          // an input that only a finished replay pinned was let go of, its consumer's output wanted anew
+    check(1958483579);  // an output that was to be kept was to be recomputed once its region closed: its input was gone
+    check(8000132510);  // what backward had just asked for was let go of with a pin of a finished replay
 }
 
 }  // namespace

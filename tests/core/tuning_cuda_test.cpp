@@ -48,7 +48,7 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
         EXPECT_EQ(choices(first).size(), 0u);
         choices(first).set(key, {.words = {7}, .tuned = true});
         attention_choices(first).set({.heads = 3, .key_heads = 3}, "cuDNN 9", "a plan");
-        convolution_choices(first).set({.inputs = 3}, "cuDNN 9", "another plan");
+        convolution_choices(first).set({{.inputs = 3}}, "cuDNN 9", "another plan");
         first.save_tuning();
     }
     const std::string written = contents();
@@ -58,9 +58,9 @@ TEST_F(TuningCuda, IsWrittenWhenAskedForAndReadAtTheStart) {
     ASSERT_TRUE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"));
     EXPECT_EQ(*attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 9"), "a plan");
     EXPECT_FALSE(attention_choices(second).find({.heads = 3, .key_heads = 3}, "cuDNN 10"));
-    ASSERT_TRUE(convolution_choices(second).find({.inputs = 3}, "cuDNN 9"));
-    EXPECT_EQ(*convolution_choices(second).find({.inputs = 3}, "cuDNN 9"), "another plan");
-    EXPECT_FALSE(convolution_choices(second).find({.inputs = 4}, "cuDNN 9"));
+    ASSERT_TRUE(convolution_choices(second).find({{.inputs = 3}}, "cuDNN 9"));
+    EXPECT_EQ(*convolution_choices(second).find({{.inputs = 3}}, "cuDNN 9"), "another plan");
+    EXPECT_FALSE(convolution_choices(second).find({{.inputs = 4}}, "cuDNN 9"));
     second.save_tuning();
     EXPECT_EQ(contents(), written);
     Context without = Context::cuda(0, {.compute = {.tune = true}});

@@ -111,7 +111,8 @@ TEST_F(RuntimeConvolution, TuningWaitsUntilNothingIsCaptured) {
 
 /// As many shapes as Mask R-CNN has for several sizes of images.
 TEST_F(RuntimeConvolution, OfManyShapesThePlanThatWasAskedForLeastRecentlyGoes) {
-    CudnnConvolution c{.dtype = Dtype::bf16, .inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    CudnnConvolution c{{.inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}}};
+    c.dtype = Dtype::bf16;
     CudnnConvolutions cudnn(open_cudnn({.capability = 90, .stream = device->native()}, {HEADROOM_FAKE_CUDNN}));
     auto& builds = headroom_cudnn_frontend::executed().builds;
     const auto made_for = [&](std::int64_t images) {
@@ -139,7 +140,8 @@ TEST_F(RuntimeConvolution, APlanGoesWhenTheGpuIsDoneWithIt) {
     CudnnConvolutions cudnn(
         open_cudnn({.capability = 90, .stream = device->native(), .description = {}, .finish_work = finish_work},
                    {HEADROOM_FAKE_CUDNN}));
-    CudnnConvolution c{.dtype = Dtype::bf16, .inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    CudnnConvolution c{{.inputs = 16, .outputs = 16, .h = {8, 8, 1}, .w = {8, 8, 1}}};
+    c.dtype = Dtype::bf16;
     for (c.images = 1; c.images <= 512; ++c.images) cudnn.plan(c);
     EXPECT_EQ(waits, 0);
     capturing = true;
@@ -231,7 +233,7 @@ TEST_F(RuntimeConvolution, OfAddressesThatCudnnCannotReadIsRefused) {
 
 /// Else a choice from a file would be another problem's.
 TEST_F(RuntimeConvolution, TextHasAllThatAPlanIsMadeFor) {
-    const CudnnConvolution plain{.images = 2, .inputs = 3, .outputs = 4, .h = {5, 5, 3, 1, 1}, .w = {5, 5, 3, 1, 1}};
+    const CudnnConvolution plain{{.images = 2, .inputs = 3, .outputs = 4, .h = {5, 5, 3, 1, 1}, .w = {5, 5, 3, 1, 1}}};
     std::set<std::string> texts{plain.text()};
     const auto expect_other = [&](const char* what, auto change) {
         CudnnConvolution other = plain;
@@ -298,8 +300,8 @@ TEST_F(RuntimeConvolution, WhatCudnnHasNoPlansForIsAddedBehindIt) {
 }
 
 TEST_F(RuntimeConvolution, ScratchIsForPartialSumsAndCopies) {
-    CudnnConvolution c{
-        .dtype = Dtype::bf16, .images = 2, .inputs = 64, .outputs = 64, .h = {8, 8, 3, 1, 1}, .w = {8, 8, 3, 1, 1}};
+    CudnnConvolution c{{.images = 2, .inputs = 64, .outputs = 64, .h = {8, 8, 3, 1, 1}, .w = {8, 8, 3, 1, 1}}};
+    c.dtype = Dtype::bf16;
     const std::size_t counters = 65536, weights = std::size_t{64} * 64 * 9 * 4, pixels = 2 * 8 * 8;
     EXPECT_EQ(c.scratch(), counters + 4 * weights);
     c.inputs = 3;  // padded to 8
@@ -314,8 +316,8 @@ TEST_F(RuntimeConvolution, ScratchIsForPartialSumsAndCopies) {
     EXPECT_EQ(c.scratch(), counters + std::size_t{4} * 2048 * 2048 * 4);
     c.budget = 1000;
     EXPECT_EQ(c.scratch(), 1000u);
-    CudnnConvolution exact{
-        .pass = ConvolutionPass::data, .images = 2, .inputs = 64, .outputs = 32, .h = {8, 8, 1}, .w = {8, 8, 1}};
+    CudnnConvolution exact{{.images = 2, .inputs = 64, .outputs = 32, .h = {8, 8, 1}, .w = {8, 8, 1}}};
+    exact.pass = ConvolutionPass::data;
     EXPECT_EQ(exact.scratch(), counters + 4 * 64 * 32 * 4 + pixels * (64 + 32) * 4);
     exact.budget = pixels * (64 + 32) * 4;  // no copies, rather than a part of them
     EXPECT_EQ(exact.scratch(), exact.budget);

@@ -45,7 +45,7 @@ class CheckDefinitions(unittest.TestCase):
 
     def test_declarations_and_backends_pass(self):
         self.passes(a__hpp="struct Block;", b__hpp="struct Block {};")
-        self.passes(cuda_a__cpp="struct Block {};", emulated_a__cpp="struct Block { int x; };", without_a__cpp="struct Block { long x; };",
+        self.passes(cuda_a__cpp="struct Block {};", emulated_a__cpp="struct Block { int x; };", without_cuda__cpp="struct Block { long x; };",
                     counting_a__cpp="struct Block { char x; };", b__cu="struct Block { float x; };")
 
 

@@ -20,7 +20,7 @@
 namespace headroom::kernels {
 
 /// Shapes and options: what one of cuDNN's plans is made for. All arrays are channels-last, without gaps.
-struct CudnnConvolution {
+struct CudnnConvolution : ConvolutionGeometry {
     ConvolutionPass pass = ConvolutionPass::forward;
     Dtype dtype = Dtype::f32;  ///< of all arrays
     bool tf32 = false;         ///< f32 operands may be rounded to TF32
@@ -30,9 +30,6 @@ struct CudnnConvolution {
     bool adds = false;
     bool has_bias = false;  ///< of a forward pass
     bool relu = false;      ///< behind the bias; of halves, as in f32 cuDNN's makes the largest number of infinity
-    std::int64_t images = 0, groups = 1;
-    std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
-    ConvolutionAxis h{}, w{};
     std::size_t budget = ComputeOptions().scratch_budget;
 
     static constexpr std::string_view kind = "convolution";
@@ -50,8 +47,6 @@ struct CudnnConvolution {
     std::size_t trial_bytes() const;
     /// Bytes of these copies of x and y.
     std::int64_t padded_copies() const;
-    /// Multiply-adds.
-    std::int64_t work() const;
 
     auto operator<=>(const CudnnConvolution&) const = default;
 };

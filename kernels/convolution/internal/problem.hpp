@@ -32,6 +32,18 @@ struct ConvolutionAxis {
     auto operator<=>(const ConvolutionAxis&) const = default;
 };
 
+/// Sizes and steps: what a problem and cuDNN's description of it share.
+struct ConvolutionGeometry {
+    std::int64_t images = 0, groups = 1;
+    std::int64_t inputs = 0, outputs = 0;  ///< channels of one group
+    ConvolutionAxis h{}, w{};
+
+    /// Multiply-adds.
+    std::int64_t work() const { return images * groups * inputs * outputs * h.output * w.output * h.kernel * w.kernel; }
+
+    auto operator<=>(const ConvolutionGeometry&) const = default;
+};
+
 /// An array of four axes: [n, c, h, w], or [o, i, kh, kw].
 struct ConvolutionArray {
     std::byte* data = nullptr;
@@ -53,11 +65,8 @@ struct ConvolutionArray {
     }
 };
 
-struct ConvolutionProblem {
-    std::int64_t images = 0, groups = 1;
-    std::int64_t inputs = 0, outputs = 0;  // channels of one group
-    ConvolutionAxis h, w;
-    ConvolutionArray x, weight, y;
+struct ConvolutionProblem : ConvolutionGeometry {
+    ConvolutionArray x{}, weight{}, y{};
     ConvolutionPass pass = ConvolutionPass::forward;
     const std::byte* bias = nullptr;
     std::int64_t bias_step = 0;
@@ -85,8 +94,6 @@ struct ConvolutionProblem {
     }
     /// Nothing is written.
     bool empty() const { return written_elements() == 0; }
-    /// Multiply-adds.
-    std::int64_t work() const { return images * groups * inputs * outputs * h.output * w.output * h.kernel * w.kernel; }
 };
 
 ConvolutionProblem reduce(const Convolution& convolution);
