@@ -1,6 +1,5 @@
 // Trains Mask R-CNN or Faster R-CNN on drawn shapes, or on images that are annotated as COCO's.
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -140,8 +139,6 @@ void add_flags(CLI::App& app, DetectionFlags& flags) {
     });
 }
 
-/// Anchors go with the image: the largest have the largest power of two that fits into its longer side, 512 at most,
-/// which is torchvision's choice for images of 800 x 1333.
 nn::FasterRcnnOptions options_of(const DetectionFlags& flags, std::int64_t classes) {
     nn::FasterRcnnOptions options{
         .body = flags.backbone == "resnet50" ? nn::ResNetOptions::resnet50() : nn::ResNetOptions::resnet18(),
@@ -149,11 +146,7 @@ nn::FasterRcnnOptions options_of(const DetectionFlags& flags, std::int64_t class
         .pyramid = flags.pyramid,
         .hidden = flags.hidden,
         .regions = flags.regions};
-    const auto longer = static_cast<std::uint64_t>(std::max(flags.height, flags.width));
-    const auto largest = static_cast<double>(std::min<std::uint64_t>(std::bit_floor(longer), 512));
-    for (std::size_t level = 0; level < 5; ++level)
-        options.proposals.sizes[level] = largest / static_cast<double>(16 >> level);
-    options.canonical_size = options.canonical_size * largest / 512;
+    size_anchors(options, std::max(flags.height, flags.width));
     return options;
 }
 
@@ -245,11 +238,10 @@ class DetectionTask final : public training::DataTask<Examples> {
         for (std::size_t row = 0; row < found.size(); ++row) {
             const data::Image image = program::image_in(batch.images, row, data::imagenet_scale());
             data::Image truth = image, seen = image;
-            for (const data::ImageObject& object : batch.images.objects[row])
-                draw(truth, object, name_of(object.label));
+            for (const auto& object : batch.images.objects[row]) draw(truth, object, images_.name_of(object.label));
             for (const training::Detection& object : found[row])
                 if (object.score >= kDrawnScore)
-                    draw(seen, object, fmt::format("{} {:.2f}", name_of(object.label), object.score));
+                    draw(seen, object, fmt::format("{} {:.2f}", images_.name_of(object.label), object.score));
             pictures.push_back({fmt::format("{:02}_truth_and_seen", row + 1), data::beside({image, truth, seen})});
         }
         if (!context().dry()) program::write_pictures(flags_.pictures, pictures);
@@ -270,13 +262,6 @@ class DetectionTask final : public training::DataTask<Examples> {
     }
 
   private:
-    /// The number of a class that the data does not name: --classes may ask for more.
-    std::string name_of(std::int32_t label) const {
-        const auto at = static_cast<std::size_t>(label);
-        const bool named = at < images_.class_names.size() && !images_.class_names[at].empty();
-        return named ? images_.class_names[at] : fmt::to_string(label);
-    }
-
     /// Those of a rehearsal read no file.
     static training::Datasets<Examples> datasets(bool dry, const DetectionFlags& flags, std::int64_t batch,
                                                  const Images& images) {

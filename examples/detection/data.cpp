@@ -262,6 +262,11 @@ void Examples::write(const std::vector<data::ImageObject>& objects, std::size_t 
     }
 }
 
+std::string Images::name_of(std::int32_t label) const {
+    const auto at = static_cast<std::size_t>(label);
+    return at < class_names.size() && !class_names[at].empty() ? class_names[at] : fmt::to_string(label);
+}
+
 Examples Images::training_set(const DataFlags& flags) const {
     return examples(training, {data::Resize{flags.height, flags.width}, data::RandomHorizontalFlip{}}, flags);
 }

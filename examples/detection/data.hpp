@@ -104,6 +104,8 @@ struct Images {
     std::vector<std::string> class_names = {};               ///< by label
     std::function<std::vector<std::string>()> skipped = {};  ///< as `program::Program`'s
 
+    /// The number of a class that the data does not name, since the flags ask for more classes.
+    std::string name_of(std::int32_t label) const;
     /// Of the size in the flags, flipped at random.
     Examples training_set(const DataFlags& flags) const;
     /// Of the same size.

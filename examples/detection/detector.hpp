@@ -4,7 +4,9 @@
 //     Detector model(nn::Path(parameters), nn::FasterRcnnOptions{.classes = 4}, /*masks=*/true);
 //     Loss loss = model.loss(images, boxes, labels, masks);
 //     std::vector<std::vector<training::Detection>> found = model.detect(images);
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -15,6 +17,16 @@
 #include <headroom/training/average_precision.hpp>
 
 namespace headroom::detection {
+
+/// Anchors go with the image: the largest have the largest power of two that fits into its longer side, 512 at most,
+/// which is torchvision's choice for images of 800 x 1333.
+inline void size_anchors(nn::FasterRcnnOptions& options, std::int64_t longer_side) {
+    const std::uint64_t power = std::bit_floor(static_cast<std::uint64_t>(longer_side));
+    const auto largest = static_cast<double>(std::min<std::uint64_t>(power, 512));
+    for (std::size_t level = 0; level < 5; ++level)
+        options.proposals.sizes[level] = largest / static_cast<double>(16 >> level);
+    options.canonical_size = options.canonical_size * largest / 512;
+}
 
 class Detector {
   public:
