@@ -47,8 +47,8 @@ function(headroom_nvcc_check target)
     add_custom_target(${target} ALL DEPENDS ${cubins})
 endfunction()
 
-# headroom_simt: the emulator. headroom_emulated_kernels: the CUDA side of kernels/ for it. Objects, so that
-# they come before what stands in for them in the library (kernels/without_cuda.cpp). Nothing that is installed needs it.
+# headroom_simt: the emulator. headroom_emulated_kernels: the CUDA side of kernels/ for it. Objects, so that they
+# come before what stands in for them in the library (kernels/without_cuda.cpp). Nothing that is installed needs it.
 function(headroom_simt)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simt/*.cpp)
     list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")

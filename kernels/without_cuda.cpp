@@ -17,9 +17,7 @@
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/pointwise/compiled.hpp>
-#include <headroom/kernels/pointwise/loss_functions.hpp>
-#include <headroom/kernels/pointwise/pointwise.hpp>
-#include <headroom/kernels/pointwise/reduction_functions.hpp>
+#include <headroom/kernels/pointwise/internal/all_functions.hpp>
 #include <headroom/kernels/pool/max_pool.hpp>
 #include <headroom/kernels/random/multinomial.hpp>
 #include <headroom/kernels/random/random.hpp>
@@ -151,12 +149,6 @@ template <DifferentiableBinary F>
 void map_backward_b(CudaStream&, const F&, const View&, const View&, const View&, float, const View&) {
     absent();
 }
-template struct Compiled<CudaStream, UnaryFunctions>;
-template struct Compiled<CudaStream, UnaryPredicates>;
-template struct Compiled<CudaStream, BinaryFunctions>;
-template struct Compiled<CudaStream, Comparisons>;
-template struct Compiled<CudaStream, Activations>;
-template struct Compiled<CudaStream, LossFunctions>;
-template struct Compiled<CudaStream, ReductionFunctions>;
+template struct Compiled<CudaStream, AllFunctions>;
 
 }  // namespace headroom::kernels

@@ -1,6 +1,7 @@
 // The project's own kernels, as lines of the ledger. How products and convolutions are put together from calls is
-// matmul.cu's and convolution.cu's own. What else a program calls does not exist, and ends it. How often these launch
-// is compared with the kernels' own sources [`scripts/estimate_test`].
+// matmul.cu's and convolution.cu's own. All that kernels/without_cuda.cpp defines is here, too: one function that is
+// missing would bring that source in, and the rest twice. How often these launch is compared with the kernels' own
+// sources [`scripts/estimate_test`].
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -27,8 +28,7 @@
 #include <headroom/kernels/optimizer/adamw.hpp>
 #include <headroom/kernels/optimizer/sgd.hpp>
 #include <headroom/kernels/pointwise/compiled.hpp>
-#include <headroom/kernels/pointwise/loss_functions.hpp>
-#include <headroom/kernels/pointwise/reduction_functions.hpp>
+#include <headroom/kernels/pointwise/internal/all_functions.hpp>
 #include <headroom/kernels/pool/max_pool.hpp>
 #include <headroom/kernels/random/multinomial.hpp>
 #include <headroom/kernels/random/random.hpp>
@@ -395,13 +395,7 @@ void map_backward_b(CudaStream& stream, const F&, const View& a, const View&, co
                     const View& db) {
     count(stream, "map gradient", {&dy, F::saves == Saves::nothing ? nullptr : &a, &db}, beta);
 }
-template struct Compiled<CudaStream, UnaryFunctions>;
-template struct Compiled<CudaStream, UnaryPredicates>;
-template struct Compiled<CudaStream, BinaryFunctions>;
-template struct Compiled<CudaStream, Comparisons>;
-template struct Compiled<CudaStream, Activations>;
-template struct Compiled<CudaStream, LossFunctions>;
-template struct Compiled<CudaStream, ReductionFunctions>;
+template struct Compiled<CudaStream, AllFunctions>;
 
 void where(CudaStream& stream, const View& condition, const View& a, const View& b, const View& y) {
     count(stream, "where", {&y, &condition, &a, &b});

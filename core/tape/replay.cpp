@@ -61,7 +61,7 @@ void Tape::materialize(std::span<Slot> slots) {
         unplan_if_done(*record);
     }
     for (auto record = records.rbegin(); record != records.rend(); ++record) unplan_if_done(**record);
-    for (const Slot& slot : slots) {
+    for (const Slot& slot : slots) {  // only now: what was asked for would go with a replay's last pin
         if (slot.value) --slot.value->holds;
     }
 }

@@ -312,10 +312,12 @@ TEST(TapeFuzz, RecomputationChangesNoBitAndLeaksNoByte) {
 }
 
 TEST(TapeFuzz, ProgramsThatOnceFailed) {
-    check(151920810,
-          13);          // an input that only a finished replay pinned was let go of, its consumer's output wanted anew
-    check(1958483579);  // an output that was to be kept was to be recomputed once its region closed: its input was gone
-    check(8000132510);  // what backward had just asked for was let go of with a pin of a finished replay
+    // An input that only a finished replay pinned was let go of, and its consumer's output wanted once more.
+    check(151920810, 13);
+    // An output that was to be kept was to be recomputed once its region closed: its input was gone.
+    check(1958483579);
+    // What backward had just asked for was let go of with a pin of a finished replay.
+    check(8000132510);
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
-// docs/ops.md is printed from the list of ops. HEADROOM_WRITE_DOCS=1 in the environment writes it anew.
+// docs/ops.md is printed from the list of ops. HEADROOM_WRITE_DOCS=1 in the environment writes it anew. docs/results.md
+// says what proves the kernels.
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -89,6 +94,35 @@ TEST(OpsPage, IsWhatTheListOfOpsSays) {
     std::ostringstream written;
     written << std::ifstream(kPath, std::ios::binary).rdbuf();
     EXPECT_EQ(written.str(), expected) << "run this test with HEADROOM_WRITE_DOCS=1 to write docs/ops.md anew";
+}
+
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// True if a test that `page` names as `kernels/...` includes headers of the family.
+bool names_a_test_of(const std::string& page, const std::string& family) {
+    static const std::regex name("`(kernels/\\w+_test)`");
+    for (std::sregex_iterator it(page.begin(), page.end(), name), end; it != end; ++it) {
+        const std::string source = text_of(source_path("tests/" + (*it)[1].str() + ".cpp"));
+        if (source.find("<headroom/kernels/" + family + "/") != std::string::npos) return true;
+    }
+    return false;
+}
+
+/// docs/results.md: a folder of kernels/ with code for GPUs is proven by the test of its name, or by one that is named.
+TEST(KernelFamilies, HaveATestOfTheirNameOrOneThatThePageNames) {
+    const std::string page = text_of(source_path("docs/results.md"));
+    std::set<std::string> families;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("kernels"))) {
+        if (entry.path().extension() == ".cu") families.insert(entry.path().parent_path().filename());
+    }
+    EXPECT_GT(families.size(), 20u);
+    for (const std::string& family : families) {
+        const bool own = std::filesystem::exists(source_path("tests/kernels/" + family + "_devices_test.cpp"));
+        EXPECT_TRUE(own || names_a_test_of(page, family)) << family;
+    }
 }
 
 }  // namespace
