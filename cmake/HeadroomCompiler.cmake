@@ -9,8 +9,13 @@ endif()
 
 # How many bits a loop of ours uses is decided here: every target of the project is compiled with these.
 function(headroom_compile_options target)
+    set(stores)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+        # A shape is set to zero by a few stores, not by an instruction (rep stos) that takes tens of cycles to start.
+        set(stores -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign)
+    endif()
     set(flags
-        -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math -fopenmp-simd
+        -march=${HEADROOM_CPU_ARCH} -fno-math-errno -fno-trapping-math -fopenmp-simd ${stores}
         -Wall -Wextra -Wpedantic
         $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>  # GCC 12's own AVX-512 intrinsics raise it (PR 105593)
         $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>  # vectors wider than the machine's are passed inside of a source only
@@ -34,8 +39,13 @@ endfunction()
 # What the C++ sources of a library include most is compiled once. Sources with flags of their own are left out, since GCC
 # takes a precompiled header only with the flags that made it. The preset `portable` has none: there each source shows that
 # it includes what it needs.
+# headroom_precompile(TARGET HEADERS...) or headroom_precompile(TARGET REUSE_FROM TARGET-WITH-THE-SAME-FLAGS)
 function(headroom_precompile target)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+    if(ARGV1 STREQUAL "REUSE_FROM")
+        target_precompile_headers(${target} ${ARGN})
+    else()
+        target_precompile_headers(${target} PRIVATE ${ARGN})
+    endif()
     # So that ccache sees what is precompiled.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()

@@ -63,7 +63,8 @@ function(headroom_use_cudnn)
     list(TRANSFORM sources PREPEND "${PROJECT_SOURCE_DIR}/kernels/")
     set(folders ${HEADROOM_CUDNN_FRONTEND_INCLUDE_DIR} ${HEADROOM_CUDNN_INCLUDE_DIR} ${HEADROOM_CUDA_INCLUDE_DIR})
     list(TRANSFORM folders PREPEND "-isystem")
-    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-O1;${folders}")
+    set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "-O1;${folders}"
+        SKIP_PRECOMPILE_HEADERS ON)
     if(HEADROOM_CUDNN_FOLDER)
         set_source_files_properties(${sources} PROPERTIES
             COMPILE_DEFINITIONS HEADROOM_CUDNN_FOLDER="${HEADROOM_CUDNN_FOLDER}/")

@@ -1,6 +1,13 @@
 # Examples, tests and benchmarks: one program per source file, found by folder.
 
-# examples/<name>.cpp -> program <name>; examples/<folder>/*.cpp -> static library example_<folder> that all of them link.
+# What nobody waits for when it runs is optimised for the compiler's time.
+function(headroom_quick_options target)
+    headroom_compile_options(${target})
+    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
+endfunction()
+
+# examples/<name>.cpp -> program <name>; examples/<folder>/*.cpp -> static library example_<folder>, which the programs link
+# that include its headers.
 function(headroom_examples)
     file(GLOB programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
     file(GLOB shared CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*/*.cpp)
@@ -10,23 +17,32 @@ function(headroom_examples)
         cmake_path(GET folder FILENAME folder)
         if(NOT TARGET example_${folder})
             add_library(example_${folder} STATIC)
-            headroom_compile_options(example_${folder})
+            headroom_quick_options(example_${folder})
             headroom_include_root(example_${folder} PUBLIC examples)
             target_link_libraries(example_${folder} PUBLIC headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
-            if(NOT folder STREQUAL program)  # which all others use, so that it comes behind them when they are linked
-                target_link_libraries(example_${folder} PUBLIC example_program)
-            endif()
             list(APPEND libraries example_${folder})
         endif()
         target_sources(example_${folder} PRIVATE ${source})
+    endforeach()
+    # Not CLI11, whose header makes objects wherever it is included.
+    headroom_precompile(example_program <algorithm> <filesystem> <functional> <string> <vector> <fmt/format.h>
+        <nlohmann/json.hpp> <headroom/memory/error.hpp>)
+    foreach(library IN LISTS libraries)
+        if(NOT library STREQUAL example_program)  # which all others use, so that it comes behind them when they are linked
+            target_link_libraries(${library} PUBLIC example_program)
+            headroom_precompile(${library} REUSE_FROM example_program)
+        endif()
     endforeach()
     set_property(GLOBAL PROPERTY HEADROOM_EXAMPLE_LIBRARIES ${libraries})
     foreach(source IN LISTS programs)
         cmake_path(GET source STEM name)
         add_executable(${name} ${source})
-        headroom_compile_options(${name})
+        headroom_quick_options(${name})
         headroom_include_root(${name} PRIVATE examples)
-        target_link_libraries(${name} PRIVATE ${libraries} headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
+        file(STRINGS ${source} own REGEX "^#include <headroom/examples/")
+        list(TRANSFORM own REPLACE ".*examples/([a-z]+)/.*" "example_\\1")
+        list(REMOVE_DUPLICATES own)
+        target_link_libraries(${name} PRIVATE ${own} headroom CLI11::CLI11 nlohmann_json::nlohmann_json)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
         install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # those that were built
     endforeach()
@@ -87,9 +103,8 @@ endfunction()
 # What only tests compile is optimised for the compiler's time: half of a build from scratch is tests, and what they test is
 # in the libraries.
 function(headroom_test_options target)
-    headroom_compile_options(${target})
-    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>
-        $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # as headroom_precompile
+    headroom_quick_options(${target})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # as headroom_precompile
 endfunction()
 
 # What most tests include is compiled once. A program, since GCC takes a precompiled header only with the flags that made it.
