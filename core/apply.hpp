@@ -7,6 +7,7 @@
 //     auto [values, indices] = apply<TopK>({.k = 3}, x);   // std::array<Tensor, 2>
 #include <array>
 #include <concepts>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -92,11 +93,11 @@ void forward_erased(Exec& exec, const void* attrs, std::span<const Array> inputs
         }
     }();
     if constexpr (std::same_as<typename Traits::Output, Array>) {
-        *outputs = std::move(result.out);
+        new (outputs) Array(std::move(result.out));
     } else {
-        for (Array& out : result.out) *outputs++ = std::move(out);
+        for (Array& out : result.out) new (outputs++) Array(std::move(out));
     }
-    for (Array& array : arrays_of(result.saved)) *saved++ = std::move(array);
+    for (Array& array : arrays_of(result.saved)) new (saved++) Array(std::move(array));
 }
 
 template <Differentiable Op>
@@ -129,7 +130,6 @@ inline constexpr OpTable table_of = {
     n_outputs_of<typename ForwardTraits<decltype(&Op::forward)>::Output>,
     saved_count<typename Op::Saved>(),
     sizeof(typename Op::Attrs),
-    alignof(typename Op::Attrs),
     &forward_erased<Op>,
     backward_pointer<Op>(),
 };
@@ -137,11 +137,13 @@ inline constexpr OpTable table_of = {
 template <Operator Op>
 auto apply_to(Tape& tape, const typename Op::Attrs& attrs, std::span<Tensor> inputs) {
     constexpr std::size_t n_outputs = table_of<Op>.n_outputs;
-    std::array<Tensor, n_outputs> outputs;
-    apply(tape, table_of<Op>, &attrs, inputs, outputs);
     if constexpr (n_outputs == 1) {
-        return std::move(outputs[0]);
+        Tensor output;
+        apply(tape, table_of<Op>, &attrs, inputs, {&output, 1});
+        return output;
     } else {
+        std::array<Tensor, n_outputs> outputs;
+        apply(tape, table_of<Op>, &attrs, inputs, outputs);
         return outputs;
     }
 }
@@ -151,10 +153,11 @@ Tape& tape_of(const char* op, std::span<const Tensor> inputs);
 
 }  // namespace detail
 
-/// Runs `Op` on tensors of one context. Inputs arrive by value: one that the caller moved in may give its storage away.
-template <Operator Op, std::same_as<Tensor>... Inputs>
-auto apply(const typename Op::Attrs& attrs, Inputs... inputs) {
-    std::array<Tensor, sizeof...(Inputs)> all{std::move(inputs)...};
+/// Runs `Op` on tensors of one context. One that the caller moves in may give its storage away.
+template <Operator Op, class... Inputs>
+requires(std::same_as<std::remove_cvref_t<Inputs>, Tensor>&&...) auto apply(const typename Op::Attrs& attrs,
+                                                                            Inputs&&... inputs) {
+    std::array<Tensor, sizeof...(Inputs)> all{std::forward<Inputs>(inputs)...};
     return detail::apply_to<Op>(detail::tape_of(Op::info.name, all), attrs, all);
 }
 

@@ -33,10 +33,12 @@ inline bool same_places(const Geometry& a, const Geometry& b) {
 /// The bytes of an array without gaps; none for a negative size, or if bytes or strides can't be counted in 63 bits.
 constexpr std::optional<std::int64_t> bytes_of(const Shape& shape, Dtype dtype) {
     auto bytes = static_cast<std::int64_t>(size_of(dtype));
-    for (const std::int64_t size : shape) {  // strides count an axis of size 0 as 1
+    bool empty = false;
+    for (const std::int64_t size : shape) {
+        empty |= size == 0;  // strides count such an axis as 1
         if (size < 0 || __builtin_mul_overflow(bytes, size == 0 ? 1 : size, &bytes)) return {};
     }
-    return shape.numel() == 0 ? 0 : bytes;
+    return empty ? 0 : bytes;
 }
 
 struct Array {

@@ -22,6 +22,7 @@
 // arrays, forward may ask `Exec::output_wanted`: a replay may need the saved arrays alone.
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -125,7 +126,8 @@ concept Operator = requires {
     &Op::forward;
     { Op::samples() } -> std::same_as<std::vector<Sample<typename Op::Attrs>>>;
 }
-&&std::is_trivially_copyable_v<typename Op::Attrs>&& std::is_aggregate_v<typename Op::Saved>;
+&&std::is_trivially_copyable_v<typename Op::Attrs> &&
+    alignof(typename Op::Attrs) <= alignof(std::max_align_t) && std::is_aggregate_v<typename Op::Saved>;
 
 /// True for ops with a gradient.
 template <class Op>

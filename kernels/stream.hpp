@@ -106,8 +106,8 @@ inline void launch(Stream& stream, Work&& work) {
     if (auto* cpu = std::get_if<CpuStream>(&stream)) return work(*cpu);
     if constexpr (kTakesCuda<Work>) {
         if (auto* cuda = std::get_if<CudaStream>(&stream)) work(*cuda);
-    } else {
-        if (on_cuda(stream)) refuse_cuda("launch");
+    } else if (on_cuda(stream)) {
+        refuse_cuda("launch");
     }
 }
 

@@ -17,26 +17,28 @@ template <class T, std::size_t N>
 class InlineList {
   public:
     InlineList() = default;
-    explicit InlineList(std::size_t count) {
-        reserve(count);
-        while (size_ < count) new (data() + size_++) T;  // T() would write zeros first
-    }
+    explicit InlineList(std::size_t capacity) { reserve(capacity); }
     InlineList(const InlineList&) = delete;
     InlineList& operator=(const InlineList&) = delete;
     ~InlineList() {
-        while (size_ > 0) data()[--size_].~T();
+        std::destroy_n(first_, size_);
+        if (heap_) delete[] heap_;
     }
 
     /// Makes room for `count` elements; call it before the first one is added.
     void reserve(std::size_t count) {
-        if (count > N) heap_ = std::make_unique<Cell[]>(count);
+        if (count <= N) return;
+        heap_ = new Cell[count];
+        first_ = reinterpret_cast<T*>(heap_);
     }
     template <class... Args>
     T& emplace_back(Args&&... args) {
-        return *new (data() + size_++) T(std::forward<Args>(args)...);
+        return *new (first_ + size_++) T(std::forward<Args>(args)...);
     }
-    T* data() { return reinterpret_cast<T*>(heap_ ? heap_.get() : cells_); }
-    T& operator[](std::size_t i) { return data()[i]; }
+    /// For a caller who has constructed the first `count` at `data()` himself.
+    void constructed(std::size_t count) { size_ = count; }
+    T* data() { return first_; }
+    T& operator[](std::size_t i) { return first_[i]; }
     std::size_t size() const { return size_; }
 
   private:
@@ -44,7 +46,8 @@ class InlineList {
         alignas(T) std::byte bytes[sizeof(T)];
     };
     Cell cells_[N];
-    std::unique_ptr<Cell[]> heap_;
+    Cell* heap_ = nullptr;
+    T* first_ = reinterpret_cast<T*>(cells_);
     std::size_t size_ = 0;
 };
 

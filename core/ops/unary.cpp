@@ -17,16 +17,16 @@ template <class F>
 OpResult<typename Unary<F>::Saved, Array> Unary<F>::forward(Exec& exec, const Attrs& f, const Array& x) {
     kernels::takes_integers<F>() ? check_number(F::name, {"x", x}) : check_floating(F::name, {{"x", x}});
     const bool keeps_x = F::saves == kernels::Saves::input && exec.saved_wanted();
-    Array y = keeps_x ? exec.fresh_output(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype);
+    OpResult<Saved, Array> result{{},
+                                  keeps_x ? exec.fresh_output(x.shape(), x.dtype) : exec.output(x.shape(), x.dtype)};
+    const Array& y = result.out;
     exec.launch([&](auto& stream) { kernels::map(stream, f, x.view(), y.view()); });
-    if constexpr (F::saves == kernels::Saves::nothing) {
-        return {{}, std::move(y)};
-    } else if constexpr (F::saves == kernels::Saves::input) {
-        if (!keeps_x) return {{}, std::move(y)};
-        return {{x}, std::move(y)};
-    } else {
-        return {{y}, y};
+    if constexpr (F::saves == kernels::Saves::input) {
+        if (keeps_x) result.saved.value = x;
+    } else if constexpr (F::saves == kernels::Saves::output) {
+        result.saved.value = y;
     }
+    return result;
 }
 
 template <class F>

@@ -91,6 +91,8 @@ void Tape::replay(Record& record) {
     exec_.located([&] {
         record.op->forward(exec_, record.attrs, {inputs.data(), inputs.size()}, outputs.data(), saved.data());
     });
+    outputs.constructed(record.op->n_outputs);
+    saved.constructed(record.op->n_saved);
     ++statistics_.replayed;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         Value& value = *record.produced[i];

@@ -43,12 +43,10 @@ Value* Tape::new_value(Array&& array) {
     if (free_values_.empty()) {
         for (int i = 0; i < 64; ++i) free_values_.push_back(&value_storage_.emplace_back());
     }
-    Value* value = free_values_.back();
+    void* const memory = free_values_.back();
     free_values_.pop_back();
-    value->array = std::move(array);
-    value->tape = this;
     ++statistics_.values;
-    return value;
+    return new (memory) Value(std::move(array), *this);
 }
 
 Value* Tape::make_leaf(Array array) {
@@ -94,8 +92,7 @@ void Tape::set_recording(bool on) {
 
 void Tape::release_value(Value* value) noexcept {
     forget_cast(*value);
-    value->~Value();  // an assignment would make a second one first
-    new (value) Value;
+    value->~Value();
     --statistics_.values;
     free_values_.push_back(value);
 }
@@ -123,6 +120,8 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
         const Exec::Working working(exec_, op.info.name, {arrays.data(), arrays.size()},
                                     {.saved = differentiable, .gradients = gradients}, free);
         exec_.located([&] { op.forward(exec_, attrs, {arrays.data(), arrays.size()}, out.data(), saved.data()); });
+        out.constructed(op.n_outputs);
+        saved.constructed(op.n_saved);
     }
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (free) take_over(inputs, free, out[i]);
@@ -138,19 +137,35 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
 Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor> inputs) {
     const std::size_t chunk = arena_.chunk();
     const std::size_t offset = arena_.offset();
-    Record* record = arena_.make<Record>(1);
+    const std::size_t attrs_bytes = (op.attrs_bytes + alignof(Slot) - 1) / alignof(Slot) * alignof(Slot);
+    const std::size_t n_slots = inputs.size() + op.n_saved;
+    const std::size_t n_values = std::size_t{op.n_outputs} + op.n_saved;
+    auto* const memory = static_cast<std::byte*>(
+        arena_.allocate(sizeof(Record) + attrs_bytes + n_slots * sizeof(Slot) + n_values * sizeof(Value*)));
+    auto* const record = new (memory) Record;
     record->op = &op;
-    record->arena_chunk = chunk;
-    record->arena_offset = offset;
-    record->attrs = arena_.allocate(op.attrs_bytes, op.attrs_alignment);
+    record->attrs = record + 1;
     std::memcpy(record->attrs, attrs, op.attrs_bytes);
-    record->inputs = arena_.make<Slot>(inputs.size());
-    record->saved = arena_.make<Slot>(op.n_saved);
-    record->produced = arena_.make<Value*>(std::size_t{op.n_outputs} + op.n_saved);
+    Slot* slot = reinterpret_cast<Slot*>(memory + sizeof(Record) + attrs_bytes);
+    record->inputs = slot;
+    for (const Tensor& input : inputs) {
+        if (input.defined()) {
+            Value* const value = input.value();
+            new (slot++) Slot{value, input.geometry(), value->changes()};
+            ++value->refs;
+        } else {
+            new (slot++) Slot;
+        }
+    }
+    record->saved = slot;
+    for (std::size_t i = 0; i < op.n_saved; ++i) new (slot++) Slot;
+    record->produced = reinterpret_cast<Value**>(slot);
     record->n_inputs = static_cast<std::uint32_t>(inputs.size());
     record->index = static_cast<std::uint32_t>(records_.size());
     record->path = path();
     record->region = region_;
+    record->arena_chunk = chunk;
+    record->arena_offset = offset;
     records_.push_back(record);
     ++statistics_.recorded;
     return record;
@@ -203,12 +218,6 @@ void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs
                   std::span<Array> saved, unsigned gradients) {
     Record& record = *new_record(op, attrs, inputs);
     record.gradients = gradients;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!inputs[i].defined()) continue;
-        Value* value = inputs[i].value();
-        record.inputs[i] = {value, inputs[i].geometry(), value->changes()};
-        ++value->refs;
-    }
     for (Tensor& output : outputs) {
         Value* value = output.value();
         value->producer = &record;

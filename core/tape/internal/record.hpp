@@ -16,13 +16,13 @@
 
 namespace headroom {
 
-/// An op without its type. `outputs` and `saved` point to as many default arrays as the op has.
+/// An op without its type. `forward` constructs the op's outputs and saved arrays in memory that has room for them; if
+/// it throws, none.
 struct OpTable {
     OpInfo info;
     std::uint16_t n_outputs;
     std::uint16_t n_saved;
     std::uint32_t attrs_bytes;
-    std::uint32_t attrs_alignment;
     void (*forward)(Exec&, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved);
     void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
 };
@@ -51,7 +51,8 @@ struct Slot {
     std::uint32_t earlier = 0;  ///< if saved: the value's `next_use` without this record
 };
 
-struct Record {
+/// What it points to lies behind it, in the same piece of memory.
+struct alignas(std::max_align_t) Record {
     const OpTable* op = nullptr;
     void* attrs = nullptr;
     Slot* inputs = nullptr;
@@ -78,21 +79,17 @@ struct Record {
 /// Memory for records: grows, is given back last in first out, and is reused by the next step.
 class RecordArena {
   public:
-    void* allocate(std::size_t bytes, std::size_t alignment) {
+    /// Aligned for everything. Rewind to where it was before.
+    void* allocate(std::size_t bytes) {
+        constexpr std::size_t unit = alignof(std::max_align_t);
+        bytes = (bytes + unit - 1) / unit * unit;
         for (;; ++chunk_, offset_ = 0) {
             if (chunk_ == chunks_.size()) add_chunk(bytes);
-            const std::size_t start = (offset_ + alignment - 1) / alignment * alignment;
-            if (start + bytes <= chunks_[chunk_].bytes) {
-                offset_ = start + bytes;
-                return chunks_[chunk_].memory.get() + start;
-            }
+            const std::size_t start = offset_;
+            if (start + bytes > chunks_[chunk_].bytes) continue;
+            offset_ += bytes;
+            return chunks_[chunk_].memory.get() + start;
         }
-    }
-    template <class T>
-    T* make(std::size_t count) {
-        T* first = static_cast<T*>(allocate(count * sizeof(T), alignof(T)));
-        for (std::size_t i = 0; i < count; ++i) new (first + i) T;  // T() would write zeros first
-        return first;
     }
     std::size_t chunk() const { return chunk_; }
     std::size_t offset() const { return offset_; }
@@ -107,7 +104,7 @@ class RecordArena {
         std::size_t bytes;
     };
     void add_chunk(std::size_t at_least) {
-        const std::size_t bytes = std::max<std::size_t>(at_least + 64, std::size_t{1} << 18);
+        const std::size_t bytes = std::max(at_least, std::size_t{1} << 18);
         chunks_.push_back({std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes});
     }
     std::vector<Chunk> chunks_;

@@ -175,8 +175,11 @@ class Tape {
     bool in_backward_ = false;
     bool keeps_casts_ = false;
     RecordArena arena_;
-    std::deque<Value> value_storage_;
-    std::vector<Value*> free_values_;
+    struct alignas(Value) ValueMemory {
+        std::byte bytes[sizeof(Value)];
+    };
+    std::deque<ValueMemory> value_storage_;
+    std::vector<void*> free_values_;
     std::vector<Tensor> casts_;  ///< that are kept
     std::vector<Record*> plan_stack_;
     std::vector<PendingUpdate> updates_;

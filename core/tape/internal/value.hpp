@@ -7,6 +7,7 @@
 //     Tensor z = mul(y, y);   // pins 2: saved twice for backward
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include <headroom/core/array.hpp>
 
@@ -32,6 +33,8 @@ class ParameterStorage {
 ///     users || holds || (pins && (!home || (home is the backward cursor's region or encloses it, and it pays))).
 /// A value whose storage is gone while it is pinned has a *planned* producer, whose inputs are pinned in turn.
 struct Value {
+    Value(Array&& contents, Tape& owner) : array(std::move(contents)), tape(&owner) {}
+
     Array array;  ///< without gaps; geometry and dtype stay; the buffer is empty while evicted
     Array grad;   ///< undefined until a gradient arrives; then of array's geometry
     Tape* tape = nullptr;
