@@ -17,7 +17,10 @@ template <class T, std::size_t N>
 class InlineList {
   public:
     InlineList() = default;
-    explicit InlineList(std::size_t capacity) { reserve(capacity); }
+    explicit InlineList(std::size_t count) {
+        reserve(count);
+        for (; size_ < count; ++size_) new (first_ + size_) T;  // T() would write zeros first
+    }
     InlineList(const InlineList&) = delete;
     InlineList& operator=(const InlineList&) = delete;
     ~InlineList() {

@@ -78,8 +78,10 @@ void Tape::replay(Record& record) {
     InlineList<Array, 4> inputs;
     inputs.reserve(record.n_inputs);
     for (const Slot& slot : record.input_slots()) inputs.emplace_back(array_of(slot, record));
-    InlineList<Array, 2> outputs(record.op->n_outputs);
-    InlineList<Array, 4> saved(record.op->n_saved);
+    InlineList<Array, 2> outputs;
+    InlineList<Array, 4> saved;
+    outputs.reserve(record.op->n_outputs);
+    saved.reserve(record.op->n_saved);
     exec_.set_path(record.path);
     const std::span<Value*> own = record.values().subspan(record.op->n_outputs);
     const auto outputs_of = record.outputs();

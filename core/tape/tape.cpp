@@ -99,8 +99,10 @@ void Tape::release_value(Value* value) noexcept {
 
 void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs, std::span<Tensor> outputs) {
     check_thread(op.info.name);
-    InlineList<Array, 2> out(op.n_outputs);
-    InlineList<Array, 4> saved(op.n_saved);
+    InlineList<Array, 2> out;
+    InlineList<Array, 4> saved;
+    out.reserve(op.n_outputs);
+    saved.reserve(op.n_saved);
     const unsigned free = offered(op.info, inputs);  // before `arrays` share the storage
     unsigned gradients = 0;
     bool differentiable = false;
