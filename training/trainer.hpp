@@ -9,7 +9,7 @@
 //     trainer.after_step([](const training::Step& step) { ... });
 //     Context context = Context::best();
 //     const training::Report report = trainer.run(context);
-//     fmt::print("{} of {} bytes\n", report.peak.allocated, report.forecast.peak.allocated);
+//     fmt::print("{} of {} bytes\n", report.peak_bytes_allocated, report.forecast.peak.allocated);
 #include <cstddef>
 #include <cstdint>
 #include <functional>

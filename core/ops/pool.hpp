@@ -4,7 +4,7 @@
 //
 //     Tensor y = max_pool2d(x, {.kernel = 3, .stride = 2, .padding = 1});   // x [8, 64, 112, 112]
 //     Tensor z = avg_pool2d(x, {.kernel = 2});
-//     Tensor features = global_avg_pool2d(x).flatten(1);                                   // [8, 64]
+//     Tensor features = global_avg_pool2d(x).reshape({8, 64});                             // of [8, 64, 1, 1]
 //
 // x [N, C, H, W] of any floating dtype; results have its dtype, and are fast where channels are neighbours in memory.
 // Pairs hold rows and columns. Window o of an axis begins at o stride - padding. The number of windows is PyTorch's:

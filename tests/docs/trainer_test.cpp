@@ -21,6 +21,16 @@ class Circle final : public training::DataTask<Points> {
     Circle(Parameters& parameters, std::int64_t batch, const Points& points, const Points& held_out)
         : DataTask(parameters, training::shuffled(points, held_out, batch)), model_(nn::Path(parameters)) {}
     Loss loss(const Batch& batch) override { return cross_entropy(model_(batch[0]), batch[1]); }
+    training::Validation validate(const training::Watch& watch) override {  // without it, by the loss alone
+        training::MeanLoss mean;
+        training::Accuracy accuracy;
+        each_validation_batch(watch, [&](const Batch& batch, const auto&) {
+            const Tensor logits = model_(batch[0]);
+            mean.add(cross_entropy(logits, batch[1]));
+            accuracy.add(logits, batch[1]);
+        });
+        return {.loss = mean.value(), .metrics = {accuracy.metric()}};
+    }
 
   private:
     Classifier model_;
@@ -46,6 +56,9 @@ TEST(Guide, Trainer) {
     EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
     EXPECT_EQ(report.steps, 20 * (576 / 32));
     EXPECT_LT(report.validation->loss, 0.3);  // log(2) = 0.7 by chance
+    ASSERT_EQ(report.validation->metrics.size(), 1u);
+    EXPECT_EQ(report.validation->metrics[0].name, "accuracy");
+    EXPECT_GT(report.validation->metrics[0].value, 0.9);  // 0.5 by chance
     EXPECT_TRUE(std::filesystem::exists("circle.safetensors"));
 }
 
