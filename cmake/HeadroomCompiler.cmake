@@ -39,13 +39,9 @@ endfunction()
 # What the C++ sources of a library include most is compiled once. Sources with flags of their own are left out, since GCC
 # takes a precompiled header only with the flags that made it. The preset `portable` has none: there each source shows that
 # it includes what it needs.
-# headroom_precompile(TARGET HEADERS...) or headroom_precompile(TARGET REUSE_FROM TARGET-WITH-THE-SAME-FLAGS)
+# As target_precompile_headers: PRIVATE and the headers, or REUSE_FROM and a target with the same flags.
 function(headroom_precompile target)
-    if(ARGV1 STREQUAL "REUSE_FROM")
-        target_precompile_headers(${target} ${ARGN})
-    else()
-        target_precompile_headers(${target} PRIVATE ${ARGN})
-    endif()
+    target_precompile_headers(${target} ${ARGN})
     # So that ccache sees what is precompiled.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()

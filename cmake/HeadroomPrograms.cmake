@@ -25,7 +25,7 @@ function(headroom_examples)
         target_sources(example_${folder} PRIVATE ${source})
     endforeach()
     # Not CLI11, whose header makes objects wherever it is included.
-    headroom_precompile(example_program <algorithm> <filesystem> <functional> <string> <vector> <fmt/format.h>
+    headroom_precompile(example_program PRIVATE <algorithm> <filesystem> <functional> <string> <vector> <fmt/format.h>
         <nlohmann/json.hpp> <headroom/memory/error.hpp>)
     foreach(library IN LISTS libraries)
         if(NOT library STREQUAL example_program)  # which all others use, so that it comes behind them when they are linked

@@ -24,9 +24,7 @@ Array Exec::allocate(const Shape& shape, const Strides* like, Dtype dtype, memor
         throw ShapeError(fmt::format("{}{}the shape {} has a negative size, or more elements than can be counted", op_,
                                      *op_ ? ": " : "", shape.to_string()));
     }
-    const Strides strides = dense_like(shape, like);
-    Buffer buffer = allocate(static_cast<std::size_t>(*bytes), tag);
-    return {std::move(buffer), dtype, {shape, strides}};
+    return {allocate(static_cast<std::size_t>(*bytes), tag), dtype, {shape, dense_like(shape, like)}};
 }
 
 Buffer Exec::allocate(std::size_t bytes, memory::Tag tag) const {

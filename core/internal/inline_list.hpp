@@ -23,16 +23,13 @@ class InlineList {
     }
     InlineList(const InlineList&) = delete;
     InlineList& operator=(const InlineList&) = delete;
-    ~InlineList() {
-        std::destroy_n(first_, size_);
-        if (heap_) delete[] heap_;
-    }
+    ~InlineList() { std::destroy_n(first_, size_); }
 
     /// Makes room for `count` elements; call it before the first one is added.
     void reserve(std::size_t count) {
         if (count <= N) return;
-        heap_ = new Cell[count];
-        first_ = reinterpret_cast<T*>(heap_);
+        heap_ = std::make_unique<Cell[]>(count);
+        first_ = reinterpret_cast<T*>(heap_.get());
     }
     template <class... Args>
     T& emplace_back(Args&&... args) {
@@ -49,7 +46,7 @@ class InlineList {
         alignas(T) std::byte bytes[sizeof(T)];
     };
     Cell cells_[N];
-    Cell* heap_ = nullptr;
+    std::unique_ptr<Cell[]> heap_;
     T* first_ = reinterpret_cast<T*>(cells_);
     std::size_t size_ = 0;
 };
