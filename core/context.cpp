@@ -171,9 +171,13 @@ PathId Context::module_path(std::string_view path) {
 
 void Context::policy(std::string pattern, Policy policy) {
     ++settings_version_;
-    if (!policy) throw Error(fmt::format("policy: that of the pattern \"{}\" is an empty function", pattern));
     policies_.push_back({std::move(pattern), std::make_shared<const Policy>(std::move(policy))});
     policy_of_path_.clear();
+}
+
+void Context::policy(Policy policy) {
+    ++settings_version_;
+    micro_batch_policy_ = std::move(policy);
 }
 
 const Policy* Context::policy_for(PathId path) {

@@ -125,6 +125,9 @@ class Context {
     /// Attaches `policy` to the module paths that match `pattern`. Takes effect for regions opened from now on. The
     /// next backward refuses a pattern that fits no module: build modules before it.
     void policy(std::string pattern, Policy policy);
+    /// Attaches `policy` to whole micro-batches: it is asked last, also about ops outside of modules. Replaces the one
+    /// before. Takes effect in a `MicroBatchScope`, as `GradientAccumulator` opens one.
+    void policy(Policy policy);
     /// Registers the path of a module, so that patterns can match it.
     PathId module_path(std::string_view path);
 
@@ -163,6 +166,7 @@ class Context {
 
   private:
     friend class RegionScope;
+    friend class MicroBatchScope;
     friend class Autocast;
     friend class Parameters;
     Context(Stream stream, std::shared_ptr<DeviceMemory> memory, const ContextOptions& options,
@@ -189,6 +193,7 @@ class Context {
         bool used = false;  ///< a region with such a path was opened
     };
     std::vector<AttachedPolicy> policies_;
+    std::optional<Policy> micro_batch_policy_;
     std::size_t policies_checked_ = 0;  ///< the first ones, by `check_policies`
     std::set<std::string> module_paths_;
     std::vector<std::optional<const Policy*>> policy_of_path_;
@@ -211,6 +216,21 @@ class RegionScope {
 
   private:
     Context& context_;
+};
+
+/// The forward pass of a micro-batch: its ops are counted from 0, and the policy of micro-batches decides about them.
+/// It ends before backward.
+class MicroBatchScope {
+  public:
+    explicit MicroBatchScope(Context& context) : tape_(context.tape()) {
+        tape_.open_micro_batch(context.micro_batch_policy_ ? &*context.micro_batch_policy_ : nullptr);
+    }
+    ~MicroBatchScope() { tape_.close_region(); }
+    MicroBatchScope(const MicroBatchScope&) = delete;
+    MicroBatchScope& operator=(const MicroBatchScope&) = delete;
+
+  private:
+    Tape& tape_;
 };
 
 /// In its scope nothing is recorded: evaluation and sampling.

@@ -73,7 +73,10 @@ Loss GradientAccumulator::forward(const Forward& work) {
     const std::uint64_t counter = context.random_counter();
     phase_ = Phase::running;
     try {
-        Loss loss = work();
+        Loss loss = [&] {
+            const MicroBatchScope scope(context);
+            return work();
+        }();
         check(loss, context);
         phase_ = Phase::ready;
         return loss;

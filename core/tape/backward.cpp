@@ -93,13 +93,14 @@ void Tape::differentiate(std::span<const Tensor> losses, std::span<const Seed> s
                         "on it where it is a constant, or compute it again",
                         maker_of(*constant)));
     }
+    if (observer_) observer_->backward_begins(records_);
     for (const Tensor& loss : losses) {  // a parameter itself, which no record reads
         Value& value = *loss.value();
         if (value.storage && !value.awaited) value.storage->gradient_complete(value);
     }
     while (!records_.empty()) {
         Record& record = *records_.back();
-        cursor_ = record.region;
+        cursor_ = record.index;
         run_backward(record);
         announce_gradients(record);
         pop_record();
@@ -163,7 +164,7 @@ const Value* Tape::sweep() noexcept {
                 if (slot.value) unpin(*slot.value);
             }
         }
-        if (record.planned && !must_replay(record)) unplan(record);
+        if (record.armed && !must_replay(record)) disarm(record);
     }
     return blocked;
 }
@@ -204,6 +205,7 @@ void Tape::run_backward(Record& record) {
     for (const Value* output : record.outputs()) any |= output->grad.defined();
     if (!any) return;  // a consumer wrote past it, into the input's gradient (see receiver)
     materialize(record.saved_slots());
+    if (observer_) observer_->op_begins();
     exec_.set_path(record.path);
     InlineList<Array, 4> saved;
     saved.reserve(record.op->n_saved);
@@ -229,6 +231,7 @@ void Tape::run_backward(Record& record) {
     const Exec::Working working(exec_, record.op->info.name, {dy.data(), dy.size()});
     exec_.located([&] { record.op->backward(exec_, record.attrs, saved.data(), dy.data(), GradSink(*this, record)); });
     ++statistics_.backward;
+    if (observer_) observer_->differentiated(record);
 }
 
 Value* Tape::receiver(const Slot& slot) {

@@ -58,23 +58,24 @@ void Tape::materialize(std::span<Slot> slots) {
             drop_if_unneeded(*slot.value);
         }
         for (Value* value : record->values()) drop_if_unneeded(*value);
-        unplan_if_done(*record);
+        disarm_if_done(*record);
     }
-    for (auto record = records.rbegin(); record != records.rend(); ++record) unplan_if_done(**record);
+    for (auto record = records.rbegin(); record != records.rend(); ++record) disarm_if_done(**record);
     for (const Slot& slot : slots) {  // only now: what was asked for would go with a replay's last pin
         if (slot.value) --slot.value->holds;
     }
 }
 
 /// What goes before its last use will need its inputs once more: those stay pinned.
-void Tape::unplan_if_done(Record& record) noexcept {
+void Tape::disarm_if_done(Record& record) noexcept {
     const auto values = record.values();
     const bool done =
         std::all_of(values.begin(), values.end(), [&](const Value* value) { return !value->pins || stays(*value); });
-    if (done && record.planned && !needs_last_of(record)) unplan(record);
+    if (done && record.armed && !needs_last_of(record)) disarm(record);
 }
 
 void Tape::replay(Record& record) {
+    if (observer_) observer_->op_begins();
     InlineList<Array, 4> inputs;
     inputs.reserve(record.n_inputs);
     for (const Slot& slot : record.input_slots()) inputs.emplace_back(array_of(slot, record));
@@ -105,6 +106,7 @@ void Tape::replay(Record& record) {
         if (std::find(own.begin(), own.end(), value) == own.end()) continue;
         if (value->missing()) value->array.buffer = std::move(saved[i].buffer);
     }
+    if (observer_) observer_->replayed(record);
 }
 
 }  // namespace headroom

@@ -1,4 +1,4 @@
-// Which values keep their storage: pins, planned replays and the retention rule; and which give it to an output.
+// Which values keep their storage: pins, armed records and the retention rule; and which give it to an output.
 #include <algorithm>
 #include <bit>
 
@@ -7,32 +7,24 @@
 
 namespace headroom {
 
-namespace {
-
-/// What so many ops in a row bring back is brought back again where backward has so many others to do before it needs
-/// it once more: what crosses a model from its beginning to its end, as in a U-Net.
-constexpr std::uint32_t kFewReplays = 2, kManyRecords = 16;
-
-}  // namespace
-
 /// True if backward has a use for the value that is worth its storage.
 bool Tape::needed(const Value& value) const {
     if (!value.pins || !value.home) return value.pins;
-    if (!value.home->encloses(cursor_)) return false;
-    return value.replays > kFewReplays || value.next_use + kManyRecords >= records_.size();
+    if (!value.home->contains(cursor_)) return false;
+    return !value.again_after || value.next_use + value.again_after >= records_.size();
 }
 
 /// True if the storage, which is there, will not go before the last use.
 bool Tape::stays(const Value& value) const {
     if (value.missing() || !needed(value)) return false;
-    if (!value.home || value.replays > kFewReplays) return true;
+    if (!value.home || !value.again_after) return true;
     std::uint32_t uses = 0;
     for (std::uint32_t use = value.next_use; use;) {
         const auto slots = records_[use - 1]->saved_slots();
         const auto is = [&](const Slot& slot) { return slot.value == &value; };
         uses += static_cast<std::uint32_t>(std::count_if(slots.begin(), slots.end(), is));
         const std::uint32_t earlier = std::find_if(slots.begin(), slots.end(), is)->earlier;
-        if (earlier && earlier + kManyRecords < use) return false;
+        if (earlier && earlier + value.again_after < use) return false;
         use = earlier;
     }
     return uses == value.pins;  // else a replay of something else needs it, too
@@ -43,12 +35,12 @@ bool Tape::retained(const Value& value) const { return value.users || value.hold
 void Tape::drop_if_unneeded(Value& value) noexcept {
     if (value.missing() || retained(value)) return;
     value.array.buffer.reset();
-    if (value.pins && value.producer) plan(*value.producer);
+    if (value.pins && value.producer) arm(*value.producer);
 }
 
 void Tape::pin(Value& value) noexcept {
     ++value.pins;
-    if (value.missing() && value.producer) plan(*value.producer);
+    if (value.missing() && value.producer) arm(*value.producer);
 }
 
 void Tape::unpin(Value& value) noexcept {
@@ -56,38 +48,38 @@ void Tape::unpin(Value& value) noexcept {
     drop_if_unneeded(value);
 }
 
-/// A missing, pinned input makes its own producer planned: a worklist, since chains are as long as programs.
-void Tape::plan(Record& record) noexcept {
-    if (record.planned) return;
-    record.planned = true;
-    const std::size_t bottom = plan_stack_.size();
-    plan_stack_.push_back(&record);
-    while (plan_stack_.size() > bottom) {
-        Record& next = *plan_stack_.back();
-        plan_stack_.pop_back();
+/// A missing, pinned input arms its own producer: a worklist, since chains are as long as programs.
+void Tape::arm(Record& record) noexcept {
+    if (record.armed) return;
+    record.armed = true;
+    const std::size_t bottom = arm_stack_.size();
+    arm_stack_.push_back(&record);
+    while (arm_stack_.size() > bottom) {
+        Record& next = *arm_stack_.back();
+        arm_stack_.pop_back();
         for (const Slot& slot : next.input_slots()) {
             if (!slot.value) continue;
             ++slot.value->pins;
             Record* producer = slot.value->producer;
-            if (!slot.value->missing() || !producer || producer->planned) continue;
-            producer->planned = true;
-            plan_stack_.push_back(producer);
+            if (!slot.value->missing() || !producer || producer->armed) continue;
+            producer->armed = true;
+            arm_stack_.push_back(producer);
         }
     }
 }
 
-void Tape::unplan(Record& record) noexcept {
-    record.planned = false;
+void Tape::disarm(Record& record) noexcept {
+    record.armed = false;
     for (const Slot& slot : record.input_slots()) {
         if (slot.value) unpin(*slot.value);
     }
 }
 
-/// True if the inputs of a record that is not planned are there, or will be made again.
+/// True if the inputs of a record that is not armed are there, or will be made again.
 bool Tape::repeatable(const Record& record) {
     const auto slots = record.input_slots();
     return std::all_of(slots.begin(), slots.end(), [](const Slot& slot) {
-        return !slot.value || !slot.value->missing() || (slot.value->producer && slot.value->producer->planned);
+        return !slot.value || !slot.value->missing() || (slot.value->producer && slot.value->producer->armed);
     });
 }
 
@@ -127,7 +119,7 @@ void Tape::take_over(std::span<const Tensor> inputs, unsigned offered, const Arr
         Value& value = *inputs[static_cast<std::size_t>(std::countr_zero(rest))].value();
         if (!value.array.buffer.same(output.buffer)) continue;
         value.array.buffer.reset();
-        if (value.pins && value.producer) plan(*value.producer);
+        if (value.pins && value.producer) arm(*value.producer);
     }
 }
 

@@ -103,6 +103,7 @@ void Tape::apply(const OpTable& op, const void* attrs, std::span<Tensor> inputs,
     InlineList<Array, 4> saved;
     out.reserve(op.n_outputs);
     saved.reserve(op.n_saved);
+    if (observer_) observer_->op_begins();
     const unsigned free = offered(op.info, inputs);  // before `arrays` share the storage
     unsigned gradients = 0;
     bool differentiable = false;
@@ -164,6 +165,8 @@ Record* Tape::new_record(const OpTable& op, const void* attrs, std::span<Tensor>
     record->produced = reinterpret_cast<Value**>(slot);
     record->n_inputs = static_cast<std::uint32_t>(inputs.size());
     record->index = static_cast<std::uint32_t>(records_.size());
+    std::uint32_t& ordinal = region_ ? region_->ops : outer_ops_;
+    record->ordinal = op.info.passes_gradient ? ordinal : ordinal++;  // a cast has that of the op behind it
     record->path = path();
     record->region = region_;
     record->arena_chunk = chunk;
@@ -184,8 +187,21 @@ std::uint32_t uses_of(const Value* value, std::span<const Slot> slots) {
         std::count_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.value == value; }));
 }
 
-Candidate candidate_of(const Record& record) {
-    Candidate candidate{record.op->info, 0, 0, 1};
+}  // namespace
+
+std::string_view Tape::path_text(PathId path) {
+    while (path_texts_.size() <= path) path_texts_.push_back(exec_.path_text(static_cast<PathId>(path_texts_.size())));
+    return path_texts_[path];
+}
+
+Candidate Tape::candidate_of(const Record& record) {
+    Candidate candidate{.info = record.op->info,
+                        .path = path_text(record.path),
+                        .call = record.region ? record.region->call : 0,
+                        .ordinal = record.ordinal,
+                        .bytes = 0,
+                        .pinned_bytes = 0,
+                        .replays = 1};
     for (const Value* value : record.values()) candidate.bytes += bytes_of(*value);
     const auto inputs = record.input_slots();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -193,25 +209,26 @@ Candidate candidate_of(const Record& record) {
         if (!value || !value->producer || uses_of(value, inputs.first(i)) > 0) continue;
         if (value->home) candidate.replays = std::max(candidate.replays, value->replays + 1);
         const std::uint32_t saved = record.differentiable ? uses_of(value, record.saved_slots()) : 0;
-        const std::uint32_t own = saved + (record.planned ? uses_of(value, inputs) : 0);
+        const std::uint32_t own = saved + (record.armed ? uses_of(value, inputs) : 0);
         const bool kept = saved > 0 || value->home || value->pins > own;
         if (!kept) candidate.pinned_bytes += bytes_of(*value);
     }
     return candidate;
 }
 
-}  // namespace
-
 /// The innermost answer other than inherit decides.
-Tape::Home Tape::home_of(TapeRegion* innermost, const Record& record) {
+Tape::Home Tape::home_of(TapeRegion* innermost, Record& record) {
     TapeRegion* region = innermost ? innermost->deciding : nullptr;
     if (!region) return {};
     const Candidate candidate = candidate_of(record);
     bool kept = false;
     for (; region; region = region->parent ? region->parent->deciding : nullptr) {
         const Answer answer = (*region->policy)(candidate);
-        if (answer == Answer::recompute) return kept ? Home{nullptr, true} : Home{region, false, candidate.replays};
-        kept |= answer == Answer::keep;
+        if (answer.choice == Answer::recompute && kept) return {.movable = true};
+        if (answer.choice == Answer::recompute) {
+            return {.interval = &region->records, .replays = candidate.replays, .again_after = answer.again_after};
+        }
+        kept |= answer.choice == Answer::keep;
     }
     return {};
 }
@@ -237,7 +254,8 @@ void Tape::record(const OpTable& op, const void* attrs, std::span<Tensor> inputs
     }
     const Home home = home_of(region_, record);
     for (Value* value : record.values()) set_home(*value, home);
-    if (home.region || home.movable) plan(record);
+    if (home.interval || home.movable) arm(record);
+    if (observer_) observer_->recorded(record);
     for (std::size_t i = op.n_outputs; i < record.n_produced; ++i) drop_if_unneeded(*record.produced[i]);
 }
 
@@ -268,7 +286,7 @@ void Tape::bind_saved(Record& record, std::span<Array> saved) {
 
 /// A closed region is of no use once its records are gone.
 void Tape::drop_empty_regions() noexcept {
-    while (!regions_.empty() && !regions_.back().open && regions_.back().first_record >= records_.size()) {
+    while (!regions_.empty() && !regions_.back().open() && regions_.back().records.first >= records_.size()) {
         regions_.pop_back();
     }
 }
@@ -281,7 +299,7 @@ void Tape::pop_record() noexcept {
         if (slot.value->next_use == record.index + 1) slot.value->next_use = slot.earlier;
         if (record.differentiable) unpin(*slot.value);
     }
-    if (record.planned) unplan(record);
+    if (record.armed) disarm(record);
     for (Value* value : record.values()) {
         forget_cast(*value);
         value->producer = nullptr;
@@ -318,13 +336,14 @@ void Tape::pop_dead_tail() noexcept {
 }
 
 void Tape::truncate(std::size_t count) noexcept {
-    cursor_ = nullptr;
+    cursor_ = RecordInterval::kNone;
     while (records_.size() > count) pop_record();
 }
 
 void Tape::clear() noexcept { truncate(0); }
 
 void Tape::unused(Value* value) noexcept {
+    if (observer_ && !in_backward_) observer_->let_go(*value, records_.size());
     if (value->refs == 0) return release_value(value);
     drop_if_unneeded(*value);
     if (!in_backward_ && value->producer && value->producer == records_.back()) pop_dead_tail();
@@ -341,21 +360,34 @@ TapeRegion* Tape::open_region(PathId path, const Policy* policy) {
     region.policy = policy;
     region.deciding = policy ? &region : region_ ? region_->deciding : nullptr;
     region.path = path;
-    region.first_record = static_cast<std::uint32_t>(records_.size());
+    if (records_.empty() && !region_) {
+        std::fill(calls_.begin(), calls_.end(), 0);
+        outer_ops_ = 0;
+    }
+    if (path >= calls_.size()) calls_.resize(path + 1);
+    region.call = calls_[path]++ + (path == 0);  // call 0 of the path "" is what lies outside of modules
+    region.records.first = static_cast<std::uint32_t>(records_.size());
     return region_ = &region;
+}
+
+TapeRegion* Tape::open_micro_batch(const Policy* policy) {
+    open_region(0, policy);
+    calls_[0] = 0;
+    region_->call = 0;
+    return region_;
 }
 
 void Tape::close_region() noexcept {
     TapeRegion& region = *region_;
-    region.open = false;
+    region.records.end = static_cast<std::uint32_t>(records_.size());
     region_ = region.parent;
-    if (region.policy && region.first_record < records_.size()) {
+    if (region.policy && region.records.first < records_.size()) {
         for_each_held(region, [&](Value& value) {
             Record& producer = *value.producer;
-            if (!producer.planned && !repeatable(producer)) return;  // was to be kept when it was recorded
+            if (!producer.armed && !repeatable(producer)) return;  // was to be kept when it was recorded
             const Home home = home_of(region_, producer);
             set_home(value, home);
-            if (home.region || home.movable) plan(producer);
+            if (home.interval || home.movable) arm(producer);
         });
     }
     drop_empty_regions();

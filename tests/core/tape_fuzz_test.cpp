@@ -56,6 +56,8 @@ struct Program {
     std::vector<std::pair<std::string, int>> policies;  // pattern, and which of four
     std::vector<int> losses;                            // variables
     std::int64_t forward_fault = -1;
+    bool micro_batch = false;  // with a policy of its own
+    std::vector<Rule> rules;   // which is these
 };
 
 const std::vector<std::string> kPaths = {"a", "a.b", "a.b.c", "d", "d.a"};
@@ -89,6 +91,22 @@ Program random_program(std::mt19937_64& random, int actions) {
     return program;
 }
 
+/// As plans do: answers for single ops of single calls, from numbers of their own, so that seeds keep their programs.
+void add_rules(Program& program, std::uint64_t seed) {
+    std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);
+    const auto pick = [&](std::uint32_t bound) { return static_cast<std::uint32_t>(random() % bound); };
+    program.micro_batch = pick(2) == 0;
+    if (!program.micro_batch) return;
+    for (std::uint32_t i = pick(12); i > 0; --i) {
+        const std::uint32_t path = pick(static_cast<std::uint32_t>(kPaths.size()) + 2);
+        Rule rule{.path = path == 0 ? "**" : path == 1 ? "" : kPaths[path - 2]};
+        if (pick(2)) rule.call = pick(2);
+        if (pick(2)) rule.ordinal = pick(6);
+        rule.answer = pick(4) ? Answer(Answer::recompute, pick(3) ? 0 : 1 + pick(8)) : Answer(Answer::keep);
+        program.rules.push_back(rule);
+    }
+}
+
 /// A value's elements, of which some overflow and are NaN, which equals nothing.
 using Bits = std::vector<std::uint32_t>;
 
@@ -110,6 +128,7 @@ class Machine {
         for (const auto& [pattern, which] : program.policies) {
             if (with_policies) context.policy(pattern, policies[static_cast<std::size_t>(which)]);
         }
+        if (with_policies && program.micro_batch) context.policy(Policy(program.rules));
         for (int i = 0; i < kLeaves; ++i) {
             std::vector<float> values;
             for (int j = 0; j < kSize; ++j) values.push_back(0.1f * static_cast<float>(j - 5 * i) + 0.25f);
@@ -122,6 +141,8 @@ class Machine {
         for (int i = 0; i < kVariables; ++i)
             variables[static_cast<std::size_t>(i)] = leaves[static_cast<std::size_t>(i % kLeaves)];
         faults.forward = program.forward_fault;
+        std::optional<MicroBatchScope> micro_batch;
+        if (program.micro_batch) micro_batch.emplace(context_);
         std::vector<std::unique_ptr<RegionScope>> regions;
         std::optional<NoGradGuard> no_grad;
         const Autocast autocast(context_, Dtype::bf16);
@@ -258,7 +279,8 @@ void expect_same_memory(Context& real, Context& rehearsal) {
 
 void check(std::uint64_t seed, int actions = kActions) {
     std::mt19937_64 random(seed);
-    const Program program = random_program(random, actions);
+    Program program = random_program(random, actions);
+    add_rules(program, seed);
     Context plain = Context::cpu({.threads = 1, .seed = seed});
     Context policies = Context::cpu({.threads = 1, .seed = seed});
     Context rehearsal = Context::dry(policies.profile());

@@ -139,6 +139,17 @@ struct DrawnTraining {
             draw.say(where + ": " + names[which]);
             if (recompute) context.policy(where, policies[which]);
         }
+        if (!draw.flag("plan")) return;
+        std::vector<Rule> rules;  // of single ops, for whole micro-batches
+        for (std::int64_t left = draw("rules", 1, 6); left > 0; --left) {
+            Rule rule{.path = draw.flag("everywhere") ? "**" : draw_pattern()};
+            if (draw.flag("one op")) rule.ordinal = static_cast<std::uint32_t>(draw.choice("ordinal", 4));
+            if (draw.flag("one call")) rule.call = static_cast<std::uint32_t>(draw.choice("call", 2));
+            rule.answer = {Answer::recompute, draw.flag("again") ? 4u : 0u};
+            rules.push_back(rule);
+            draw.say(rule.to_string());
+        }
+        if (recompute) context.policy(Policy(rules));
     }
 };
 

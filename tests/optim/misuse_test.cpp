@@ -88,7 +88,7 @@ TEST_F(OptimMisuse, WhatIsAskedTooEarlySaysSo) {
              LossScale().set_state({NAN, 0});
          },
          ""},
-        {[&] { context.policy("**", nullptr); }, "empty function"},
+        {[&] { context.policy("**", Policy::Function()); }, "empty function"},
     };
     for (const auto& [call, text] : calls) EXPECT_THAT(call, throws<Error>(text));
     EXPECT_EQ(accumulator.results().size(), 0u);

@@ -625,8 +625,8 @@ FAULTS = [
         ("sharing: spent, though held", "spent && whole && spent->buffer.unique() && ", "spent && whole && "),
         ("sharing: added to where it is shared", "!value.storage && !grad.buffer.unique()", "false"),
         ("sharing: a retained gradient is handed out", "} else if (output->retains_grad) {", "} else if (false) {"),
-        ("sharing: bytes of an unreached branch", "if (slot.value) unpin(*slot.value);\n            }\n        }\n        if (record.planned",
-         "if (false) unpin(*slot.value);\n            }\n        }\n        if (record.planned")),
+        ("sharing: bytes of an unreached branch", "if (slot.value) unpin(*slot.value);\n            }\n        }\n        if (record.armed",
+         "if (false) unpin(*slot.value);\n            }\n        }\n        if (record.armed")),
     # --- Which elements a convolution multiplies, and where it adds them up.
     *of("convolution", K + "convolution/implicit.cpp", table("convolution"), "*/f32/contiguous/gpu",
         ("convolution: no dilation of rows", "window{.outer = {0, p.h.dilation, 0}", "window{.outer = {0, 1, 0}"),

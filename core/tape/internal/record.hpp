@@ -25,6 +25,19 @@ struct OpTable {
     std::uint32_t attrs_bytes;
     void (*forward)(Exec&, const void* attrs, std::span<const Array> inputs, Array* outputs, Array* saved);
     void (*backward)(Exec&, const void* attrs, Array* saved, Array* dy, GradSink);  ///< null: no gradient
+    /// `made`: outputs, then the arrays of its own that it saves. An input that was left out has the shape []. Null: it
+    /// is bound by memory traffic.
+    Operations (*operations)(const void* attrs, std::span<const Shape> inputs, std::span<const Shape> made);
+};
+
+/// Consecutive records: `first` and those behind it, up to `end`.
+struct RecordInterval {
+    static constexpr std::uint32_t kNone = ~0u;
+
+    std::uint32_t first = 0;
+    std::uint32_t end = kNone;  ///< kNone: it still grows
+
+    bool contains(std::uint32_t record) const { return first <= record && record < end; }
 };
 
 /// A module's call, or any other stretch of the program that has a path.
@@ -33,14 +46,11 @@ struct TapeRegion {
     TapeRegion* deciding = nullptr;  ///< the nearest of this and its ancestors that has a policy
     const Policy* policy = nullptr;
     PathId path = 0;
-    std::uint32_t first_record = 0;
-    bool open = true;
+    std::uint32_t call = 0;  ///< of regions with this path, since the tape was empty
+    std::uint32_t ops = 0;   ///< recorded in it and in no region inside of it, but for casts
+    RecordInterval records;
 
-    /// True if this region is `other` or encloses it.
-    bool encloses(const TapeRegion* other) const {
-        while (other && other != this) other = other->parent;
-        return other == this;
-    }
+    bool open() const { return records.end == RecordInterval::kNone; }
 };
 
 /// A value as a record uses it.
@@ -60,12 +70,13 @@ struct alignas(std::max_align_t) Record {
     Value** produced = nullptr;  ///< outputs, then arrays that the op saved beside inputs and outputs
     std::uint32_t n_inputs = 0;
     std::uint32_t index = 0;
+    std::uint32_t ordinal = 0;  ///< `TapeRegion::ops` before this one
     TapeRegion* region = nullptr;
     PathId path = 0;
     unsigned gradients = 0;  ///< `Exec::Wanted::gradients` while recording: a replay computes the same bits
     std::uint16_t n_produced = 0;
     bool differentiable = false;  ///< backward will run: an input requires a gradient
-    bool planned = false;         ///< a replay may be needed: the inputs are pinned
+    bool armed = false;           ///< a replay may be needed: the inputs are pinned
     bool collected = false;       ///< in the replay that is going on
     std::size_t arena_chunk = 0;  ///< the arena's end before this record
     std::size_t arena_offset = 0;

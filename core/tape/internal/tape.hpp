@@ -11,8 +11,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include <headroom/core/tape/internal/observer.hpp>
 #include <headroom/core/tape/internal/record.hpp>
 #include <headroom/core/tape/policy.hpp>
 
@@ -58,6 +61,8 @@ class Tape {
     Value* make_leaf(Array array);
 
     TapeRegion* open_region(PathId path, const Policy* policy);
+    /// The region around all modules: call 0 of the path "", whose own calls count from 1.
+    TapeRegion* open_micro_batch(const Policy* policy);
     void close_region() noexcept;
     TapeRegion* region() const { return region_; }
     PathId path() const { return region_ ? region_->path : 0; }
@@ -67,6 +72,9 @@ class Tape {
 
     /// See `Context::use_from_this_thread`.
     void use_from_this_thread() noexcept { thread_ = this_thread(); }
+
+    /// Null: none. It must outlive the tape's use.
+    void observe(TapeObserver* observer) { observer_ = observer; }
 
     Exec& exec() { return exec_; }
     Context& context() const { return *context_; }
@@ -87,7 +95,7 @@ class Tape {
     /// still holds.
     template <class Visit>
     void for_each_held(const TapeRegion& region, Visit&& visit) {
-        for (std::size_t i = region.first_record; i < records_.size(); ++i) {
+        for (std::size_t i = region.records.first; i < records_.size(); ++i) {
             for (Value* value : records_[i]->values()) {
                 if (value->users) visit(*value);
             }
@@ -111,15 +119,19 @@ class Tape {
                 std::span<Array> saved, unsigned gradients);
     void bind_saved(Record& record, std::span<Array> saved);
     struct Home {
-        TapeRegion* region = nullptr;  ///< whose policy said recompute; null = keep
-        bool movable = false;          ///< null, but an enclosing region says recompute: it counts once a handle leaves
+        const RecordInterval* interval = nullptr;  ///< null = keep
+        bool movable = false;  ///< null, but an enclosing region says recompute: it counts once a handle leaves
         std::uint32_t replays = 0;
+        std::uint32_t again_after = 0;
     };
     static void set_home(Value& value, const Home& home) {
-        value.home = home.region;
+        value.home = home.interval;
         value.replays = home.replays;
+        value.again_after = home.again_after;
     }
-    static Home home_of(TapeRegion* innermost, const Record& record);
+    std::string_view path_text(PathId path);
+    Candidate candidate_of(const Record& record);
+    Home home_of(TapeRegion* innermost, Record& record);
     bool stealable(const Tensor& input) const;
     unsigned offered(const OpInfo& info, std::span<const Tensor> inputs) const;
     void take_over(std::span<const Tensor> inputs, unsigned offered, const Array& output) noexcept;
@@ -134,9 +146,9 @@ class Tape {
     void drop_if_unneeded(Value& value) noexcept;
     void pin(Value& value) noexcept;
     void unpin(Value& value) noexcept;
-    void plan(Record& record) noexcept;
-    void unplan(Record& record) noexcept;
-    void unplan_if_done(Record& record) noexcept;
+    void arm(Record& record) noexcept;
+    void disarm(Record& record) noexcept;
+    void disarm_if_done(Record& record) noexcept;
     static bool repeatable(const Record& record);
     static bool must_replay(const Record& record);
     static bool needs_last_of(const Record& record);
@@ -169,8 +181,11 @@ class Tape {
     const void* thread_ = this_thread();
     std::vector<Record*> records_;
     std::deque<TapeRegion> regions_;
-    TapeRegion* region_ = nullptr;  ///< innermost open one
-    TapeRegion* cursor_ = nullptr;  ///< of the record whose backward runs
+    std::vector<std::uint32_t> calls_;              ///< of each path's regions, since the tape was empty
+    std::deque<std::string> path_texts_;            ///< for policies
+    std::uint32_t outer_ops_ = 0;                   ///< `TapeRegion::ops` outside of regions
+    TapeRegion* region_ = nullptr;                  ///< innermost open one
+    std::uint32_t cursor_ = RecordInterval::kNone;  ///< the record whose backward runs
     bool recording_ = true;
     bool in_backward_ = false;
     bool keeps_casts_ = false;
@@ -181,9 +196,10 @@ class Tape {
     std::deque<ValueMemory> value_storage_;
     std::vector<void*> free_values_;
     std::vector<Tensor> casts_;  ///< that are kept
-    std::vector<Record*> plan_stack_;
+    std::vector<Record*> arm_stack_;
     std::vector<PendingUpdate> updates_;
     TapeStatistics statistics_;
+    TapeObserver* observer_ = nullptr;
 };
 
 }  // namespace headroom
