@@ -125,6 +125,17 @@ consteval auto backward_pointer() -> void (*)(Exec&, const void*, Array*, Array*
 }
 
 template <Operator Op>
+consteval auto operations_pointer() -> Operations (*)(const void*, std::span<const Shape>, std::span<const Shape>) {
+    if constexpr (Counted<Op>) {
+        return [](const void* attrs, std::span<const Shape> inputs, std::span<const Shape> made) {
+            return Op::operations(*static_cast<const typename Op::Attrs*>(attrs), inputs, made);
+        };
+    } else {
+        return nullptr;
+    }
+}
+
+template <Operator Op>
 inline constexpr OpTable table_of = {
     Op::info,
     n_outputs_of<typename ForwardTraits<decltype(&Op::forward)>::Output>,
@@ -132,6 +143,7 @@ inline constexpr OpTable table_of = {
     sizeof(typename Op::Attrs),
     &forward_erased<Op>,
     backward_pointer<Op>(),
+    operations_pointer<Op>(),
 };
 
 template <Operator Op>

@@ -18,8 +18,9 @@
 // `Array`, or `std::array<Array, N>`; fresh or from `Exec::output`. Their axes may stand in memory in any order,
 // without gaps, and dy comes with the same geometry. `Saved` is an aggregate of arrays: inputs, outputs, or arrays of
 // its own; `backward` may take it as `Saved&` to offer the sink storage that it no longer needs. Ops without a gradient
-// leave `backward` out. `forward` must be deterministic: a replay runs it again. If an output costs more than the saved
-// arrays, forward may ask `Exec::output_wanted`: a replay may need the saved arrays alone.
+// leave `backward` out. An op that is not bound by memory traffic says by `operations` how much it computes. `forward`
+// must be deterministic: a replay runs it again. If an output costs more than the saved arrays, forward may ask
+// `Exec::output_wanted`: a replay may need the saved arrays alone.
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -67,6 +68,18 @@ struct OpResult {
     Saved saved;
     Out out;
 };
+
+/// Floating-point operations, multiplications and additions, of an op's passes.
+struct Operations {
+    double forward = 0;
+    double backward = 0;
+
+    /// Of a product, or of several: its gradients by both sides take as many each.
+    static Operations of_product(double forward) { return {forward, 2 * forward}; }
+};
+
+/// The number of elements, for products that would overflow an integer.
+inline double elements_of(const Shape& shape) { return static_cast<double>(shape.numel()); }
 
 /// The values of an input in generic tests.
 struct SampleInput {
@@ -128,6 +141,12 @@ concept Operator = requires {
 }
 &&std::is_trivially_copyable_v<typename Op::Attrs> &&
     alignof(typename Op::Attrs) <= alignof(std::max_align_t) && std::is_aggregate_v<typename Op::Saved>;
+
+/// True for ops that say how many operations they take: those that are not bound by memory traffic.
+template <class Op>
+concept Counted = Operator<Op> && requires(const typename Op::Attrs& attrs, std::span<const Shape> inputs) {
+    { Op::operations(attrs, inputs, inputs) } -> std::same_as<Operations>;
+};
 
 /// True for ops with a gradient.
 template <class Op>

@@ -107,6 +107,15 @@ void run_gradient(Exec& exec, const Attrs& attrs, const Saved& saved, const Head
                                    .dropout = attrs.dropout});
 }
 
+/// Two products, and five in backward, of each query and the keys that it sees, whatever masks hide. `scores` [B, H, T,
+/// S], `width` D.
+Operations operations_of(const Shape& scores, std::int64_t width, bool causal) {
+    const auto queries = static_cast<double>(scores[2]), keys = static_cast<double>(scores[3]);
+    const double unseen = causal && keys > 0 ? std::min((queries - 1) / (2 * keys), 1.0) : 0;  // the last sees all
+    const double product = 2 * elements_of(scores) * (1 - unseen) * static_cast<double>(width);
+    return {2 * product, 5 * product};
+}
+
 void check(const Array& qkv, const AttentionPacked::Attrs& attrs) {
     check_floating("attention_packed", {{"qkv", qkv}});
     if (attrs.heads < 1 || attrs.kv_heads < 1 || attrs.heads % attrs.kv_heads != 0) {
@@ -153,6 +162,12 @@ void AttentionPacked::backward(Exec& exec, const Attrs& attrs, const Saved& save
     const Heads in = unpack(saved.qkv.view(), attrs), out = unpack(target.view(), attrs);
     run_gradient(exec, attrs, saved, in, split_heads(saved.o.view(), attrs.heads), split_heads(dy.view(), attrs.heads),
                  {out.q, target.beta, true}, {out.k, target.beta, true}, {out.v, target.beta, true});
+}
+
+Operations AttentionPacked::operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
+    const Shape& qkv = inputs[0];  // [B, T, (H + 2 G) D]
+    const std::int64_t width = qkv[2] / (attrs.heads + 2 * attrs.kv_heads);
+    return operations_of({qkv[0], attrs.heads, qkv[1], qkv[1]}, width, attrs.causal);
 }
 
 std::vector<Sample<AttentionPacked::Attrs>> AttentionPacked::samples() {
@@ -219,6 +234,11 @@ void Attention::backward(Exec& exec, const Attrs& attrs, const Saved& saved, Arr
     const JointTarget& dv = targets.ask(2);
     run_gradient(exec, attrs, saved, {saved.q.view(), saved.k.view(), saved.v.view()}, saved.o.view(), dy.view(), dq,
                  dk, dv);
+}
+
+Operations Attention::operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
+    const Shape &q = inputs[0], &k = inputs[1];
+    return operations_of({q[0], q[2], q[1], k[1]}, q[3], attrs.causal);
 }
 
 std::vector<Sample<Attention::Attrs>> Attention::samples() {

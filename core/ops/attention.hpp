@@ -33,6 +33,7 @@ struct AttentionPacked {
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& qkv, const Array& mask,
                                           const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -56,6 +57,7 @@ struct Attention {
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& q, const Array& k,
                                           const Array& v, const Array& mask, const Array& lengths);
     static void backward(Exec& exec, const Attrs& attrs, const Saved& saved, Array dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

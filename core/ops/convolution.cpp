@@ -152,6 +152,11 @@ void ConvTranspose2d::backward(Exec& exec, const Attrs& attrs, Saved& saved, Arr
     }
 }
 
+Operations Conv2d::operations(const Attrs&, std::span<const Shape> inputs, std::span<const Shape> made) {
+    const Shape& weight = inputs[1];
+    return Operations::of_product(2 * elements_of(made[0]) * static_cast<double>(weight[1] * weight[2] * weight[3]));
+}
+
 std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
     using I = SampleInput;
     return {
@@ -197,6 +202,11 @@ std::vector<Sample<Conv2d::Attrs>> Conv2d::samples() {
          "conv2d: bias [2] must be [3]"},
         {"integers", {}, {I::index({1, 2, 3, 3}, 5), I::normal({3, 2, 2, 2}), I::none()}, "conv2d: x must be floating"},
     };
+}
+
+Operations ConvTranspose2d::operations(const Attrs&, std::span<const Shape> inputs, std::span<const Shape>) {
+    const Shape& weight = inputs[1];
+    return Operations::of_product(2 * elements_of(inputs[0]) * static_cast<double>(weight[1] * weight[2] * weight[3]));
 }
 
 std::vector<Sample<ConvTranspose2d::Attrs>> ConvTranspose2d::samples() {

@@ -41,6 +41,7 @@ struct Conv2d {
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                           const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 
@@ -54,6 +55,7 @@ struct ConvTranspose2d {
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                           const Array& bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -149,6 +149,12 @@ void FeedForward::backward(Exec& exec, const Attrs& attrs, Saved& saved, Array d
     } while (first < rows);
 }
 
+Operations FeedForward::operations(const Attrs&, std::span<const Shape> inputs, std::span<const Shape>) {
+    // Up and down; backward recomputes no product.
+    const double rows = elements_of(inputs[0]) / static_cast<double>(std::max<std::int64_t>(inputs[1][1], 1));
+    return Operations::of_product(2 * rows * (elements_of(inputs[1]) + elements_of(inputs[3])));
+}
+
 std::vector<Sample<FeedForward::Attrs>> FeedForward::samples() {
     using I = SampleInput;
     const Attrs gelu{}, erf{Activation::gelu_erf}, relu{Activation::relu};

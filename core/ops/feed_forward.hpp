@@ -28,6 +28,7 @@ struct FeedForward {
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& up_weight,
                                           const Array& up_bias, const Array& down_weight, const Array& down_bias);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

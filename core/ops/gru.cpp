@@ -15,6 +15,10 @@ void Gru::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSin
     recurrent_backward(exec, recurrent::Cell::gru, attrs, saved, dy, sink);
 }
 
+Operations Gru::operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
+    return recurrent_operations(attrs, inputs);
+}
+
 std::vector<Sample<Gru::Attrs>> Gru::samples() { return recurrent_samples(recurrent::Cell::gru); }
 
 }  // namespace ops

@@ -21,6 +21,7 @@ struct Gru {
     using Out = std::array<Array, 2>;
     static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

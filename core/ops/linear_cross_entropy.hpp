@@ -39,6 +39,7 @@ struct LinearCrossEntropy {
     static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, const Array& x, const Array& weight,
                                         const Array& targets, const Array& class_weights);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out douts, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

@@ -15,6 +15,10 @@ void Lstm::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSi
     recurrent_backward(exec, recurrent::Cell::lstm, attrs, saved, dy, sink);
 }
 
+Operations Lstm::operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
+    return recurrent_operations(attrs, inputs);
+}
+
 std::vector<Sample<Lstm::Attrs>> Lstm::samples() { return recurrent_samples(recurrent::Cell::lstm); }
 
 }  // namespace ops

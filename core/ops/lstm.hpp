@@ -23,6 +23,7 @@ struct Lstm {
     using Out = std::array<Array, 3>;
     static OpResult<Saved, Out> forward(Exec& exec, const Attrs& attrs, std::span<const Array> inputs);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

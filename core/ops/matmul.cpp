@@ -44,6 +44,10 @@ void Matmul::backward(Exec& exec, const Attrs&, Saved& saved, Array dc, GradSink
     }
 }
 
+Operations Matmul::operations(const Attrs&, std::span<const Shape> inputs, std::span<const Shape> made) {
+    return Operations::of_product(2 * elements_of(made[0]) * static_cast<double>(inputs[0][inputs[0].rank() - 1]));
+}
+
 std::vector<Sample<Matmul::Attrs>> Matmul::samples() {
     using I = SampleInput;
     return {

@@ -20,6 +20,7 @@ struct Matmul {
     };
     static OpResult<Saved, Array> forward(Exec& exec, const Attrs& attrs, const Array& a, const Array& b);
     static void backward(Exec& exec, const Attrs& attrs, Saved& saved, Array dc, GradSink sink);
+    static Operations operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape> made);
     static std::vector<Sample<Attrs>> samples();
 };
 

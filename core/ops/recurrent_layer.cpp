@@ -164,6 +164,15 @@ void recurrent_backward(Exec& exec, Cell cell, const RecurrentAttrs& attrs, Recu
     }
 }
 
+Operations recurrent_operations(const RecurrentAttrs& attrs, std::span<const Shape> inputs) {
+    double weights = 0;  // elements
+    for (std::size_t first = kWeights; first < inputs.size(); first += kWeightCount) {
+        weights += elements_of(inputs[first]) + elements_of(inputs[first + kOfState]);
+    }
+    const double forward = 2 * static_cast<double>(inputs[kX][0] * inputs[kX][1]) * weights;
+    return {forward, (attrs.checkpoint != 0 ? 3 : 2) * forward};
+}
+
 std::vector<Sample<RecurrentAttrs>> recurrent_samples(Cell cell) {
     using I = SampleInput;
     const std::int64_t gates = gates_of(cell);

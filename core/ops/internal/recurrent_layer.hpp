@@ -31,6 +31,8 @@ RecurrentResult recurrent_forward(Exec& exec, recurrent::Cell cell, const ops::R
 /// `dy`: of y, h_n and, for LSTM, c_n; x's gradient may be written over the first.
 void recurrent_backward(Exec& exec, recurrent::Cell cell, const ops::RecurrentAttrs& attrs, ops::RecurrentSaved& saved,
                         std::span<Array> dy, GradSink sink);
+/// Of a layer with these inputs.
+Operations recurrent_operations(const ops::RecurrentAttrs& attrs, std::span<const Shape> inputs);
 /// Sample calls of a layer with these gates.
 std::vector<Sample<ops::RecurrentAttrs>> recurrent_samples(recurrent::Cell cell);
 
