@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/internal/program_recorder.hpp>
 #include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -56,9 +57,16 @@ std::string advice(const MemoryReport& report) {
 
 }  // namespace
 
-MemoryPeak rehearse(const Profile& profile, const Program& program) {
+Rehearsal rehearse(const Profile& profile, const Program& program) {
+    RecordedProgram recorded;
+    const auto recording = [&](Context& dry) {
+        ProgramRecorder recorder(dry);
+        program(dry);
+        recorded = recorder.take();
+    };
     try {
-        return peak_of(profile, program);
+        MemoryPeak peak = peak_of(profile, recording);
+        return {std::move(peak), std::move(recorded)};
     } catch (const OutOfMemory& error) {
         MemoryReport report = error.report();
         try {

@@ -85,7 +85,7 @@ Profile profile_of(std::size_t limit) { return real(limit).profile(); }
 class Refused : public ::testing::TestWithParam<Case> {
   protected:
     MemoryPeak rehearsed(std::size_t limit) const {
-        return rehearse(profile_of(limit), [](Context& dry) { GetParam().train(dry, kRows, nullptr); });
+        return rehearse(profile_of(limit), [](Context& dry) { GetParam().train(dry, kRows, nullptr); }).peak;
     }
     /// Of the rehearsal that is refused.
     MemoryReport report(std::size_t limit) const {
@@ -228,7 +228,7 @@ TEST(RefusedByADevice, IsToldHowMuchADeviceMustHave) {
         ASSERT_TRUE(report.whole);
         EXPECT_THAT(error.what(), HasSubstr(fmt::format("a device of {} bytes suffices", report.whole_limit)));
         profile = Profile::gpu(report.whole_limit);
-        EXPECT_EQ(rehearse(profile, train).allocated, report.whole->allocated);
+        EXPECT_EQ(rehearse(profile, train).peak.allocated, report.whole->allocated);
     }
 }
 

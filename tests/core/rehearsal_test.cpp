@@ -1,0 +1,97 @@
+// What a rehearsal writes down of a micro-batch: ops, the values between them, and the memory that each takes besides.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/rehearsal.hpp>
+
+namespace headroom {
+namespace {
+
+constexpr std::int64_t kWidth = 64;
+constexpr std::size_t kBytes = kWidth * kWidth * sizeof(float);
+
+void train(Context& context) {
+    const std::vector<float> ones(kWidth * kWidth, 1.0f);
+    const Tensor weight = context.from_host(ones, {kWidth, kWidth}, Category::parameters).requires_grad_();
+    const PathId path = context.module_path("net");
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const RegionScope region(context, path);
+            const Tensor x = context.from_host(ones, {kWidth, kWidth});
+            const Tensor hidden = gelu(matmul(x, weight));
+            loss = sum(tanh(hidden) + hidden);
+        }
+        backward(loss);
+    }
+}
+
+TEST(Rehearsal, WritesDownTheLastMicroBatch) {
+    const RecordedProgram program = rehearse({}, train).program;
+    std::vector<std::string> names;
+    for (const RecordedOp& op : program.ops) names.push_back(op.path + " " + op.name);
+    EXPECT_EQ(names, (std::vector<std::string>{"net matmul", "net gelu_tanh", "net tanh", "net add", "net sum"}));
+    const RecordedOp &product = program.ops[0], &gelu = program.ops[1], &tanh = program.ops[2], &add = program.ops[3];
+    EXPECT_EQ(gelu.inputs[0].value, product.outputs[0]);
+    EXPECT_EQ(gelu.saved, product.outputs) << "gelu's backward reads its input";
+    EXPECT_EQ(tanh.saved, tanh.outputs) << "tanh's its output";
+    EXPECT_EQ(add.inputs[0].value, tanh.outputs[0]);
+    EXPECT_EQ(add.inputs[1].value, gelu.outputs[0]);
+    EXPECT_TRUE(add.saved.empty());
+    const RecordedValue& hidden = program.values[gelu.outputs[0]];
+    EXPECT_EQ(hidden.producer, 1u);
+    EXPECT_EQ(hidden.bytes, kBytes);
+    EXPECT_EQ(program.values[product.outputs[0]].let_go, 2u) << "when gelu was there";
+    EXPECT_EQ(hidden.let_go, 5u) << "with the region's end";
+    EXPECT_EQ(program.values[product.inputs[1].value].producer, RecordedValue::kNone);
+    EXPECT_EQ(program.values[product.inputs[1].value].let_go, RecordedValue::kNone) << "a parameter stays";
+    for (std::uint32_t i = 0; i < program.ops.size(); ++i) {
+        EXPECT_EQ(program.ops[i].ordinal, i);
+        EXPECT_EQ(program.ops[i].replays, 0u);
+        EXPECT_TRUE(program.ops[i].differentiable);
+    }
+}
+
+TEST(Rehearsal, KnowsWhatAnOpTakesBesides) {
+    const RecordedProgram program = rehearse({}, train).program;
+    const RecordedOp &product = program.ops[0], &gelu = program.ops[1];
+    EXPECT_EQ(product.forward.others, kBytes) << "the weight's gradient of the first step; weight and batch are values";
+    EXPECT_GE(product.forward.peak, kBytes) << "its output";
+    EXPECT_EQ(gelu.forward.peak, kBytes);
+    const std::size_t loss = program.values[program.ops.back().outputs[0]].bytes;  // whose record is gone by then
+    EXPECT_EQ(gelu.backward.others, product.forward.others + kBytes + loss) << "and the gradient of its output";
+    EXPECT_EQ(product.operations.forward, 2.0 * kWidth * kWidth * kWidth);
+    EXPECT_EQ(product.operations.backward, 2 * product.operations.forward);
+    EXPECT_EQ(gelu.operations.forward, 0) << "bound by memory";
+}
+
+TEST(Rehearsal, CountsReplays) {
+    const auto recomputing = [](Context& context) {
+        context.policy("net", Policy(std::vector<Rule>{{.op = "matmul", .answer = Answer::recompute}}));
+        train(context);
+    };
+    const RecordedProgram kept = rehearse({}, train).program, program = rehearse({}, recomputing).program;
+    ASSERT_EQ(program.ops.size(), kept.ops.size());
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        EXPECT_EQ(program.ops[i].name, kept.ops[i].name);
+        EXPECT_EQ(program.ops[i].ordinal, kept.ops[i].ordinal);
+        EXPECT_EQ(program.ops[i].outputs, kept.ops[i].outputs);
+        EXPECT_EQ(program.ops[i].saved, kept.ops[i].saved);
+        EXPECT_EQ(program.ops[i].replays, i == 0 ? 1u : 0u);
+    }
+}
+
+TEST(Rehearsal, HasNoProgramWithoutBackward) {
+    EXPECT_TRUE(rehearse({}, [](Context& context) { context.scalar(1) + context.scalar(2); }).program.ops.empty());
+}
+
+}  // namespace
+}  // namespace headroom
