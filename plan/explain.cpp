@@ -1,0 +1,85 @@
+// A plan in words.
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <headroom/core/category.hpp>
+#include <headroom/plan/internal/divided.hpp>
+#include <headroom/plan/internal/simulation.hpp>
+
+namespace headroom::plan {
+
+namespace {
+
+/// "blocks.3.mlp" as "blocks.*.mlp".
+std::string kind_of(const std::string& path) {
+    std::string kind;
+    for (std::size_t begin = 0; begin < path.size();) {
+        const std::size_t end = std::min(path.find('.', begin), path.size());
+        const std::string segment = path.substr(begin, end - begin);
+        const bool number =
+            std::all_of(segment.begin(), segment.end(), [](unsigned char c) { return std::isdigit(c); });
+        kind += (begin > 0 ? "." : "") + (number ? "*" : segment);
+        begin = end + 1;
+    }
+    return kind.empty() ? "outside of modules" : kind;
+}
+
+struct Row {
+    std::size_t ops = 0, again = 0, kept = 0;
+    double seconds = 0;
+};
+
+}  // namespace
+
+std::string Planner::explain(const Plan& plan) const {
+    const auto own =
+        std::find_if(divided_.begin(), divided_.end(), [&](const auto& one) { return one->division == plan.division; });
+    if (own == divided_.end() || plan.program != (*own)->keep_all.program) {
+        throw Error("a planner explains its own plans, and this one is of another program");
+    }
+    const RecordedProgram& program = (*own)->program;
+    std::vector<Answer> answers(program.ops.size(), Answer::keep);
+    for (std::size_t i = 0; i < answers.size() && plan.policy; ++i) {
+        const RecordedOp& op = program.ops[i];
+        for (const Rule& rule : plan.policy->rules()) {
+            if (rule.path == op.path && rule.op == op.name && rule.call == op.call && rule.ordinal == op.ordinal) {
+                answers[i] = rule.answer;
+            }
+        }
+    }
+    Simulation simulation(program);
+    const Simulated simulated = simulation.run(answers);
+    simulation.run(answers, simulated.peak_op, simulated.peak_in_backward);
+    std::map<std::string, Row> rows;
+    Row all;
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        const RecordedOp& op = program.ops[i];
+        for (Row* row : {&rows[kind_of(op.path)], &all}) {
+            ++row->ops;
+            row->again += simulated.replays[i];
+            row->seconds += simulated.replays[i] * (*own)->op_seconds[i].forward;
+            for (const std::uint32_t value : op.outputs) {
+                if (simulation.kept(value)) row->kept += program.values[value].bytes;
+            }
+        }
+    }
+    std::string text = fmt::format("{:<40}{:>6}{:>7}{:>12}{:>18}\n", "a micro-batch, by modules", "ops", "again",
+                                   "ms added", "bytes at the peak");
+    const auto line = [&](const std::string& name, const Row& row) {
+        text += fmt::format("{:<40}{:>6}{:>7}{:>12.3f}{:>18}\n", name, row.ops, row.again, 1e3 * row.seconds, row.kept);
+    };
+    for (const auto& [name, row] : rows) line(name, row);
+    line("all", all);
+    const RecordedOp& op = program.ops[simulated.peak_op];
+    text += fmt::format("the peak of {} bytes is {} {}{}: {} bytes of activations that are kept, {} of all else\n",
+                        simulated.peak, simulated.peak_in_backward ? "in backward of" : "at", op.name,
+                        op.path.empty() ? "" : " in " + op.path, all.kept, simulated.peak - all.kept);
+    return text + "times are by rates that are assumed, not measured\n";
+}
+
+}  // namespace headroom::plan

@@ -1,0 +1,35 @@
+#pragma once
+// What a planner knows of one division of the samples: what its micro-batch records, and plans for it.
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include <headroom/core/costs.hpp>
+#include <headroom/core/recorded_program.hpp>
+#include <headroom/plan/internal/search.hpp>
+#include <headroom/plan/planner.hpp>
+
+namespace headroom::plan {
+
+struct Planner::Divided {
+    Division division = {};
+    RecordedProgram program;
+    std::vector<OpSeconds> op_seconds;
+    double seconds = 0;  ///< of a step that runs nothing again
+    std::vector<Point> points;
+    Plan keep_all;
+    std::size_t outside = 0;  ///< bytes that are allocated at a time when no micro-batch runs, as far as is known
+    /// Of the plan with the lowest peak and of the one with the highest: what is reserved beyond the simulated peak.
+    std::size_t lowest_slack = 0, highest_slack = 0;
+
+    /// What a plan is expected to reserve: between these two.
+    std::size_t expected(std::size_t peak) const {
+        const std::size_t low = points.front().peak, high = points.back().peak;
+        const double share =
+            high > low ? static_cast<double>(std::clamp(peak, low, high) - low) / static_cast<double>(high - low) : 0;
+        const auto slack = static_cast<double>(lowest_slack) * (1 - share) + static_cast<double>(highest_slack) * share;
+        return std::max(peak, outside) + static_cast<std::size_t>(slack);
+    }
+};
+
+}  // namespace headroom::plan

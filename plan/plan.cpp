@@ -1,0 +1,180 @@
+#include <headroom/plan/plan.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/files/internal/sha256.hpp>
+#include <headroom/memory/error.hpp>
+
+namespace headroom::plan {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+std::string in_words(const ProgramOp& op) { return op.path.empty() ? op.op : fmt::format("{} in {}", op.op, op.path); }
+
+/// "f32 [4, 8]/[8, 1]".
+std::string form_of(Dtype dtype, const Geometry& geometry) {
+    return fmt::format("{} {}/{}", name(dtype), geometry.shape.to_string(), geometry.strides.to_string());
+}
+
+Json json_of(const Rule& rule) {
+    Json json{{"path", rule.path}, {"op", rule.op}};
+    if (rule.call) json["call"] = *rule.call;
+    if (rule.ordinal) json["ordinal"] = *rule.ordinal;
+    json["answer"] = rule.answer.choice == Answer::recompute ? "recompute"
+                     : rule.answer.choice == Answer::keep    ? "keep"
+                                                             : "inherit";
+    if (rule.answer.again_after) json["again_after"] = rule.answer.again_after;
+    return json;
+}
+
+Rule rule_of(const Json& json) {
+    Rule rule{.path = json.at("path"), .op = json.at("op")};
+    if (json.contains("call")) rule.call = json.at("call").get<std::uint32_t>();
+    if (json.contains("ordinal")) rule.ordinal = json.at("ordinal").get<std::uint32_t>();
+    const std::string answer = json.at("answer");
+    if (answer != "recompute" && answer != "keep" && answer != "inherit")
+        throw Error("an answer is \"" + answer + "\"");
+    rule.answer = {answer == "recompute" ? Answer::recompute
+                   : answer == "keep"    ? Answer::keep
+                                         : Answer::inherit,
+                   json.value("again_after", 0u)};
+    return rule;
+}
+
+}  // namespace
+
+std::string Plan::to_string() const {
+    return fmt::format("{} micro-batch{} of {} sample{}, {} op{} run again in a step, {} bytes reserved",
+                       division.accumulate, division.accumulate == 1 ? "" : "es", division.batch,
+                       division.batch == 1 ? "" : "s", replayed_ops, replayed_ops == 1 ? "" : "s", peak_bytes_reserved);
+}
+
+std::vector<ProgramOp> ops_of(const RecordedProgram& program) {
+    std::vector<ProgramOp> result;
+    std::vector<std::size_t> number(program.ops.size());  // of the op in `result`
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        const RecordedOp& op = program.ops[i];
+        if (op.is_cast) continue;
+        number[i] = result.size();
+        files::Sha256 hash;
+        hash.add(op.name + "\n");
+        for (const RecordedInput& input : op.inputs) {
+            if (input.value == RecordedValue::kNone) {
+                hash.add("none\n");
+                continue;
+            }
+            const RecordedValue* value = &program.values[input.value];
+            hash.add(form_of(value->dtype, input.geometry));
+            std::uint32_t at = input.value;
+            while (value->producer != RecordedValue::kNone && program.ops[value->producer].is_cast) {
+                at = program.ops[value->producer].inputs.front().value;
+                value = &program.values[at];
+            }
+            if (value->producer == RecordedValue::kNone) {
+                hash.add(" from outside\n");
+            } else {
+                const auto& outputs = program.ops[value->producer].outputs;
+                hash.add(fmt::format(" from {} {}\n", number[value->producer],
+                                     std::find(outputs.begin(), outputs.end(), at) - outputs.begin()));
+            }
+        }
+        for (const std::uint32_t output : op.outputs) {
+            hash.add(form_of(program.values[output].dtype, program.values[output].geometry) + "\n");
+        }
+        result.push_back({op.path, op.name, op.call, op.ordinal, hash.hex().substr(0, 16)});
+    }
+    return result;
+}
+
+std::string program_sha256(const std::vector<ProgramOp>& ops) {
+    files::Sha256 hash;
+    for (const ProgramOp& op : ops) {
+        hash.add(fmt::format("{}\n{} {} {} {}\n", op.path, op.op, op.call, op.ordinal, op.digest));
+    }
+    return hash.hex();
+}
+
+void check_program(const Plan& plan, const RecordedProgram& program) {
+    const std::vector<ProgramOp> ops = ops_of(program);
+    const auto [own, other] = std::mismatch(plan.program.begin(), plan.program.end(), ops.begin(), ops.end());
+    if (own == plan.program.end() && other == ops.end()) {
+        for (const Rule& rule : plan.policy ? plan.policy->rules() : std::vector<Rule>{}) {
+            const auto names = [&](const RecordedOp& op) {
+                return op.path == rule.path && op.name == rule.op && op.call == rule.call && op.ordinal == rule.ordinal;
+            };
+            if (std::none_of(program.ops.begin(), program.ops.end(), names)) {
+                throw Error("the plan has a rule for an op that the program does not have: " + rule.to_string());
+            }
+        }
+        return;
+    }
+    const std::string here = other == ops.end() ? "nothing" : in_words(*other);
+    const std::string there = own == plan.program.end() ? "nothing" : in_words(*own);
+    throw Error(fmt::format("the plan is for another program: its op {} is {}, and here it is {}{}",
+                            own - plan.program.begin(), there, here,
+                            here == there ? " with other shapes, dtypes or inputs" : ""));
+}
+
+void write_plan(const std::filesystem::path& path, const Plan& plan) {
+    Json json{{"headroom_plan", kVersion},
+              {"program_sha256", program_sha256(plan.program)},
+              {"batch", plan.division.batch},
+              {"accumulate", plan.division.accumulate},
+              {"peak_bytes_allocated", plan.peak_bytes_allocated},
+              {"peak_bytes_reserved", plan.peak_bytes_reserved},
+              {"step_seconds", plan.step_seconds},
+              {"replayed_ops", plan.replayed_ops}};
+    std::vector<std::string> rules, program;  // one in a line
+    if (plan.policy) {
+        for (const Rule& rule : plan.policy->rules()) rules.push_back("    " + json_of(rule).dump());
+    }
+    for (const ProgramOp& op : plan.program) {
+        program.push_back("    " + Json{op.path, op.op, op.call, op.ordinal, op.digest}.dump());
+    }
+    std::string text = json.dump(2);
+    text.resize(text.size() - 2);  // "\n}"
+    std::ofstream file(path);
+    file << fmt::format("{},\n  \"rules\": [\n{}\n  ],\n  \"program\": [\n{}\n  ]\n}}\n", text, fmt::join(rules, ",\n"),
+                        fmt::join(program, ",\n"));
+    file.close();
+    if (!file)
+        throw FileError(fmt::format("{}: the plan can't be written; check the folder and the space", path.string()));
+}
+
+Plan read_plan(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    if (!file) throw FileError(fmt::format("{}: there is no plan that can be read", path.string()));
+    try {
+        const Json json = Json::parse(file);
+        if (json.at("headroom_plan") != kVersion) throw Error("it is of another version");
+        Plan plan{.division = {json.at("batch"), json.at("accumulate")},
+                  .peak_bytes_allocated = json.at("peak_bytes_allocated"),
+                  .peak_bytes_reserved = json.at("peak_bytes_reserved"),
+                  .step_seconds = json.at("step_seconds"),
+                  .replayed_ops = json.at("replayed_ops")};
+        if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");
+        std::vector<Rule> rules;
+        for (const Json& rule : json.at("rules")) rules.push_back(rule_of(rule));
+        if (!rules.empty()) plan.policy = Policy(std::move(rules));
+        for (const Json& op : json.at("program")) {
+            plan.program.push_back({op.at(0), op.at(1), op.at(2), op.at(3), op.at(4)});
+        }
+        if (json.at("program_sha256") != program_sha256(plan.program))
+            throw Error("its program_sha256 is of another one");
+        return plan;
+    } catch (const std::exception& error) {  // nlohmann's, or one from here
+        throw FileError(fmt::format("{}: not a plan, or a damaged one: {}", path.string(), error.what()));
+    }
+}
+
+}  // namespace headroom::plan

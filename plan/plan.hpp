@@ -1,0 +1,67 @@
+#pragma once
+// A plan: how a step's samples are shared out, and which ops run again in backward. It is made for a budget by a
+// `Planner`, and for one program: the ops that a micro-batch records, with their shapes, strides, dtypes and inputs.
+//
+//     plan::write_plan("gpt.plan.json", plan);
+//     const plan::Plan plan = plan::read_plan("gpt.plan.json");
+//     context.policy(*plan.policy);
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <headroom/core/recorded_program.hpp>
+#include <headroom/core/tape/policy.hpp>
+
+namespace headroom::plan {
+
+/// How the samples of a step are shared out.
+struct Division {
+    std::int64_t batch = 1;       ///< samples in a micro-batch
+    std::int64_t accumulate = 1;  ///< micro-batches in a step
+
+    friend bool operator==(const Division&, const Division&) = default;
+};
+
+/// An op of a program, by its place and by what it is.
+struct ProgramOp {
+    std::string path;
+    std::string op;
+    std::uint32_t call = 0;
+    std::uint32_t ordinal = 0;
+    std::string digest =
+        {};  ///< 16 hexadecimal digits, of its name, shapes, strides, dtypes and where its inputs come from
+
+    friend bool operator==(const ProgramOp&, const ProgramOp&) = default;
+};
+
+struct Plan {
+    Division division = {};
+    /// Rules, for `Context::policy(Policy)`; none keeps all.
+    std::optional<Policy> policy = {};
+    std::size_t peak_bytes_allocated = 0;  ///< of the whole rehearsal
+    std::size_t peak_bytes_reserved = 0;
+    double step_seconds = 0;              ///< predicted, of all micro-batches; by rates that are assumed
+    std::uint64_t replayed_ops = 0;       ///< that backward runs again in a step
+    std::vector<ProgramOp> program = {};  ///< that it is for
+
+    /// "3 micro-batches of 4 samples, 120 ops run again in a step, 536870912 bytes reserved".
+    std::string to_string() const;
+};
+
+/// The ops of a program but for casts, which autocast makes; inputs are followed through these. No attributes: a plan
+/// stays valid where a learning rate, a seed or a dropout changes.
+std::vector<ProgramOp> ops_of(const RecordedProgram& program);
+/// SHA-256 over these, 64 hexadecimal digits.
+std::string program_sha256(const std::vector<ProgramOp>& ops);
+/// Errors: Error that names the first op that differs if the plan is for another program.
+void check_program(const Plan& plan, const RecordedProgram& program);
+
+/// As JSON that people can read. Errors: FileError.
+void write_plan(const std::filesystem::path& path, const Plan& plan);
+/// Errors: FileError if it can't be read or is no such file.
+Plan read_plan(const std::filesystem::path& path);
+
+}  // namespace headroom::plan

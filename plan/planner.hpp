@@ -1,0 +1,99 @@
+#pragma once
+// Bytes in, training out: which micro-batch, and which ops run again in backward, so that a training stays within a
+// budget and is as fast as that allows. A planner rehearses the training, simulates thousands of plans of its
+// micro-batch, and rehearses the one that it answers with, so that its peak is the real one.
+//
+//     const plan::Workload workload{.run = [](Context& dry, const plan::Division& division) { steps(dry, division, 2); },
+//                                   .division = {.batch = 32}};
+//     plan::Planner planner(context.profile(), workload);
+//     const plan::Plan plan = planner.fit(6'000'000'000);
+//     context.policy(plan.policy);        // and train with plan.division
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/costs.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/plan/plan.hpp>
+
+namespace headroom::plan {
+
+struct Workload {
+    /// Runs what docs/memory.md asks of a rehearsal on a dry context: the first steps, a validation if there is one.
+    /// The forward pass of each micro-batch is in a `MicroBatchScope`, as `optim::GradientAccumulator` opens one.
+    /// Called once for each division that is tried and once for each plan that is rehearsed; it must do the same each
+    /// time.
+    std::function<void(Context& dry, const Division& division)> run;
+    Division division = {};
+    /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Asked once the
+    /// workload has run. Results then differ by rounding; where layers normalise by the statistics of a micro-batch, it
+    /// is another training.
+    std::function<bool()> may_split = nullptr;
+    /// Ways of recomputing that are known for the model, as patterns and policies: no plan is worse than these.
+    std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};
+};
+
+/// No plan keeps within the budget.
+class BudgetTooSmall : public Error {
+  public:
+    BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all);
+    std::size_t budget() const { return budget_; }
+    std::size_t least() const { return least_; }        ///< `Planner::floor_bytes`
+    std::size_t keep_all() const { return keep_all_; }  ///< `Planner::keep_all_bytes`
+
+  private:
+    std::size_t budget_, least_, keep_all_;
+};
+
+class Planner {
+  public:
+    /// Rehearses the workload, whose own policies it replaces, and searches. Errors: Error for a workload that runs no
+    /// backward or opens no `MicroBatchScope`; those of the workload.
+    Planner(const Profile& profile, Workload workload);
+    ~Planner();
+    Planner(const Planner&) = delete;
+    Planner& operator=(const Planner&) = delete;
+
+    /// The plan that takes least time by prediction of those that reserve at most `budget` bytes. More bytes never take
+    /// more time. Errors: BudgetTooSmall.
+    Plan fit(std::size_t budget);
+    /// The least budget that there is a plan for.
+    std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
+    /// What the workload reserves as it is divided, if backward runs nothing again.
+    std::size_t keep_all_bytes() const { return keep_all_.peak_bytes_reserved; }
+
+    /// For people, of one of this planner's plans: for each kind of module what is kept and what runs again, bytes at
+    /// the peak and time added, and what the peak consists of. "blocks.*.mlp" stands for the modules of all blocks.
+    std::string explain(const Plan& plan) const;
+
+    std::size_t plans_simulated() const { return simulated_; }
+    std::size_t plans_rehearsed() const { return rehearsed_; }
+
+  private:
+    struct Divided;
+    struct Option;
+    std::unique_ptr<Divided> divided(const Division& division);
+    const Plan* rehearsed(Option& option);
+
+    Profile profile_;
+    Workload workload_;
+    std::vector<std::unique_ptr<Divided>> divided_;
+    std::vector<Option> options_;  ///< of all divisions, the fastest first
+    Plan floor_, keep_all_;
+    std::size_t simulated_ = 0, rehearsed_ = 0;
+};
+
+/// The same device with as much memory as anybody asks for, and no limit: for rehearsals whose peak is compared, not
+/// refused.
+Profile endless(Profile profile);
+
+/// `Planner(profile, workload).fit(budget)`.
+Plan fit(const Profile& profile, std::size_t budget, const Workload& workload);
+
+}  // namespace headroom::plan

@@ -1,0 +1,148 @@
+// Plans in files: what is written is read, what is damaged is refused, and a plan is for one program.
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/rehearsal.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/plan/plan.hpp>
+
+namespace headroom::plan {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Model {
+    std::int64_t rows = 4;
+    bool half = false;
+    bool swapped = false;  ///< the same ops, with other inputs
+    bool more = false;
+};
+
+RecordedProgram program_of(const Model& model) {
+    return rehearse({},
+                    [&](Context& context) {
+                        const std::vector<float> ones(64, 1.0f);
+                        const Tensor weight = context.from_host(ones, {8, 8}).requires_grad_();
+                        const PathId path = context.module_path("net");
+                        const Autocast autocast(context, model.half ? std::optional(Dtype::bf16) : std::nullopt);
+                        Tensor loss;
+                        {
+                            const RegionScope region(context, path);
+                            const std::vector<float> values(static_cast<std::size_t>(model.rows * 8), 1.0f);
+                            const Tensor product = matmul(context.from_host(values, {model.rows, 8}), weight);
+                            const Tensor a = gelu(product), b = tanh(a);
+                            Tensor sum_of = model.swapped ? b + a : a + b;
+                            if (model.more) sum_of = relu(sum_of);
+                            loss = sum(sum_of);
+                        }
+                        backward(loss);
+                    })
+        .program;
+}
+
+Plan plan_of(const RecordedProgram& program) {
+    return {.division = {4, 3},
+            .policy = Policy(std::vector<Rule>{
+                {.path = "net", .op = "tanh", .call = 0, .ordinal = 2, .answer = {Answer::recompute, 16}},
+                {.path = "net", .op = "add", .call = 0, .ordinal = 3, .answer = Answer::keep}}),
+            .peak_bytes_allocated = 123456,
+            .peak_bytes_reserved = std::size_t{3} << 40,
+            .step_seconds = 0.1,
+            .replayed_ops = 7,
+            .program = ops_of(program)};
+}
+
+class PlanFile : public ::testing::Test {
+  protected:
+    std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) / "headroom_plan_test.json";
+    void TearDown() override { std::filesystem::remove(path_); }
+    std::string text() const {
+        std::stringstream stream;
+        stream << std::ifstream(path_).rdbuf();
+        return stream.str();
+    }
+    void write(const std::string& text) const { std::ofstream(path_) << text; }
+};
+
+TEST_F(PlanFile, HasThePlan) {
+    const Plan plan = plan_of(program_of({}));
+    write_plan(path_, plan);
+    const Plan read = read_plan(path_);
+    EXPECT_EQ(read.division, plan.division);
+    EXPECT_EQ(*read.policy, *plan.policy);
+    EXPECT_EQ(read.peak_bytes_allocated, plan.peak_bytes_allocated);
+    EXPECT_EQ(read.peak_bytes_reserved, plan.peak_bytes_reserved);
+    EXPECT_EQ(read.step_seconds, plan.step_seconds);
+    EXPECT_EQ(read.replayed_ops, plan.replayed_ops);
+    EXPECT_EQ(read.program, plan.program);
+    Plan kept = plan;
+    kept.policy.reset();
+    write_plan(path_, kept);
+    EXPECT_FALSE(read_plan(path_).policy);
+}
+
+TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
+    write_plan(path_, plan_of(program_of({})));
+    const std::string whole = text();
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1}, whole.size() / 2, whole.size() - 3}) {
+        write(whole.substr(0, length));
+        EXPECT_THROW(read_plan(path_), FileError) << length;
+    }
+    const auto with = [&](const std::string& old, const std::string& other) {
+        std::string changed = whole;
+        changed.replace(changed.find(old), old.size(), other);
+        write(changed);
+        return [&] { read_plan(path_); };
+    };
+    EXPECT_THAT(with("\"headroom_plan\": 1", "\"headroom_plan\": 2"), ThrowsMessage<FileError>(HasSubstr("version")));
+    EXPECT_THAT(with("\"recompute\"", "\"forget\""), ThrowsMessage<FileError>(HasSubstr("forget")));
+    EXPECT_THAT(with("\"matmul\"", "\"relu\""), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
+    EXPECT_THAT(with("\"batch\": 4", "\"batch\": 0"), ThrowsMessage<FileError>(HasSubstr("batch")));
+    EXPECT_THAT(with("\"batch\": 4", "\"batch\": \"4\""), ThrowsMessage<FileError>(HasSubstr("not a plan")));
+    EXPECT_THAT([] { read_plan("/there/is/none.json"); }, ThrowsMessage<FileError>(HasSubstr("none.json")));
+    EXPECT_THROW(write_plan("/there/is/none.json", plan_of(program_of({}))), FileError);
+}
+
+TEST(Plan, IsForOneProgram) {
+    const Plan plan = plan_of(program_of({}));
+    check_program(plan, program_of({}));
+    const auto refused = [&](const Model& model) { return [&plan, model] { check_program(plan, program_of(model)); }; };
+    EXPECT_THAT(refused({.rows = 5}),
+                ThrowsMessage<Error>(HasSubstr("its op 0 is matmul in net, and here it is matmul in "
+                                               "net with other shapes, dtypes or inputs")));
+    EXPECT_THAT(refused({.half = true}), ThrowsMessage<Error>(HasSubstr("its op 0 is matmul in net")));
+    EXPECT_THAT(refused({.swapped = true}), ThrowsMessage<Error>(HasSubstr("its op 3 is add in net")));
+    EXPECT_THAT(refused({.more = true}),
+                ThrowsMessage<Error>(HasSubstr("its op 4 is sum in net, and here it is relu in net")));
+    const Plan longer = plan_of(program_of({.more = true}));
+    EXPECT_THAT([&] { check_program(longer, program_of({})); },
+                ThrowsMessage<Error>(HasSubstr("its op 4 is relu in net, and here it is sum in net")));
+    Plan wrong = plan;
+    wrong.policy =
+        Policy(std::vector<Rule>{{.path = "net", .op = "tanh", .call = 1, .ordinal = 2, .answer = Answer::keep}});
+    EXPECT_THAT(
+        [&] { check_program(wrong, program_of({})); },
+        ThrowsMessage<Error>(HasSubstr("a rule for an op that the program does not have: net tanh call 1 op 2")));
+}
+
+TEST(Plan, ItsProgramHasNoCastsAndNoPolicies) {
+    const std::vector<ProgramOp> ops = ops_of(program_of({.half = true}));
+    ASSERT_EQ(ops.size(), 5u);
+    for (const ProgramOp& op : ops) EXPECT_NE(op.op, "cast");
+    EXPECT_NE(program_sha256(ops), program_sha256(ops_of(program_of({}))));
+    EXPECT_EQ(program_sha256(ops).size(), 64u);
+}
+
+}  // namespace
+}  // namespace headroom::plan

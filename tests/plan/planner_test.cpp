@@ -1,0 +1,173 @@
+// Plans for budgets: they keep within them, more memory never takes more time, and no bit changes.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/rehearsal.hpp>
+#include <headroom/files/state_hash.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/planner.hpp>
+
+namespace headroom::plan {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::size_t kPage = std::size_t{2} << 20;
+
+nn::GptOptions gpt() { return {.vocabulary = 64, .block = 64, .layers = 6, .heads = 2, .width = 64}; }
+
+/// Two steps of a GPT; a hash of its state.
+std::string train(Context& context, const Division& division) {
+    Parameters parameters(context);
+    nn::Gpt model(parameters, gpt());
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer);
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(division.batch * 64));
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 7 % 64);
+    for (int step = 0; step < 2; ++step) {
+        for (std::int64_t i = 0; i < division.accumulate; ++i) {
+            accumulator.accumulate([&] {
+                const Shape shape{division.batch, 64};
+                return model.loss(context.from_host(ids, shape), context.from_host(ids, shape));
+            });
+        }
+        accumulator.step(1e-3);
+    }
+    return context.dry() ? "" : files::state_sha256(context, {parameters, optimizer});
+}
+
+Workload workload() {
+    return {.run = [](Context& dry, const Division& division) { train(dry, division); }, .division = {.batch = 8}};
+}
+
+MemoryPeak peak_of(const Plan& plan) {
+    return rehearse({},
+                    [&](Context& dry) {
+                        if (plan.policy) dry.policy(*plan.policy);
+                        train(dry, plan.division);
+                    })
+        .peak;
+}
+
+TEST(Planner, KeepsWithinEveryBudget) {
+    Planner planner({}, workload());
+    ASSERT_LT(planner.floor_bytes() + 2 * kPage, planner.keep_all_bytes());
+    double before = 1e30;
+    for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
+        const Plan plan = planner.fit(budget);
+        EXPECT_LE(plan.peak_bytes_reserved, budget);
+        EXPECT_LE(plan.step_seconds, before) << "more memory never takes more time";
+        before = plan.step_seconds;
+        const MemoryPeak peak = peak_of(plan);
+        EXPECT_EQ(peak.reserved, plan.peak_bytes_reserved);
+        EXPECT_EQ(peak.allocated, plan.peak_bytes_allocated);
+    }
+    const Plan kept = planner.fit(planner.keep_all_bytes());
+    EXPECT_FALSE(kept.policy) << "nothing needs a plan";
+    EXPECT_EQ(kept.replayed_ops, 0u);
+}
+
+TEST(Planner, NamesTheLeastBudget) {
+    Planner planner({}, workload());
+    EXPECT_EQ(planner.fit(planner.floor_bytes()).peak_bytes_reserved, planner.floor_bytes());
+    try {
+        planner.fit(planner.floor_bytes() - 1);
+        FAIL();
+    } catch (const BudgetTooSmall& error) {
+        EXPECT_EQ(error.least(), planner.floor_bytes());
+        EXPECT_EQ(error.keep_all(), planner.keep_all_bytes());
+        EXPECT_THAT(error.what(), HasSubstr("the least is " + std::to_string(planner.floor_bytes())));
+    }
+}
+
+TEST(Planner, NoWayByHandWins) {
+    const std::vector<std::vector<std::pair<std::string, Policy>>> ways{
+        {{"**", recompute_cheap()}}, {{"blocks.*.mlp", recompute_all()}}, {{"blocks.*", recompute_all()}}};
+    Workload by_hand = workload();
+    by_hand.ways = ways;
+    Planner planner({}, by_hand);
+    for (const auto& way : ways) {
+        const Rehearsal rehearsal = rehearse({}, [&](Context& dry) {
+            for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
+            train(dry, by_hand.division);
+        });
+        const std::vector<OpSeconds> seconds = Costs::assumed({}).of(rehearsal.program);
+        double step = 0;
+        for (std::size_t i = 0; i < seconds.size(); ++i) {
+            step += seconds[i].forward * (1 + rehearsal.program.ops[i].replays) + seconds[i].backward;
+        }
+        EXPECT_LE(planner.floor_bytes(), rehearsal.peak.reserved);
+        EXPECT_LE(planner.fit(rehearsal.peak.reserved).step_seconds, step * (1 + 1e-9)) << way.front().first;
+    }
+}
+
+TEST(Planner, SharesTheBatchOutWhereItMay) {
+    Workload whole = workload(), split = workload();
+    bool asked_after_running = false;
+    split.run = [&](Context& dry, const Division& division) {
+        train(dry, division);
+        asked_after_running = true;
+    };
+    split.may_split = [&] { return asked_after_running; };
+    Planner keeping({}, whole), splitting({}, split);
+    EXPECT_EQ(splitting.keep_all_bytes(), keeping.keep_all_bytes());
+    EXPECT_LT(splitting.floor_bytes(), keeping.floor_bytes());
+    const Plan least = splitting.fit(splitting.floor_bytes());
+    EXPECT_LT(least.division.batch, 8);
+    EXPECT_EQ(least.division.batch * least.division.accumulate, 8);
+    EXPECT_EQ(peak_of(least).reserved, least.peak_bytes_reserved);
+}
+
+TEST(Planner, ExplainsItsPlans) {
+    Planner planner({}, workload());
+    const Plan plan = planner.fit(planner.floor_bytes());
+    EXPECT_THAT(planner.explain(plan), HasSubstr("blocks.*.mlp"));
+    EXPECT_THAT(planner.explain(plan), HasSubstr("the peak of "));
+    Plan other = plan;
+    other.program.pop_back();
+    EXPECT_THROW(planner.explain(other), Error);
+}
+
+TEST(Planner, ChangesNoBit) {
+    Planner planner({}, workload());
+    const Plan plan = planner.fit(planner.floor_bytes());
+    ASSERT_GT(plan.replayed_ops, 0u);
+    const auto hash = [&](const std::optional<Policy>& policy) {
+        Context context = Context::cpu({.threads = 1});
+        if (policy) context.policy(*policy);
+        return train(context, plan.division);
+    };
+    EXPECT_EQ(hash(plan.policy), hash({}));
+}
+
+TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
+    const auto error_of = [](const std::function<void(Context&)>& run) -> std::string {
+        try {
+            Planner planner({}, {.run = [&](Context& dry, const Division&) { run(dry); }});
+            return "";
+        } catch (const Error& error) {
+            return error.what();
+        }
+    };
+    EXPECT_THAT(error_of([](Context& dry) { dry.scalar(1) + dry.scalar(2); }), HasSubstr("runs backward"));
+    EXPECT_THAT(error_of([](Context& dry) {
+                    Parameters parameters(dry);
+                    nn::Gpt model(parameters, gpt());
+                    const std::vector<std::int64_t> ids(8 * 64, 1);
+                    const Loss loss = model.loss(dry.from_host(ids, {8, 64}), dry.from_host(ids, {8, 64}));
+                    backward(loss.sum());
+                }),
+                HasSubstr("MicroBatchScope"));
+    EXPECT_THAT(error_of([](Context&) { throw Error("the workload's own"); }), HasSubstr("the workload's own"));
+}
+
+}  // namespace
+}  // namespace headroom::plan

@@ -1,0 +1,119 @@
+// What the search finds, beside all plans that there are.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <headroom/core/costs.hpp>
+#include <headroom/core/rehearsal.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/optim/adamw.hpp>
+#include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/internal/search.hpp>
+#include <headroom/plan/internal/simulation.hpp>
+
+namespace headroom::plan {
+namespace {
+
+/// A GPT of two blocks, which are 16 ops; what lies around them is kept.
+RecordedProgram two_blocks(std::int64_t batch, std::int64_t width) {
+    const nn::GptOptions options{.vocabulary = 64, .block = 32, .layers = 2, .heads = 2, .width = width};
+    return rehearse(
+               {},
+               [&](Context& context) {
+                   context.policy(inherit_all());
+                   Parameters parameters(context);
+                   nn::Gpt model(parameters, options);
+                   optim::AdamW optimizer(parameters);
+                   optim::GradientAccumulator accumulator(parameters, optimizer);
+                   const std::vector<std::int64_t> ids(static_cast<std::size_t>(batch * 32), 1);
+                   for (int step = 0; step < 2; ++step) {
+                       accumulator.accumulate([&] {
+                           return model.loss(context.from_host(ids, {batch, 32}), context.from_host(ids, {batch, 32}));
+                       });
+                       accumulator.step(1e-3);
+                   }
+               })
+        .program;
+}
+
+/// The least seconds of what runs again, of plans with at most this peak.
+double least(const std::vector<Point>& points, std::size_t peak) {
+    double result = 1e30;
+    for (const Point& point : points) {
+        if (point.peak <= peak) result = std::min(result, point.seconds);
+    }
+    return result;
+}
+
+void compare_with_all(const RecordedProgram& program, const Costs& costs) {
+    const std::vector<OpSeconds> seconds = costs.of(program);
+    double step = 0;
+    std::vector<std::size_t> ops;
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        step += seconds[i].forward + seconds[i].backward;
+        if (program.ops[i].path.starts_with("blocks.")) ops.push_back(i);
+    }
+    ASSERT_EQ(ops.size(), 16u);
+    Simulation simulation(program);
+    std::vector<Point> all;
+    for (std::uint32_t chosen = 0; chosen < 1u << 16; ++chosen) {
+        std::vector<Answer> answers(program.ops.size(), Answer::keep);
+        for (std::size_t i = 0; i < ops.size(); ++i) {
+            if (chosen >> i & 1) answers[ops[i]] = Answer::recompute;
+        }
+        const Simulated& simulated = simulation.run(answers);
+        double again = 0;
+        for (std::size_t i = 0; i < seconds.size(); ++i) again += simulated.replays[i] * seconds[i].forward;
+        all.push_back({{}, simulated.peak, again});
+    }
+    const auto [low, high] =
+        std::minmax_element(all.begin(), all.end(), [](const Point& a, const Point& b) { return a.peak < b.peak; });
+    const std::vector<Point> found = search(program, seconds).points;
+    ASSERT_LE(found.front().peak, low->peak + (high->peak - low->peak) / 64);
+    for (int i = 1; i <= 64; ++i) {
+        const std::size_t budget = low->peak + (high->peak - low->peak) / 64 * static_cast<std::size_t>(i);
+        EXPECT_LE(step + least(found, budget), 1.03 * (step + least(all, budget))) << "at " << budget << " bytes";
+    }
+}
+
+TEST(Search, IsNearTheBestOfAllPlans) {
+    const Costs by_work({.operations = 10e9, .half_operations = 10e9, .bytes = 1e9, .op_seconds = 1e-7});
+    compare_with_all(two_blocks(16, 128), by_work);
+    compare_with_all(two_blocks(2, 64), by_work);
+}
+
+TEST(Search, IsNearTheBestWhereAllOpsTakeEquallyLong) {
+    compare_with_all(two_blocks(4, 32),
+                     Costs({.operations = 1e15, .half_operations = 1e15, .bytes = 1e15, .op_seconds = 1e-6}));
+}
+
+TEST(Search, FindsPlansInTheOrderOfTheirPeaks) {
+    const RecordedProgram program = two_blocks(4, 64);
+    const std::vector<Point> points = search(program, Costs::assumed({}).of(program)).points;
+    ASSERT_GE(points.size(), 16u);
+    for (std::size_t i = 1; i < points.size(); ++i) {
+        EXPECT_LT(points[i - 1].peak, points[i].peak);
+        EXPECT_GT(points[i - 1].seconds, points[i].seconds);
+    }
+    EXPECT_EQ(points.back().seconds, 0) << "keeping all";
+    const std::vector<Point> again = search(program, Costs::assumed({}).of(program)).points;
+    ASSERT_EQ(again.size(), points.size());
+    for (std::size_t i = 0; i < points.size(); ++i)
+        EXPECT_EQ(again[i].answers, points[i].answers) << "the same each time";
+}
+
+/// Recomputing more can raise the peak: pytorch#197838.
+TEST(Search, NoPlanIsBeatenByOneThatRecomputesLess) {
+    const RecordedProgram program = two_blocks(4, 64);
+    Simulation simulation(program);
+    const std::size_t kept = simulation.run(std::vector<Answer>(program.ops.size(), Answer::keep)).peak;
+    const std::size_t all = simulation.run(std::vector<Answer>(program.ops.size(), Answer::recompute)).peak;
+    const std::vector<Point> points = search(program, Costs::assumed({}).of(program)).points;
+    EXPECT_LT(points.front().peak, all) << "all at once come back";
+    EXPECT_LE(points.back().peak, kept);
+}
+
+}  // namespace
+}  // namespace headroom::plan
