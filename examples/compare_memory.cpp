@@ -78,9 +78,12 @@ int main(int argc, char** argv) {
     headroom::gpt::GptFlags flags;
     flags.steps = 3;
     headroom::gpt::add_flags(app, flags);
-    for (const char* other :
-         {"--recompute", "--checkpoint", "--validate-every", "--sample", "--temperature", "--top-k", "--memory-history",
-          "--save-every", "--save", "--best", "--stop-after", "--json", "--log", "--tensorboard", "--pictures"}) {
+    for (const char* other : {"--recompute",   "--checkpoint",  "--validate-every", "--sample",
+                              "--temperature", "--top-k",       "--memory-history", "--save-every",
+                              "--save",        "--best",        "--stop-after",     "--json",
+                              "--log",         "--tensorboard", "--pictures",       "--keep-batch",
+                              "--split-batch", "--explain",     "--save-plan",      "--plan",
+                              "--budget"}) {
         app.remove_option(app.get_option(other));
     }
     std::vector<std::string> techniques{"none", "mlp", "blocks"};

@@ -59,6 +59,13 @@ struct TrainerOptions {
     std::optional<Dtype> autocast = {};      ///< f16 (with loss scaling) or bf16
     std::vector<Recompute> recomputes = {};  ///< from keeping all to the least memory
     std::string recompute = {};              ///< the name of one of them; empty: policies are the context's
+    /// Bytes that the training may reserve at its peak: `Trainer::plan` finds the fastest micro-batch, and what to
+    /// recompute, that keep within them. 0: the options say.
+    std::size_t budget = 0;
+    /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless a layer normalises by the
+    /// statistics of its micro-batch. A training that is resumed keeps its micro-batch.
+    std::optional<bool> split_batch = {};
+    std::optional<Policy> policy = {};  ///< of whole micro-batches (`Context::policy`), as plans have one
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
     std::int64_t validate_every = 0;

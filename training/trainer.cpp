@@ -1,6 +1,7 @@
 #include <headroom/training/trainer.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 #include <variant>
@@ -55,6 +56,9 @@ class Trainer::Reporter {
     /// Whether to look at the steps up to this one.
     bool due(std::int64_t step) { return session_.unread() == Session::kKeptResults || progress_.due(step); }
     bool warming_up() const { return throughput_.warming_up(); }
+    /// By the last step.
+    void replayed(std::uint64_t ops) { replayed_ops_ = ops; }
+    std::uint64_t replayed_ops() const { return replayed_ops_; }
 
     /// At the results of all steps but the last `leave`. Waits for the device.
     void look(std::int64_t leave) {
@@ -103,6 +107,7 @@ class Trainer::Reporter {
 
     std::optional<double> loss() const { return loss_.mean(); }
     double rate() const { return throughput_.rate(); }
+    std::optional<double> step_seconds() const { return throughput_.step_seconds(); }
     /// Of the steps, without validations and saves.
     double seconds() const { return throughput_.seconds(); }
 
@@ -141,6 +146,7 @@ class Trainer::Reporter {
     StepLog log_;
     double units_;  ///< in a step
     std::int64_t looked_at_;
+    std::uint64_t replayed_ops_ = 0;
     std::int64_t validated_ = -1;  ///< the step of `validation_`
     Validation validation_;
 };
@@ -157,7 +163,9 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
     bool asked = false, first = true, early = false;
     while (session.steps_done() < std::min(stop, all) && !(asked = interrupt && interrupt->requested()) &&
            !(early = impatient())) {
+        const std::uint64_t replayed = session.context().tape().statistics().replayed;
         session.step();
+        reporter.replayed(session.context().tape().statistics().replayed - replayed);
         if (std::exchange(first, false) && options_.print) name_missing_cudnn(session.context());
         const bool last = session.steps_done() == all;
         // With `best` at the last step, too, so that `save` knows of it.
@@ -224,6 +232,8 @@ Report Trainer::train_session(Context& context) const {
     }
     report.train_loss = reporter.loss();
     report.rate = reporter.rate();
+    report.step_seconds = reporter.step_seconds();
+    report.replayed_ops = reporter.replayed_ops();
     report.steps = session.steps_done();
     report.graph_refusal = session.graph_refusal();
     if (!options_.save.empty()) {
@@ -283,10 +293,73 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
     }
 }
 
+Planned Trainer::plan(const Profile& profile) const {
+    const auto begin = std::chrono::steady_clock::now();
+    if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
+    TrainerOptions plain = options_;
+    if (!plain.recomputes.empty()) {  // the first way keeps all
+        if (!plain.recompute.empty() && plain.recompute != plain.recomputes.front().name) {
+            throw Error(fmt::format("{}: with {} a plan says what is recomputed",
+                                    options_.spell("recompute", plain.recompute), options_.spell("budget", "")));
+        }
+        plain.recompute = plain.recomputes.front().name;
+    }
+    plain.policy.reset();
+    plain.memory_history.clear();
+    bool batch_statistics = false;
+    plan::Workload workload{
+        .run =
+            [&](Context& dry, const plan::Division& division) {
+                TrainerOptions options = plain;
+                options.batch = division.batch;
+                options.accumulate = division.accumulate;
+                batch_statistics = rehearse_on(dry, task_, options).batch_statistics;
+            },
+        .division = {plain.batch, plain.accumulate},
+        .may_split = [&] { return plain.resume.empty() && plain.split_batch.value_or(!batch_statistics); }};
+    for (const Recompute& way : plain.recomputes) {
+        if (!way.policies.empty()) workload.ways.push_back(way.policies);
+    }
+    plan::Planner planner(profile, workload);
+    Planned planned{.floor_bytes = planner.floor_bytes(), .keep_all_bytes = planner.keep_all_bytes()};
+    planned.plan = planner.fit(options_.budget);
+    planned.simulated = planner.plans_simulated();
+    planned.rehearsed = planner.plans_rehearsed();
+    planned.explanation = planner.explain(planned.plan);
+    planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return planned;
+}
+
+void Trainer::follow(const plan::Plan& plan) {
+    options_.batch = plan.division.batch;
+    options_.accumulate = plan.division.accumulate;
+    options_.policy = plan.policy;
+}
+
+void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
+    if (!options_.resume.empty() && plan.division != plan::Division{options_.batch, options_.accumulate}) {
+        throw Error(fmt::format("the plan has {} of {} samples, and a training that is resumed keeps its {} of {}",
+                                plan.division.accumulate, plan.division.batch, options_.accumulate, options_.batch));
+    }
+    TrainerOptions options = options_;
+    options.batch = plan.division.batch;
+    options.accumulate = plan.division.accumulate;
+    options.policy.reset();
+    plan::check_program(plan, headroom::rehearse(plan::endless(profile), [&](Context& dry) {
+                                  rehearse_on(dry, task_, options);
+                              }).program);
+}
+
 Report Trainer::run(Context& context) {
+    std::optional<Planned> planned;
+    if (options_.budget > 0) {
+        planned = plan(context.profile());
+        follow(planned->plan);
+    }
     if (context.dry()) {
         Report report;
         report.forecast = rehearse(context);
+        report.planned = std::move(planned);
         return report;
     }
     const Forecast forecast = rehearse(context.profile());
@@ -294,9 +367,12 @@ Report Trainer::run(Context& context) {
         say("{} parameters", forecast.parameters);
         say("predicted peak {}, of it parameters and optimizer state {}", size_text(forecast.peak.allocated),
             size_text(forecast.resident_bytes));
+        if (planned) say("{}", planned->plan.to_string());
         std::fflush(stdout);
     }
-    return train(context, forecast);
+    Report report = train(context, forecast);
+    report.planned = std::move(planned);
+    return report;
 }
 
 }  // namespace headroom::training

@@ -21,6 +21,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/planner.hpp>
 #include <headroom/training/options.hpp>
 #include <headroom/training/task.hpp>
 
@@ -51,6 +52,16 @@ struct ValidatedStep {
     bool best;  ///< its loss is the lowest so far
 };
 
+/// A plan for a budget, and what it was found among.
+struct Planned {
+    plan::Plan plan = {};
+    std::size_t floor_bytes = 0;               ///< the least budget
+    std::size_t keep_all_bytes = 0;            ///< what the options reserve if nothing is recomputed
+    std::size_t simulated = 0, rehearsed = 0;  ///< plans
+    double seconds = 0;                        ///< that planning took
+    std::string explanation = {};              ///< `plan::Planner::explain`
+};
+
 struct Report {
     Forecast forecast;
     std::int64_t steps = 0;                ///< done, including steps before a resume
@@ -59,6 +70,9 @@ struct Report {
     std::optional<double> train_loss;      ///< the mean of the last hundred steps
     std::optional<Validation> validation;  ///< after the last step, if that was reached
     double rate = 0;                       ///< `unit`s per second
+    std::optional<double> step_seconds;    ///< the median of the steps behind the first ones
+    std::uint64_t replayed_ops = 0;        ///< ops that backward ran again in the last step
+    std::optional<Planned> planned;        ///< with a budget
     std::optional<double> loading_share;   ///< of the steps' time: how long they waited for their batches
     std::size_t peak_bytes_allocated = 0;
     std::size_t peak_bytes_reserved = 0;
@@ -78,8 +92,18 @@ class Trainer {
     /// Called before lines about steps are printed; the lines that it returns are printed first.
     void news(std::function<std::vector<std::string>()> hook) { news_.push_back(std::move(hook)); }
 
-    /// Rehearses and trains. On a dry context it only rehearses. Errors: as `rehearse` and `train`.
+    /// Plans if there is a budget, rehearses and trains. On a dry context it only rehearses. Errors: as `plan`,
+    /// `rehearse` and `train`.
     Report run(Context& context);
+
+    /// The fastest plan for `TrainerOptions::budget`. Errors: plan::BudgetTooSmall; Error without a budget, or if the
+    /// options recompute anything themselves; errors of the task.
+    Planned plan(const Profile& profile) const;
+    /// From now on the options are those of the plan.
+    void follow(const plan::Plan& plan);
+    /// For a plan that was made before. Errors: Error that names the first op that differs if it is for another
+    /// program, or if a training that is resumed has another micro-batch.
+    void check(const plan::Plan& plan, const Profile& profile) const;
 
     /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
     /// history describes this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report

@@ -26,6 +26,23 @@ void add_device(CLI::App& app, Flags& flags) {
     add_option(app, "--memory-limit", flags.memory_limit,
                "limit of the memory that is taken from the device, such as 512MiB or 1.5GB; 0: all of it")
         ->transform(bytes());
+    CLI::Option* const budget =
+        add_option(
+            app, "--budget", flags.budget,
+            "memory that the training may reserve, such as 512MiB or 6GB: a plan says which micro-batch and what "
+            "backward computes again, so that it stays below and is as fast as that allows")
+            ->transform(bytes())
+            ->excludes("--memory-limit");
+    add_option(app, "--plan", flags.plan, "file with a plan that --save-plan has written for the same training")
+        ->excludes(budget);
+    add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module")
+        ->needs(budget);
+    add_option(app, "--save-plan", flags.save_plan, "file for the plan")->needs(budget);
+    add_flag(app, "--keep-batch", flags.keep_batch, "a plan keeps the micro-batch")->needs(budget);
+    add_flag(app, "--split-batch", flags.split_batch,
+             "a plan may take smaller micro-batches, also where layers normalise by the statistics of one")
+        ->needs(budget)
+        ->excludes("--keep-batch");
 }
 
 void add_tuning(CLI::App& app, Flags& flags) {
@@ -157,6 +174,22 @@ void add_flags(CLI::App& app, Flags& flags) {
              {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !gpu)
                 throw CLI::ValidationError(fmt::format("{} is for --device cuda, or dry with --gpu-memory", name));
+        for (const char* name : {"--budget", "--plan"}) {
+            const CLI::Option* const option = app.get_option_no_throw(name);
+            if (!option || option->count() == 0) continue;
+            if (flags.budget == 0 && flags.plan.empty())
+                throw CLI::ValidationError("--budget 0 leaves no memory to train in");
+            // A training that is resumed brings the way that it was begun with, which the plan replaces.
+            const auto& anew = flags.stored->anew();
+            const bool given =
+                flags.resume().empty()
+                    ? flags.recomputes.size() > 1 && app.count("--recompute") > 0
+                    : std::ranges::any_of(anew, [](auto& flag) { return flag.starts_with("--recompute "); });
+            if (given)
+                throw CLI::ValidationError(
+                    fmt::format("{} excludes --recompute and --checkpoint: the plan says what is recomputed", name));
+            flags.recompute = flags.recomputes.front().name;
+        }
         if (flags.libraries && flags.device != "cuda") throw CLI::ValidationError("--libraries is for --device cuda");
         if (flags.floor() > flags.lr)
             throw CLI::ValidationError(fmt::format(

@@ -17,6 +17,7 @@
 #include <headroom/core/nearest.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
+#include <headroom/plan/planner.hpp>
 #include <headroom/version.hpp>
 
 namespace headroom::program {
@@ -82,6 +83,9 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         end(3, error.what());
         std::fputs(error.report().to_string().c_str(), stderr);
         return 3;
+    } catch (const plan::BudgetTooSmall& error) {
+        return end(3, fmt::format("--budget {}: the least is {} bytes; use --budget {}", error.budget(), error.least(),
+                                  error.least()));
     } catch (const std::bad_alloc&) {
         return end(3, "the host's memory does not suffice; use a smaller batch or less data");
     } catch (const std::exception& error) {

@@ -86,11 +86,30 @@ void follow(training::Trainer& trainer, LossCurve& curve) {
     });
 }
 
+/// Sets what a plan says. Errors: BudgetTooSmall, of which the summary knows.
+void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summary) {
+    try {
+        const training::Planned planned = trainer.plan(profile_of(flags));
+        trainer.follow(planned.plan);
+        say("plan: {}; the least budget is {}, keeping all takes {}", planned.plan.to_string(),
+            size_text(planned.floor_bytes), size_text(planned.keep_all_bytes));
+        if (flags.explain) fmt::print("{}", planned.explanation);
+        summary.report.planned = planned;
+        if (!flags.save_plan.empty()) plan::write_plan(flags.save_plan, planned.plan);
+    } catch (const plan::BudgetTooSmall& error) {
+        summary.refused = error;
+        if (!flags.json.empty()) write_summary(flags.json, summary);
+        throw;
+    }
+}
+
 void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     LossCurve curve;
     if (!flags.pictures.empty()) follow(trainer, curve);
     Context context = make_context(flags);
+    std::optional<training::Planned> planned = std::move(summary.report.planned);
     summary.report = trainer.train(context, summary.report.forecast);
+    summary.report.planned = std::move(planned);
     if (!flags.pictures.empty()) {
         std::filesystem::create_directories(flags.pictures);
         write_loss_curve(std::filesystem::path(flags.pictures) / "loss.svg", curve);
@@ -116,6 +135,10 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
                                      .autocast = flags.autocast(),
                                      .recomputes = flags.recomputes,
                                      .recompute = flags.recompute,
+                                     .budget = flags.budget,
+                                     .split_batch = flags.split_batch  ? std::optional(true)
+                                                    : flags.keep_batch ? std::optional(false)
+                                                                       : std::nullopt,
                                      .validate_every = flags.validate_every,
                                      .resume = flags.resume(),
                                      .changed_data = flags.changed_data,
@@ -137,8 +160,10 @@ training::TrainerOptions trainer_options(const Flags& flags, const Program& prog
     if (flags.stored) {
         options.values = [&flags] {
             const std::string budget = fmt::to_string(flags.compute.scratch_budget);
-            return StateValues{
-                {StoredFlags::value_name(flags.program), flags.stored->text({{"scratch-budget", budget}})}};
+            return StateValues{{StoredFlags::value_name(flags.program),
+                                flags.stored->text({{"scratch-budget", budget},
+                                                    {"batch", fmt::to_string(flags.batch)},
+                                                    {"accumulate", fmt::to_string(flags.accumulate)}})}};
         };
     }
     return options;
@@ -151,6 +176,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--log", flags.log);
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
+    expect_writable("--save-plan", flags.save_plan);
     expect_folder("--tensorboard", flags.tensorboard);
     expect_folder("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
@@ -164,7 +190,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
                              {"--json", flags.json},
                              {"--log", flags.log},
                              {"--memory-history", flags.memory_history},
-                             {"--tune", flags.tuning_file}};
+                             {"--tune", flags.tuning_file},
+                             {"--save-plan", flags.save_plan}};
     expect_apart(outputs, program.reads);
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Flags fitted = flags;  // with those that `read` has set
@@ -172,6 +199,18 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     const bool dry = flags.device == "dry";
     Summary summary;
     summary.rate_name = program.unit + "_per_second";
+    summary.budget = flags.budget;
+    summary.batch = flags.batch;
+    summary.accumulate = flags.accumulate;
+    if (flags.budget > 0) follow_plan(trainer, flags, summary);
+    if (!flags.plan.empty()) {
+        const plan::Plan plan = plan::read_plan(flags.plan);
+        trainer.check(plan, profile_of(flags));
+        trainer.follow(plan);
+        say("plan of {}: {}", flags.plan, plan.to_string());
+    }
+    fitted.batch = summary.batch = trainer.options().batch;
+    fitted.accumulate = summary.accumulate = trainer.options().accumulate;
     training::Forecast& forecast = summary.report.forecast;
     forecast = trainer.rehearse(profile_of(flags), dry);
     if (flags.fit_scratch) {

@@ -9,6 +9,33 @@
 
 namespace headroom::program {
 
+namespace {
+
+/// What a budget was, what was asked of it, and what came of it.
+void put_plan(nlohmann::ordered_json& json, const Summary& summary) {
+    using Json = nlohmann::ordered_json;
+    using training::Planned;
+    const Planned* const planned = summary.report.planned ? &*summary.report.planned : nullptr;
+    const plan::Plan* const plan = planned ? &planned->plan : nullptr;
+    const auto put = [&](const char* name, const auto* of, auto field) { json[name] = of ? Json(of->*field) : Json(); };
+    json["budget_bytes"] = summary.budget > 0 ? Json(summary.budget) : Json();
+    json["fits"] = planned || summary.refused ? Json(planned != nullptr) : Json();
+    put("floor_bytes", planned, &Planned::floor_bytes);
+    put("keep_all_bytes", planned, &Planned::keep_all_bytes);
+    if (summary.refused) {
+        json["floor_bytes"] = summary.refused->least();
+        json["keep_all_bytes"] = summary.refused->keep_all();
+    }
+    put("step_seconds_predicted", plan, &plan::Plan::step_seconds);
+    put("replayed_ops_predicted", plan, &plan::Plan::replayed_ops);
+    put("planner_seconds", planned, &Planned::seconds);
+    put("plans_simulated", planned, &Planned::simulated);
+    put("plans_rehearsed", planned, &Planned::rehearsed);
+    json["program_sha256"] = plan ? Json(plan::program_sha256(plan->program)) : Json();
+}
+
+}  // namespace
+
 void write_summary(const std::filesystem::path& path, const Summary& summary) {
     const training::Report& report = summary.report;
     const bool trained = !report.state_sha256.empty();
@@ -39,6 +66,11 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     json["parameters"] = report.forecast.parameters;
     json["steps"] = report.steps;
     put_trained("state_sha256", report.state_sha256);
+    json["batch"] = summary.batch;
+    json["accumulate"] = summary.accumulate;
+    put("step_seconds", report.step_seconds);
+    put_trained("replayed_ops", report.replayed_ops);
+    put_plan(json, summary);
     const ComputeOptions usual;
     const auto put_unusual = [&](const char* name, auto option) {
         if (summary.compute.*option != usual.*option) json[name] = summary.compute.*option;

@@ -20,6 +20,9 @@ struct Summary {
     double seconds = 0;
     ComputeOptions compute;
     std::optional<std::size_t> skipped_images;
+    std::size_t budget = 0;                       ///< bytes; 0: none
+    std::optional<plan::BudgetTooSmall> refused;  ///< why nothing was trained
+    std::int64_t batch = 0, accumulate = 0;       ///< of the training, as the plan has them if there is one
 };
 
 /// Absent figures are null (an interrupted training has no val_loss). Left out are metrics that the program does not

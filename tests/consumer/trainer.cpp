@@ -1,5 +1,5 @@
-// Trains a model of its own with the installed trainer: validated, interrupted as by Ctrl-C, and resumed. Ends with an
-// error unless the bits are those of a training that was not interrupted.
+// Trains a model of its own with the installed trainer: validated, interrupted as by Ctrl-C, resumed, and planned for a
+// budget. Ends with an error unless the bits are those of a training that was neither.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -75,6 +75,11 @@ int main() {
     check(interrupted.signal == SIGINT && !interrupted.complete, "it was not interrupted");
     options.resume = options.save;
     check(train(options).state_sha256 == whole.state_sha256, "the resumed training has other bits");
+    options.resume.clear();
+    options.budget = whole.peak_bytes_reserved;
+    const training::Report planned = train(options);
+    check(planned.planned && planned.peak_bytes_reserved <= options.budget, "the plan does not keep within the budget");
+    check(planned.state_sha256 == whole.state_sha256, "the plan changes bits");
     std::printf("accuracy %.2f\n", whole.validation->metrics[0].value);
     return 0;
 }

@@ -15,7 +15,10 @@ from program import SOURCE, ProgramCase
 
 KEYS = {"val_loss", "train_loss", "tokens_per_second", "loading_share", "seconds", "peak_bytes_allocated", "peak_bytes_reserved",
         "peak_bytes_predicted", "peak_bytes_reserved_predicted", "resident_bytes", "parameters", "steps",
-        "state_sha256"}
+        "state_sha256", "batch", "accumulate", "step_seconds", "replayed_ops"}
+OF_PLANS = {"budget_bytes", "fits", "floor_bytes", "keep_all_bytes", "step_seconds_predicted", "replayed_ops_predicted",
+            "planner_seconds", "plans_simulated", "plans_rehearsed", "program_sha256"}
+KEYS |= OF_PLANS
 
 
 class TrainGpt(ProgramCase):
@@ -32,6 +35,7 @@ class TrainGpt(ProgramCase):
     def test_json_holds_every_figure_and_the_loss_falls(self):
         figures = self.figures("--steps", 60, "--lr", "0.01")
         self.assertEqual(set(figures), KEYS)
+        self.assertEqual({figures[name] for name in OF_PLANS}, {None})
         self.assertEqual(figures["steps"], 60)
         self.assertLess(figures["val_loss"], 2.5)  # log(17) = 2.8 at first
         self.assertLess(figures["train_loss"], 2.7)

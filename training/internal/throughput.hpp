@@ -5,9 +5,13 @@
 //     Throughput throughput(steps, Throughput::Clock::now());
 //     throughput.look(10, 10 * batch, Throughput::Clock::now());
 //     fmt::print("{} samples/s\n", throughput.rate());
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace headroom::training {
 
@@ -30,12 +34,21 @@ class Throughput {
         }
         units_ += done;
         seconds_ += seconds;
+        step_seconds_.push_back(seconds / static_cast<double>(steps));
     }
     /// The next steps begin now: what was done since the last look was something else, and nothing is queued.
     void begin(Moment now) { last_ = now; }
     bool warming_up() const { return warm_up_ > 0; }
     /// 0 before anything was counted.
     double rate() const { return seconds_ > 0 ? units_ / seconds_ : recent_; }
+    /// The median of the steps, where those of one look took equally long; none before anything was counted.
+    std::optional<double> step_seconds() const {
+        if (step_seconds_.empty()) return std::nullopt;
+        std::vector<double> sorted = step_seconds_;
+        const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+        std::nth_element(sorted.begin(), middle, sorted.end());
+        return *middle;
+    }
     /// How long all steps took, those that warm up included.
     double seconds() const { return warm_up_seconds_ + seconds_; }
 
@@ -46,6 +59,7 @@ class Throughput {
     double units_ = 0;
     double seconds_ = 0;
     double recent_ = 0;
+    std::vector<double> step_seconds_;
 };
 
 }  // namespace headroom::training

@@ -1,0 +1,178 @@
+"""--budget: the training keeps within it, with the peak that was predicted, and the bits of one without a plan."""
+import json
+import os
+import re
+import unittest
+
+from idx_files import images, labels
+from program import ProgramCase
+
+PAGE = 2 << 20
+BUDGETS = int(os.environ.get("HEADROOM_BUDGETS", "8"))  # of each program
+
+
+class Budget:
+    """What holds for every program. `flags` have two steps or three, of one that takes several pages."""
+
+    def test_keeps_within_every_budget(self):
+        kept = self.figures("--recompute", "none")
+        whole = self.figures("--budget", "1TiB")
+        self.assertEqual(whole["peak_bytes_reserved"], kept["peak_bytes_reserved"])
+        self.assertEqual(whole["keep_all_bytes"], kept["peak_bytes_reserved"])
+        floor, keep_all = whole["floor_bytes"], whole["keep_all_bytes"]
+        self.assertLess(floor + PAGE, keep_all, "nothing to plan")
+        pages = (keep_all - floor) // PAGE
+        budgets = sorted({floor + round(i * pages / (BUDGETS - 1)) * PAGE for i in range(BUDGETS)})
+        before, hashes = float("inf"), {}
+        for budget in budgets:
+            with self.subTest(budget=budget):
+                figures = self.figures("--budget", budget)
+                self.assertLessEqual(figures["peak_bytes_reserved"], budget)
+                self.assertEqual(figures["peak_bytes_reserved"], figures["peak_bytes_reserved_predicted"])
+                self.assertEqual(figures["peak_bytes_allocated"], figures["peak_bytes_predicted"])
+                self.assertEqual(figures["replayed_ops"], figures["replayed_ops_predicted"])
+                self.assertLessEqual(figures["step_seconds_predicted"], before)
+                before = figures["step_seconds_predicted"]
+                self.assertEqual((figures["fits"], figures["budget_bytes"]), (True, budget))
+                self.assertEqual((figures["floor_bytes"], figures["keep_all_bytes"]), (floor, keep_all))
+                division = (figures["batch"], figures["accumulate"])
+                if division not in hashes:
+                    plain = self.figures("--recompute", "none", "--batch", division[0], "--accumulate", division[1])
+                    self.assertIsNone(plain["floor_bytes"])
+                    hashes[division] = plain["state_sha256"]
+                self.assertEqual(figures["state_sha256"], hashes[division], "a plan changes no bit")
+                dry = self.figures("--budget", budget, "--device", "dry")
+                for name in ("peak_bytes_reserved_predicted", "replayed_ops_predicted", "step_seconds_predicted"):
+                    self.assertEqual(dry[name], figures[name])
+        self.assertEqual(self.figures("--budget", floor)["floor_bytes"], floor)
+
+    def test_names_the_least_budget(self):
+        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        file = self.path("refused.json")
+        run = self.run_program("--budget", floor - PAGE, "--json", file)
+        self.assertEqual((run.returncode, run.stderr), (3, f"{self.program}: --budget {floor - PAGE}: the least is {floor} "
+                                                           f"bytes; use --budget {floor}\n"))
+        with open(file, encoding="utf-8") as stream:
+            figures = json.load(stream)
+        self.assertEqual((figures["fits"], figures["floor_bytes"], figures["batch"]), (False, floor, self.batch))
+        self.assertIsNone(figures["state_sha256"])
+
+
+class TrainGpt(Budget, ProgramCase):
+    program = "train_gpt"
+    batch = 6
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        text = cls.write("text.txt", "the quick brown fox jumps over the lazy dog. " * 60)
+        cls.flags = ("--data", text, "--steps", "3", "--layers", "6", "--width", "64", "--heads", "2", "--block", "64",
+                     "--batch", "6", "--threads", "1", "--sample", "0")
+
+    def test_wrong_usage(self):
+        for flags in (["--budget", "6XB"], ["--budget", "0"], ["--budget", "-1"], ["--keep-batch"], ["--split-batch"],
+                      ["--budget", "1GB", "--memory-limit", "1GB"], ["--budget", "1GB", "--recompute", "blocks"],
+                      ["--budget", "1GB", "--checkpoint"], ["--budget", "1GB", "--keep-batch", "--split-batch"]):
+            with self.subTest(flags=flags):
+                self.fails(2, flags)
+
+    def test_a_plan_is_for_its_program(self):
+        file = self.path("plan.json")
+        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        planned = self.figures("--budget", floor, "--save-plan", file)
+        followed = self.figures("--plan", file)
+        for name in ("batch", "accumulate", "replayed_ops", "peak_bytes_reserved", "state_sha256"):
+            self.assertEqual(followed[name], planned[name])
+        self.assertGreater(planned["replayed_ops"], 0)
+        for flags, part in ((("--layers", 5), "its op"), (("--block", 32), "with other shapes, dtypes or inputs"),
+                            (("--dtype", "bf16"), "with other shapes, dtypes or inputs")):
+            with self.subTest(flags=flags):
+                self.fails(1, ["--plan", file, *flags], "the plan is for another program", part)
+        with open(file, encoding="utf-8") as stream:
+            text = stream.read()
+        for name, damaged in (("cut", text[:len(text) // 2]), ("empty", ""), ("other", "{}"),
+                              ("version", text.replace('"headroom_plan": 1', '"headroom_plan": 2')),
+                              ("answer", text.replace("recompute", "forget", 1)),
+                              ("path", text.replace("blocks.0", "blocks.9"))):
+            with self.subTest(damaged=name):
+                self.fails(1, ["--plan", self.write("damaged.json", damaged)], "damaged.json")
+        self.fails(1, ["--plan", self.path("missing.json")], "missing.json")
+        self.fails(2, ["--plan", file, "--budget", floor])
+        self.fails(2, ["--save-plan", file])
+
+    def test_explains_the_plan(self):
+        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        text = self.succeeds("--budget", floor, "--explain", "--device", "dry")
+        self.assertRegex(text, r"(?m)^blocks\.\*\.mlp +\d+ +\d+ +\d+\.\d+ +\d+$")
+        again = int(re.search(r"(?m)^all +\d+ +(\d+)", text)[1])
+        figures = self.figures("--budget", floor, "--device", "dry")
+        self.assertEqual(again * figures["accumulate"], figures["replayed_ops_predicted"])
+
+    def test_keeps_the_batch_if_told(self):
+        kept = self.figures("--budget", "1TiB", "--keep-batch")
+        self.assertEqual(self.figures("--budget", kept["floor_bytes"], "--keep-batch")["batch"], 6)
+        self.assertGreater(kept["floor_bytes"], self.figures("--budget", "1TiB")["floor_bytes"])
+
+    def test_a_training_that_is_resumed_keeps_its_batch(self):
+        file = self.path("half.safetensors")
+        self.succeeds("--stop-after", 1, "--save", file)
+        floor = self.figures("--budget", "1TiB", "--keep-batch")["floor_bytes"]
+        figures = self.figures("--resume", file, "--budget", floor)
+        self.assertEqual(figures["batch"], 6)
+        self.assertEqual(figures["state_sha256"], self.figures("--recompute", "none")["state_sha256"])
+
+
+class TrainPerceptron(Budget, ProgramCase):
+    program = "train_images"
+    batch = 512
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.makedirs(cls.path("data"))
+        cls.write("data/t10k-images-idx3-ubyte", images(540))
+        cls.write("data/t10k-labels-idx1-ubyte", labels(540))
+        cls.flags = ("--data", cls.path("data"), "--model", "mlp", "--layers", "40", "--hidden", "128", "--batch", "512",
+                     "--validation", "20", "--steps", "3", "--threads", "1", "--augment", "none")
+
+
+class TrainResNet(Budget, ProgramCase):
+    program = "train_images"
+    batch = 24
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        os.makedirs(cls.path("data"))
+        cls.write("data/t10k-images-idx3-ubyte", images(60))
+        cls.write("data/t10k-labels-idx1-ubyte", labels(60))
+        cls.flags = ("--data", cls.path("data"), "--model", "resnet18", "--height", "64", "--width", "64", "--batch", "24",
+                     "--validation", "10", "--steps", "3", "--threads", "1", "--augment", "none")
+
+    def test_keeps_the_batch_unless_told(self):
+        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        self.assertEqual(self.figures("--budget", floor)["batch"], 24, "its norms take the statistics of a micro-batch")
+        self.assertLess(self.figures("--budget", "1TiB", "--split-batch")["floor_bytes"], floor)
+
+
+class TrainSegmentation(Budget, ProgramCase):
+    program = "train_segmentation"
+    batch = 4
+    flags = ("--base-width", "8", "--height", "96", "--width", "96", "--clouds", "20", "--validation", "4", "--batch", "4",
+             "--steps", "3", "--threads", "1")
+
+
+class TrainText(Budget, ProgramCase):
+    program = "train_text"
+    batch = 16
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        text = cls.write("text.txt", "the quick brown fox jumps over the lazy dog. " * 80)
+        cls.flags = ("--data", text, "--model", "lstm", "--layers", "4", "--width", "64", "--block", "64", "--batch", "16",
+                     "--steps", "3", "--threads", "1")
+
+
+if __name__ == "__main__":
+    unittest.main()

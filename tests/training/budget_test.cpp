@@ -1,0 +1,139 @@
+// A trainer with a budget: its plan keeps the training within it, and changes no bit.
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/training/data_task.hpp>
+#include <headroom/training/trainer.hpp>
+
+namespace headroom::training {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::ThrowsMessage;
+using Points = data::MemoryDataset<std::int32_t>;
+
+constexpr std::int64_t kWidth = 128, kBatch = 2048;
+
+/// A deep perceptron: what it keeps for backward is more than its weights.
+class Deep final : public DataTask<Points> {
+  public:
+    Deep(Parameters& parameters, std::int64_t batch, const Points& points)
+        : DataTask(parameters, shuffled(points, points, batch, 7)), out_(nn::Path(parameters) / "out", kWidth, 2) {
+        for (int i = 0; i < 16; ++i) {
+            const std::int64_t in = i == 0 ? 2 : kWidth;
+            layers_.push_back(
+                std::make_unique<nn::Linear>(nn::Path(parameters) / ("layer" + std::to_string(i)), in, kWidth));
+        }
+    }
+    Loss loss(const Batch& batch) override {
+        Tensor x = batch[0];
+        for (const auto& layer : layers_) x = tanh((*layer)(x));
+        return cross_entropy(out_(x), batch[1]);
+    }
+    Validation validate(const Watch&) override { return {}; }
+
+  private:
+    std::vector<std::unique_ptr<nn::Linear>> layers_;
+    nn::Linear out_;
+};
+
+class BudgetTest : public ::testing::Test {
+  protected:
+    MakeTask deep() const { return task<Deep>(points_); }
+    static TrainerOptions options() {
+        return {.batch = kBatch, .steps = 3, .schedule = {.peak = 1e-3}, .print = false};
+    }
+    Report run(TrainerOptions options) const {
+        Trainer trainer(deep(), std::move(options));
+        Context context = Context::cpu({.threads = 1, .seed = 5});
+        return trainer.run(context);
+    }
+    std::string path(const std::string& name) const { return folder_.path() / name; }
+
+  private:
+    static Points points() {
+        std::vector<float> features(2 * kBatch);
+        std::iota(features.begin(), features.end(), 0.0f);
+        for (float& feature : features) feature /= kBatch;
+        std::vector<std::int32_t> labels(kBatch);
+        for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int32_t>(i % 2);
+        return {features, {2}, labels};
+    }
+    Points points_ = points();
+    test::ScratchFolder folder_;
+};
+
+TEST_F(BudgetTest, TheTrainingKeepsWithinItAndChangesNoBit) {
+    const Report kept = run(options());
+    EXPECT_FALSE(kept.planned);
+    TrainerOptions budgeted = options();
+    budgeted.split_batch = false;
+    budgeted.budget = kept.peak_bytes_reserved * 3 / 4;
+    const Report report = run(budgeted);
+    ASSERT_TRUE(report.planned);
+    EXPECT_EQ(report.planned->keep_all_bytes, kept.peak_bytes_reserved);
+    EXPECT_LE(report.planned->floor_bytes, budgeted.budget);
+    EXPECT_LE(report.peak_bytes_reserved, budgeted.budget);
+    EXPECT_EQ(report.peak_bytes_reserved, report.planned->plan.peak_bytes_reserved);
+    EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
+    EXPECT_EQ(report.replayed_ops, report.planned->plan.replayed_ops);
+    EXPECT_GT(report.replayed_ops, 0u);
+    EXPECT_EQ(report.state_sha256, kept.state_sha256);
+    EXPECT_GT(report.planned->simulated, report.planned->rehearsed);
+}
+
+TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
+    TrainerOptions tight = options();
+    tight.budget = std::size_t{1} << 40;
+    Trainer trainer(deep(), tight);
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    tight.budget = trainer.plan(profile).floor_bytes;
+    const Report report = run(tight);
+    EXPECT_LT(report.planned->plan.division.batch, kBatch);
+    EXPECT_EQ(report.planned->plan.division.batch * report.planned->plan.division.accumulate, kBatch);
+    EXPECT_EQ(report.peak_bytes_reserved, tight.budget);
+    tight.split_batch = false;
+    EXPECT_THROW(run(tight), plan::BudgetTooSmall);
+}
+
+TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {
+    TrainerOptions half = options();
+    half.stop_after = 1;
+    half.save = path("half.safetensors");
+    run(half);
+    TrainerOptions rest = options();
+    rest.resume = half.save;
+    rest.split_batch = true;
+    rest.budget = run(options()).peak_bytes_reserved * 3 / 4;
+    const Report report = run(rest);
+    EXPECT_EQ(report.planned->plan.division.batch, kBatch);
+    EXPECT_EQ(report.state_sha256, run(options()).state_sha256);
+}
+
+TEST_F(BudgetTest, RefusesWhatAPlanCanNotFollow) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    const Trainer without(deep(), options());
+    EXPECT_THAT([&] { without.plan(profile); }, ThrowsMessage<Error>(HasSubstr("a plan needs .budget")));
+    TrainerOptions by_hand = options();
+    by_hand.budget = std::size_t{1} << 30;
+    by_hand.recomputes = {{"none", "nothing", {}}, {"all", "all", {{"**", recompute_all()}}}};
+    by_hand.recompute = "all";
+    const Trainer recomputing(deep(), by_hand);
+    EXPECT_THAT([&] { recomputing.plan(profile); }, ThrowsMessage<Error>(HasSubstr(".recompute = all")));
+    by_hand.recompute = "none";
+    by_hand.budget = std::size_t{2} << 20;
+    EXPECT_THROW(Trainer(deep(), by_hand).plan(profile), plan::BudgetTooSmall);
+}
+
+}  // namespace
+}  // namespace headroom::training
