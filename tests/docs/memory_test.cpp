@@ -12,6 +12,7 @@
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/planner.hpp>
 
 namespace headroom {
 namespace {
@@ -63,6 +64,21 @@ TEST(MemoryPage, Techniques) {
     EXPECT_EQ(accumulated, predicted_peak(2, 2, false));
 }
 
+TEST(MemoryPage, Plan) {
+    Context context = Context::cpu({.threads = 1});
+    const plan::Workload workload{
+        .run = [](Context& dry, const plan::Division& division) { train(dry, division.batch); },
+        .division = {.batch = 8}};
+    plan::Planner planner(context.profile(), workload);
+    fmt::print("from {} to {} bytes\n", planner.floor_bytes(), planner.keep_all_bytes());
+    const plan::Plan plan = planner.fit(planner.floor_bytes());
+    fmt::print("{}\n", plan.to_string());
+    context.policy(*plan.policy);
+    train(context, plan.division.batch);
+
+    EXPECT_EQ(context.memory().statistics().peak_reserved, plan.peak_bytes_reserved);
+}
+
 TEST(MemoryPage, Policies) {
     Context context = Context::dry({.threads = 1});
     context.policy("blocks.*", recompute_all());       // keep only what enters and leaves a block,
@@ -109,7 +125,7 @@ TEST(MemoryPage, BeyondTheLimit) {
     }
 
     EXPECT_THROW(rehearse({.threads = 1, .memory_limit = 32'000'000}, program), OutOfMemory);
-    EXPECT_EQ(rehearse({.threads = 2}, program).allocated, predicted_peak(64, 1, false));
+    EXPECT_EQ(rehearse({.threads = 2}, program).peak.allocated, predicted_peak(64, 1, false));
 }
 
 TEST(MemoryPage, Reports) {
