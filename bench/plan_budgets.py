@@ -37,7 +37,7 @@ def main():
                       "step_seconds_predicted is by rates that are assumed: it compares plans",
               "date": datetime.date.today().isoformat(), "steps": flags.steps}
     for name, batch in (("may_split", ()), ("keep_batch", ("--keep-batch",))):
-        whole = train("--budget", "1TiB", *batch)
+        whole = train("--budget", "4GiB", *batch)
         floor, keep_all = whole["floor_bytes"], whole["keep_all_bytes"]
         budgets = [floor + (keep_all - floor) * i // (flags.budgets - 1) for i in range(flags.budgets)]
         plans = [train("--budget", budget, *batch) for budget in budgets]

@@ -15,6 +15,8 @@ namespace headroom::plan {
 
 namespace {
 
+constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
+
 std::uint64_t replays_of(const RecordedProgram& program) {
     return std::accumulate(program.ops.begin(), program.ops.end(), std::uint64_t{0},
                            [](std::uint64_t sum, const RecordedOp& op) { return sum + op.replays; });
@@ -85,6 +87,9 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     };
     const Rehearsal plain = rehearse_with([](Context&) {});
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
+    if (replays_of(plain.program) > 0) {
+        throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");
+    }
     result->program = rehearse_with([](Context& dry) { dry.policy(inherit_all()); }).program;
 
     result->op_seconds = Costs::assumed(profile_).of(result->program);
@@ -94,7 +99,6 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
                         .peak_bytes_allocated = plain.peak.allocated,
                         .peak_bytes_reserved = plain.peak.reserved,
                         .step_seconds = result->seconds,
-                        .replayed_ops = replays_of(plain.program) * static_cast<std::uint64_t>(division.accumulate),
                         .program = ops_of(plain.program)};
 
     std::vector<std::vector<Answer>> known;
@@ -103,8 +107,13 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
                                             for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
                                         }).program;
         if (program.ops.size() != result->program.ops.size()) continue;  // other casts
-        std::vector<Answer>& answers = known.emplace_back();
-        for (const RecordedOp& op : program.ops) answers.push_back(op.replays ? Answer::recompute : Answer::keep);
+        // A value that waits long is brought back twice by some ways, and held by others.
+        for (const std::uint32_t again_after : {0u, kLongWait}) {
+            std::vector<Answer>& answers = known.emplace_back();
+            for (const RecordedOp& op : program.ops) {
+                answers.push_back(op.replays ? Answer(Answer::recompute, again_after) : Answer(Answer::keep));
+            }
+        }
     }
     Found found = search(result->program, result->op_seconds, known);
     simulated_ += found.simulated;

@@ -53,8 +53,8 @@ class BudgetTooSmall : public Error {
 
 class Planner {
   public:
-    /// Rehearses the workload, whose own policies it replaces, and searches. Errors: Error for a workload that runs no
-    /// backward or opens no `MicroBatchScope`; those of the workload.
+    /// Rehearses the workload, and searches. Errors: Error for a workload that runs no backward, opens no
+    /// `MicroBatchScope`, or has policies that recompute anything already; those of the workload.
     Planner(const Profile& profile, Workload workload);
     ~Planner();
     Planner(const Planner&) = delete;

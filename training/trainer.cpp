@@ -10,6 +10,7 @@
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
+#include <headroom/memory/driver.hpp>
 #include <headroom/training/history_file.hpp>
 #include <headroom/training/internal/recent_mean.hpp>
 #include <headroom/training/internal/rehearsal.hpp>
@@ -296,6 +297,12 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
 Planned Trainer::plan(const Profile& profile) const {
     const auto begin = std::chrono::steady_clock::now();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
+    const std::size_t device =
+        (profile.memory.granularity ? profile.memory : memory::make_simulated_host_driver()->properties()).total_bytes;
+    if (options_.budget > device) {
+        throw Error(fmt::format("{}: the device has {} bytes",
+                                options_.spell("budget", fmt::to_string(options_.budget)), device));
+    }
     TrainerOptions plain = options_;
     if (!plain.recomputes.empty()) {  // the first way keeps all
         if (!plain.recompute.empty() && plain.recompute != plain.recomputes.front().name) {

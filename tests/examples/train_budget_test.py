@@ -8,6 +8,7 @@ from idx_files import images, labels
 from program import ProgramCase
 
 PAGE = 2 << 20
+AMPLE = 4 << 30  # more than any of them takes
 BUDGETS = int(os.environ.get("HEADROOM_BUDGETS", "8"))  # of each program
 
 
@@ -16,7 +17,7 @@ class Budget:
 
     def test_keeps_within_every_budget(self):
         kept = self.figures("--recompute", "none")
-        whole = self.figures("--budget", "1TiB")
+        whole = self.figures("--budget", AMPLE)
         self.assertEqual(whole["peak_bytes_reserved"], kept["peak_bytes_reserved"])
         self.assertEqual(whole["keep_all_bytes"], kept["peak_bytes_reserved"])
         floor, keep_all = whole["floor_bytes"], whole["keep_all_bytes"]
@@ -47,7 +48,7 @@ class Budget:
         self.assertEqual(self.figures("--budget", floor)["floor_bytes"], floor)
 
     def test_names_the_least_budget(self):
-        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
         file = self.path("refused.json")
         run = self.run_program("--budget", floor - PAGE, "--json", file)
         self.assertEqual((run.returncode, run.stderr), (3, f"{self.program}: --budget {floor - PAGE}: the least is {floor} "
@@ -75,10 +76,12 @@ class TrainGpt(Budget, ProgramCase):
                       ["--budget", "1GB", "--checkpoint"], ["--budget", "1GB", "--keep-batch", "--split-batch"]):
             with self.subTest(flags=flags):
                 self.fails(2, flags)
+        self.fails(1, ["--budget", "900TB"], "--budget 900000000000000: the device has")
+        self.fails(1, ["--budget", "5GiB", "--device", "dry", "--gpu-memory", "4GiB"], "the device has 4294967296 bytes")
 
     def test_a_plan_is_for_its_program(self):
         file = self.path("plan.json")
-        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
         planned = self.figures("--budget", floor, "--save-plan", file)
         followed = self.figures("--plan", file)
         for name in ("batch", "accumulate", "replayed_ops", "peak_bytes_reserved", "state_sha256"):
@@ -101,7 +104,7 @@ class TrainGpt(Budget, ProgramCase):
         self.fails(2, ["--save-plan", file])
 
     def test_explains_the_plan(self):
-        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
         text = self.succeeds("--budget", floor, "--explain", "--device", "dry")
         self.assertRegex(text, r"(?m)^blocks\.\*\.mlp +\d+ +\d+ +\d+\.\d+ +\d+$")
         again = int(re.search(r"(?m)^all +\d+ +(\d+)", text)[1])
@@ -109,14 +112,14 @@ class TrainGpt(Budget, ProgramCase):
         self.assertEqual(again * figures["accumulate"], figures["replayed_ops_predicted"])
 
     def test_keeps_the_batch_if_told(self):
-        kept = self.figures("--budget", "1TiB", "--keep-batch")
+        kept = self.figures("--budget", AMPLE, "--keep-batch")
         self.assertEqual(self.figures("--budget", kept["floor_bytes"], "--keep-batch")["batch"], 6)
-        self.assertGreater(kept["floor_bytes"], self.figures("--budget", "1TiB")["floor_bytes"])
+        self.assertGreater(kept["floor_bytes"], self.figures("--budget", AMPLE)["floor_bytes"])
 
     def test_a_training_that_is_resumed_keeps_its_batch(self):
         file = self.path("half.safetensors")
         self.succeeds("--stop-after", 1, "--save", file)
-        floor = self.figures("--budget", "1TiB", "--keep-batch")["floor_bytes"]
+        floor = self.figures("--budget", AMPLE, "--keep-batch")["floor_bytes"]
         figures = self.figures("--resume", file, "--budget", floor)
         self.assertEqual(figures["batch"], 6)
         self.assertEqual(figures["state_sha256"], self.figures("--recompute", "none")["state_sha256"])
@@ -150,9 +153,9 @@ class TrainResNet(Budget, ProgramCase):
                      "--validation", "10", "--steps", "3", "--threads", "1", "--augment", "none")
 
     def test_keeps_the_batch_unless_told(self):
-        floor = self.figures("--budget", "1TiB")["floor_bytes"]
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
         self.assertEqual(self.figures("--budget", floor)["batch"], 24, "its norms take the statistics of a micro-batch")
-        self.assertLess(self.figures("--budget", "1TiB", "--split-batch")["floor_bytes"], floor)
+        self.assertLess(self.figures("--budget", AMPLE, "--split-batch")["floor_bytes"], floor)
 
 
 class TrainSegmentation(Budget, ProgramCase):

@@ -15,6 +15,7 @@
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/plan.hpp>
+#include <headroom/tests/support/toy_ops.hpp>
 
 namespace headroom::plan {
 namespace {
@@ -27,6 +28,8 @@ struct Model {
     bool half = false;
     bool swapped = false;  ///< the same ops, with other inputs
     bool more = false;
+    bool transposed = false;  ///< the product's left side, in memory
+    bool second = false;      ///< of an op with two outputs, the second one is used
 };
 
 RecordedProgram program_of(const Model& model) {
@@ -40,11 +43,15 @@ RecordedProgram program_of(const Model& model) {
                         {
                             const RegionScope region(context, path);
                             const std::vector<float> values(static_cast<std::size_t>(model.rows * 8), 1.0f);
-                            const Tensor product = matmul(context.from_host(values, {model.rows, 8}), weight);
+                            const Tensor batch = model.transposed
+                                                     ? context.from_host(values, {8, model.rows}).transpose(0, 1)
+                                                     : context.from_host(values, {model.rows, 8});
+                            const Tensor product = matmul(batch, weight);
                             const Tensor a = gelu(product), b = tanh(a);
                             Tensor sum_of = model.swapped ? b + a : a + b;
                             if (model.more) sum_of = relu(sum_of);
-                            loss = sum(sum_of);
+                            const auto [one, two] = toy::fork(sum_of);
+                            loss = sum(model.second ? two : one);
                         }
                         backward(loss);
                     })
@@ -109,9 +116,13 @@ TEST_F(PlanFile, IsRefusedWhereItIsDamaged) {
     EXPECT_THAT(with("\"recompute\"", "\"forget\""), ThrowsMessage<FileError>(HasSubstr("forget")));
     EXPECT_THAT(with("\"matmul\"", "\"relu\""), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": 0"), ThrowsMessage<FileError>(HasSubstr("batch")));
+    EXPECT_THAT(with("\"accumulate\": 3", "\"accumulate\": 0"), ThrowsMessage<FileError>(HasSubstr("accumulate")));
+    EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",0,1"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
+    EXPECT_THAT(with("\"matmul\",0,0", "\"matmul\",1,0"), ThrowsMessage<FileError>(HasSubstr("program_sha256")));
     EXPECT_THAT(with("\"batch\": 4", "\"batch\": \"4\""), ThrowsMessage<FileError>(HasSubstr("not a plan")));
     EXPECT_THAT([] { read_plan("/there/is/none.json"); }, ThrowsMessage<FileError>(HasSubstr("none.json")));
     EXPECT_THROW(write_plan("/there/is/none.json", plan_of(program_of({}))), FileError);
+    EXPECT_THROW(write_plan("/dev/full", plan_of(program_of({}))), FileError);
 }
 
 TEST(Plan, IsForOneProgram) {
@@ -122,12 +133,14 @@ TEST(Plan, IsForOneProgram) {
                 ThrowsMessage<Error>(HasSubstr("its op 0 is matmul in net, and here it is matmul in "
                                                "net with other shapes, dtypes or inputs")));
     EXPECT_THAT(refused({.half = true}), ThrowsMessage<Error>(HasSubstr("its op 0 is matmul in net")));
+    EXPECT_THAT(refused({.transposed = true}), ThrowsMessage<Error>(HasSubstr("its op 0 is matmul in net")));
+    EXPECT_THAT(refused({.second = true}), ThrowsMessage<Error>(HasSubstr("its op 5 is sum in net")));
     EXPECT_THAT(refused({.swapped = true}), ThrowsMessage<Error>(HasSubstr("its op 3 is add in net")));
     EXPECT_THAT(refused({.more = true}),
-                ThrowsMessage<Error>(HasSubstr("its op 4 is sum in net, and here it is relu in net")));
+                ThrowsMessage<Error>(HasSubstr("its op 4 is toy_fork in net, and here it is relu in net")));
     const Plan longer = plan_of(program_of({.more = true}));
     EXPECT_THAT([&] { check_program(longer, program_of({})); },
-                ThrowsMessage<Error>(HasSubstr("its op 4 is relu in net, and here it is sum in net")));
+                ThrowsMessage<Error>(HasSubstr("its op 4 is relu in net, and here it is toy_fork in net")));
     Plan wrong = plan;
     wrong.policy =
         Policy(std::vector<Rule>{{.path = "net", .op = "tanh", .call = 1, .ordinal = 2, .answer = Answer::keep}});
@@ -136,9 +149,27 @@ TEST(Plan, IsForOneProgram) {
         ThrowsMessage<Error>(HasSubstr("a rule for an op that the program does not have: net tanh call 1 op 2")));
 }
 
+TEST(Plan, HasRulesForOpsOfTheProgram) {
+    Plan plan = plan_of(program_of({}));
+    for (const Rule& wrong :
+         {Rule{.path = "net", .op = "tanh", .call = 0, .ordinal = 1, .answer = Answer::keep},
+          Rule{.path = "net", .op = "relu", .call = 0, .ordinal = 2, .answer = Answer::keep},
+          Rule{.path = "net.inner", .op = "tanh", .call = 0, .ordinal = 2, .answer = Answer::keep}}) {
+        plan.policy = Policy(std::vector{wrong});
+        EXPECT_THROW(check_program(plan, program_of({})), Error) << wrong.to_string();
+    }
+}
+
+TEST(Plan, IsSaidInWords) {
+    EXPECT_EQ(plan_of(program_of({})).to_string(),
+              "3 micro-batches of 4 samples, 7 ops run again in a step, 3298534883328 bytes reserved");
+    EXPECT_EQ((Plan{.division = {1, 1}, .peak_bytes_reserved = 2, .replayed_ops = 1}.to_string()),
+              "1 micro-batch of 1 sample, 1 op run again in a step, 2 bytes reserved");
+}
+
 TEST(Plan, ItsProgramHasNoCastsAndNoPolicies) {
     const std::vector<ProgramOp> ops = ops_of(program_of({.half = true}));
-    ASSERT_EQ(ops.size(), 5u);
+    ASSERT_EQ(ops.size(), 6u);
     for (const ProgramOp& op : ops) EXPECT_NE(op.op, "cast");
     EXPECT_NE(program_sha256(ops), program_sha256(ops_of(program_of({}))));
     EXPECT_EQ(program_sha256(ops).size(), 64u);

@@ -1,4 +1,5 @@
 // Plans for budgets: they keep within them, more memory never takes more time, and no bit changes.
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <string>
@@ -25,7 +26,8 @@ constexpr std::size_t kPage = std::size_t{2} << 20;
 nn::GptOptions gpt() { return {.vocabulary = 64, .block = 64, .layers = 6, .heads = 2, .width = 64}; }
 
 /// Two steps of a GPT; a hash of its state.
-std::string train(Context& context, const Division& division) {
+std::string train(Context& context, const Division& division, std::optional<Dtype> half = std::nullopt) {
+    const Autocast autocast(context, half);
     Parameters parameters(context);
     nn::Gpt model(parameters, gpt());
     optim::AdamW optimizer(parameters);
@@ -48,13 +50,27 @@ Workload workload() {
     return {.run = [](Context& dry, const Division& division) { train(dry, division); }, .division = {.batch = 8}};
 }
 
-MemoryPeak peak_of(const Plan& plan) {
-    return rehearse({},
-                    [&](Context& dry) {
-                        if (plan.policy) dry.policy(*plan.policy);
-                        train(dry, plan.division);
-                    })
-        .peak;
+Rehearsal rehearsed(const Plan& plan, std::optional<Dtype> half = std::nullopt) {
+    return rehearse({}, [&](Context& dry) {
+        if (plan.policy) dry.policy(*plan.policy);
+        train(dry, plan.division, half);
+    });
+}
+
+std::uint64_t replays_of(const RecordedProgram& program) {
+    std::uint64_t replays = 0;
+    for (const RecordedOp& op : program.ops) replays += op.replays;
+    return replays;
+}
+
+/// Seconds of a micro-batch, by the rates that a planner assumes.
+double seconds_of(const RecordedProgram& program) {
+    const std::vector<OpSeconds> seconds = Costs::assumed({}).of(program);
+    double sum = 0;
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+        sum += seconds[i].forward * (1 + program.ops[i].replays) + seconds[i].backward;
+    }
+    return sum;
 }
 
 TEST(Planner, KeepsWithinEveryBudget) {
@@ -66,13 +82,55 @@ TEST(Planner, KeepsWithinEveryBudget) {
         EXPECT_LE(plan.peak_bytes_reserved, budget);
         EXPECT_LE(plan.step_seconds, before) << "more memory never takes more time";
         before = plan.step_seconds;
-        const MemoryPeak peak = peak_of(plan);
+        const MemoryPeak peak = rehearsed(plan).peak;
         EXPECT_EQ(peak.reserved, plan.peak_bytes_reserved);
         EXPECT_EQ(peak.allocated, plan.peak_bytes_allocated);
     }
     const Plan kept = planner.fit(planner.keep_all_bytes());
     EXPECT_FALSE(kept.policy) << "nothing needs a plan";
     EXPECT_EQ(kept.replayed_ops, 0u);
+}
+
+/// The copies in half precision that autocast makes are ops of the plan, too.
+TEST(Planner, PlansHalfPrecision) {
+    Workload half = workload();
+    half.run = [](Context& dry, const Division& division) { train(dry, division, Dtype::bf16); };
+    Planner planner({}, half);
+    for (std::size_t budget = planner.floor_bytes(); budget <= planner.keep_all_bytes(); budget += kPage) {
+        const Plan plan = planner.fit(budget);
+        EXPECT_LE(plan.peak_bytes_reserved, budget);
+        const Rehearsal rehearsal = rehearsed(plan, Dtype::bf16);
+        EXPECT_EQ(rehearsal.peak.reserved, plan.peak_bytes_reserved);
+        EXPECT_EQ(replays_of(rehearsal.program), plan.replayed_ops);
+        EXPECT_NEAR(seconds_of(rehearsal.program), plan.step_seconds, 1e-6 * plan.step_seconds);
+    }
+}
+
+TEST(Planner, CountsAllMicroBatchesOfAStep) {
+    Workload three = workload();
+    three.division = {.batch = 4, .accumulate = 3};
+    Planner planner({}, three);
+    const Plan plan = planner.fit(planner.floor_bytes());
+    EXPECT_EQ(plan.division, three.division);
+    const RecordedProgram program = rehearsed(plan).program;
+    ASSERT_GT(replays_of(program), 0u);
+    EXPECT_EQ(plan.replayed_ops, 3 * replays_of(program));
+    EXPECT_NEAR(plan.step_seconds, 3 * seconds_of(program), 1e-6 * plan.step_seconds);
+    three.may_split = [] { return true; };
+    Planner splitting({}, three);
+    const Plan least = splitting.fit(splitting.floor_bytes());
+    EXPECT_LT(least.division.batch, 4);
+    EXPECT_EQ(least.division.batch * least.division.accumulate, 12);
+}
+
+/// What is too large for the device is compared with the budget, not refused.
+TEST(Planner, PlansForADeviceThatKeepingAllDoesNotFit) {
+    Planner boundless({}, workload());
+    const std::size_t limit = boundless.floor_bytes() + kPage;
+    Planner limited({.memory_limit = limit}, workload());
+    EXPECT_EQ(limited.floor_bytes(), boundless.floor_bytes());
+    EXPECT_EQ(limited.keep_all_bytes(), boundless.keep_all_bytes());
+    EXPECT_LE(limited.fit(limit).peak_bytes_reserved, limit);
 }
 
 TEST(Planner, NamesTheLeastBudget) {
@@ -99,13 +157,9 @@ TEST(Planner, NoWayByHandWins) {
             for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
             train(dry, by_hand.division);
         });
-        const std::vector<OpSeconds> seconds = Costs::assumed({}).of(rehearsal.program);
-        double step = 0;
-        for (std::size_t i = 0; i < seconds.size(); ++i) {
-            step += seconds[i].forward * (1 + rehearsal.program.ops[i].replays) + seconds[i].backward;
-        }
         EXPECT_LE(planner.floor_bytes(), rehearsal.peak.reserved);
-        EXPECT_LE(planner.fit(rehearsal.peak.reserved).step_seconds, step * (1 + 1e-9)) << way.front().first;
+        EXPECT_LE(planner.fit(rehearsal.peak.reserved).step_seconds, seconds_of(rehearsal.program) * (1 + 1e-9))
+            << way.front().first;
     }
 }
 
@@ -123,14 +177,26 @@ TEST(Planner, SharesTheBatchOutWhereItMay) {
     const Plan least = splitting.fit(splitting.floor_bytes());
     EXPECT_LT(least.division.batch, 8);
     EXPECT_EQ(least.division.batch * least.division.accumulate, 8);
-    EXPECT_EQ(peak_of(least).reserved, least.peak_bytes_reserved);
+    EXPECT_EQ(rehearsed(least).peak.reserved, least.peak_bytes_reserved);
 }
 
 TEST(Planner, ExplainsItsPlans) {
     Planner planner({}, workload());
-    const Plan plan = planner.fit(planner.floor_bytes());
-    EXPECT_THAT(planner.explain(plan), HasSubstr("blocks.*.mlp"));
-    EXPECT_THAT(planner.explain(plan), HasSubstr("the peak of "));
+    const Plan plan = planner.fit(planner.floor_bytes()), kept = planner.fit(planner.keep_all_bytes());
+    const std::string text = planner.explain(plan);
+    EXPECT_THAT(text, HasSubstr("blocks.*.mlp"));
+    std::size_t ops = 0, again = 0, bytes = 0;
+    double milliseconds = 0;
+    const std::size_t all = text.find("\nall ");
+    ASSERT_NE(all, std::string::npos) << text;
+    ASSERT_EQ(std::sscanf(text.c_str() + all, " all %zu %zu %lf %zu", &ops, &again, &milliseconds, &bytes), 4) << text;
+    EXPECT_EQ(again, plan.replayed_ops);
+    EXPECT_NEAR(milliseconds, 1e3 * (plan.step_seconds - kept.step_seconds), 0.01);
+    EXPECT_GT(bytes, 0u);
+    EXPECT_LT(bytes, plan.peak_bytes_allocated);
+    EXPECT_THAT(text,
+                HasSubstr("the peak of " + std::to_string(plan.peak_bytes_allocated) + " bytes is in backward of"));
+    EXPECT_THAT(planner.explain(kept), HasSubstr("the peak of " + std::to_string(kept.peak_bytes_allocated)));
     Plan other = plan;
     other.program.pop_back();
     EXPECT_THROW(planner.explain(other), Error);
@@ -166,6 +232,11 @@ TEST(Planner, RefusesWorkloadsThatCanNotBePlanned) {
                     backward(loss.sum());
                 }),
                 HasSubstr("MicroBatchScope"));
+    EXPECT_THAT(error_of([](Context& dry) {
+                    dry.policy("blocks.*", recompute_all());
+                    train(dry, {.batch = 2});
+                }),
+                HasSubstr("leave its policies out"));
     EXPECT_THAT(error_of([](Context&) { throw Error("the workload's own"); }), HasSubstr("the workload's own"));
 }
 

@@ -1,6 +1,8 @@
 // What the search finds, beside all plans that there are.
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,25 +18,28 @@
 namespace headroom::plan {
 namespace {
 
+/// Two steps.
+void train(Context& context, const nn::GptOptions& options, std::int64_t batch) {
+    Parameters parameters(context);
+    nn::Gpt model(parameters, options);
+    optim::AdamW optimizer(parameters);
+    optim::GradientAccumulator accumulator(parameters, optimizer);
+    const Shape shape{batch, options.block};
+    const std::vector<std::int64_t> ids(static_cast<std::size_t>(shape.numel()), 1);
+    for (int step = 0; step < 2; ++step) {
+        accumulator.accumulate(
+            [&] { return model.loss(context.from_host(ids, shape), context.from_host(ids, shape)); });
+        accumulator.step(1e-3);
+    }
+}
+
 /// A GPT of two blocks, which are 16 ops; what lies around them is kept.
 RecordedProgram two_blocks(std::int64_t batch, std::int64_t width) {
-    const nn::GptOptions options{.vocabulary = 64, .block = 32, .layers = 2, .heads = 2, .width = width};
-    return rehearse(
-               {},
-               [&](Context& context) {
-                   context.policy(inherit_all());
-                   Parameters parameters(context);
-                   nn::Gpt model(parameters, options);
-                   optim::AdamW optimizer(parameters);
-                   optim::GradientAccumulator accumulator(parameters, optimizer);
-                   const std::vector<std::int64_t> ids(static_cast<std::size_t>(batch * 32), 1);
-                   for (int step = 0; step < 2; ++step) {
-                       accumulator.accumulate([&] {
-                           return model.loss(context.from_host(ids, {batch, 32}), context.from_host(ids, {batch, 32}));
-                       });
-                       accumulator.step(1e-3);
-                   }
-               })
+    return rehearse({},
+                    [&](Context& context) {
+                        context.policy(inherit_all());
+                        train(context, {.vocabulary = 64, .block = 32, .layers = 2, .heads = 2, .width = width}, batch);
+                    })
         .program;
 }
 
@@ -87,6 +92,43 @@ TEST(Search, IsNearTheBestOfAllPlans) {
 TEST(Search, IsNearTheBestWhereAllOpsTakeEquallyLong) {
     compare_with_all(two_blocks(4, 32),
                      Costs({.operations = 1e15, .half_operations = 1e15, .bytes = 1e15, .op_seconds = 1e-6}));
+}
+
+/// Of a plan that the search does not look for by itself: values that are brought back twice.
+TEST(Search, TriesPlansThatAreKnown) {
+    const RecordedProgram program = two_blocks(4, 64);
+    const std::vector<OpSeconds> seconds = Costs::assumed({}).of(program);
+    const std::vector<Point> without = search(program, seconds).points;
+    Simulation simulation(program);
+    std::size_t lower = 0;
+    for (std::uint32_t wait = 1; wait <= 8; ++wait) {
+        const std::vector<Answer> known(program.ops.size(), Answer(Answer::recompute, wait));
+        const std::size_t peak = simulation.run(known).peak;
+        lower += peak < without.front().peak;
+        EXPECT_LE(search(program, seconds, std::span(&known, 1)).points.front().peak, peak);
+    }
+    EXPECT_GT(lower, 0u) << "none of them says anything";
+}
+
+/// Figures of this search, which depend on no machine: a worse one shows.
+TEST(Search, FindsPlansOfALargerModelThatAreAsGoodAsTheyWere) {
+    const Profile profile = Profile::gpu(std::size_t{80} << 30);
+    const RecordedProgram program =
+        rehearse(profile, [&](Context& context) {
+            context.policy(inherit_all());
+            train(context, {.vocabulary = 64, .block = 256, .layers = 24, .heads = 4, .width = 256}, 8);
+        }).program;
+    const std::vector<OpSeconds> seconds = Costs::assumed(profile).of(program);
+    const std::vector<Point> points = search(program, seconds).points;
+    double step = 0;
+    for (const OpSeconds& op : seconds) step += op.forward + op.backward;
+    const double kept = static_cast<double>(points.back().peak);
+    EXPECT_LE(static_cast<double>(points.front().peak), 0.416 * kept);
+    const std::vector<std::pair<double, double>> figures{
+        {0.5, 0.2317}, {0.6, 0.1631}, {0.7, 0.1035}, {0.8, 0.0622}, {0.9, 0.0237}};
+    for (const auto& [share, time] : figures) {  // of the peak, and more than a step takes
+        EXPECT_LE(least(points, static_cast<std::size_t>(share * kept)) / step, 1.01 * time) << share;
+    }
 }
 
 TEST(Search, FindsPlansInTheOrderOfTheirPeaks) {

@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/optim/adamw.hpp>
@@ -30,10 +34,35 @@ void train_gpt(Context& context) {
     }
 }
 
-Rehearsal rehearse_with(const Policy* policy) {
+/// A batch that is read twice by one op, an op that no gradient reaches, and a module that is called twice.
+void train_odd(Context& context) {
+    const Shape shape{64, 64};
+    const std::vector<float> ones(static_cast<std::size_t>(shape.numel()), 1.0f);
+    const Tensor weight = context.from_host(ones, shape, Category::parameters).requires_grad_();
+    const Tensor constant = context.from_host(ones, shape);
+    const PathId path = context.module_path("net");
+    for (int step = 0; step < 2; ++step) {
+        Tensor loss;
+        {
+            const MicroBatchScope micro_batch(context);
+            const Tensor x = context.from_host(ones, shape);
+            Tensor y = matmul(x * x, constant);
+            for (int call = 0; call < 2; ++call) {
+                const RegionScope region(context, path);
+                y = gelu(matmul(y, weight)) * tanh(y);
+            }
+            loss = sum(y * y);
+        }
+        backward(loss);
+    }
+}
+
+using Program = void (*)(Context&);
+
+Rehearsal rehearse_with(Program program, const Policy& policy) {
     return rehearse({}, [&](Context& context) {
-        if (policy) context.policy(*policy);
-        train_gpt(context);
+        context.policy(policy);
+        program(context);
     });
 }
 
@@ -48,33 +77,37 @@ std::size_t most_made(const RecordedProgram& program) {
     return most;
 }
 
-/// It may say too much by an op's results: where that op writes over an input that a plan drops, or leaves out an
-/// output that a replay is not for.
-TEST(Simulation, SaysWhatRunsAgainAndTheMemoryOfIt) {
-    const Policy none = inherit_all();
-    const Rehearsal kept = rehearse_with(&none);
+constexpr std::size_t kScalar = 64;  // bytes of a block that holds one
+
+/// It says too little by a scalar at most, and too much by an op's results at most: where
+/// that op writes over an input that a plan drops, or leaves out an output that a replay is not for.
+void compare_with_rehearsals(Program train, int draws) {
+    const Rehearsal kept = rehearse_with(train, inherit_all());
     const RecordedProgram& program = kept.program;
     Simulation simulation(program);
     std::mt19937_64 random(test::random_seed());
     EXPECT_EQ(simulation.run(std::vector<Answer>(program.ops.size())).peak, kept.peak.allocated);
-    for (int draw = 0; draw < 40; ++draw) {
+    for (int draw = 0; draw < draws; ++draw) {
         std::vector<Answer> answers(program.ops.size());
         const std::uint64_t share = 1 + random() % 10;
         for (std::size_t i = 0; i < answers.size(); ++i) {
             if (random() % 10 >= share || program.ops[i].is_cast) continue;
-            answers[i] = {Answer::recompute, random() % 4 == 0 ? 8u : 0u};
+            answers[i] = {Answer::recompute, random() % 4 == 0 ? 1 + static_cast<std::uint32_t>(random() % 8) : 0u};
         }
-        const Policy policy = policy_of(program, answers);
-        const Rehearsal rehearsal = rehearse_with(&policy);
+        const Rehearsal rehearsal = rehearse_with(train, policy_of(program, answers));
         const Simulated& simulated = simulation.run(answers);
         for (std::size_t i = 0; i < answers.size(); ++i) {
             ASSERT_EQ(simulated.replays[i], rehearsal.program.ops[i].replays)
                 << "draw " << draw << ": " << program.ops[i].path << ' ' << program.ops[i].name;
         }
-        EXPECT_GE(simulated.peak, rehearsal.peak.allocated) << "draw " << draw;
+        EXPECT_GE(simulated.peak + kScalar, rehearsal.peak.allocated) << "draw " << draw;
         EXPECT_LE(simulated.peak, rehearsal.peak.allocated + most_made(program)) << "draw " << draw;
     }
 }
+
+TEST(Simulation, SaysWhatRunsAgainAndTheMemoryOfIt) { compare_with_rehearsals(train_gpt, 40); }
+
+TEST(Simulation, OfBatchesThatAreReadTwiceAndModulesThatAreCalledTwice) { compare_with_rehearsals(train_odd, 100); }
 
 }  // namespace
 }  // namespace headroom::plan

@@ -94,7 +94,7 @@ TEST_F(BudgetTest, TheTrainingKeepsWithinItAndChangesNoBit) {
 
 TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
     TrainerOptions tight = options();
-    tight.budget = std::size_t{1} << 40;
+    tight.budget = std::size_t{1} << 30;
     Trainer trainer(deep(), tight);
     const Profile profile = Context::cpu({.threads = 1}).profile();
     tight.budget = trainer.plan(profile).floor_bytes;
@@ -120,6 +120,52 @@ TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {
     EXPECT_EQ(report.state_sha256, run(options()).state_sha256);
 }
 
+TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    TrainerOptions budgeted = options();
+    budgeted.budget = std::size_t{1} << 30;
+    budgeted.budget = Trainer(deep(), budgeted).plan(profile).floor_bytes;
+    Trainer trainer(deep(), budgeted);
+    const plan::Plan plan = trainer.plan(profile).plan;
+    ASSERT_LT(plan.division.batch, kBatch);
+    trainer.check(plan, profile);
+    trainer.follow(plan);
+    EXPECT_EQ(trainer.options().batch, plan.division.batch);
+    EXPECT_EQ(trainer.options().accumulate, plan.division.accumulate);
+    const Forecast forecast = trainer.rehearse(profile);
+    EXPECT_EQ(forecast.peak.reserved, plan.peak_bytes_reserved);
+    trainer.check(plan, profile);  // also once it is followed
+
+    plan::Plan other = plan;
+    other.program[3].digest = "0123456789abcdef";
+    EXPECT_THAT([&] { trainer.check(other, profile); }, ThrowsMessage<Error>(HasSubstr("its op 3 is")));
+    TrainerOptions half = options();
+    half.stop_after = 1;
+    half.save = path("half.safetensors");
+    run(half);
+    half.resume = half.save;
+    EXPECT_THAT([&] { Trainer(deep(), half).check(plan, profile); },
+                ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 2048")));
+}
+
+TEST_F(BudgetTest, IsPlannedWithoutADevice) {
+    TrainerOptions budgeted = options();
+    budgeted.split_batch = false;
+    budgeted.memory_history = path("history.json");
+    const Report kept = run(options());
+    budgeted.budget = kept.peak_bytes_reserved * 3 / 4;
+    Trainer trainer(deep(), budgeted);
+    Context dry = Context::dry(Context::cpu({.threads = 1, .seed = 5}).profile());
+    const Report report = trainer.run(dry);
+    ASSERT_TRUE(report.planned);
+    EXPECT_EQ(report.forecast.peak.reserved, report.planned->plan.peak_bytes_reserved);
+    EXPECT_LE(report.forecast.peak.reserved, budgeted.budget);
+    // A plan is found anew, not on top of the one that is followed.
+    const Planned again = trainer.plan(dry.profile());
+    EXPECT_EQ(again.keep_all_bytes, kept.peak_bytes_reserved);
+    EXPECT_EQ(again.plan.replayed_ops, report.planned->plan.replayed_ops);
+}
+
 TEST_F(BudgetTest, RefusesWhatAPlanCanNotFollow) {
     const Profile profile = Context::cpu({.threads = 1}).profile();
     const Trainer without(deep(), options());
@@ -131,6 +177,9 @@ TEST_F(BudgetTest, RefusesWhatAPlanCanNotFollow) {
     const Trainer recomputing(deep(), by_hand);
     EXPECT_THAT([&] { recomputing.plan(profile); }, ThrowsMessage<Error>(HasSubstr(".recompute = all")));
     by_hand.recompute = "none";
+    by_hand.budget = std::size_t{1} << 60;
+    const Trainer boundless(deep(), by_hand);
+    EXPECT_THAT([&] { boundless.plan(profile); }, ThrowsMessage<Error>(HasSubstr("the device has")));
     by_hand.budget = std::size_t{2} << 20;
     EXPECT_THROW(Trainer(deep(), by_hand).plan(profile), plan::BudgetTooSmall);
 }
