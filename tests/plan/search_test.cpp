@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/costs.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/gpt.hpp>
+#include <headroom/nn/unet.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
 #include <headroom/plan/internal/search.hpp>
@@ -129,6 +132,26 @@ TEST(Search, FindsPlansOfALargerModelThatAreAsGoodAsTheyWere) {
     for (const auto& [share, time] : figures) {  // of the peak, and more than a step takes
         EXPECT_LE(least(points, static_cast<std::size_t>(share * kept)) / step, 1.01 * time) << share;
     }
+}
+
+/// What crosses a U-Net from its beginning to its end makes the least peak hard to find.
+TEST(Search, FindsALowPeakOfAUNet) {
+    const Profile profile = Profile::gpu(std::size_t{80} << 30);
+    const RecordedProgram program = rehearse(profile, [&](Context& context) {
+                                        context.policy(inherit_all());
+                                        Parameters parameters(context);
+                                        nn::UNet model(parameters, {.classes = 2, .width = 16});
+                                        for (int step = 0; step < 2; ++step) {
+                                            Tensor loss;
+                                            {
+                                                const MicroBatchScope micro_batch(context);
+                                                loss = sum(model(zeros(context, {2, 3, 256, 256})));
+                                            }
+                                            backward(loss);
+                                        }
+                                    }).program;
+    const std::vector<Point> points = search(program, Costs::assumed(profile).of(program)).points;
+    EXPECT_LE(static_cast<double>(points.front().peak), 0.45 * static_cast<double>(points.back().peak));
 }
 
 TEST(Search, FindsPlansInTheOrderOfTheirPeaks) {
