@@ -9,7 +9,12 @@ from program import ProgramCase
 
 PAGE = 2 << 20
 AMPLE = 4 << 30  # more than any of them takes
-BUDGETS = int(os.environ.get("HEADROOM_BUDGETS", "8"))  # of each program
+SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the programs, as of other tests' cases
+BUDGETS = int(os.environ.get("HEADROOM_BUDGETS", "8" if SHARDS == 1 else "3"))  # of each program
+
+
+def shard(number):
+    return unittest.skipUnless(number % SHARDS == int(os.environ.get("GTEST_SHARD_INDEX", "0")), "another shard has it")
 
 
 class Budget:
@@ -59,6 +64,7 @@ class Budget:
         self.assertIsNone(figures["state_sha256"])
 
 
+@shard(0)
 class TrainGpt(Budget, ProgramCase):
     program = "train_gpt"
     batch = 6
@@ -125,6 +131,7 @@ class TrainGpt(Budget, ProgramCase):
         self.assertEqual(figures["state_sha256"], self.figures("--recompute", "none")["state_sha256"])
 
 
+@shard(1)
 class TrainPerceptron(Budget, ProgramCase):
     program = "train_images"
     batch = 512
@@ -139,6 +146,7 @@ class TrainPerceptron(Budget, ProgramCase):
                      "--validation", "20", "--steps", "3", "--threads", "1", "--augment", "none")
 
 
+@shard(2)
 class TrainResNet(Budget, ProgramCase):
     program = "train_images"
     batch = 24
@@ -158,6 +166,7 @@ class TrainResNet(Budget, ProgramCase):
         self.assertLess(self.figures("--budget", AMPLE, "--split-batch")["floor_bytes"], floor)
 
 
+@shard(3)
 class TrainSegmentation(Budget, ProgramCase):
     program = "train_segmentation"
     batch = 4
@@ -165,6 +174,7 @@ class TrainSegmentation(Budget, ProgramCase):
              "--steps", "3", "--threads", "1")
 
 
+@shard(4)
 class TrainText(Budget, ProgramCase):
     program = "train_text"
     batch = 16
