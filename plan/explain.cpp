@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <headroom/core/category.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/internal/simulation.hpp>
+#include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
 
@@ -47,9 +46,7 @@ std::string Planner::explain(const Plan& plan) const {
     for (std::size_t i = 0; i < answers.size() && plan.policy; ++i) {
         const RecordedOp& op = program.ops[i];
         for (const Rule& rule : plan.policy->rules()) {
-            if (rule.path == op.path && rule.op == op.name && rule.call == op.call && rule.ordinal == op.ordinal) {
-                answers[i] = rule.answer;
-            }
+            if (names(rule, op)) answers[i] = rule.answer;
         }
     }
     Simulation simulation(program);

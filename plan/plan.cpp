@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,6 +9,7 @@
 
 #include <headroom/files/internal/sha256.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
 
@@ -109,10 +109,7 @@ void check_program(const Plan& plan, const RecordedProgram& program) {
     const auto [own, other] = std::mismatch(plan.program.begin(), plan.program.end(), ops.begin(), ops.end());
     if (own == plan.program.end() && other == ops.end()) {
         for (const Rule& rule : plan.policy ? plan.policy->rules() : std::vector<Rule>{}) {
-            const auto names = [&](const RecordedOp& op) {
-                return op.path == rule.path && op.name == rule.op && op.call == rule.call && op.ordinal == rule.ordinal;
-            };
-            if (std::none_of(program.ops.begin(), program.ops.end(), names)) {
+            if (std::none_of(program.ops.begin(), program.ops.end(), [&](auto& op) { return names(rule, op); })) {
                 throw Error("the plan has a rule for an op that the program does not have: " + rule.to_string());
             }
         }

@@ -12,4 +12,8 @@ Policy policy_of(const RecordedProgram& program, std::span<const Answer> answers
     return Policy(std::move(rules));
 }
 
+bool names(const Rule& rule, const RecordedOp& op) {
+    return rule.path == op.path && rule.op == op.name && rule.call == op.call && rule.ordinal == op.ordinal;
+}
+
 }  // namespace headroom::plan

@@ -9,8 +9,9 @@
 
 namespace headroom::plan {
 
-/// A rule for each op that runs again. Casts in front of one op have one name, and so the answer of the
-/// last.
+/// A rule for each op that runs again. Casts in front of one op have one name, and so the answer of the last.
 Policy policy_of(const RecordedProgram& program, std::span<const Answer> answers);
+/// True for the op that such a rule is for.
+bool names(const Rule& rule, const RecordedOp& op);
 
 }  // namespace headroom::plan

@@ -131,34 +131,33 @@ class TrainGpt(Budget, ProgramCase):
         self.assertEqual(figures["state_sha256"], self.figures("--recompute", "none")["state_sha256"])
 
 
-@shard(1)
-class TrainPerceptron(Budget, ProgramCase):
+class Images(Budget):
+    """Of train_images: so many digits that the test draws, and flags beside those that both models share."""
+
     program = "train_images"
-    batch = 512
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         os.makedirs(cls.path("data"))
-        cls.write("data/t10k-images-idx3-ubyte", images(540))
-        cls.write("data/t10k-labels-idx1-ubyte", labels(540))
-        cls.flags = ("--data", cls.path("data"), "--model", "mlp", "--layers", "40", "--hidden", "128", "--batch", "512",
-                     "--validation", "20", "--steps", "3", "--threads", "1", "--augment", "none")
+        cls.write("data/t10k-images-idx3-ubyte", images(cls.count))
+        cls.write("data/t10k-labels-idx1-ubyte", labels(cls.count))
+        cls.flags = ("--data", cls.path("data"), "--batch", str(cls.batch), "--steps", "3", "--threads", "1", "--augment", "none",
+                     *cls.model_flags)
+
+
+@shard(1)
+class TrainPerceptron(Images, ProgramCase):
+    batch = 512
+    count = 540
+    model_flags = ("--model", "mlp", "--layers", "40", "--hidden", "128", "--validation", "20")
 
 
 @shard(2)
-class TrainResNet(Budget, ProgramCase):
-    program = "train_images"
+class TrainResNet(Images, ProgramCase):
     batch = 24
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        os.makedirs(cls.path("data"))
-        cls.write("data/t10k-images-idx3-ubyte", images(60))
-        cls.write("data/t10k-labels-idx1-ubyte", labels(60))
-        cls.flags = ("--data", cls.path("data"), "--model", "resnet18", "--height", "64", "--width", "64", "--batch", "24",
-                     "--validation", "10", "--steps", "3", "--threads", "1", "--augment", "none")
+    count = 60
+    model_flags = ("--model", "resnet18", "--height", "64", "--width", "64", "--validation", "10")
 
     def test_keeps_the_batch_unless_told(self):
         floor = self.figures("--budget", AMPLE)["floor_bytes"]
