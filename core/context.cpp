@@ -76,10 +76,8 @@ Context Context::best(ContextOptions options) {
 
 Context Context::dry(const Profile& profile) {
     const memory::MemoryOptions options = training_memory({.limit = profile.memory_limit, .slack = profile.slack});
-    auto memory = std::make_shared<DeviceMemory>(profile.memory.granularity == 0
-                                                     ? memory::make_simulated_host_driver()
-                                                     : memory::make_simulated_driver({.properties = profile.memory}),
-                                                 options);
+    auto memory =
+        std::make_shared<DeviceMemory>(memory::make_simulated_driver({.properties = profile.device_memory()}), options);
     const DryStream stream{
         .threads = resolve_threads(profile.threads), .cuda = profile.cuda, .compute = profile.compute};
     return Context(stream, std::move(memory), {.seed = profile.seed});
@@ -124,6 +122,19 @@ Profile Profile::gpu(std::size_t memory_bytes) {
                        .total_bytes = memory_bytes,
                        .address_bytes = 8 * (memory_bytes / page + 1) * page,
                        .touchable = false}};
+}
+
+memory::DriverProperties Profile::device_memory() const {
+    return memory.granularity == 0 ? memory::make_simulated_host_driver()->properties() : memory;
+}
+
+Profile Profile::limited(std::size_t bytes) const {
+    Profile result = *this;
+    result.memory = device_memory();
+    result.memory_limit = bytes;
+    result.memory.total_bytes = std::max(result.memory.total_bytes, bytes);
+    result.memory.address_bytes = std::max(result.memory.address_bytes, bytes);
+    return result;
 }
 
 template <class T>
@@ -246,6 +257,11 @@ void Context::check_finite(const TapeRegion& region) {
 
 RegionScope::RegionScope(Context& context, PathId path) : context_(context) {
     context.tape_.open_region(path, context.policy_for(path));
+}
+
+RegionScope::RegionScope(Context& context, PathId path, const Policy& otherwise) : context_(context) {
+    const Policy* const attached = context.policy_for(path);
+    context.tape_.open_region(path, attached ? attached : &otherwise);
 }
 
 RegionScope::~RegionScope() {

@@ -55,6 +55,12 @@ struct Profile {
 
     /// A GPU with this much memory, for a dry run on a machine without one: pages of 2 MiB, as NVIDIA's have today.
     static Profile gpu(std::size_t memory_bytes);
+    /// `memory`, or this machine's where it stands for that.
+    memory::DriverProperties device_memory() const;
+    /// With this limit, on a device that has as much.
+    Profile limited(std::size_t bytes) const;
+    /// With a limit that nothing reaches: for rehearsals whose peaks are compared, not refused.
+    Profile endless() const { return limited(std::size_t{1} << 50); }
 };
 
 class Context {
@@ -210,6 +216,8 @@ void check_one_context(const char* op, const Context& a, const Context& b);
 class RegionScope {
   public:
     RegionScope(Context& context, PathId path);
+    /// `otherwise` decides where no policy is attached to that path. It must outlive the tape's records.
+    RegionScope(Context& context, PathId path, const Policy& otherwise);
     ~RegionScope();
     RegionScope(const RegionScope&) = delete;
     RegionScope& operator=(const RegionScope&) = delete;

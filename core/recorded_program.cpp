@@ -97,7 +97,6 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         op.call = record->region ? record->region->call : 0;
         op.ordinal = record->ordinal;
         op.name = record->op->info.name;
-        op.cost = record->op->info.cost;
         op.is_cast = record->op->info.passes_gradient;
         op.differentiable = record->differentiable;
         op.forward = forward_[record->index];

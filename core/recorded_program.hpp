@@ -45,7 +45,6 @@ struct RecordedOp {
     std::uint32_t call = 0;  ///< as `Candidate::call`
     std::uint32_t ordinal = 0;
     std::string name;
-    Cost cost = Cost::cheap;
     bool is_cast = false;
     bool differentiable = false;  ///< it has run backward
     std::vector<RecordedInput> inputs;

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <headroom/core/internal/program_recorder.hpp>
-#include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -17,22 +16,11 @@ namespace {
 using memory::MemoryReport;
 using Program = std::function<void(Context&)>;
 
-constexpr std::size_t kEndless = std::size_t{1} << 50;  // bytes
-
 MemoryPeak peak_of(const Profile& profile, const Program& program) {
     Context rehearsal = Context::dry(profile);
     rehearsal.memory().start_history(1);  // ops have names only where there is one
     program(rehearsal);
     return rehearsal.memory().peak();
-}
-
-/// With this limit, on a device that has as much.
-Profile limited(Profile profile, std::size_t bytes) {
-    if (profile.memory.granularity == 0) profile.memory = memory::make_simulated_host_driver()->properties();
-    profile.memory_limit = bytes;
-    profile.memory.total_bytes = std::max(profile.memory.total_bytes, bytes);
-    profile.memory.address_bytes = std::max(profile.memory.address_bytes, bytes);
-    return profile;
 }
 
 /// A limit that suffices: the least that can, or what was reserved where nothing was refused.
@@ -41,7 +29,7 @@ std::size_t sufficient_limit(const Profile& profile, const Program& program, con
     const std::size_t least = (peak.allocated + page_bytes - 1) / page_bytes * page_bytes;
     for (const std::size_t limit : {least, peak.reserved}) {
         try {
-            peak_of(limited(profile, limit), program);
+            peak_of(profile.limited(limit), program);
             return limit;
         } catch (const OutOfMemory&) {
         }
@@ -70,7 +58,7 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
     } catch (const OutOfMemory& error) {
         MemoryReport report = error.report();
         try {
-            report.whole = peak_of(limited(profile, kEndless), program);
+            report.whole = peak_of(profile.endless(), program);
         } catch (const OutOfMemory&) {
             throw error;  // it asks for more than any device has
         }

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/memory/driver.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/policy_of.hpp>
@@ -23,15 +22,6 @@ std::uint64_t replays_of(const RecordedProgram& program) {
 }
 
 }  // namespace
-
-Profile endless(Profile profile) {
-    constexpr std::size_t kEndless = std::size_t{1} << 50;  // bytes
-    if (profile.memory.granularity == 0) profile.memory = memory::make_simulated_host_driver()->properties();
-    profile.memory_limit = 0;
-    profile.memory.total_bytes = kEndless;
-    profile.memory.address_bytes = kEndless;
-    return profile;
-}
 
 BudgetTooSmall::BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all)
     : Error(fmt::format("a budget of {} bytes is too small: the least is {} bytes", budget, least)),
@@ -51,7 +41,7 @@ struct Planner::Option {
 };
 
 Planner::Planner(const Profile& profile, Workload workload)
-    : profile_(endless(profile)), workload_(std::move(workload)) {
+    : profile_(profile.endless()), workload_(std::move(workload)) {
     const Division& whole = workload_.division;
     for (std::int64_t batch = whole.batch; batch >= 1; --batch) {
         if (whole.batch % batch != 0) continue;

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/costs.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/plan/costs.hpp>
 #include <headroom/plan/plan.hpp>
 
 namespace headroom::plan {
@@ -88,10 +88,6 @@ class Planner {
     Plan floor_, keep_all_;
     std::size_t simulated_ = 0, rehearsed_ = 0;
 };
-
-/// The same device with as much memory as anybody asks for, and no limit: for rehearsals whose peak is compared, not
-/// refused.
-Profile endless(Profile profile);
 
 /// `Planner(profile, workload).fit(budget)`.
 Plan fit(const Profile& profile, std::size_t budget, const Workload& workload);

@@ -10,7 +10,6 @@
 
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
-#include <headroom/memory/driver.hpp>
 #include <headroom/training/history_file.hpp>
 #include <headroom/training/internal/recent_mean.hpp>
 #include <headroom/training/internal/rehearsal.hpp>
@@ -297,8 +296,7 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
 Planned Trainer::plan(const Profile& profile) const {
     const auto begin = std::chrono::steady_clock::now();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
-    const std::size_t device =
-        (profile.memory.granularity ? profile.memory : memory::make_simulated_host_driver()->properties()).total_bytes;
+    const std::size_t device = profile.device_memory().total_bytes;
     if (options_.budget > device) {
         throw Error(fmt::format("{}: the device has {} bytes",
                                 options_.spell("budget", fmt::to_string(options_.budget)), device));
@@ -352,9 +350,8 @@ void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
     options.batch = plan.division.batch;
     options.accumulate = plan.division.accumulate;
     options.policy.reset();
-    plan::check_program(plan, headroom::rehearse(plan::endless(profile), [&](Context& dry) {
-                                  rehearse_on(dry, task_, options);
-                              }).program);
+    plan::check_program(
+        plan, headroom::rehearse(profile.endless(), [&](Context& dry) { rehearse_on(dry, task_, options); }).program);
 }
 
 Report Trainer::run(Context& context) {

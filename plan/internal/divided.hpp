@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
-#include <headroom/core/costs.hpp>
 #include <headroom/core/recorded_program.hpp>
+#include <headroom/plan/costs.hpp>
 #include <headroom/plan/internal/search.hpp>
 #include <headroom/plan/planner.hpp>
 

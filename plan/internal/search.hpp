@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include <headroom/core/costs.hpp>
 #include <headroom/core/recorded_program.hpp>
 #include <headroom/core/tape/policy.hpp>
+#include <headroom/plan/costs.hpp>
 
 namespace headroom::plan {
 

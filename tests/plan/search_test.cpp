@@ -7,7 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <headroom/core/costs.hpp>
 #include <headroom/core/ops/create.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/rehearsal.hpp>
@@ -15,6 +14,7 @@
 #include <headroom/nn/unet.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/gradient_accumulator.hpp>
+#include <headroom/plan/costs.hpp>
 #include <headroom/plan/internal/search.hpp>
 #include <headroom/plan/internal/simulation.hpp>
 

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/costs.hpp>
+#include <headroom/plan/costs.hpp>
 
-namespace headroom {
+namespace headroom::plan {
 namespace {
 
 constexpr Rates kRates{.operations = 1000, .half_operations = 4000, .bytes = 100, .op_seconds = 0.5};
@@ -65,4 +65,4 @@ TEST(Costs, OfAnOpFallWithThreadsAndWithTf32) {
 }
 
 }  // namespace
-}  // namespace headroom
+}  // namespace headroom::plan

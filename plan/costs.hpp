@@ -11,7 +11,7 @@
 #include <headroom/core/context.hpp>
 #include <headroom/core/recorded_program.hpp>
 
-namespace headroom {
+namespace headroom::plan {
 
 /// Of an op's passes.
 struct OpSeconds {
@@ -41,4 +41,4 @@ class Costs {
     Rates rates_;
 };
 
-}  // namespace headroom
+}  // namespace headroom::plan

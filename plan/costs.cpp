@@ -1,8 +1,8 @@
-#include <headroom/core/costs.hpp>
+#include <headroom/plan/costs.hpp>
 
 #include <algorithm>
 
-namespace headroom {
+namespace headroom::plan {
 
 Costs Costs::assumed(const Profile& profile) {
     if (profile.cuda) {
@@ -40,4 +40,4 @@ std::vector<OpSeconds> Costs::of(const RecordedProgram& program) const {
     return result;
 }
 
-}  // namespace headroom
+}  // namespace headroom::plan

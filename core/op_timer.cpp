@@ -1,0 +1,39 @@
+#include <headroom/core/op_timer.hpp>
+
+#include <algorithm>
+
+#include <headroom/kernels/device/cuda_device.hpp>
+
+namespace headroom {
+
+double OpTimer::seconds() const {
+    double sum = 0;
+    for (const OpTimes& op : ops_) {
+        for (const auto* times : {&op.forward, &op.replays, &op.backward}) {
+            for (const double seconds : *times) sum += seconds;
+        }
+    }
+    return sum;
+}
+
+void OpTimer::wait() {
+    if (CudaDevice* const gpu = context_.gpu()) gpu->synchronize();
+}
+
+void OpTimer::op_begins() {
+    wait();
+    begin_ = Clock::now();
+}
+
+void OpTimer::ends(const Record& record, std::vector<double> OpTimes::*times) {
+    wait();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
+    ops_.resize(std::max<std::size_t>(ops_.size(), record.index + 1));
+    (ops_[record.index].*times).push_back(seconds);
+}
+
+void OpTimer::recorded(const Record& record) { ends(record, &OpTimes::forward); }
+void OpTimer::replayed(const Record& record) { ends(record, &OpTimes::replays); }
+void OpTimer::differentiated(const Record& record) { ends(record, &OpTimes::backward); }
+
+}  // namespace headroom

@@ -1,0 +1,54 @@
+#pragma once
+// Measures how long the ops of a context's tape take, while it exists: forward, once more for backward, backward. On a
+// GPU it waits for each op, so that a step takes longer than without it.
+//
+//     OpTimer timer(context);
+//     train(context, 4);
+//     for (const OpTimes& op : timer.ops()) fmt::print("{} s\n", op.forward.front());
+#include <chrono>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+
+namespace headroom {
+
+/// Of an op, in seconds: one figure for each time that it ran.
+struct OpTimes {
+    std::vector<double> forward;
+    std::vector<double> replays;
+    std::vector<double> backward;
+};
+
+class OpTimer final : public TapeObserver {
+  public:
+    explicit OpTimer(Context& context) : context_(context) { context.tape().observe(this); }
+    ~OpTimer() override { context_.tape().observe(nullptr); }
+    OpTimer(const OpTimer&) = delete;
+    OpTimer& operator=(const OpTimer&) = delete;
+
+    /// By their place in a micro-batch, as in the `RecordedProgram` of a rehearsal of it. Micro-batches count as
+    /// repetitions of one.
+    const std::vector<OpTimes>& ops() const { return ops_; }
+    /// All of it, of all ops.
+    double seconds() const;
+    /// Forgets what was measured.
+    void restart() { ops_.clear(); }
+
+    void op_begins() override;
+    void recorded(const Record& record) override;
+    void replayed(const Record& record) override;
+    void differentiated(const Record& record) override;
+    void let_go(const Value&, std::size_t) override {}
+    void backward_begins(std::span<Record* const>) override {}
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    void wait();
+    void ends(const Record& record, std::vector<double> OpTimes::*times);
+
+    Context& context_;
+    Clock::time_point begin_;
+    std::vector<OpTimes> ops_;
+};
+
+}  // namespace headroom
