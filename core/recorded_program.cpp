@@ -1,6 +1,7 @@
 #include <headroom/core/internal/program_recorder.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace headroom {
 
@@ -15,6 +16,11 @@ Operations operations_of(const Record& record) {
 }
 
 }  // namespace
+
+std::uint64_t RecordedProgram::replays() const {
+    return std::accumulate(ops.begin(), ops.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const RecordedOp& op) { return sum + op.replays; });
+}
 
 void ProgramRecorder::op_begins() {
     others_ = context_.memory().statistics().allocated;

@@ -58,6 +58,9 @@ struct RecordedOp {
 struct RecordedProgram {
     std::vector<RecordedOp> ops;
     std::vector<RecordedValue> values;
+
+    /// How often backward ran ops again.
+    std::uint64_t replays() const;
 };
 
 }  // namespace headroom

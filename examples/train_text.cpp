@@ -95,9 +95,12 @@ void take_defaults(CLI::App& app, const ModelFlags& flags) {
     }
 }
 
-/// BERT's policies of --recompute.
+/// The model's ways: BERT's are policies.
 void take_recompute(ModelFlags& flags) {
-    if (!flags.masked()) return;
+    if (!flags.masked()) {
+        std::erase_if(flags.recomputes, [](const training::Recompute& way) { return way.name == "cheap"; });
+        return;
+    }
     flags.recomputes[1].policies = {{"bert.encoder.layers.*", recompute_cheap()}};
     flags.recomputes[2].policies = {{"bert.encoder.layers.*", recompute_all()}};
 }

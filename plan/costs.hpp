@@ -1,14 +1,20 @@
 #pragma once
-// How long recorded ops take. Nothing is measured here: what is known of a device are rates, which are assumed, and an
-// op takes as long as its operations or its traffic of memory, whichever is longer (Williams et al. 2009, "Roofline").
+// How long recorded ops take: by rates that are assumed, or as measured on a machine.
 //
-//     const Costs costs = Costs::assumed(context.profile());
-//     double seconds = 0;
-//     for (const OpSeconds& op : costs.of(rehearsal.program)) seconds += op.forward + op.backward;
+//     Costs costs = Costs::assumed(context.profile());
+//     OpTimer timer(context);
+//     train(context, 4);                                      // steps whose micro-batches record `program`
+//     costs.measure(program, timer.ops());
+//     write_costs("costs.json", costs);
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/op_timer.hpp>
 #include <headroom/core/recorded_program.hpp>
 
 namespace headroom::plan {
@@ -27,18 +33,66 @@ struct Rates {
     double op_seconds = 0;       ///< that any op takes at least
 };
 
+/// Where times are from.
+struct Machine {
+    std::string name;  ///< of the processor, or of the GPU
+    int threads = 0;   ///< of the processor; 0: a GPU
+    std::string build;
+
+    /// Of a context with this profile, in this build.
+    static Machine of(const Profile& profile);
+};
+
 class Costs {
   public:
     explicit Costs(const Rates& rates) : rates_(rates) {}
-    /// On a GPU the rates of an H100 by its data sheet (NVIDIA, "H100 Tensor Core GPU", SXM5), products at 60% and
-    /// memory at 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s. They serve to compare plans.
+    /// An op takes as long as its operations or its traffic of memory, whichever is longer (Williams et al. 2009,
+    /// "Roofline"). On a GPU the rates are those of an H100 by its data sheet (NVIDIA, "H100 Tensor Core GPU", SXM5),
+    /// products at 60% and memory at 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
+
+    /// From now on, an op like one of `program` (name, shapes, strides, dtypes) takes the median of their times, and
+    /// one that is like none as long as the nearest in work of its name, times the ratio of their times by rates.
+    /// `ops`: as `OpTimer::ops`. Errors: Error if they are not as many.
+    void measure(const RecordedProgram& program, const std::vector<OpTimes>& ops);
+    /// A step of `program` takes so long beside its ops. Other programs take the more the more parameters they have.
+    void measure_outside(const RecordedProgram& program, double seconds);
 
     /// For each op.
     std::vector<OpSeconds> of(const RecordedProgram& program) const;
+    /// Of a step of so many micro-batches, with the ops that backward runs again.
+    double step_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
+    /// What `step_seconds` has beside ops.
+    double outside_seconds(const RecordedProgram& program) const;
+    bool measured() const { return !kinds_.empty(); }
 
   private:
+    friend void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
+    friend Costs read_costs(const std::filesystem::path& path, const Profile& profile);
+
+    /// What an op does, whatever the machine.
+    struct Work {
+        Operations operations;
+        double bytes = 0;
+        bool half = false;  ///< its products are of f16 or bf16
+    };
+    struct Kind {
+        Work work;
+        OpSeconds seconds;
+    };
+    static Work work_of(const RecordedProgram& program, const RecordedOp& op);
+    OpSeconds by_rates(const Work& work) const;
+    OpSeconds of(const RecordedProgram& program, const RecordedOp& op) const;
+
     Rates rates_;
+    std::map<std::string, std::map<std::string, Kind>> kinds_;  ///< by name, then by shapes, strides and dtypes
+    double outside_per_byte_ = 0;                               ///< of parameters
 };
+
+/// As JSON that people can read. Errors: FileError.
+void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine);
+/// Errors: FileError if it can't be read, is no such file, or was measured on another machine or with other threads
+/// than the profile's; a GPU that is only simulated may stand for any.
+Costs read_costs(const std::filesystem::path& path, const Profile& profile);
 
 }  // namespace headroom::plan

@@ -76,7 +76,7 @@ std::string Planner::explain(const Plan& plan) const {
     text += fmt::format("the peak of {} bytes is {} {}{}: {} bytes of activations that are kept, {} of all else\n",
                         simulated.peak, simulated.peak_in_backward ? "in backward of" : "at", op.name,
                         op.path.empty() ? "" : " in " + op.path, all.kept, simulated.peak - all.kept);
-    return text + "times are by rates that are assumed, not measured\n";
+    return text + (plan.measured ? "times are as measured\n" : "times are by rates that are assumed, not measured\n");
 }
 
 }  // namespace headroom::plan

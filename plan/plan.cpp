@@ -9,6 +9,7 @@
 
 #include <headroom/files/internal/sha256.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/plan/internal/form.hpp>
 #include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
@@ -20,11 +21,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kVersion = 1;
 
 std::string in_words(const ProgramOp& op) { return op.path.empty() ? op.op : fmt::format("{} in {}", op.op, op.path); }
-
-/// "f32 [4, 8]/[8, 1]".
-std::string form_of(Dtype dtype, const Geometry& geometry) {
-    return fmt::format("{} {}/{}", name(dtype), geometry.shape.to_string(), geometry.strides.to_string());
-}
 
 Json json_of(const Rule& rule) {
     Json json{{"path", rule.path}, {"op", rule.op}};
@@ -54,9 +50,10 @@ Rule rule_of(const Json& json) {
 }  // namespace
 
 std::string Plan::to_string() const {
-    return fmt::format("{} micro-batch{} of {} sample{}, {} op{} run again in a step, {} bytes reserved",
+    return fmt::format("{} micro-batch{} of {} sample{}, {}{}{} op{} run again in a step, {} bytes reserved",
                        division.accumulate, division.accumulate == 1 ? "" : "es", division.batch,
-                       division.batch == 1 ? "" : "s", replayed_ops, replayed_ops == 1 ? "" : "s", peak_bytes_reserved);
+                       division.batch == 1 ? "" : "s", division.choice, division.choice.empty() ? "" : ", ",
+                       replayed_ops, replayed_ops == 1 ? "" : "s", peak_bytes_reserved);
 }
 
 std::vector<ProgramOp> ops_of(const RecordedProgram& program) {
@@ -127,9 +124,11 @@ void write_plan(const std::filesystem::path& path, const Plan& plan) {
               {"program_sha256", program_sha256(plan.program)},
               {"batch", plan.division.batch},
               {"accumulate", plan.division.accumulate},
+              {"choice", plan.division.choice},
               {"peak_bytes_allocated", plan.peak_bytes_allocated},
               {"peak_bytes_reserved", plan.peak_bytes_reserved},
               {"step_seconds", plan.step_seconds},
+              {"measured", plan.measured},
               {"replayed_ops", plan.replayed_ops}};
     std::vector<std::string> rules, program;  // one in a line
     if (plan.policy) {
@@ -154,10 +153,11 @@ Plan read_plan(const std::filesystem::path& path) {
     try {
         const Json json = Json::parse(file);
         if (json.at("headroom_plan") != kVersion) throw Error("it is of another version");
-        Plan plan{.division = {json.at("batch"), json.at("accumulate")},
+        Plan plan{.division = {json.at("batch"), json.at("accumulate"), json.at("choice")},
                   .peak_bytes_allocated = json.at("peak_bytes_allocated"),
                   .peak_bytes_reserved = json.at("peak_bytes_reserved"),
                   .step_seconds = json.at("step_seconds"),
+                  .measured = json.at("measured"),
                   .replayed_ops = json.at("replayed_ops")};
         if (plan.division.batch < 1 || plan.division.accumulate < 1) throw Error("batch and accumulate are at least 1");
         std::vector<Rule> rules;

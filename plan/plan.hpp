@@ -17,10 +17,11 @@
 
 namespace headroom::plan {
 
-/// How the samples of a step are shared out.
+/// How the samples of a step are shared out, and what the workload does otherwise.
 struct Division {
     std::int64_t batch = 1;       ///< samples in a micro-batch
     std::int64_t accumulate = 1;  ///< micro-batches in a step
+    std::string choice = {};      ///< one of `Workload::choices`; empty: none of them
 
     friend bool operator==(const Division&, const Division&) = default;
 };
@@ -43,7 +44,8 @@ struct Plan {
     std::optional<Policy> policy = {};
     std::size_t peak_bytes_allocated = 0;  ///< of the whole rehearsal
     std::size_t peak_bytes_reserved = 0;
-    double step_seconds = 0;              ///< predicted, of all micro-batches; by rates that are assumed
+    double step_seconds = 0;              ///< predicted
+    bool measured = false;                ///< the prediction is from times that were measured, not from assumed rates
     std::uint64_t replayed_ops = 0;       ///< that backward runs again in a step
     std::vector<ProgramOp> program = {};  ///< that it is for
 

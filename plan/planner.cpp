@@ -1,7 +1,6 @@
 #include <headroom/plan/planner.hpp>
 
 #include <algorithm>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -16,18 +15,15 @@ namespace {
 
 constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
 
-std::uint64_t replays_of(const RecordedProgram& program) {
-    return std::accumulate(program.ops.begin(), program.ops.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const RecordedOp& op) { return sum + op.replays; });
-}
-
 }  // namespace
 
-BudgetTooSmall::BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all)
+BudgetTooSmall::BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all,
+                               std::optional<std::size_t> least_split)
     : Error(fmt::format("a budget of {} bytes is too small: the least is {} bytes", budget, least)),
       budget_(budget),
       least_(least),
-      keep_all_(keep_all) {}
+      keep_all_(keep_all),
+      least_split_(least_split) {}
 
 struct Planner::Option {
     Divided* divided;
@@ -40,13 +36,15 @@ struct Planner::Option {
     }
 };
 
-Planner::Planner(const Profile& profile, Workload workload)
-    : profile_(profile.endless()), workload_(std::move(workload)) {
+Planner::Planner(const Profile& profile, Workload workload, Costs costs)
+    : profile_(profile.endless()), workload_(std::move(workload)), costs_(std::move(costs)) {
     const Division& whole = workload_.division;
     for (std::int64_t batch = whole.batch; batch >= 1; --batch) {
         if (whole.batch % batch != 0) continue;
         if (batch < whole.batch && !(workload_.may_split && workload_.may_split())) break;
-        divided_.push_back(divided({batch, whole.accumulate * (whole.batch / batch)}));
+        const std::int64_t accumulate = whole.accumulate * (whole.batch / batch);
+        divided_.push_back(divided({batch, accumulate}));
+        for (const std::string& choice : workload_.choices) divided_.push_back(divided({batch, accumulate, choice}));
     }
     for (const auto& one : divided_) {
         options_.push_back({one.get(), nullptr, one->seconds, one->keep_all});
@@ -77,18 +75,18 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     };
     const Rehearsal plain = rehearse_with([](Context&) {});
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
-    if (replays_of(plain.program) > 0) {
+    if (plain.program.replays() > 0) {
         throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");
     }
     result->program = rehearse_with([](Context& dry) { dry.policy(inherit_all()); }).program;
 
-    result->op_seconds = Costs::assumed(profile_).of(result->program);
-    for (const OpSeconds& op : result->op_seconds) result->seconds += op.forward + op.backward;
-    result->seconds *= static_cast<double>(division.accumulate);
+    result->op_seconds = costs_.of(result->program);
+    result->seconds = costs_.step_seconds(plain.program, division.accumulate);
     result->keep_all = {.division = division,
                         .peak_bytes_allocated = plain.peak.allocated,
                         .peak_bytes_reserved = plain.peak.reserved,
                         .step_seconds = result->seconds,
+                        .measured = costs_.measured(),
                         .program = ops_of(plain.program)};
 
     std::vector<std::vector<Answer>> known;
@@ -137,7 +135,8 @@ const Plan* Planner::rehearsed(Option& option) {
              .peak_bytes_allocated = rehearsal.peak.allocated,
              .peak_bytes_reserved = rehearsal.peak.reserved,
              .step_seconds = option.seconds,
-             .replayed_ops = replays_of(rehearsal.program) * static_cast<std::uint64_t>(divided.division.accumulate),
+             .measured = costs_.measured(),
+             .replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(divided.division.accumulate),
              .program = divided.keep_all.program};
     return &*option.plan;
 }

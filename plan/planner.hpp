@@ -37,25 +37,37 @@ struct Workload {
     std::function<bool()> may_split = nullptr;
     /// Ways of recomputing that are known for the model, as patterns and policies: no plan is worse than these.
     std::vector<std::vector<std::pair<std::string, Policy>>> ways = {};
+    /// Names of what the workload can do in another way, which `run` is asked for: another dtype, an `lstm`'s
+    /// checkpoints over time, another scratch budget. A plan says which of them it takes, if any.
+    std::vector<std::string> choices = {};
 };
 
 /// No plan keeps within the budget.
 class BudgetTooSmall : public Error {
   public:
-    BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all);
+    BudgetTooSmall(std::size_t budget, std::size_t least, std::size_t keep_all,
+                   std::optional<std::size_t> least_split = {});
     std::size_t budget() const { return budget_; }
     std::size_t least() const { return least_; }        ///< `Planner::floor_bytes`
     std::size_t keep_all() const { return keep_all_; }  ///< `Planner::keep_all_bytes`
+    /// The least in micro-batches of one sample, if the workload does not let the planner choose them and somebody
+    /// asked.
+    std::optional<std::size_t> least_split() const { return least_split_; }
 
   private:
     std::size_t budget_, least_, keep_all_;
+    std::optional<std::size_t> least_split_;
 };
 
 class Planner {
   public:
-    /// Rehearses the workload, and searches. Errors: Error for a workload that runs no backward, opens no
-    /// `MicroBatchScope`, or has policies that recompute anything already; those of the workload.
-    Planner(const Profile& profile, Workload workload);
+    /// Rehearses the workload, and searches for plans that are fast by these costs. Errors: Error for a workload that
+    /// runs no backward, opens no `MicroBatchScope`, or has policies that recompute anything already; those of the
+    /// workload.
+    Planner(const Profile& profile, Workload workload, Costs costs);
+    /// By costs that are assumed.
+    Planner(const Profile& profile, Workload workload)
+        : Planner(profile, std::move(workload), Costs::assumed(profile)) {}
     ~Planner();
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
@@ -83,6 +95,7 @@ class Planner {
 
     Profile profile_;
     Workload workload_;
+    Costs costs_;
     std::vector<std::unique_ptr<Divided>> divided_;
     std::vector<Option> options_;  ///< of all divisions, the fastest first
     Plan floor_, keep_all_;

@@ -20,6 +20,7 @@
 #include <headroom/optim/optimizer.hpp>
 #include <headroom/optim/schedule.hpp>
 #include <headroom/optim/sgd.hpp>
+#include <headroom/plan/costs.hpp>
 
 namespace headroom::training {
 
@@ -27,7 +28,7 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(Parameters
 MakeOptimizer adamw(const optim::AdamWOptions& options = {});
 MakeOptimizer sgd(const optim::SgdOptions& options = {});
 
-/// A way of recomputing: policies by module path, under a name.
+/// A way of recomputing: policies by module path, under a name. Without policies, one that the task knows by its name.
 struct Recompute {
     std::string name;
     std::string what;  ///< what backward computes again, for people
@@ -62,6 +63,7 @@ struct TrainerOptions {
     /// Bytes that the training may reserve at its peak: `Trainer::plan` finds the fastest micro-batch, and what to
     /// recompute, that keep within them. 0: the options say.
     std::size_t budget = 0;
+    std::optional<plan::Costs> costs = {};  ///< that plans go by; none: rates that are assumed
     /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless a layer normalises by the
     /// statistics of its micro-batch. A training that is resumed keeps its micro-batch.
     std::optional<bool> split_batch = {};

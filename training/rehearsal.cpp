@@ -1,6 +1,9 @@
 #include <headroom/training/internal/rehearsal.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,53 +33,47 @@ void take_steps(Session& session) {
     }
 }
 
-std::string in_words(const TrainerOptions& options, bool without_graphs, const TrainerOptions& other,
-                     const Forecast& forecast) {
-    std::vector<std::string> changes;
-    if (other.batch != options.batch) {
-        changes.push_back(options.spell("batch", fmt::to_string(other.batch)));
-        changes.push_back(options.spell("accumulate", fmt::to_string(other.accumulate)));
-    }
-    if (other.recompute != options.recompute) changes.push_back(options.spell("recompute", other.recompute));
-    const std::string without = without_graphs ? "without " + options.spell("graphs", "") : "";
-    const std::string with = changes.empty() ? "" : fmt::format("with {}", fmt::join(changes, " "));
-    const bool another = other.batch != options.batch && forecast.batch_statistics;
-    return fmt::format("it fits {}{}{} and then reserves {}{}", without, without.empty() || with.empty() ? "" : ", ",
-                       with, size_text(forecast.peak.reserved),
-                       another ? "; batch norm then sees fewer samples at once, which is another training" : "");
+constexpr const char* kAnotherTraining = "; batch norm then sees fewer samples at once, which is another training";
+
+/// What the options say that a plan says instead: " in place of --memory-limit and --recompute".
+std::string replaced(const Profile& profile, const TrainerOptions& options) {
+    std::vector<std::string> names;
+    if (profile.memory_limit > 0) names.push_back(options.spell("memory_limit", ""));
+    if (!options.recompute.empty()) names.push_back(options.spell("recompute", ""));
+    if (options.policy) names.push_back(options.spell("policy", ""));
+    return names.empty() ? "" : fmt::format(" in place of {}", fmt::join(names, " and "));
 }
 
-/// Empty if there is none. Another recomputation and no graphs, which change no bit, come before smaller micro-batches.
-/// The samples of a step stay the same.
-std::string fitting_change(const Profile& profile, const MakeTask& task, const TrainerOptions& options) {
+/// The first plan that keeps within so many bytes, in words; without one, the least that there is a plan for. A plan
+/// that keeps micro-batches where layers take statistics of them comes before one that does not, and one with graphs
+/// before one without.
+std::variant<std::string, std::size_t> fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& task,
+                                                    const TrainerOptions& options) {
     TrainerOptions other = options;
-    Profile tried = profile;
-    std::vector<std::string> ways{options.recompute};
-    for (const Recompute& way : options.recomputes) {
-        if (way.name != options.recompute) ways.push_back(way.name);
-    }
-    // A training that is resumed keeps its batch.
-    const std::int64_t least = options.resume.empty() ? 1 : options.batch;
-    for (other.batch = options.batch; other.batch >= least; --other.batch) {
-        if (options.batch % other.batch != 0) continue;
-        other.accumulate = options.accumulate * (options.batch / other.batch);
-        for (const bool graphs : {true, false}) {
-            if (graphs && !profile.compute.graphs) continue;
-            tried.compute.graphs = graphs;
-            for (const std::string& way : ways) {
-                other.recompute = way;
-                const bool asked = graphs == profile.compute.graphs && way == options.recompute;
-                if (asked && other.batch == options.batch) continue;
-                try {
-                    Context context = Context::dry(tried);
-                    const Forecast forecast = rehearse_on(context, task, other);
-                    return in_words(options, graphs != profile.compute.graphs, other, forecast);
-                } catch (const OutOfMemory&) {
-                }
+    other.budget = bytes;
+    if (!options.recomputes.empty()) other.recompute = options.recomputes.front().name;
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (const bool graphs : {true, false}) {
+        if (graphs && !profile.compute.graphs) continue;
+        Profile tried = profile;
+        tried.compute.graphs = graphs;
+        for (const std::optional<bool> split : {options.split_batch, std::optional(true)}) {
+            other.split_batch = split;
+            try {
+                const plan::Plan plan = Trainer(task, other).plan(tried).plan;
+                const bool asks = split && split != options.split_batch && plan.division.batch != options.batch;
+                std::string change = options.spell("budget", fmt::to_string(bytes));
+                if (asks) change += fmt::format(" {}", options.spell("split_batch", "true"));
+                if (graphs != profile.compute.graphs)
+                    change += fmt::format(" and without {}", options.spell("graphs", ""));
+                return fmt::format("it fits with {}{}: {}{}", change, replaced(profile, options), plan.to_string(),
+                                   asks ? kAnotherTraining : "");
+            } catch (const plan::BudgetTooSmall& error) {
+                least = std::min(least, error.least());
             }
         }
     }
-    return "";
+    return least;
 }
 
 }  // namespace
@@ -86,27 +83,36 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
     take_steps(session);
     session.validate();
     session.end();
-    return {dry.memory().peak(), session.resident_bytes(),         session.parameters(),
-            session.steps(),     session.takes_batch_statistics(), session.graph_refusal()};
+    return {dry.memory().peak(),
+            session.resident_bytes(),
+            session.parameters(),
+            session.steps(),
+            session.takes_batch_statistics(),
+            session.graph_refusal(),
+            {},
+            {}};
 }
 
-std::string advice(const Profile& profile, const MakeTask& task, const TrainerOptions& options,
+std::string advice(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options,
                    const std::string& more) {
-    const std::string change = fitting_change(profile, task, options);
-    if (!change.empty()) return change + "; or with " + more;
+    const std::variant<std::string, std::size_t> found = fitting_plan(profile, bytes, task, options);
+    if (const std::string* const change = std::get_if<std::string>(&found)) return *change + "; or with " + more;
+    const std::string least = size_text(std::get<std::size_t>(found));
     return options.resume.empty()
-               ? "no smaller micro-batch fits, whatever is recomputed: use a smaller model or " + more
-               : "a training that is resumed keeps its batch, and with it nothing fits: use " + more;
+               ? fmt::format("no plan needs less than {}: use a smaller model or {}", least, more)
+               : fmt::format(
+                     "a training that is resumed keeps its batch, and no plan for it needs less than {}: use {}", least,
+                     more);
 }
 
-OutOfMemory beside_others(const OutOfMemory& error, Profile profile, const MakeTask& task,
+OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
                           const TrainerOptions& options, const Forecast& forecast) {
     memory::MemoryReport report = error.report();
     if (report.page_bytes != profile.memory.granularity) return error;  // not of the context's memory
-    profile.memory_limit = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
+    const std::size_t usable = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
     report.whole = forecast.peak;
-    report.advice = profile.memory_limit < forecast.peak.reserved
-                        ? advice(profile, task, options,
+    report.advice = usable < forecast.peak.reserved
+                        ? advice(profile, usable, task, options,
                                  fmt::format("{} that others now use of the device", size_text(report.others())))
                         : "a rehearsal has passed in what is free by these figures";
     return OutOfMemory(std::move(report));

@@ -1,7 +1,6 @@
 #include <headroom/training/trainer.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <utility>
 #include <variant>
@@ -274,12 +273,15 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
     Forecast forecast;
     bool first = true;  // of the passes that a refused one is followed by
     try {
-        headroom::rehearse(profile, [&](Context& dry) {
+        const Rehearsal rehearsal = headroom::rehearse(profile, [&](Context& dry) {
             const std::string file = std::exchange(first, false) ? options_.memory_history : "";
             // One that is refused is the last word, too.
             with_history(
                 dry, file, title_of(options_) + ", rehearsed", [&] { forecast = rehearse(dry); }, history);
         });
+        const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
+        forecast.step_seconds = costs.step_seconds(rehearsal.program, options_.accumulate);
+        forecast.replayed_ops = rehearsal.program.replays() * static_cast<std::uint64_t>(options_.accumulate);
         return forecast;
     } catch (const OutOfMemory& error) {
         memory::MemoryReport report = error.report();
@@ -287,71 +289,12 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
             const bool limited = profile.memory_limit > 0 && report.whole_limit <= report.device_total;
             const std::string suffices =
                 options_.spell(limited ? "memory_limit" : "device", fmt::to_string(report.whole_limit));
-            report.advice = advice(profile, task_, options_, suffices);
+            const std::size_t device = profile.device_memory().total_bytes;
+            const std::size_t usable = profile.memory_limit > 0 ? std::min(profile.memory_limit, device) : device;
+            report.advice = advice(profile, usable, task_, options_, suffices);
         }
         throw OutOfMemory(std::move(report));
     }
-}
-
-Planned Trainer::plan(const Profile& profile) const {
-    const auto begin = std::chrono::steady_clock::now();
-    if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));
-    const std::size_t device = profile.device_memory().total_bytes;
-    if (options_.budget > device) {
-        throw Error(fmt::format("{}: the device has {} bytes",
-                                options_.spell("budget", fmt::to_string(options_.budget)), device));
-    }
-    TrainerOptions plain = options_;
-    if (!plain.recomputes.empty()) {  // the first way keeps all
-        if (!plain.recompute.empty() && plain.recompute != plain.recomputes.front().name) {
-            throw Error(fmt::format("{}: with {} a plan says what is recomputed",
-                                    options_.spell("recompute", plain.recompute), options_.spell("budget", "")));
-        }
-        plain.recompute = plain.recomputes.front().name;
-    }
-    plain.policy.reset();
-    plain.memory_history.clear();
-    bool batch_statistics = false;
-    plan::Workload workload{
-        .run =
-            [&](Context& dry, const plan::Division& division) {
-                TrainerOptions options = plain;
-                options.batch = division.batch;
-                options.accumulate = division.accumulate;
-                batch_statistics = rehearse_on(dry, task_, options).batch_statistics;
-            },
-        .division = {plain.batch, plain.accumulate},
-        .may_split = [&] { return plain.resume.empty() && plain.split_batch.value_or(!batch_statistics); }};
-    for (const Recompute& way : plain.recomputes) {
-        if (!way.policies.empty()) workload.ways.push_back(way.policies);
-    }
-    plan::Planner planner(profile, workload);
-    Planned planned{.floor_bytes = planner.floor_bytes(), .keep_all_bytes = planner.keep_all_bytes()};
-    planned.plan = planner.fit(options_.budget);
-    planned.simulated = planner.plans_simulated();
-    planned.rehearsed = planner.plans_rehearsed();
-    planned.explanation = planner.explain(planned.plan);
-    planned.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    return planned;
-}
-
-void Trainer::follow(const plan::Plan& plan) {
-    options_.batch = plan.division.batch;
-    options_.accumulate = plan.division.accumulate;
-    options_.policy = plan.policy;
-}
-
-void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
-    if (!options_.resume.empty() && plan.division != plan::Division{options_.batch, options_.accumulate}) {
-        throw Error(fmt::format("the plan has {} of {} samples, and a training that is resumed keeps its {} of {}",
-                                plan.division.accumulate, plan.division.batch, options_.accumulate, options_.batch));
-    }
-    TrainerOptions options = options_;
-    options.batch = plan.division.batch;
-    options.accumulate = plan.division.accumulate;
-    options.policy.reset();
-    plan::check_program(
-        plan, headroom::rehearse(profile.endless(), [&](Context& dry) { rehearse_on(dry, task_, options); }).program);
 }
 
 Report Trainer::run(Context& context) {

@@ -35,9 +35,11 @@ struct Forecast {
     MemoryPeak peak;
     std::size_t resident_bytes = 0;  ///< of parameters and optimizer state, between steps
     std::int64_t parameters = 0;
-    std::int64_t steps = 0;         ///< of the whole training
-    bool batch_statistics = false;  ///< a layer normalises by the statistics of its micro-batch
-    std::string graph_refusal;      ///< why graphs can't be used, as far as a rehearsal knows
+    std::int64_t steps = 0;                          ///< of the whole training
+    bool batch_statistics = false;                   ///< a layer normalises by the statistics of its micro-batch
+    std::string graph_refusal;                       ///< why graphs can't be used, as far as a rehearsal knows
+    std::optional<double> step_seconds = {};         ///< by the options' costs
+    std::optional<std::uint64_t> replayed_ops = {};  ///< that backward runs again in a step
 };
 
 /// For hooks.
@@ -99,6 +101,12 @@ class Trainer {
     /// The fastest plan for `TrainerOptions::budget`. Errors: plan::BudgetTooSmall; Error without a budget, or if the
     /// options recompute anything themselves; errors of the task.
     Planned plan(const Profile& profile) const;
+    /// Takes a few steps, which nobody keeps, to measure how long ops take, and what a step takes besides: with a
+    /// budget those of the plan that assumed rates lead to. Use another context than for the training, which would
+    /// find this one's memory. Errors: as `plan`; Error for a context with graphs; errors of the steps.
+    plan::Costs calibrate(Context& context) const;
+    /// What plans go by from now on.
+    void use(plan::Costs costs) { options_.costs = std::move(costs); }
     /// From now on the options are those of the plan.
     void follow(const plan::Plan& plan);
     /// For a plan that was made before. Errors: Error that names the first op that differs if it is for another
@@ -110,7 +118,7 @@ class Trainer {
     /// says how much the whole training needs, and its message which options fit, as found by rehearsals; errors of the
     /// task.
     Forecast rehearse(const Profile& profile, bool history = false) const;
-    /// The same on a dry context of the caller's, without looking for what fits.
+    /// The same on a dry context of the caller's, without looking for what fits, and without times and ops.
     Forecast rehearse(Context& dry) const;
 
     /// Trains as rehearsed. Errors: Error if the loss or the gradients were not finite, naming the step and the module;

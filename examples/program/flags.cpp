@@ -38,6 +38,12 @@ void add_device(CLI::App& app, Flags& flags) {
     add_flag(app, "--explain", flags.explain, "print what the plan keeps and runs again, module by module")
         ->needs(budget);
     add_option(app, "--save-plan", flags.save_plan, "file for the plan")->needs(budget);
+    CLI::Option* const costs =
+        add_option(app, "--costs", flags.costs, "file of --calibrate: times are predicted by what was measured");
+    add_option(app, "--calibrate", flags.calibrate,
+               "measure how long ops take, in a few steps before the training, and write it to this file; a plan then "
+               "goes by it")
+        ->excludes(costs);
     add_flag(app, "--keep-batch", flags.keep_batch, "a plan keeps the micro-batch")->needs(budget);
     add_flag(app, "--split-batch", flags.split_batch,
              "a plan may take smaller micro-batches, also where layers normalise by the statistics of one")
@@ -168,6 +174,8 @@ void add_flags(CLI::App& app, Flags& flags) {
         if (gpu && flags.device != "dry")
             throw CLI::ValidationError(
                 "--gpu-memory is for --device dry; a real GPU's memory is limited by --memory-limit");
+        if (flags.device == "dry" && !flags.calibrate.empty())
+            throw CLI::ValidationError("--calibrate measures, and --device dry computes nothing");
         if (gpu && flags.gpu_memory == 0)
             throw CLI::ValidationError("--gpu-memory 0 is no GPU; without it, this machine's processor is predicted");
         for (const auto& [name, given] :

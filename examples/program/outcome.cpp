@@ -84,8 +84,12 @@ int run(CLI::App& app, int argc, char** argv, const std::function<void()>& body)
         std::fputs(error.report().to_string().c_str(), stderr);
         return 3;
     } catch (const plan::BudgetTooSmall& error) {
-        return end(3, fmt::format("--budget {}: the least is {} bytes; use --budget {}", error.budget(), error.least(),
-                                  error.least()));
+        const std::string split =
+            error.least_split() < error.least() && error.least_split()
+                ? fmt::format(", or --split-batch, with which the least is {} bytes", *error.least_split())
+                : "";
+        return end(3, fmt::format("--budget {}: the least is {} bytes; use --budget {}{}", error.budget(),
+                                  error.least(), error.least(), split));
     } catch (const std::bad_alloc&) {
         return end(3, "the host's memory does not suffice; use a smaller batch or less data");
     } catch (const std::exception& error) {

@@ -33,10 +33,12 @@ using Clock = std::chrono::steady_clock;
 /// An option as a flag.
 std::string flag(std::size_t gpu_memory, const std::string& name, const std::string& value) {
     if (name == "autocast") return "--dtype f32";
+    if (name == "split_batch") return "--split-batch";
     if (name == "device" && gpu_memory == 0) return fmt::format("a device that has {}", size_text(std::stoull(value)));
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
+                          : name == "policy"       ? "plan"
                                                    : name;
     std::ranges::replace(spelled, '_', '-');
     return fmt::format("--{}{}{}", spelled, value.empty() ? "" : " ", value);
@@ -101,6 +103,19 @@ void follow_plan(training::Trainer& trainer, const Flags& flags, Summary& summar
         if (!flags.json.empty()) write_summary(flags.json, summary);
         throw;
     }
+}
+
+/// Times that were measured, if the flags ask for some.
+void use_costs(training::Trainer& trainer, const Flags& flags) {
+    if (!flags.costs.empty()) trainer.use(plan::read_costs(flags.costs, profile_of(flags)));
+    if (flags.calibrate.empty()) return;
+    Flags plain = flags;
+    plain.compute.graphs = false;
+    Context context = make_context(plain);
+    plan::Costs costs = trainer.calibrate(context);
+    plan::write_costs(flags.calibrate, costs, plan::Machine::of(context.profile()));
+    say("measured how long ops take, in {}", flags.calibrate);
+    trainer.use(std::move(costs));
 }
 
 void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
@@ -177,6 +192,7 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     expect_writable("--memory-history", flags.memory_history);
     expect_writable("--tune", flags.tuning_file);
     expect_writable("--save-plan", flags.save_plan);
+    expect_writable("--calibrate", flags.calibrate);
     expect_folder("--tensorboard", flags.tensorboard);
     expect_folder("--pictures", flags.pictures);
     const Clock::time_point begin = Clock::now();
@@ -191,7 +207,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
                              {"--log", flags.log},
                              {"--memory-history", flags.memory_history},
                              {"--tune", flags.tuning_file},
-                             {"--save-plan", flags.save_plan}};
+                             {"--save-plan", flags.save_plan},
+                             {"--calibrate", flags.calibrate}};
     expect_apart(outputs, program.reads);
     expect_apart({outputs.begin() + 2, outputs.end()}, {{"--resume", flags.resume()}});  // which --save may replace
     Flags fitted = flags;  // with those that `read` has set
@@ -202,6 +219,8 @@ void train(const Flags& flags, const std::function<Program()>& read) {
     summary.budget = flags.budget;
     summary.batch = flags.batch;
     summary.accumulate = flags.accumulate;
+    use_costs(trainer, flags);
+    summary.measured_costs = trainer.options().costs.has_value();
     if (flags.budget > 0) follow_plan(trainer, flags, summary);
     if (!flags.plan.empty()) {
         const plan::Plan plan = plan::read_plan(flags.plan);

@@ -26,11 +26,10 @@ void put_plan(nlohmann::ordered_json& json, const Summary& summary) {
         json["floor_bytes"] = summary.refused->least();
         json["keep_all_bytes"] = summary.refused->keep_all();
     }
-    put("step_seconds_predicted", plan, &plan::Plan::step_seconds);
-    put("replayed_ops_predicted", plan, &plan::Plan::replayed_ops);
     put("planner_seconds", planned, &Planned::seconds);
     put("plans_simulated", planned, &Planned::simulated);
     put("plans_rehearsed", planned, &Planned::rehearsed);
+    json["choice"] = plan && !plan->division.choice.empty() ? Json(plan->division.choice) : Json();
     json["program_sha256"] = plan ? Json(plan::program_sha256(plan->program)) : Json();
 }
 
@@ -69,6 +68,10 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     json["batch"] = summary.batch;
     json["accumulate"] = summary.accumulate;
     put("step_seconds", report.step_seconds);
+    put("step_seconds_predicted",
+        report.planned ? std::optional(report.planned->plan.step_seconds) : report.forecast.step_seconds);
+    put("replayed_ops_predicted", report.forecast.replayed_ops);
+    json["costs"] = summary.measured_costs ? "measured" : "assumed";
     put_trained("replayed_ops", report.replayed_ops);
     put_plan(json, summary);
     const ComputeOptions usual;

@@ -20,6 +20,7 @@ struct Summary {
     double seconds = 0;
     ComputeOptions compute;
     std::optional<std::size_t> skipped_images;
+    bool measured_costs = false;                  ///< that times are predicted by
     std::size_t budget = 0;                       ///< bytes; 0: none
     std::optional<plan::BudgetTooSmall> refused;  ///< why nothing was trained
     std::int64_t batch = 0, accumulate = 0;       ///< of the training, as the plan has them if there is one

@@ -5,6 +5,7 @@ HEADROOM_EXAMPLES_DIR names the folder with the programs; ctest sets it.
 import json
 import math
 import os
+import re
 import resource
 import subprocess
 import tempfile
@@ -12,6 +13,11 @@ import unittest
 
 EXAMPLES = os.environ.get("HEADROOM_EXAMPLES_DIR", "build/release/examples")
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+# What a program that is refused memory says to do.
+ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P<plain> and without --graphs)?(?: in place of [a-z -]+)?: "
+                    r"(?P<accumulate>\d+) micro-batch(?:es)? of (?P<batch>\d+) samples?, (?:[a-z]+, )?(?P<replayed>\d+) ops? run again "
+                    r"in a step, (?P<reserved>\d+) bytes reserved"
+                    r"(?P<another>; batch norm then sees fewer samples at once, which is another training)?; or with (?P<more>.*)$")
 
 
 def data_file(name):

@@ -2,18 +2,16 @@
 import re
 import unittest
 
-from program import ProgramCase
+from program import ADVICE, ProgramCase
 
-FITS = re.compile(r"it fits with((?: --[a-z]+ \w+)+) and then reserves \d+\.\d [kMG]B \((\d+) bytes\)"
-                  r"(; batch norm then sees fewer samples at once, which is another training)?; or with --memory-limit (\d+)$")
 PAGE = 2 << 20
-NOTHING = re.compile(r"no smaller micro-batch fits, whatever is recomputed: use a smaller model or --memory-limit (\d+)$")
+NOTHING = re.compile(r"no plan needs less than \d+\.\d [kMG]B \((?P<least>\d+) bytes\): use a smaller model or --memory-limit (?P<more>\d+)$")
 
 
 class Refused(ProgramCase):
     """Of one program; `smaller` are flags of a smaller model."""
 
-    recomputes, smaller, batch_norm, batch = (), (), False, 0
+    ways, smaller, batch_norm, batch = (), (), False, 0
 
     def predicted(self, *flags):
         return self.figures("--device", "dry", *flags)
@@ -21,21 +19,8 @@ class Refused(ProgramCase):
     def is_refused(self, *flags):
         return self.run_program("--device", "dry", *flags).returncode == 3
 
-    def take(self, change, limit, asked):
-        """Flags that the program named."""
-        given = dict(zip(change[0::2], change[1::2]))
-        self.assertLessEqual(set(given), {"--batch", "--accumulate", "--recompute"})
-        self.assertNotEqual(given.get("--recompute"), asked, "in force already")
-        batch = int(given.get("--batch", self.batch))
-        self.assertEqual(batch * int(given.get("--accumulate", 1)), self.batch)
-        flags = change if "--recompute" in given else (*change, "--recompute", asked)
-        if batch != self.batch:  # which recomputation alone would have been better than
-            for way in self.recomputes:
-                self.assertTrue(self.is_refused("--memory-limit", limit, "--recompute", way))
-        return self.predicted("--memory-limit", limit, *flags)
-
     def expect_true(self, limit, asked):
-        """Which of the two advices it was."""
+        """Whether anything fits."""
         flags = ("--recompute", asked)
         whole = self.predicted(*flags)
         run = self.run_program("--device", "dry", *flags, "--memory-limit", limit)
@@ -46,61 +31,64 @@ class Refused(ProgramCase):
         self.assertEqual(pieces, whole["peak_bytes_predicted"] <= limit // PAGE * PAGE)
         found = re.search(r"\nThe whole program, where nothing limits it: its peak is at .*\n  live at the peak +(\d+) ", run.stderr)
         self.assertEqual(int(found[1]), whole["peak_bytes_predicted"])
-        fits, nothing = FITS.search(line), NOTHING.search(line)
+        fits, nothing = ADVICE.search(line), NOTHING.search(line)
         self.assertTrue(fits or nothing, line)
-        enough = int(fits[4] if fits else nothing[1])
+        enough = int(re.search(r"--memory-limit (\d+)$", line)[1])
         self.assertLessEqual(self.predicted(*flags, "--memory-limit", enough)["peak_bytes_reserved_predicted"], enough)
-        if fits:
-            change = fits[1].split()
-            taken = self.take(tuple(change), limit, asked)
-            self.assertEqual(taken["peak_bytes_reserved_predicted"], int(fits[2]))
-            self.assertEqual(bool(fits[3]), self.batch_norm and "--batch" in change)
-        else:
-            for batch in (1, self.batch):
-                for way in self.recomputes:
-                    self.assertTrue(self.is_refused("--memory-limit", limit, "--batch", batch, "--accumulate",
-                                                    self.batch // batch, "--recompute", way))
+        if nothing:
+            least = int(nothing["least"])
+            self.assertGreater(least, limit)
+            split = ("--split-batch",) if self.batch_norm else ()
+            self.predicted("--budget", least, *split)
+            self.assertTrue(self.is_refused("--budget", least - PAGE, *split))
             self.predicted(*self.smaller, "--memory-limit", limit)
-        return "fits" if fits else "nothing"
+            return False
+        self.assertIn(" in place of --memory-limit and --recompute: ", line)
+        taken = self.predicted(*fits["flags"].split())
+        self.assertEqual(taken["peak_bytes_reserved_predicted"], int(fits["reserved"]))
+        self.assertLessEqual(int(fits["reserved"]), limit)
+        self.assertEqual((str(taken["batch"]), str(taken["accumulate"])), (fits["batch"], fits["accumulate"]))
+        self.assertEqual(taken["batch"] * taken["accumulate"], self.batch)
+        self.assertEqual(bool(fits["another"]), self.batch_norm and taken["batch"] != self.batch)
+        return True
 
     def test_every_statement_is_true_and_every_advice_fits(self):
-        for asked in (self.recomputes[0], self.recomputes[-1]):
+        for asked in (self.ways[0], self.ways[-1]):
             peak = self.predicted("--recompute", asked)
-            limits = [peak["peak_bytes_predicted"] * percent // 100 for percent in (20, 35, 50, 60, 70, 80, 90, 97)]
+            limits = [peak["peak_bytes_predicted"] * percent // 100 for percent in (20, 45, 70, 97)]
             limits.append(peak["peak_bytes_reserved_predicted"] - 1)
             seen = set()
             for limit in limits:
                 with self.subTest(asked=asked, limit=limit):
                     if limit < limits[-1] or self.is_refused("--recompute", asked, "--memory-limit", limit):
                         seen.add(self.expect_true(limit, asked))
-            self.assertEqual(seen, {"fits", "nothing"})
+            self.assertEqual(seen, {True, False})
 
-    def test_recomputing_more_within_the_limit_changes_no_bit(self):
+    def test_a_plan_changes_no_bit(self):
         free = self.figures("--recompute", "none")
         limit = free["peak_bytes_reserved"] * 4 // 5
-        fits = FITS.search(self.fails(3, ("--recompute", "none", "--memory-limit", limit), "out of memory"))
-        self.assertNotIn("--batch", fits[1])
-        for flags in ((*fits[1].split(), "--memory-limit", limit), ("--recompute", "none", "--memory-limit", fits[4])):
-            figures = self.figures(*flags)
-            self.assertEqual(figures["state_sha256"], free["state_sha256"])
-            self.expect_predicted(figures)
+        line = self.fails(3, ("--recompute", "none", "--memory-limit", limit), "out of memory")
+        taken = self.figures(*ADVICE.search(line)["flags"].split(), "--keep-batch")
+        self.assertLessEqual(taken["peak_bytes_reserved"], limit)
+        self.assertEqual(taken["state_sha256"], free["state_sha256"])
+        self.expect_predicted(taken)
 
     def test_a_resumed_training_keeps_its_batch(self):
         file = self.path("stopped.safetensors")
         free = self.figures("--recompute", "none", "--stop-after", 1, "--save", file)
         limit = free["peak_bytes_reserved"] * 4 // 5
         resume = ("--resume", file, "--stop-after", 1)
-        fits = FITS.search(self.fails(3, (*resume, "--memory-limit", limit), "out of memory"))
-        self.assertNotIn("--batch", fits[1])
-        self.figures(*resume, *fits[1].split(), "--memory-limit", limit)
+        advice = ADVICE.search(self.fails(3, (*resume, "--memory-limit", limit), "out of memory"))
+        self.assertEqual(advice["batch"], str(self.batch))
+        self.figures(*resume, *advice["flags"].split())
         line = self.fails(3, (*resume, "--memory-limit", free["peak_bytes_reserved"] // 3), "out of memory")
-        enough = re.search("; a training that is resumed keeps its batch, and with it nothing fits: use --memory-limit (.*)$", line)
-        self.figures(*resume, "--memory-limit", enough[1])
+        self.assertRegex(line, r"; a training that is resumed keeps its batch, and no plan for it needs less than .*: use --memory-limit \d+$")
+        self.figures(*resume, "--memory-limit", line.split()[-1])
 
 
 class RefusedGpt(Refused):
     program = "train_gpt"
-    recomputes = ("none", "cheap", "mlp", "blocks")
+    ways = ("none", "cheap", "mlp", "blocks")
     smaller = ("--layers", 1, "--width", 8, "--heads", 1, "--batch", 1, "--accumulate", 12)
     batch = 12
 
@@ -114,7 +102,7 @@ class RefusedGpt(Refused):
 
 class RefusedUNet(Refused):
     program = "train_segmentation"
-    recomputes = ("none", "cheap", "blocks")
+    ways = ("none", "cheap", "blocks")
     smaller = ("--base-width", 1, "--batch", 1, "--accumulate", 8)
     batch_norm = True
     batch = 8

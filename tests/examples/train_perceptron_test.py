@@ -1,11 +1,10 @@
 """train_images --model mlp as a whole: what a model without batch statistics shows of every program."""
 import os
-import re
 import subprocess
 import unittest
 
 from idx_files import images, labels
-from program import ProgramCase
+from program import ADVICE, ProgramCase
 
 
 class TrainPerceptron(ProgramCase):
@@ -147,12 +146,11 @@ class TrainPerceptron(ProgramCase):
         self.assertTrue(os.path.exists(page))
         flags = ("--data", self.data, "--batch", 100, "--accumulate", 2, "--hidden", 112, "--epochs", 2)
         limit = self.figures(*flags)["peak_bytes_reserved"] - 1
-        line = self.fails(3, (*flags, "--memory-limit", limit), "out of memory", "it fits with")
-        advice = re.search(r"it fits with .*--batch (\d+) --accumulate (\d+) ", line)
-        self.assertIsNotNone(advice, line)
-        self.assertEqual(int(advice[1]) * int(advice[2]), 200)
-        self.expect_predicted(self.figures("--data", self.data, "--hidden", 112, "--epochs", 2, "--memory-limit", limit,
-                                           "--batch", advice[1], "--accumulate", advice[2]))
+        advice = ADVICE.search(self.fails(3, (*flags, "--memory-limit", limit), "out of memory"))
+        self.assertEqual(int(advice["batch"]) * int(advice["accumulate"]), 200)
+        taken = self.figures(*flags, *advice["flags"].split())
+        self.expect_predicted(taken)
+        self.assertEqual(str(taken["batch"]), advice["batch"])
         self.fails(3, ["--data", self.data, "--hidden", 512, "--memory-limit", "2MiB"], "out of memory")
 
     def test_a_loss_that_is_not_finite_ends_it(self):

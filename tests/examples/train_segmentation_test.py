@@ -1,12 +1,11 @@
 """train_segmentation as a whole, on clouds that it draws and on small files."""
 import json
 import os
-import re
 import struct
 import unittest
 import zlib
 
-from program import ProgramCase
+from program import ADVICE, ProgramCase
 
 
 def png(rows, colors):
@@ -78,11 +77,11 @@ class TrainSegmentation(ProgramCase):
         self.assertIn(text, self.succeeds("--steps", 1, "--accumulate", 3))
         self.assertNotIn("batch norm", self.succeeds("--steps", 1, "--accumulate", 1))
         size = ("--height", 64, "--width", 64, "--base-width", 8)
-        half = ("--batch", 4, "--accumulate", 2, "--checkpoint", *size)
-        limit = ("--memory-limit", self.figures(*half)["peak_bytes_reserved"])
-        advice = self.run_program("--batch", 8, *size, *limit).stderr
-        self.assertRegex(advice, "it fits with --batch 4 --accumulate 2 --recompute blocks .*; batch norm then sees fewer samples at once")
-        self.succeeds(*half, *limit)
+        least = self.figures("--batch", 8, *size, "--budget", 10**9)["floor_bytes"]
+        advice = ADVICE.search(self.run_program("--batch", 8, *size, "--memory-limit", least - (2 << 20)).stderr.splitlines()[0])
+        self.assertIn("--split-batch", advice["flags"])
+        self.assertIsNotNone(advice["another"])
+        self.assertIn("batch norm takes its statistics of", self.succeeds("--batch", 8, *size, *advice["flags"].split()))
 
     def test_validations_change_no_bit_of_a_training(self):
         self.expect_validations_change_nothing("--steps", 4)

@@ -59,7 +59,8 @@ TEST(AfterRehearsal, WhatFitsBesideOthersIsRehearsed) {
     const OutOfMemory error = error_of(error_beside(others));
     EXPECT_EQ(error.report().whole, forecast.peak);
     const std::string line = error.what();
-    EXPECT_THAT(line, HasSubstr("it fits with .batch = 2 .accumulate = 4 and then reserves "));
+    EXPECT_THAT(line, HasSubstr("it fits with .budget = " + std::to_string(kGpu - others) +
+                                ": 4 micro-batches of 2 samples, "));
     EXPECT_THAT(line, HasSubstr("; or with " + memory::format_bytes(others)));
     EXPECT_THAT(line, HasSubstr(" that others now use of the device"));
     TrainerOptions taken = kOptions;

@@ -309,11 +309,14 @@ TEST_F(TrainerTest, ALimitThatDoesNotSufficeIsKnownBeforehand) {
     };
     EXPECT_THAT(
         [&] { limited(options); },
-        ThrowsMessage<OutOfMemory>(AllOf(HasSubstr("it fits with .batch = 80 .accumulate = 2 and then reserves "),
+        ThrowsMessage<OutOfMemory>(AllOf(HasSubstr("it fits with .budget = " + std::to_string(limit) +
+                                                   " in place of .memory_limit: 2 micro-batches of 80 samples, "),
                                          HasSubstr("; or with .memory_limit = " + std::to_string(limit + page)))));
-    options.batch = 80;
-    options.accumulate = 2;
-    EXPECT_TRUE(limited(options).complete);
+    options.budget = limit;
+    Trainer planned(net(width), options);
+    const Report report = run(planned);
+    EXPECT_TRUE(report.complete);
+    EXPECT_LE(report.peak_bytes_reserved, limit);
 }
 
 TEST_F(TrainerTest, OnADryContextItOnlyRehearses) {

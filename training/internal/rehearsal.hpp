@@ -14,14 +14,14 @@ namespace headroom::training {
 /// Runs on a dry context what later steps, validations and the end take no more memory than.
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
-/// The first change of options with which a rehearsal passes, in words: "it fits with .batch = 4 .accumulate = 2 and
-/// then reserves 18.9 MB (18874368 bytes)"; and `more`, another way out.
-std::string advice(const Profile& profile, const MakeTask& task, const TrainerOptions& options,
+/// A plan that fits into so many bytes, in words: "it fits with .budget = 18874368: 2 micro-batches of 4 samples, ...";
+/// or the least that a plan needs; and `more`, another way out.
+std::string advice(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options,
                    const std::string& more);
 
 /// The error of a run on such a context that was refused memory although its rehearsal had passed, because others use
 /// the device: with what the whole needs, and the options that fit beside them.
-OutOfMemory beside_others(const OutOfMemory& error, Profile profile, const MakeTask& task,
+OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
                           const TrainerOptions& options, const Forecast& forecast);
 
 }  // namespace headroom::training

@@ -1,0 +1,93 @@
+// Costs as JSON.
+#include <fstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/memory/error.hpp>
+#include <headroom/plan/costs.hpp>
+
+namespace headroom::plan {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+
+/// "Intel(R) Xeon(R) Platinum, 2 threads".
+std::string in_words(const std::string& name, int threads) {
+    return threads == 0 ? name : fmt::format("{}, {} thread{}", name, threads, threads == 1 ? "" : "s");
+}
+
+/// Not negative, and finite.
+double seconds_in(const Json& json) {
+    const double seconds = json.get<double>();
+    if (seconds < 0) throw Error("a time is below 0");
+    return seconds;
+}
+
+}  // namespace
+
+void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine) {
+    std::vector<std::string> ops;  // one in a line
+    for (const auto& [name, kinds] : costs.kinds_) {
+        for (const auto& [form, kind] : kinds) {
+            ops.push_back("    " + Json{{"op", name},
+                                        {"form", form},
+                                        {"forward_seconds", kind.seconds.forward},
+                                        {"backward_seconds", kind.seconds.backward},
+                                        {"forward_operations", kind.work.operations.forward},
+                                        {"backward_operations", kind.work.operations.backward},
+                                        {"bytes", kind.work.bytes},
+                                        {"half", kind.work.half}}
+                                       .dump());
+        }
+    }
+    std::string text = Json{{"headroom_costs", kVersion},
+                            {"machine", machine.name},
+                            {"threads", machine.threads},
+                            {"build", machine.build},
+                            {"outside_seconds_per_parameter_byte", costs.outside_per_byte_}}
+                           .dump(2);
+    text.resize(text.size() - 2);  // "\n}"
+    std::ofstream file(path);
+    file << fmt::format("{},\n  \"ops\": [\n{}\n  ]\n}}\n", text, fmt::join(ops, ",\n"));
+    file.close();
+    if (!file)
+        throw FileError(fmt::format("{}: costs can't be written; check the folder and the space", path.string()));
+}
+
+Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
+    std::ifstream file(path);
+    if (!file) throw FileError(fmt::format("{}: there are no costs that can be read", path.string()));
+    Costs costs = Costs::assumed(profile);
+    std::string name;
+    int threads = 0;
+    try {
+        const Json json = Json::parse(file);
+        if (json.at("headroom_costs") != kVersion) throw Error("they are of another version");
+        json.at("machine").get_to(name);
+        json.at("threads").get_to(threads);
+        costs.outside_per_byte_ = seconds_in(json.at("outside_seconds_per_parameter_byte"));
+        for (const Json& op : json.at("ops")) {
+            costs.kinds_[op.at("op")][op.at("form")] = {
+                .work = {.operations = {op.at("forward_operations"), op.at("backward_operations")},
+                         .bytes = op.at("bytes"),
+                         .half = op.at("half")},
+                .seconds = {seconds_in(op.at("forward_seconds")), seconds_in(op.at("backward_seconds"))}};
+        }
+    } catch (const std::exception& error) {  // nlohmann's, or one from here
+        throw FileError(fmt::format("{}: not costs, or damaged ones: {}", path.string(), error.what()));
+    }
+    const Machine here = Machine::of(profile);
+    const bool any_gpu = threads == 0 && here.threads == 0 && here.name == Profile::gpu(0).memory.name;
+    if (!any_gpu && (name != here.name || threads != here.threads)) {
+        throw FileError(fmt::format("{}: measured on {}, and this is {}: measure here", path.string(),
+                                    in_words(name, threads), in_words(here.name, here.threads)));
+    }
+    return costs;
+}
+
+}  // namespace headroom::plan
