@@ -68,4 +68,12 @@ Rehearsal rehearse(const Profile& profile, const Program& program) {
     }
 }
 
+bool Recurrence::reached() {
+    const memory::MemorySnapshot snapshot = memory_.snapshot();
+    std::vector<Block> blocks;
+    blocks.reserve(snapshot.blocks.size());
+    for (const memory::BlockInfo& block : snapshot.blocks) blocks.emplace_back(block.address, block.bytes, block.live);
+    return !seen_.insert(std::move(blocks)).second || seen_.size() == kMost;
+}
+
 }  // namespace headroom

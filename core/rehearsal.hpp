@@ -4,7 +4,12 @@
 //
 //     const Rehearsal rehearsal = rehearse(context.profile(), [](Context& dry) { train(dry, 8); });
 //     fmt::print("{} bytes, at {}\n", rehearsal.peak.allocated, rehearsal.peak.purpose);
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <set>
+#include <tuple>
+#include <vector>
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/recorded_program.hpp>
@@ -22,5 +27,22 @@ struct Rehearsal {
 /// again without a limit, and with limits near the memory that it took there: up to four times in all; the report has
 /// the peak (`whole`) and a limit that suffices, and its advice names only what passed. Errors of `program`.
 Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& program);
+
+/// Says when a program that repeats itself, such as a training its steps, was rehearsed long enough: once blocks lie in
+/// memory as after an earlier turn, all later turns are like those since then. Mostly that is the third one.
+///
+///     for (Recurrence steps(dry); !steps.reached();) step();
+class Recurrence {
+  public:
+    explicit Recurrence(Context& context) : memory_(context.memory()) {}
+    /// Before the first turn and after each. Also true after a few that never come back to the same.
+    bool reached();
+
+  private:
+    static constexpr std::size_t kMost = 9;                       ///< calls
+    using Block = std::tuple<std::uintptr_t, std::size_t, bool>;  ///< address, bytes, whether it is live
+    DeviceMemory& memory_;
+    std::set<std::vector<Block>> seen_;
+};
 
 }  // namespace headroom

@@ -14,6 +14,7 @@ namespace headroom::plan {
 namespace {
 
 constexpr std::uint32_t kLongWait = 16;  // ops, as `recompute_cheap` has it
+constexpr std::size_t kFloors = 4;       // plans that are rehearsed for the least budget
 
 }  // namespace
 
@@ -29,11 +30,8 @@ struct Planner::Option {
     Divided* divided;
     const Point* point;             ///< null: nothing runs again, without a policy
     double seconds;                 ///< of a step
+    std::size_t expected;           ///< bytes that it reserves
     std::optional<Plan> plan = {};  ///< once it was rehearsed
-
-    std::size_t expected() const {
-        return point ? divided->expected(point->peak) : divided->keep_all.peak_bytes_reserved;
-    }
 };
 
 Planner::Planner(const Profile& profile, Workload workload, Costs costs)
@@ -47,18 +45,32 @@ Planner::Planner(const Profile& profile, Workload workload, Costs costs)
         for (const std::string& choice : workload_.choices) divided_.push_back(divided({batch, accumulate, choice}));
     }
     for (const auto& one : divided_) {
-        options_.push_back({one.get(), nullptr, one->seconds, one->keep_all});
-        const auto accumulate = static_cast<double>(one->division.accumulate);
-        for (const Point& point : one->points) {
-            options_.push_back({one.get(), &point, one->seconds + accumulate * point.seconds});
-        }
+        options_.push_back({one.get(), nullptr, one->seconds, one->keep_all.peak_bytes_reserved, one->keep_all});
+        const auto add = [&](const Point& point, std::size_t expected) {
+            const auto accumulate = static_cast<double>(one->division.accumulate);
+            options_.push_back({one.get(), &point, one->seconds + accumulate * point.seconds, expected});
+        };
+        for (const Point& point : one->points) add(point, one->expected(point.peak));
+        for (const auto& [point, reserved] : one->known) add(point, reserved);
     }
     std::stable_sort(options_.begin(), options_.end(),
                      [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
     keep_all_ = divided_.front()->keep_all;
-    const auto lowest = std::min_element(options_.begin(), options_.end(),
-                                         [](const Option& a, const Option& b) { return a.expected() < b.expected(); });
-    floor_ = *rehearsed(*lowest);
+    find_floor();
+}
+
+/// Rehearses what is expected to take least, for as long as something could take less than what was found.
+void Planner::find_floor() {
+    std::vector<Option*> lowest;
+    for (Option& option : options_) lowest.push_back(&option);
+    std::stable_sort(lowest.begin(), lowest.end(),
+                     [](const Option* a, const Option* b) { return a->expected < b->expected; });
+    floor_ = keep_all_;
+    for (std::size_t i = 0; i < std::min(lowest.size(), kFloors); ++i) {
+        if (lowest[i]->expected >= floor_.peak_bytes_reserved) return;
+        const Plan& plan = *rehearsed(*lowest[i]);
+        if (plan.peak_bytes_reserved < floor_.peak_bytes_reserved) floor_ = plan;
+    }
 }
 
 Planner::~Planner() = default;
@@ -90,15 +102,17 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
                         .program = ops_of(plain.program)};
 
     std::vector<std::vector<Answer>> known;
+    std::vector<std::size_t> known_reserved;
     for (const auto& way : workload_.ways) {
-        const RecordedProgram program = rehearse_with([&](Context& dry) {
-                                            for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
-                                        }).program;
-        if (program.ops.size() != result->program.ops.size()) continue;  // other casts
+        const Rehearsal by_hand = rehearse_with([&](Context& dry) {
+            for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
+        });
+        if (by_hand.program.ops.size() != result->program.ops.size()) continue;  // other casts
         // A value that waits long is brought back twice by some ways, and held by others.
         for (const std::uint32_t again_after : {0u, kLongWait}) {
+            known_reserved.push_back(by_hand.peak.reserved);
             std::vector<Answer>& answers = known.emplace_back();
-            for (const RecordedOp& op : program.ops) {
+            for (const RecordedOp& op : by_hand.program.ops) {
                 answers.push_back(op.replays ? Answer(Answer::recompute, again_after) : Answer(Answer::keep));
             }
         }
@@ -106,10 +120,13 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     Found found = search(result->program, result->op_seconds, known);
     simulated_ += found.simulated;
     result->points = std::move(found.points);
+    for (std::size_t i = 0; i < known.size(); ++i) {
+        result->known.emplace_back(std::move(found.known[i]), known_reserved[i]);
+    }
     const Point &low = result->points.front(), &high = result->points.back();
     result->highest_slack =
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
-    Option lowest{result.get(), &low, 0};
+    Option lowest{result.get(), &low, 0, 0};
     const Plan* const plan = rehearsed(lowest);
     if (low.seconds > 0 && plan->replayed_ops == 0) {
         throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
@@ -144,7 +161,7 @@ const Plan* Planner::rehearsed(Option& option) {
 Plan Planner::fit(std::size_t budget) {
     if (budget < floor_bytes()) throw BudgetTooSmall(budget, floor_bytes(), keep_all_bytes());
     for (Option& option : options_) {
-        if (option.expected() > budget) continue;
+        if (option.expected > budget) continue;
         const Plan* const plan = rehearsed(option);
         if (plan->peak_bytes_reserved <= budget) return *plan;
     }

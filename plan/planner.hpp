@@ -92,6 +92,7 @@ class Planner {
     struct Option;
     std::unique_ptr<Divided> divided(const Division& division);
     const Plan* rehearsed(Option& option);
+    void find_floor();
 
     Profile profile_;
     Workload workload_;

@@ -85,7 +85,12 @@ class Search {
             const Outcome outcome = visit(answers);
             starts.emplace_back(outcome, std::move(answers));
         };
-        for (const Answers& one : known) start(one);
+        Found found;
+        for (const Answers& one : known) {
+            start(one);
+            const auto& [outcome, answers] = starts.back();
+            found.known.push_back({answers, outcome.peak, outcome.seconds});
+        }
         const Borders borders(program_);
         for (std::size_t parts = 2; parts <= program_.ops.size() / 2; parts += parts / 3 + 1) {
             for (const bool leaning : {false, true}) start(borders.cut(parts, leaning));
@@ -99,7 +104,9 @@ class Search {
         }
         sink();
         exchange();
-        return {frontier_.take(), simulated_};
+        found.points = frontier_.take();
+        found.simulated = simulated_;
+        return found;
     }
 
   private:

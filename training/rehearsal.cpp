@@ -18,18 +18,22 @@ namespace headroom::training {
 
 namespace {
 
-/// As many as later ones take no more memory than: the second step finds the first one's free blocks, as all later ones
-/// do, and so does the second step after a validation. With graphs, the second step makes them, and the third one finds
-/// what they took.
+/// Until memory recurs: steps, or rounds of steps with a validation behind them.
 void take_steps(Session& session) {
-    const std::int64_t done = session.steps_done();
     const std::int64_t every = session.validate_every();
-    const bool validates = every > 0 && done / every < session.steps() / every;
-    const std::int64_t enough = session.context().profile().compute.graphs ? 3 : 2;
-    const std::int64_t turn = validates ? std::min(every, enough) : 0;
-    for (std::int64_t i = 1; i <= std::min(session.steps() - done, std::max(2 * turn, enough)); ++i) {
-        session.step();
-        if (validates && i % turn == 0) session.validate();
+    const bool validates = every > 0 && session.steps_done() / every < session.steps() / every;
+    const auto ended = [&] { return session.steps_done() >= session.steps(); };
+    Recurrence steps(session.context());
+    const auto take = [&](std::int64_t most) {
+        while (most-- > 0 && !ended()) {
+            session.step();
+            if (steps.reached()) return;
+        }
+    };
+    if (!validates) return take(session.steps());
+    for (Recurrence rounds(session.context()); !ended() && !rounds.reached();) {
+        take(every);
+        session.validate();
     }
 }
 

@@ -2,6 +2,7 @@
 // What a planner knows of one division of the samples: what its micro-batch records, and plans for it.
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include <headroom/core/recorded_program.hpp>
@@ -17,6 +18,8 @@ struct Planner::Divided {
     std::vector<OpSeconds> op_seconds;
     double seconds = 0;  ///< of a step that runs nothing again
     std::vector<Point> points;
+    /// Known ways, and what each reserves.
+    std::vector<std::pair<Point, std::size_t>> known;
     Plan keep_all;
     std::size_t outside = 0;  ///< bytes that are allocated at a time when no micro-batch runs, as far as is known
     /// Of the plan with the lowest peak and of the one with the highest: what is reserved beyond the simulated peak.

@@ -23,6 +23,7 @@ struct Point {
 
 struct Found {
     std::vector<Point> points;  ///< in the order of their peaks; each takes less time than those before it
+    std::vector<Point> known;   ///< the plans that were given
     std::size_t simulated = 0;  ///< how many were looked at
 };
 

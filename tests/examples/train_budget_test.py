@@ -20,6 +20,9 @@ def shard(number):
 class Budget:
     """What holds for every program. `flags` have two steps or three, of one that takes several pages."""
 
+    ways = ("cheap", "blocks")  # by hand, but for keeping all
+    batch_norm = False
+
     def test_keeps_within_every_budget(self):
         kept = self.figures("--recompute", "none")
         whole = self.figures("--budget", AMPLE)
@@ -56,18 +59,34 @@ class Budget:
         floor = self.figures("--budget", AMPLE)["floor_bytes"]
         file = self.path("refused.json")
         run = self.run_program("--budget", floor - PAGE, "--json", file)
-        self.assertEqual((run.returncode, run.stderr), (3, f"{self.program}: --budget {floor - PAGE}: the least is {floor} "
-                                                           f"bytes; use --budget {floor}\n"))
+        self.assertEqual(run.returncode, 3)
+        line = f"{self.program}: --budget {floor - PAGE}: the least is {floor} bytes; use --budget {floor}"
+        if self.batch_norm:
+            line += f", or --split-batch, with which the least is {self.figures('--budget', AMPLE, '--split-batch')['floor_bytes']} bytes"
+        self.assertEqual(run.stderr, line + "\n")
         with open(file, encoding="utf-8") as stream:
             figures = json.load(stream)
         self.assertEqual((figures["fits"], figures["floor_bytes"], figures["batch"]), (False, floor, self.batch))
         self.assertIsNone(figures["state_sha256"])
+
+    def test_no_way_by_hand_is_better(self):
+        dry = ("--device", "dry")
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
+        for way in self.ways:
+            with self.subTest(way=way):
+                by_hand = self.figures(*dry, "--recompute", way)
+                peak = by_hand["peak_bytes_reserved_predicted"]
+                self.assertGreater(by_hand["step_seconds_predicted"], 0)
+                self.assertLessEqual(floor, peak)
+                planned = self.figures(*dry, "--budget", peak)
+                self.assertLessEqual(planned["step_seconds_predicted"], by_hand["step_seconds_predicted"] * (1 + 1e-9))
 
 
 @shard(0)
 class TrainGpt(Budget, ProgramCase):
     program = "train_gpt"
     batch = 6
+    ways = ("cheap", "mlp", "blocks")
 
     @classmethod
     def setUpClass(cls):
@@ -82,6 +101,10 @@ class TrainGpt(Budget, ProgramCase):
                       ["--budget", "1GB", "--checkpoint"], ["--budget", "1GB", "--keep-batch", "--split-batch"]):
             with self.subTest(flags=flags):
                 self.fails(2, flags)
+        for flags in (["--calibrate", self.path("c.json"), "--device", "dry"],
+                      ["--calibrate", self.path("c.json"), "--costs", self.path("c.json")]):
+            with self.subTest(flags=flags):
+                self.fails(2, flags, "--calibrate")
         self.fails(1, ["--budget", "900TB"], "--budget 900000000000000: the device has")
         self.fails(1, ["--budget", "5GiB", "--device", "dry", "--gpu-memory", "4GiB"], "the device has 4294967296 bytes")
 
@@ -108,6 +131,40 @@ class TrainGpt(Budget, ProgramCase):
         self.fails(1, ["--plan", self.path("missing.json")], "missing.json")
         self.fails(2, ["--plan", file, "--budget", floor])
         self.fails(2, ["--save-plan", file])
+
+    def test_goes_by_what_was_measured(self):
+        file = self.path("costs.json")
+        floor = self.figures("--budget", AMPLE)["floor_bytes"]
+        budget = floor + 2 * PAGE
+        figures = self.figures("--budget", budget, "--calibrate", file)
+        with open(file, encoding="utf-8") as stream:
+            costs = json.load(stream)
+        self.assertEqual(costs["threads"], 1)
+        self.assertTrue(costs["machine"] and costs["build"])
+        self.assertEqual(len({(op["op"], op["form"]) for op in costs["ops"]}), len(costs["ops"]))
+        self.assertGreater(sum(op["forward_seconds"] + op["backward_seconds"] for op in costs["ops"]), 0)
+        self.assertEqual(self.figures("--budget", budget)["costs"], "assumed")
+        self.assertEqual(figures["costs"], "measured")
+        self.expect_predicted(figures)
+        plain = self.figures("--recompute", "none", "--batch", figures["batch"], "--accumulate", figures["accumulate"])
+        self.assertEqual(figures["state_sha256"], plain["state_sha256"], "measuring changes no bit")
+        for flags in ((), ("--device", "dry")):  # the same plan again
+            again = self.figures("--budget", budget, "--costs", file, *flags)
+            for name in ("batch", "accumulate", "replayed_ops_predicted", "step_seconds_predicted", "peak_bytes_reserved_predicted"):
+                self.assertEqual(again[name], figures[name])
+        self.assertIn("times are as measured", self.succeeds("--budget", budget, "--costs", file, "--explain", "--device", "dry"))
+        with open(file, encoding="utf-8") as stream:
+            text = stream.read()
+        for name, damaged, part in (("cut", text[:len(text) // 2], "damaged"), ("empty", "", "damaged"), ("other", "{}", "damaged"),
+                                    ("version", text.replace('"headroom_costs": 1', '"headroom_costs": 2'), "another version"),
+                                    ("time", text.replace('"forward_seconds":', '"forward_seconds":-', 1), "below 0"),
+                                    ("threads", text.replace('"threads": 1', '"threads": 3'), "3 threads"),
+                                    ("machine", text.replace(costs["machine"], "abacus"), "measured on abacus")):
+            with self.subTest(damaged=name):
+                self.fails(1, ["--budget", budget, "--costs", self.write("damaged.json", damaged)], "damaged.json", part)
+        self.fails(1, ["--costs", file, "--threads", 2], "measured on", "1 thread", "2 threads")
+        self.fails(1, ["--costs", file, "--device", "dry", "--gpu-memory", "8GB"], "measured on")
+        self.fails(1, ["--costs", self.path("missing.json")], "missing.json")
 
     def test_explains_the_plan(self):
         floor = self.figures("--budget", AMPLE)["floor_bytes"]
@@ -155,6 +212,7 @@ class TrainPerceptron(Images, ProgramCase):
 
 @shard(2)
 class TrainResNet(Images, ProgramCase):
+    batch_norm = True
     batch = 24
     count = 60
     model_flags = ("--model", "resnet18", "--height", "64", "--width", "64", "--validation", "10")
@@ -167,6 +225,7 @@ class TrainResNet(Images, ProgramCase):
 
 @shard(3)
 class TrainSegmentation(Budget, ProgramCase):
+    batch_norm = True
     program = "train_segmentation"
     batch = 4
     flags = ("--base-width", "8", "--height", "96", "--width", "96", "--clouds", "20", "--validation", "4", "--batch", "4",
@@ -177,6 +236,7 @@ class TrainSegmentation(Budget, ProgramCase):
 class TrainText(Budget, ProgramCase):
     program = "train_text"
     batch = 16
+    ways = ("layers",)
 
     @classmethod
     def setUpClass(cls):
@@ -184,6 +244,16 @@ class TrainText(Budget, ProgramCase):
         text = cls.write("text.txt", "the quick brown fox jumps over the lazy dog. " * 80)
         cls.flags = ("--data", text, "--model", "lstm", "--layers", "4", "--width", "64", "--block", "64", "--batch", "16",
                      "--steps", "3", "--threads", "1")
+
+    def test_checkpoints_over_time_are_a_choice(self):
+        kept = ("--keep-batch",)
+        whole = self.figures(*kept, "--budget", AMPLE)
+        least = self.figures(*kept, "--budget", whole["floor_bytes"], "--save-plan", self.path("plan.json"))
+        self.assertEqual((whole["choice"], least["choice"]), (None, "layers"))
+        self.assertEqual(least["state_sha256"], whole["state_sha256"])
+        followed = self.figures("--plan", self.path("plan.json"))
+        for name in ("peak_bytes_reserved", "replayed_ops", "state_sha256"):
+            self.assertEqual(followed[name], least[name])
 
 
 if __name__ == "__main__":
