@@ -1,20 +1,11 @@
 #include <headroom/core/op_timer.hpp>
 
 #include <algorithm>
+#include <utility>
 
 #include <headroom/kernels/device/cuda_device.hpp>
 
 namespace headroom {
-
-double OpTimer::seconds() const {
-    double sum = 0;
-    for (const OpTimes& op : ops_) {
-        for (const auto* times : {&op.forward, &op.replays, &op.backward}) {
-            for (const double seconds : *times) sum += seconds;
-        }
-    }
-    return sum;
-}
 
 void OpTimer::wait() {
     if (CudaDevice* const gpu = context_.gpu()) gpu->synchronize();
@@ -33,7 +24,12 @@ void OpTimer::ends(const Record& record, std::vector<double> OpTimes::*times) {
 }
 
 void OpTimer::recorded(const Record& record) { ends(record, &OpTimes::forward); }
-void OpTimer::replayed(const Record& record) { ends(record, &OpTimes::replays); }
-void OpTimer::differentiated(const Record& record) { ends(record, &OpTimes::backward); }
+void OpTimer::replayed(const Record& record) {
+    ends(record, &OpTimes::replays);
+    replayed_ = true;
+}
+void OpTimer::differentiated(const Record& record) {
+    ends(record, std::exchange(replayed_, false) ? &OpTimes::backward_after_replay : &OpTimes::backward);
+}
 
 }  // namespace headroom

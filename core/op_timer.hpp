@@ -4,8 +4,9 @@
 //
 //     OpTimer timer(context);
 //     train(context, 4);
-//     for (const OpTimes& op : timer.ops()) fmt::print("{} s\n", op.forward.front());
+//     for (const OpTimes& op : timer.take()) fmt::print("{} s\n", op.forward.front());
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include <headroom/core/context.hpp>
@@ -14,9 +15,10 @@ namespace headroom {
 
 /// Of an op, in seconds: one figure for each time that it ran.
 struct OpTimes {
-    std::vector<double> forward;
-    std::vector<double> replays;
-    std::vector<double> backward;
+    std::vector<double> forward = {};
+    std::vector<double> replays = {};
+    std::vector<double> backward = {};               ///< of what was kept since forward
+    std::vector<double> backward_after_replay = {};  ///< right after ops ran again for it: their results are in caches
 };
 
 class OpTimer final : public TapeObserver {
@@ -26,13 +28,9 @@ class OpTimer final : public TapeObserver {
     OpTimer(const OpTimer&) = delete;
     OpTimer& operator=(const OpTimer&) = delete;
 
-    /// By their place in a micro-batch, as in the `RecordedProgram` of a rehearsal of it. Micro-batches count as
-    /// repetitions of one.
-    const std::vector<OpTimes>& ops() const { return ops_; }
-    /// All of it, of all ops.
-    double seconds() const;
-    /// Forgets what was measured.
-    void restart() { ops_.clear(); }
+    /// What was measured since the last call: ops by their place in a micro-batch, as in the `RecordedProgram` of a
+    /// rehearsal of it. Micro-batches count as repetitions of one.
+    std::vector<OpTimes> take() { return std::exchange(ops_, {}); }
 
     void op_begins() override;
     void recorded(const Record& record) override;
@@ -48,6 +46,7 @@ class OpTimer final : public TapeObserver {
 
     Context& context_;
     Clock::time_point begin_;
+    bool replayed_ = false;  ///< since the last backward
     std::vector<OpTimes> ops_;
 };
 

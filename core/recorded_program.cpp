@@ -71,10 +71,15 @@ void ProgramRecorder::recorded(const Record& record) {
 
 void ProgramRecorder::replayed(const Record& record) {
     ++program_.ops[record.index].replays;
+    replayed_ = true;
     scope_.reset();
 }
 
-void ProgramRecorder::differentiated(const Record& record) { program_.ops[record.index].backward = op_ends(); }
+void ProgramRecorder::differentiated(const Record& record) {
+    RecordedOp& op = program_.ops[record.index];
+    op.backward = op_ends();
+    op.after_replay = std::exchange(replayed_, false);
+}
 
 void ProgramRecorder::let_go(const Value& value, std::size_t records) {
     let_go_[&value] = static_cast<std::uint32_t>(records);

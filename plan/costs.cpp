@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,11 +33,14 @@ std::string op_form(const RecordedProgram& program, const RecordedOp& op) {
     return form;
 }
 
-double median(std::vector<double> values) {
-    if (values.empty()) return 0;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+using Samples = std::vector<double> OpTimes::*;
+constexpr Samples kSamples[] = {&OpTimes::forward, &OpTimes::replays, &OpTimes::backward,
+                                &OpTimes::backward_after_replay};
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+double mean(const std::vector<double>& values, double otherwise) {
+    return values.empty() ? otherwise : sum(values) / static_cast<double>(values.size());
 }
 
 double parameter_bytes(const RecordedProgram& program) {
@@ -43,6 +49,43 @@ double parameter_bytes(const RecordedProgram& program) {
         if (value.is_parameter) bytes += static_cast<double>(value.bytes);
     }
     return bytes;
+}
+
+double ops_of_step(const RecordedProgram& program, std::int64_t micro_batches) {
+    return static_cast<double>(program.ops.size()) * static_cast<double>(micro_batches);
+}
+
+/// The mean of what steps take beside their ops.
+double outside_of(const TimedRun& run) {
+    double seconds = 0;
+    for (const TimedStep& step : run.steps) {
+        seconds += step.seconds;
+        for (const OpTimes& op : step.ops) {
+            for (const Samples samples : kSamples) seconds -= sum(op.*samples);
+        }
+    }
+    return std::max(seconds, 0.0) / static_cast<double>(run.steps.size());
+}
+
+/// Seconds for a byte of parameters and for an op, not negative, with the least sum of squared errors.
+std::pair<double, double> fitted_outside(const std::vector<TimedRun>& runs) {
+    double bb = 0, bn = 0, nn = 0, bs = 0, ns = 0;
+    for (const TimedRun& run : runs) {
+        const double bytes = parameter_bytes(run.program), ops = ops_of_step(run.program, run.micro_batches);
+        bb += bytes * bytes;
+        bn += bytes * ops;
+        nn += ops * ops;
+        const double seconds = outside_of(run);
+        bs += bytes * seconds;
+        ns += ops * seconds;
+    }
+    const double determinant = bb * nn - bn * bn;
+    if (determinant > 1e-6 * bb * nn) {
+        const double per_byte = (bs * nn - ns * bn) / determinant, per_op = (ns * bb - bs * bn) / determinant;
+        if (per_byte >= 0 && per_op >= 0) return {per_byte, per_op};
+    }
+    // All runs are alike, or one of the two counts for nothing.
+    return bb > 0 ? std::pair(bs / bb, 0.0) : std::pair(0.0, nn > 0 ? ns / nn : 0.0);
 }
 
 /// By Linux.
@@ -91,8 +134,10 @@ OpSeconds Costs::by_rates(const Work& work) const {
     const auto seconds = [&](double operations, double traffic) {
         return rates_.op_seconds + std::max(operations / rate, traffic / rates_.bytes);
     };
+    const double forward = seconds(work.operations.forward, work.bytes);
     // Backward reads what forward read and wrote, and writes a gradient for what forward read.
-    return {seconds(work.operations.forward, work.bytes), seconds(work.operations.backward, 2 * work.bytes)};
+    const double backward = seconds(work.operations.backward, 2 * work.bytes);
+    return {forward, forward, backward, backward};
 }
 
 OpSeconds Costs::of(const RecordedProgram& program, const RecordedOp& op) const {
@@ -112,8 +157,10 @@ OpSeconds Costs::of(const RecordedProgram& program, const RecordedOp& op) const 
         least = distance;
     }
     const OpSeconds its = by_rates(nearest->work);
-    return {nearest->seconds.forward * own.forward / its.forward,
-            nearest->seconds.backward * own.backward / its.backward};
+    const double forward = own.forward / its.forward, backward = own.backward / its.backward;
+    const OpSeconds& seconds = nearest->seconds;
+    return {seconds.forward * forward, seconds.replay * forward, seconds.backward * backward,
+            seconds.backward_after_replay * backward};
 }
 
 std::vector<OpSeconds> Costs::of(const RecordedProgram& program) const {
@@ -121,45 +168,53 @@ std::vector<OpSeconds> Costs::of(const RecordedProgram& program) const {
     result.reserve(program.ops.size());
     for (const RecordedOp& op : program.ops) {
         result.push_back(of(program, op));
-        if (!op.differentiable) result.back().backward = 0;
+        if (!op.differentiable) result.back().backward = result.back().backward_after_replay = 0;
     }
     return result;
 }
 
-double Costs::outside_seconds(const RecordedProgram& program) const {
-    return outside_per_byte_ * parameter_bytes(program);
+double Costs::outside_seconds(const RecordedProgram& program, std::int64_t micro_batches) const {
+    return outside_per_byte_ * parameter_bytes(program) + outside_per_op_ * ops_of_step(program, micro_batches);
 }
 
 double Costs::step_seconds(const RecordedProgram& program, std::int64_t micro_batches) const {
     const std::vector<OpSeconds> ops = of(program);
     double seconds = 0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
-        seconds += (1 + program.ops[i].replays) * ops[i].forward + ops[i].backward;
+        const RecordedOp& op = program.ops[i];
+        seconds += ops[i].forward + op.replays * ops[i].replay;
+        seconds += op.after_replay ? ops[i].backward_after_replay : ops[i].backward;
     }
-    return outside_seconds(program) + static_cast<double>(micro_batches) * seconds;
+    return outside_seconds(program, micro_batches) + static_cast<double>(micro_batches) * seconds;
 }
 
-void Costs::measure(const RecordedProgram& program, const std::vector<OpTimes>& ops) {
-    if (ops.size() != program.ops.size()) {
-        throw Error(fmt::format("costs: {} ops were measured, and the program has {}", ops.size(), program.ops.size()));
-    }
+void Costs::measure(const std::vector<TimedRun>& runs) {
     std::map<std::pair<std::string, std::string>, OpTimes> times;
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-        const RecordedOp& op = program.ops[i];
-        OpTimes& all = times[{op.name, op_form(program, op)}];
-        all.forward.insert(all.forward.end(), ops[i].forward.begin(), ops[i].forward.end());
-        all.forward.insert(all.forward.end(), ops[i].replays.begin(), ops[i].replays.end());
-        all.backward.insert(all.backward.end(), ops[i].backward.begin(), ops[i].backward.end());
-        kinds_[op.name][op_form(program, op)].work = work_of(program, op);
+    for (const TimedRun& run : runs) {
+        if (run.steps.empty()) throw Error("costs: a run has no steps");
+        for (std::size_t i = 0; i < run.program.ops.size(); ++i) {
+            const RecordedOp& op = run.program.ops[i];
+            const std::string form = op_form(run.program, op);
+            kinds_[op.name][form].work = work_of(run.program, op);
+            OpTimes& all = times[{op.name, form}];
+            for (const TimedStep& step : run.steps) {
+                if (step.ops.size() != run.program.ops.size()) {
+                    throw Error(fmt::format("costs: {} ops were measured, and the program has {}", step.ops.size(),
+                                            run.program.ops.size()));
+                }
+                for (const Samples samples : kSamples) {
+                    (all.*samples)
+                        .insert((all.*samples).end(), (step.ops[i].*samples).begin(), (step.ops[i].*samples).end());
+                }
+            }
+        }
     }
     for (const auto& [kind, all] : times) {
-        kinds_[kind.first][kind.second].seconds = {median(all.forward), median(all.backward)};
+        const double forward = mean(all.forward, 0), backward = mean(all.backward, mean(all.backward_after_replay, 0));
+        kinds_[kind.first][kind.second].seconds = {forward, mean(all.replays, forward), backward,
+                                                   mean(all.backward_after_replay, backward)};
     }
-}
-
-void Costs::measure_outside(const RecordedProgram& program, double seconds) {
-    const double bytes = parameter_bytes(program);
-    outside_per_byte_ = bytes > 0 ? seconds / bytes : 0;
+    std::tie(outside_per_byte_, outside_per_op_) = fitted_outside(runs);
 }
 
 }  // namespace headroom::plan

@@ -3,8 +3,8 @@
 //
 //     Costs costs = Costs::assumed(context.profile());
 //     OpTimer timer(context);
-//     train(context, 4);                                      // steps whose micro-batches record `program`
-//     costs.measure(program, timer.ops());
+//     const double step_seconds = timed([&] { train(context); });    // a step whose micro-batch records `program`
+//     costs.measure({{program, 1, {{step_seconds, timer.take()}}}});
 //     write_costs("costs.json", costs);
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,9 @@ namespace headroom::plan {
 /// Of an op's passes.
 struct OpSeconds {
     double forward = 0;
-    double backward = 0;  ///< 0 if it runs none
+    double replay = 0;                 ///< once more, in backward
+    double backward = 0;               ///< 0 if it runs none
+    double backward_after_replay = 0;  ///< where ops have just run again for it
 };
 
 /// What a device does in a second.
@@ -43,6 +45,17 @@ struct Machine {
     static Machine of(const Profile& profile);
 };
 
+struct TimedStep {
+    double seconds = 0;        ///< all of it
+    std::vector<OpTimes> ops;  ///< as `OpTimer::take`
+};
+/// Steps that are alike.
+struct TimedRun {
+    RecordedProgram program;         ///< that each micro-batch records
+    std::int64_t micro_batches = 1;  ///< in a step
+    std::vector<TimedStep> steps;
+};
+
 class Costs {
   public:
     explicit Costs(const Rates& rates) : rates_(rates) {}
@@ -51,19 +64,19 @@ class Costs {
     /// products at 60% and memory at 80% of them; on a CPU 40 GFLOP/s for each thread and 10 GB/s.
     static Costs assumed(const Profile& profile);
 
-    /// From now on, an op like one of `program` (name, shapes, strides, dtypes) takes the median of their times, and
-    /// one that is like none as long as the nearest in work of its name, times the ratio of their times by rates.
-    /// `ops`: as `OpTimer::ops`. Errors: Error if they are not as many.
-    void measure(const RecordedProgram& program, const std::vector<OpTimes>& ops);
-    /// A step of `program` takes so long beside its ops. Other programs take the more the more parameters they have.
-    void measure_outside(const RecordedProgram& program, double seconds);
+    /// From now on, an op like one of those that ran (name, shapes, strides, dtypes) takes the mean of their times, and
+    /// one that is like none as long as the nearest in work of its name, times the ratio of their times by rates. What
+    /// a step takes beside its ops is so much for each byte of parameters, and so much for each op of its
+    /// micro-batches, as fits the runs best. Errors: Error if times are of another number of ops than their program
+    /// has.
+    void measure(const std::vector<TimedRun>& runs);
 
     /// For each op.
     std::vector<OpSeconds> of(const RecordedProgram& program) const;
-    /// Of a step of so many micro-batches, with the ops that backward runs again.
+    /// Of a step of so many micro-batches, with what backward runs again.
     double step_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
     /// What `step_seconds` has beside ops.
-    double outside_seconds(const RecordedProgram& program) const;
+    double outside_seconds(const RecordedProgram& program, std::int64_t micro_batches) const;
     bool measured() const { return !kinds_.empty(); }
 
   private:
@@ -86,7 +99,8 @@ class Costs {
 
     Rates rates_;
     std::map<std::string, std::map<std::string, Kind>> kinds_;  ///< by name, then by shapes, strides and dtypes
-    double outside_per_byte_ = 0;                               ///< of parameters
+    /// Of a step's seconds beside its ops: for a byte of parameters, and for an op of a micro-batch.
+    double outside_per_byte_ = 0, outside_per_op_ = 0;
 };
 
 /// As JSON that people can read. Errors: FileError.

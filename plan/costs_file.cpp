@@ -37,7 +37,9 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
             ops.push_back("    " + Json{{"op", name},
                                         {"form", form},
                                         {"forward_seconds", kind.seconds.forward},
+                                        {"replay_seconds", kind.seconds.replay},
                                         {"backward_seconds", kind.seconds.backward},
+                                        {"backward_after_replay_seconds", kind.seconds.backward_after_replay},
                                         {"forward_operations", kind.work.operations.forward},
                                         {"backward_operations", kind.work.operations.backward},
                                         {"bytes", kind.work.bytes},
@@ -49,7 +51,8 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
                             {"machine", machine.name},
                             {"threads", machine.threads},
                             {"build", machine.build},
-                            {"outside_seconds_per_parameter_byte", costs.outside_per_byte_}}
+                            {"outside_seconds_per_parameter_byte", costs.outside_per_byte_},
+                            {"outside_seconds_per_op", costs.outside_per_op_}}
                            .dump(2);
     text.resize(text.size() - 2);  // "\n}"
     std::ofstream file(path);
@@ -71,12 +74,14 @@ Costs read_costs(const std::filesystem::path& path, const Profile& profile) {
         json.at("machine").get_to(name);
         json.at("threads").get_to(threads);
         costs.outside_per_byte_ = seconds_in(json.at("outside_seconds_per_parameter_byte"));
+        costs.outside_per_op_ = seconds_in(json.at("outside_seconds_per_op"));
         for (const Json& op : json.at("ops")) {
             costs.kinds_[op.at("op")][op.at("form")] = {
                 .work = {.operations = {op.at("forward_operations"), op.at("backward_operations")},
                          .bytes = op.at("bytes"),
                          .half = op.at("half")},
-                .seconds = {seconds_in(op.at("forward_seconds")), seconds_in(op.at("backward_seconds"))}};
+                .seconds = {seconds_in(op.at("forward_seconds")), seconds_in(op.at("replay_seconds")),
+                            seconds_in(op.at("backward_seconds")), seconds_in(op.at("backward_after_replay_seconds"))}};
         }
     } catch (const std::exception& error) {  // nlohmann's, or one from here
         throw FileError(fmt::format("{}: not costs, or damaged ones: {}", path.string(), error.what()));

@@ -168,6 +168,23 @@ Plan Planner::fit(std::size_t budget) {
     return floor_;
 }
 
+std::vector<Plan> Planner::samples(std::size_t budget) {
+    std::vector<Plan> result;
+    for (const auto& one : divided_) {
+        Option* fastest = nullptr;
+        Option* least = nullptr;
+        for (Option& option : options_) {
+            if (option.divided != one.get() || option.expected > budget) continue;
+            if (!fastest) fastest = &option;
+            if (!least || option.expected < least->expected) least = &option;
+        }
+        for (Option* const option : {fastest, least == fastest ? nullptr : least}) {
+            if (option && rehearsed(*option)->peak_bytes_reserved <= budget) result.push_back(*rehearsed(*option));
+        }
+    }
+    return result;
+}
+
 Plan fit(const Profile& profile, std::size_t budget, const Workload& workload) {
     return Planner(profile, workload).fit(budget);
 }

@@ -29,7 +29,7 @@ struct Workload {
     /// The forward pass of each micro-batch is in a `MicroBatchScope`, as `optim::GradientAccumulator` opens one.
     /// Called once for each division that is tried and once for each plan that is rehearsed; it must do the same each
     /// time.
-    std::function<void(Context& dry, const Division& division)> run;
+    std::function<void(Context& dry, const Division& division)> run = nullptr;
     Division division = {};
     /// Whether the planner may choose smaller micro-batches, and more of them for a step; null: no. Asked once the
     /// workload has run. Results then differ by rounding; where layers normalise by the statistics of a micro-batch, it
@@ -75,6 +75,9 @@ class Planner {
     /// The plan that takes least time by prediction of those that reserve at most `budget` bytes. More bytes never take
     /// more time. Errors: BudgetTooSmall.
     Plan fit(std::size_t budget);
+    /// For measurements: plans within the budget that together have what its plans are made of. Of each division, the
+    /// one with the least memory and the fastest.
+    std::vector<Plan> samples(std::size_t budget);
     /// The least budget that there is a plan for.
     std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
     /// What the workload reserves as it is divided, if backward runs nothing again.

@@ -21,6 +21,7 @@ constexpr std::size_t kSmall = 64;           // ops of a program for which every
 constexpr std::uint32_t kNear = 32;          // ops about the peak that are looked at
 constexpr std::size_t kMostOps = 3'000'000;  // that are simulated, of all plans together
 constexpr std::size_t kExchanges = 32;       // plans that are tried to be made better in one pass
+constexpr double kLeastShare = 0.05;         // of its time that an op adds at least
 constexpr int kChain = 8;                    // ops that a move makes run again, at most
 using Answers = std::vector<Answer>;
 
@@ -73,6 +74,18 @@ class Search {
             const RecordedOp& its = program.ops[op];
             same_.push_back(its.is_cast ? casts.try_emplace({its.path, its.call, its.ordinal}, op).first->second : op);
             shared_.push_back(its.is_cast && readers[its.outputs.front()] > 1);
+            added_.push_back(seconds[op].replay);
+        }
+        for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
+            const double gain = seconds[op].backward - seconds[op].backward_after_replay;
+            const auto& saved = program.ops[op].saved;
+            for (const std::uint32_t value : saved) {
+                const std::uint32_t producer = program.values[value].producer;
+                if (producer != kNone) added_[producer] -= gain / static_cast<double>(saved.size());
+            }
+        }
+        for (std::uint32_t op = 0; op < program.ops.size(); ++op) {
+            added_[op] = std::max(added_[op], kLeastShare * seconds[op].replay);
         }
     }
 
@@ -122,7 +135,10 @@ class Search {
         const Simulated& simulated = simulation_.run(answers);
         ++simulated_;
         double seconds = 0;
-        for (std::size_t i = 0; i < seconds_.size(); ++i) seconds += simulated.replays[i] * seconds_[i].forward;
+        for (std::size_t i = 0; i < seconds_.size(); ++i) {
+            seconds += simulated.replays[i] * seconds_[i].replay;
+            if (simulated.after_replay[i]) seconds += seconds_[i].backward_after_replay - seconds_[i].backward;
+        }
         frontier_.add({answers, simulated.peak, seconds});
         return {simulated.peak, seconds, simulated.peak_op, simulated.peak_in_backward};
     }
@@ -148,7 +164,7 @@ class Search {
         std::vector<std::uint32_t> pinned;  // values that would be kept for it
         const auto flip = [&](std::uint32_t next) {
             move.ops.push_back(next);
-            move.seconds += seconds_[next].forward;
+            move.seconds += added_[next];
             for (const std::uint32_t value : program_.ops[next].outputs) {
                 if (simulation_.kept(value)) move.bytes += static_cast<double>(program_.values[value].bytes);
             }
@@ -232,7 +248,7 @@ class Search {
             double bytes = 1;
             for (const std::uint32_t value : program_.ops[op].outputs)
                 bytes += static_cast<double>(program_.values[value].bytes);
-            candidates.emplace_back(simulated.replays[op] * seconds_[op].forward / bytes, op);
+            candidates.emplace_back(simulated.replays[op] * added_[op] / bytes, op);
         }
         std::sort(candidates.begin(), candidates.end(), [](const auto& a, const auto& b) {
             return a.first != b.first ? a.first > b.first : a.second > b.second;
@@ -300,6 +316,7 @@ class Search {
 
     const RecordedProgram& program_;
     std::span<const OpSeconds> seconds_;
+    std::vector<double> added_;  ///< by each op that runs again, about: backward gains from what is in caches then
     Simulation simulation_;
     std::vector<std::uint32_t> same_;  ///< of each op: the one whose answer counts
     std::vector<bool> shared_;         ///< of each op: a cast that several read

@@ -66,6 +66,7 @@ void Simulation::begin() {
     in_backward_ = false;
     result_.peak = 0;
     result_.replays.assign(program_.ops.size(), 0);
+    result_.after_replay.assign(program_.ops.size(), false);
 }
 
 void Simulation::run_forward(std::span<const Answer> answers, std::uint32_t end) {
@@ -242,6 +243,7 @@ void Simulation::backward(std::uint32_t op) {
     if (recorded.differentiable) {
         in_backward_ = true;
         materialize(op);
+        result_.after_replay[op] = !collected_.empty();
         note(recorded.backward.others + live_ + recorded.backward.peak, op, true);
     }
     const auto saved = saved_[op];

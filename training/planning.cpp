@@ -1,8 +1,11 @@
 // What a budget asks of a trainer: times of ops, a plan by them, and the options that follow from it.
 #include <headroom/training/trainer.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -37,36 +40,82 @@ TrainerOptions divided(TrainerOptions options, const plan::Division& division) {
     return options;
 }
 
+/// The training for a planner, which decides what is recomputed.
+plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
+    if (!options.recomputes.empty()) {  // the first way keeps all
+        const std::string& none = options.recomputes.front().name;
+        if (!options.recompute.empty() && options.recompute != none) {
+            throw Error(fmt::format("{}: with {} a plan says what is recomputed",
+                                    options.spell("recompute", options.recompute), options.spell("budget", "")));
+        }
+        options.recompute = none;
+    }
+    options = without_files(std::move(options));
+    options.policy.reset();
+    const auto batch_statistics = std::make_shared<bool>(false);
+    const std::optional<bool> split = options.resume.empty() ? options.split_batch : false;
+    plan::Workload workload{.division = {options.batch, options.accumulate},
+                            .may_split = [=] { return split.value_or(!*batch_statistics); }};
+    for (const Recompute& way : options.recomputes) {
+        if (!way.policies.empty()) {
+            workload.ways.push_back(way.policies);
+        } else if (way.name != options.recompute) {
+            workload.choices.push_back(way.name);
+        }
+    }
+    workload.run = [=, options = std::move(options)](Context& dry, const plan::Division& division) {
+        *batch_statistics = rehearse_on(dry, task, divided(options, division)).batch_statistics;
+    };
+    return workload;
+}
+
+/// What steps of a plan take, on the training's device: of several, the middle half by their time.
+plan::TimedRun measured_run(Context& context, const MakeTask& task, TrainerOptions options) {
+    constexpr std::size_t kFewest = 2, kMost = 50;  // steps
+    constexpr double kEnough = 1;                   // seconds
+    options.steps = kMost + 1;
+    plan::TimedRun run;
+    run.micro_batches = options.accumulate;
+    run.program =
+        headroom::rehearse(context.profile().endless(), [&](Context& dry) { rehearse_on(dry, task, options); }).program;
+    Session session(context, task, options);
+    OpTimer timer(context);
+    std::vector<plan::TimedStep> steps;
+    const auto step = [&] {
+        const Clock::time_point begin = Clock::now();
+        session.step();
+        session.results();
+        steps.push_back({since(begin), timer.take()});
+    };
+    step();  // which warms caches up
+    steps.clear();
+    for (const Clock::time_point begin = Clock::now();
+         steps.size() < kFewest || (steps.size() < kMost && since(begin) < kEnough);) {
+        step();
+    }
+    std::ranges::sort(steps, {}, &plan::TimedStep::seconds);
+    const auto quarter = static_cast<std::ptrdiff_t>(steps.size() / 4);
+    run.steps.assign(steps.begin() + quarter, steps.end() - quarter);
+    return run;
+}
+
 }  // namespace
 
 plan::Costs Trainer::calibrate(Context& context) const {
-    constexpr std::int64_t kFewest = 3, kMost = 50;  // steps
-    constexpr double kEnough = 2;                    // seconds
-    if (context.profile().compute.graphs) throw Error("calibrate: a context with graphs runs no op by itself");
-    Trainer trial(task_, without_files(options_));
-    trial.options_.costs.reset();
-    if (options_.budget > 0) trial.follow(trial.plan(context.profile()).plan);
-    trial.options_.steps = kMost + 1;
-    const Rehearsal rehearsal =
-        headroom::rehearse(context.profile().endless(), [&](Context& dry) { rehearse_on(dry, task_, trial.options_); });
-    Session session(context, task_, trial.options_);
-    const auto step = [&] {
-        session.step();
-        session.results();
-    };
-    OpTimer timer(context);
-    step();
-    timer.restart();
-    const Clock::time_point begin = Clock::now();
-    std::int64_t steps = 0;
-    while (steps < kFewest || (steps < kMost && since(begin) < kEnough)) {
-        step();
-        ++steps;
+    const Profile profile = context.profile();
+    if (profile.compute.graphs) throw Error("calibrate: a context with graphs runs no op by itself");
+    TrainerOptions options = options_;
+    if (!options.recomputes.empty()) options.recompute = options.recomputes.front().name;
+    plan::Costs costs = plan::Costs::assumed(profile);
+    plan::Planner planner(profile, workload_of(task_, options), costs);
+    std::vector<plan::TimedRun> runs;
+    for (const plan::Plan& plan :
+         planner.samples(options.budget > 0 ? options.budget : profile.device_memory().total_bytes)) {
+        TrainerOptions planned = divided(without_files(options), plan.division);
+        planned.policy = plan.policy;
+        runs.push_back(measured_run(context, task_, planned));
     }
-    const double outside = since(begin) - timer.seconds();
-    plan::Costs costs = plan::Costs::assumed(context.profile());
-    costs.measure(rehearsal.program, timer.ops());
-    costs.measure_outside(rehearsal.program, outside / static_cast<double>(steps));
+    costs.measure(runs);
     return costs;
 }
 
@@ -78,38 +127,15 @@ Planned Trainer::plan(const Profile& profile) const {
         throw Error(fmt::format("{}: the device has {} bytes",
                                 options_.spell("budget", fmt::to_string(options_.budget)), device));
     }
-    TrainerOptions plain = without_files(options_);
-    if (!plain.recomputes.empty()) {  // the first way keeps all
-        if (!plain.recompute.empty() && plain.recompute != plain.recomputes.front().name) {
-            throw Error(fmt::format("{}: with {} a plan says what is recomputed",
-                                    options_.spell("recompute", plain.recompute), options_.spell("budget", "")));
-        }
-        plain.recompute = plain.recomputes.front().name;
-    }
-    plain.policy.reset();
-    bool batch_statistics = false;
-    plan::Workload workload{
-        .run =
-            [&](Context& dry, const plan::Division& division) {
-                batch_statistics = rehearse_on(dry, task_, divided(plain, division)).batch_statistics;
-            },
-        .division = {plain.batch, plain.accumulate},
-        .may_split = [&] { return plain.resume.empty() && plain.split_batch.value_or(!batch_statistics); }};
-    for (const Recompute& way : plain.recomputes) {
-        if (!way.policies.empty()) {
-            workload.ways.push_back(way.policies);
-        } else if (way.name != plain.recompute) {
-            workload.choices.push_back(way.name);
-        }
-    }
+    plan::Workload workload = workload_of(task_, options_);
     const plan::Costs costs = options_.costs.value_or(plan::Costs::assumed(profile));
     plan::Planner planner(profile, workload, costs);
     Planned planned{.floor_bytes = planner.floor_bytes(), .keep_all_bytes = planner.keep_all_bytes()};
     try {
         planned.plan = planner.fit(options_.budget);
     } catch (const plan::BudgetTooSmall& error) {
-        if (plain.batch == 1 || !plain.resume.empty() || workload.may_split()) throw;
-        workload.division = {1, plain.batch * plain.accumulate};
+        if (options_.batch == 1 || !options_.resume.empty() || workload.may_split()) throw;
+        workload.division = {1, options_.batch * options_.accumulate};
         throw plan::BudgetTooSmall(error.budget(), error.least(), error.keep_all(),
                                    plan::Planner(profile, workload, costs).floor_bytes());
     }

@@ -101,8 +101,8 @@ class Trainer {
     /// The fastest plan for `TrainerOptions::budget`. Errors: plan::BudgetTooSmall; Error without a budget, or if the
     /// options recompute anything themselves; errors of the task.
     Planned plan(const Profile& profile) const;
-    /// Takes a few steps, which nobody keeps, to measure how long ops take, and what a step takes besides: with a
-    /// budget those of the plan that assumed rates lead to. Use another context than for the training, which would
+    /// Takes a few steps with each of several plans, which nobody keeps, to measure how long ops take, and what a step
+    /// takes besides. Keeps within the budget, if there is one. Use another context than for the training, which would
     /// find this one's memory. Errors: as `plan`; Error for a context with graphs; errors of the steps.
     plan::Costs calibrate(Context& context) const;
     /// What plans go by from now on.

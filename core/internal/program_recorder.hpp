@@ -37,6 +37,7 @@ class ProgramRecorder : public TapeObserver {
     Context& context_;
     std::optional<memory::MemoryScope> scope_;
     std::size_t others_ = 0;
+    bool replayed_ = false;               ///< since the last backward
     std::size_t alignment_;               ///< of blocks, bytes
     std::vector<OpMemory> forward_;       ///< by the record's index
     std::vector<const Record*> records_;  ///< the tape's

@@ -21,6 +21,7 @@ struct Simulated {
     std::uint32_t peak_op = 0;  ///< the op whose run, or whose backward, makes it
     bool peak_in_backward = false;
     std::vector<std::uint32_t> replays;  ///< of each op
+    std::vector<bool> after_replay;      ///< of each op: as `RecordedOp::after_replay`
 };
 
 class Simulation {

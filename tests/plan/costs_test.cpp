@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -96,52 +97,112 @@ RecordedProgram chain(std::int64_t rows, const std::vector<std::string>& names, 
     return program;
 }
 
+/// A run of one step for each, of one micro-batch.
+TimedRun timed(const RecordedProgram& program, const std::vector<std::vector<OpTimes>>& steps) {
+    TimedRun run{.program = program, .steps = {}};
+    for (const std::vector<OpTimes>& ops : steps) run.steps.push_back({.ops = ops});
+    return run;
+}
+
 Costs measured() {
+    const std::vector<OpTimes> first{
+        {.forward = {3, 1}, .replays = {2}, .backward = {8, 4, 6}, .backward_after_replay = {2}},
+        {.forward = {7}},
+        {.forward = {2}, .replays = {3}, .backward = {5}}};
     Costs costs(kRates);
-    costs.measure(chain(100, {"gelu", "tanh", "gelu"}), {{.forward = {3, 1}, .replays = {2}, .backward = {8, 4, 6}},
-                                                         {.forward = {7}, .replays = {}, .backward = {}},
-                                                         {.forward = {9, 9}, .replays = {}, .backward = {5, 5}}});
-    costs.measure_outside(chain(100, {}), 20);
+    costs.measure(
+        {timed(chain(100, {"gelu", "tanh", "gelu"}), {first}),
+         timed(chain(100, {"gelu"}), {{{.forward = {9}, .backward = {5}}}, {{.forward = {10}, .backward = {2}}}})});
     return costs;
 }
 
-TEST(Costs, AreTheMedianOfWhatWasMeasured) {
+TEST(Costs, AreTheMeanOfWhatWasMeasured) {
     EXPECT_FALSE(Costs(kRates).measured());
     const Costs costs = measured();
     EXPECT_TRUE(costs.measured());
     const std::vector<OpSeconds> seconds = costs.of(chain(100, {"gelu", "tanh"}));
-    EXPECT_EQ(seconds[0].forward, 3) << "of 1 2 3 9 9, replays included";
-    EXPECT_EQ(seconds[0].backward, 5) << "of 4 5 5 6 8";
-    EXPECT_EQ(seconds[1].forward, 7);
+    EXPECT_DOUBLE_EQ(seconds[0].forward, 5) << "of 1 2 3 9 10";
+    EXPECT_DOUBLE_EQ(seconds[0].replay, 2.5) << "of 2 3";
+    EXPECT_DOUBLE_EQ(seconds[0].backward, 5) << "of 8 4 6 5 5 2";
+    EXPECT_DOUBLE_EQ(seconds[0].backward_after_replay, 2);
+    EXPECT_DOUBLE_EQ(seconds[1].forward, 7);
+    EXPECT_DOUBLE_EQ(seconds[1].replay, 7) << "as forward: none was seen";
     EXPECT_EQ(seconds[1].backward, 0) << "none ran";
+}
+
+TEST(Costs, OfBackwardAreThoseThatWereSeen) {
+    Costs costs(kRates);
+    costs.measure({timed(chain(100, {"gelu", "tanh"}),
+                         {{{.forward = {1}, .backward = {4}}, {.forward = {1}, .backward_after_replay = {3}}}})});
+    const std::vector<OpSeconds> seconds = costs.of(chain(100, {"gelu", "tanh"}));
+    EXPECT_EQ(seconds[0].backward_after_replay, 4);
+    EXPECT_EQ(seconds[1].backward, 3);
 }
 
 TEST(Costs, OfOtherShapesGoByWork) {
     const Costs costs = measured();
     // By rates 0.5 + 3200 / 100 seconds forward and 0.5 + 6400 / 100 backward; of twice as many rows, twice the bytes.
     const OpSeconds twice = costs.of(chain(200, {"gelu"})).front();
-    EXPECT_DOUBLE_EQ(twice.forward, 3 * (0.5 + 64) / (0.5 + 32));
+    EXPECT_DOUBLE_EQ(twice.forward, 5 * (0.5 + 64) / (0.5 + 32));
+    EXPECT_DOUBLE_EQ(twice.replay, 2.5 * (0.5 + 64) / (0.5 + 32));
     EXPECT_DOUBLE_EQ(twice.backward, 5 * (0.5 + 128) / (0.5 + 64));
+    EXPECT_DOUBLE_EQ(twice.backward_after_replay, 2 * (0.5 + 128) / (0.5 + 64));
     const OpSeconds other = costs.of(chain(100, {"relu"})).front();
     EXPECT_DOUBLE_EQ(other.forward, 0.5 + 32) << "by rates: no op of that name was measured";
-    Costs two = costs;
-    two.measure(chain(400, {"gelu"}), {{.forward = {100}, .replays = {}, .backward = {100}}});
+    Costs two(kRates);
+    two.measure(
+        {timed(chain(100, {"gelu"}), {{{.forward = {3}}}}), timed(chain(400, {"gelu"}), {{{.forward = {100}}}})});
     EXPECT_DOUBLE_EQ(two.of(chain(300, {"gelu"})).front().forward, 100 * (0.5 + 96) / (0.5 + 128)) << "the nearest";
     EXPECT_DOUBLE_EQ(two.of(chain(120, {"gelu"})).front().forward, 3 * (0.5 + 38.4) / (0.5 + 32));
 }
 
-TEST(Costs, OfAStepHaveReplaysMicroBatchesAndWhatIsOutside) {
+TEST(Costs, OfAStepHaveReplaysAndMicroBatches) {
     RecordedProgram program = chain(100, {"gelu", "tanh"});
     program.ops[1].replays = 2;
-    EXPECT_DOUBLE_EQ(measured().step_seconds(program, 1), 20 + (3 + 5) + 3 * 7);
-    EXPECT_DOUBLE_EQ(measured().step_seconds(program, 4), 20 + 4 * ((3 + 5) + 3 * 7));
-    EXPECT_DOUBLE_EQ(measured().outside_seconds(chain(100, {"gelu"}, 2000)), 40) << "as the parameters";
-    EXPECT_EQ(Costs(kRates).outside_seconds(program), 0);
+    const auto seconds = [&](std::int64_t micro_batches) {
+        return measured().step_seconds(program, micro_batches) - measured().outside_seconds(program, micro_batches);
+    };
+    EXPECT_DOUBLE_EQ(seconds(1), (5 + 5) + 3 * 7);
+    EXPECT_DOUBLE_EQ(seconds(4), 4 * ((5 + 5) + 3 * 7));
+    program.ops[0].replays = 1;
+    program.ops[0].after_replay = true;
+    EXPECT_DOUBLE_EQ(seconds(1), (5 + 2.5 + 2) + 3 * 7);
+}
+
+/// As measured in steps of `program` with so many micro-batches, in seconds.
+Costs outside(const std::vector<std::pair<std::int64_t, double>>& runs, const RecordedProgram& program) {
+    std::vector<TimedRun> timed;
+    for (const auto& [micro_batches, seconds] : runs) {
+        std::vector<OpTimes> ops(program.ops.size());
+        ops.front() = {.forward = {1, 1}, .replays = {1}, .backward = {0.5}, .backward_after_replay = {0.5}};
+        timed.push_back({program, micro_batches, {{seconds + 3, ops}, {seconds + 5, ops}}});
+    }
+    Costs costs(kRates);
+    costs.measure(timed);
+    return costs;
+}
+
+TEST(Costs, OfAStepHaveWhatIsOutside) {
+    const RecordedProgram program = chain(100, {"gelu", "tanh"}, 1000), twice = chain(100, {"gelu", "tanh"}, 2000);
+    EXPECT_EQ(Costs(kRates).outside_seconds(program, 3), 0);
+    // 10 seconds for the parameters, and 2 for each micro-batch.
+    const Costs both = outside({{1, 12}, {4, 18}, {8, 26}}, program);
+    EXPECT_NEAR(both.outside_seconds(program, 2), 14, 1e-9);
+    EXPECT_NEAR(both.outside_seconds(twice, 2), 24, 1e-9);
+    EXPECT_NEAR(both.step_seconds(program, 2) - both.step_seconds(program, 1), 2 + 1.5, 1e-9) << "and the ops";
+    const Costs alike = outside({{2, 10}, {2, 14}}, program);
+    EXPECT_NEAR(alike.outside_seconds(program, 2), 12, 1e-9);
+    EXPECT_NEAR(alike.outside_seconds(twice, 2), 24, 1e-9);
+    const Costs falling = outside({{1, 12}, {4, 6}}, program);  // which no rate for ops explains
+    EXPECT_NEAR(falling.outside_seconds(program, 1), 9, 1e-9);
+    EXPECT_NEAR(falling.outside_seconds(program, 8), 9, 1e-9);
+    EXPECT_NEAR(outside({{2, 8}}, chain(100, {"gelu"}, 0)).outside_seconds(program, 1), 8, 1e-9) << "by ops alone";
 }
 
 TEST(Costs, AreOfOneProgram) {
     Costs costs(kRates);
-    EXPECT_THROW(costs.measure(chain(100, {"gelu", "tanh"}), {{}}), Error);
+    EXPECT_THROW(costs.measure({timed(chain(100, {"gelu", "tanh"}), {{{}}})}), Error);
+    EXPECT_THROW(costs.measure({timed(chain(100, {"gelu"}), {})}), Error);
     EXPECT_FALSE(costs.measured());
 }
 
@@ -156,25 +217,31 @@ TEST_F(CostsFile, AreReadAsTheyWereWritten) {
     const Profile profile{.threads = 3};
     Costs costs = Costs::assumed(profile);
     const RecordedProgram program = chain(100, {"gelu", "tanh"});
-    costs.measure(program, {{.forward = {0.125}, .replays = {}, .backward = {0.25}}, {{0.5}, {}, {}}});
-    costs.measure_outside(program, 2);
+    const std::vector<OpTimes> ops{
+        {.forward = {0.125}, .replays = {0.25}, .backward = {0.5}, .backward_after_replay = {0.375}},
+        {.forward = {0.5}}};
+    costs.measure({{program, 1, {{2 + 1.75, ops}}}, {program, 3, {{4 + 1.75, ops}}}});
     write_costs(file_, costs, Machine::of(profile));
     const Costs read = read_costs(file_, profile);
     EXPECT_TRUE(read.measured());
     for (const std::int64_t rows : {100, 300}) {
         for (std::size_t op = 0; op < 2; ++op) {
             const RecordedProgram other = chain(rows, {"gelu", "tanh"});
-            EXPECT_EQ(read.of(other)[op].forward, costs.of(other)[op].forward);
-            EXPECT_EQ(read.of(other)[op].backward, costs.of(other)[op].backward);
+            const OpSeconds own = costs.of(other)[op], its = read.of(other)[op];
+            EXPECT_EQ(its.forward, own.forward);
+            EXPECT_EQ(its.replay, own.replay);
+            EXPECT_EQ(its.backward, own.backward);
+            EXPECT_EQ(its.backward_after_replay, own.backward_after_replay);
         }
     }
-    EXPECT_EQ(read.outside_seconds(program), 2);
+    EXPECT_EQ(read.outside_seconds(program, 2), costs.outside_seconds(program, 2));
+    EXPECT_NEAR(read.outside_seconds(program, 2), 3, 1e-9);
 }
 
 TEST_F(CostsFile, AreOfOneMachine) {
     const auto read_on = [&](const Profile& profile) { return read_costs(file_, profile); };
     Costs costs = Costs::assumed({});
-    costs.measure(chain(1, {"gelu"}), {{{1}, {}, {}}});
+    costs.measure({timed(chain(1, {"gelu"}), {{{.forward = {1}}}})});
     const Profile two{.threads = 2}, simulated = Profile::gpu(std::size_t{1} << 33);
     Profile card = simulated, other_card = simulated;
     card.memory.name = "NVIDIA H100";

@@ -1,0 +1,115 @@
+"""How fast plans are: against the ways of recomputing by hand at the same memory, against keeping all, and against what was
+predicted from measured costs. Runs alternate.
+
+    python3 bench/plan_speed.py --data FOLDER --examples build/release/examples --out bench/results
+"""
+
+import argparse
+import datetime
+import pathlib
+import statistics
+import tempfile
+
+from runs import cpu_name, figures_of, write_result
+
+PAIRS = 5
+FIGURES = ("batch", "accumulate", "peak_bytes_reserved", "peak_bytes_reserved_predicted", "replayed_ops", "step_seconds_predicted")
+
+
+class Program:
+    """A training program on short data, with costs that are measured once."""
+
+    def __init__(self, name, flags, ways, steps, folder, examples):
+        self.name, self.ways, self.steps = name, ways, steps
+        self.command = [str(pathlib.Path(examples) / flags[0]), *flags[1:]]
+        self.costs, self.plan = str(folder / f"{name}.costs.json"), str(folder / f"{name}.plan.json")
+        self.run("--recompute", ways[-1], "--calibrate", self.costs)
+
+    def run(self, *more, steps=1):
+        print(self.name, *more, flush=True)
+        return figures_of([*self.command, "--steps", str(steps), *map(str, more)])
+
+    def predicted(self, *more):
+        return self.run("--device", "dry", "--costs", self.costs, *more)
+
+    def planned(self, budget):
+        return self.predicted("--budget", budget, "--save-plan", self.plan)
+
+    def pairs(self, *sides):
+        """Figures of alternating runs of the two sides."""
+        runs = [[self.run("--costs", self.costs, *side, steps=self.steps) for side in sides] for _ in range(PAIRS)]
+        seconds = [[run["step_seconds"] for run in pair] for pair in runs]
+        ratios = [first / second for first, second in seconds]
+        return {"ratios": ratios, "median_ratio": statistics.median(ratios),
+                "step_seconds": [statistics.median(side) for side in zip(*seconds)]}
+
+    def against_ways(self):
+        """A plan in the memory of each way by hand, against it."""
+        result = {}
+        for way in self.ways:
+            by_hand = self.predicted("--recompute", way)
+            plan = self.planned(by_hand["peak_bytes_reserved_predicted"])
+            result[way] = {"by_hand": {name: by_hand[name] for name in FIGURES}, "plan": {name: plan[name] for name in FIGURES},
+                           "predicted_ratio": plan["step_seconds_predicted"] / by_hand["step_seconds_predicted"],
+                           "time_of_plan_over_by_hand": self.pairs(("--plan", self.plan), ("--recompute", way))}
+        return result
+
+    def against_prediction(self, budgets):
+        """Plans from the least budget to that of keeping all, each against keeping all."""
+        whole = self.planned(self.predicted("--recompute", self.ways[0])["peak_bytes_reserved_predicted"])
+        floor, keep_all = whole["floor_bytes"], whole["keep_all_bytes"]
+        kept = self.predicted("--recompute", self.ways[0])["step_seconds_predicted"]
+        rows = []
+        for budget in sorted({floor + (keep_all - floor) * i // (budgets - 1) for i in range(budgets)}):
+            plan = self.planned(budget)
+            measured = self.pairs(("--plan", self.plan), ("--recompute", self.ways[0]))
+            ratio = plan["step_seconds_predicted"] / kept
+            rows.append({"budget_bytes": budget, **{name: plan[name] for name in FIGURES}, "predicted_ratio": ratio,
+                         "measured_ratio": measured["median_ratio"],
+                         "ratio_predicted_over_measured": ratio / measured["median_ratio"],
+                         "seconds_predicted_over_measured": plan["step_seconds_predicted"] / measured["step_seconds"][0]})
+        of = lambda name: statistics.median(abs(row[name] - 1) for row in rows)
+        return {"median_error_of_ratio": of("ratio_predicted_over_measured"),
+                "median_error_of_seconds": of("seconds_predicted_over_measured"), "budgets": rows}
+
+    def at(self, budget):
+        """A plan in so much memory, against keeping all."""
+        plan = self.planned(budget)
+        return {"budget_bytes": budget, **{name: plan[name] for name in FIGURES},
+                "predicted_ratio": plan["step_seconds_predicted"] / self.predicted("--recompute", self.ways[0])["step_seconds_predicted"],
+                "time_over_keeping_all": self.pairs(("--plan", self.plan), ("--recompute", self.ways[0]))}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True, help="folder with tinyshakespeare.txt and MNIST's test images")
+    parser.add_argument("--examples", required=True, help="folder of the programs")
+    parser.add_argument("--out", required=True, help="folder for the result file")
+    parser.add_argument("--only", nargs="*", help="names of programs")
+    parser.add_argument("--budgets", type=int, default=16)
+    flags = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="headroom-"))
+    text = folder / "text.txt"  # short, so that validations are
+    text.write_bytes((pathlib.Path(flags.data) / "tinyshakespeare.txt").read_bytes()[:40000])
+    gpt_ways = ("none", "cheap", "mlp", "blocks")
+    image_ways = ("none", "cheap", "blocks")
+    programs = {
+        "gpt": (("train_gpt", "--data", str(text)), gpt_ways, 24),
+        "gpt_12_blocks": (("train_gpt", "--data", str(text), "--layers", "12"), gpt_ways, 16),
+        "perceptron_40_layers": (("train_images", "--data", flags.data, "--model", "mlp", "--layers", "40"), image_ways, 24),
+        "resnet18": (("train_images", "--data", flags.data, "--model", "resnet18", "--height", "64", "--width", "64"), image_ways, 6),
+        "unet": (("train_segmentation",), image_ways, 8),
+        "lstm": (("train_text", "--model", "lstm", "--data", str(text), "--bytes"), ("none", "layers"), 8)}
+    result = {"what": "plans for the memory of each way of recomputing by hand, against it, and for budgets from the least one, against "
+                      "keeping all: medians of alternating runs on a CPU; predictions are by costs that were measured beforehand",
+              "date": datetime.date.today().isoformat(), "cpu": cpu_name(), "pairs": PAIRS}
+    for name, (command, ways, steps) in programs.items():
+        if flags.only and name not in flags.only:
+            continue
+        program = Program(name, command, ways, steps, folder, flags.examples)
+        result[name] = {"against_ways": program.against_ways(), "against_prediction": program.against_prediction(flags.budgets)}
+        write_result(flags.out, "plan_speed.json", result)
+
+
+if __name__ == "__main__":
+    main()
