@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/policy_of.hpp>
@@ -65,35 +64,44 @@ Planner::Planner(const Profile& profile, Workload workload)
 
 Planner::~Planner() = default;
 
+/// Once `prepare` has set policies.
+Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Context&)>& prepare) {
+    ++rehearsed_;
+    Rehearsal rehearsal = headroom::rehearse(profile_, [&](Context& dry) {
+        prepare(dry);
+        workload_.run(dry, divided.division);
+    });
+    const std::vector<ProgramOp>& first = divided.keep_all.program;
+    const std::string differs = first.empty() ? "" : difference(first, ops_of(rehearsal.program));
+    if (!differs.empty()) {
+        throw Error("a plan is for a workload that does the same each time, and this one records another program: " +
+                    differs);
+    }
+    return rehearsal;
+}
+
 std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     auto result = std::make_unique<Divided>();
     result->division = division;
-    const auto rehearse_with = [&](const std::function<void(Context&)>& prepare) {
-        ++rehearsed_;
-        return rehearse(profile_, [&](Context& dry) {
-            prepare(dry);
-            workload_.run(dry, division);
-        });
-    };
-    const Rehearsal plain = rehearse_with([](Context&) {});
+    const Rehearsal plain = rehearse(*result, [](Context&) {});
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
     if (replays_of(plain.program) > 0) {
         throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");
     }
-    result->program = rehearse_with([](Context& dry) { dry.policy(inherit_all()); }).program;
+    result->keep_all = {.division = division,
+                        .peak_bytes_allocated = plain.peak.allocated,
+                        .peak_bytes_reserved = plain.peak.reserved,
+                        .program = ops_of(plain.program)};
+    result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
 
     result->op_seconds = Costs::assumed(profile_).of(result->program);
     for (const OpSeconds& op : result->op_seconds) result->seconds += op.forward + op.backward;
     result->seconds *= static_cast<double>(division.accumulate);
-    result->keep_all = {.division = division,
-                        .peak_bytes_allocated = plain.peak.allocated,
-                        .peak_bytes_reserved = plain.peak.reserved,
-                        .step_seconds = result->seconds,
-                        .program = ops_of(plain.program)};
+    result->keep_all.step_seconds = result->seconds;
 
     std::vector<std::vector<Answer>> known;
     for (const auto& way : workload_.ways) {
-        const RecordedProgram program = rehearse_with([&](Context& dry) {
+        const RecordedProgram program = rehearse(*result, [&](Context& dry) {
                                             for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
                                         }).program;
         if (program.ops.size() != result->program.ops.size()) continue;  // other casts
@@ -126,11 +134,7 @@ const Plan* Planner::rehearsed(Option& option) {
     if (option.plan) return &*option.plan;
     const Divided& divided = *option.divided;
     const Policy policy = policy_of(divided.program, option.point->answers);
-    const Rehearsal rehearsal = rehearse(profile_, [&](Context& dry) {
-        dry.policy(policy);
-        workload_.run(dry, divided.division);
-    });
-    ++rehearsed_;
+    const Rehearsal rehearsal = rehearse(divided, [&](Context& dry) { dry.policy(policy); });
     option.plan =
         Plan{.division = divided.division,
              .policy = policy,

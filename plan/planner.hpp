@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/plan.hpp>
@@ -54,14 +55,15 @@ class BudgetTooSmall : public Error {
 class Planner {
   public:
     /// Rehearses the workload, and searches. Errors: Error for a workload that runs no backward, opens no
-    /// `MicroBatchScope`, or has policies that recompute anything already; those of the workload.
+    /// `MicroBatchScope`, or has policies that recompute anything already; as `fit`'s.
     Planner(const Profile& profile, Workload workload);
     ~Planner();
     Planner(const Planner&) = delete;
     Planner& operator=(const Planner&) = delete;
 
     /// The plan that takes least time by prediction of those that reserve at most `budget` bytes. More bytes never take
-    /// more time. Errors: BudgetTooSmall.
+    /// more time. Errors: BudgetTooSmall; Error if the workload keeps tensors, or records another program than the
+    /// first time; those of the workload.
     Plan fit(std::size_t budget);
     /// The least budget that there is a plan for.
     std::size_t floor_bytes() const { return floor_.peak_bytes_reserved; }
@@ -78,6 +80,7 @@ class Planner {
   private:
     struct Divided;
     struct Option;
+    Rehearsal rehearse(const Divided& divided, const std::function<void(Context&)>& prepare);
     std::unique_ptr<Divided> divided(const Division& division);
     const Plan* rehearsed(Option& option);
 
