@@ -1,6 +1,7 @@
 #include <headroom/plan/planner.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -59,7 +60,12 @@ Planner::Planner(const Profile& profile, Workload workload)
     keep_all_ = divided_.front()->keep_all;
     const auto lowest = std::min_element(options_.begin(), options_.end(),
                                          [](const Option& a, const Option& b) { return a.expected() < b.expected(); });
-    floor_ = *rehearsed(*lowest);
+    rehearsed(*lowest);
+    // Where less is allocated, more may be reserved: of the plans that were rehearsed, the one that reserves least.
+    const auto reserved = [](const Option& option) {
+        return option.plan ? option.plan->peak_bytes_reserved : std::numeric_limits<std::size_t>::max();
+    };
+    floor_ = *std::ranges::min_element(options_, {}, reserved)->plan;
 }
 
 Planner::~Planner() = default;
