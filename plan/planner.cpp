@@ -50,10 +50,8 @@ Planner::Planner(const Profile& profile, Workload workload)
     }
     for (const auto& one : divided_) {
         options_.push_back({one.get(), nullptr, one->seconds, one->keep_all});
-        const auto accumulate = static_cast<double>(one->division.accumulate);
-        for (const Point& point : one->points) {
-            options_.push_back({one.get(), &point, one->seconds + accumulate * point.seconds});
-        }
+        for (const Point& point : one->points) options_.push_back({one.get(), &point, one->step_seconds(point)});
+        options_[options_.size() - one->points.size()].plan = one->lowest;
     }
     std::stable_sort(options_.begin(), options_.end(),
                      [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
@@ -125,14 +123,14 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     const Point &low = result->points.front(), &high = result->points.back();
     result->highest_slack =
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
-    Option lowest{result.get(), &low, 0};
-    const Plan* const plan = rehearsed(lowest);
-    if (low.seconds > 0 && plan->replayed_ops == 0) {
+    Option lowest{result.get(), &low, result->step_seconds(low)};
+    const Plan& plan = result->lowest = *rehearsed(lowest);
+    if (low.seconds > 0 && plan.replayed_ops == 0) {
         throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
     }
-    if (plan->peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan->peak_bytes_allocated;
+    if (plan.peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan.peak_bytes_allocated;
     const std::size_t peak = std::max(low.peak, result->outside);
-    result->lowest_slack = plan->peak_bytes_reserved - std::min(plan->peak_bytes_reserved, peak);
+    result->lowest_slack = plan.peak_bytes_reserved - std::min(plan.peak_bytes_reserved, peak);
     return result;
 }
 
