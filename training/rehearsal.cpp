@@ -15,15 +15,16 @@ namespace headroom::training {
 
 namespace {
 
-/// As many as later ones take no more memory than: the second step finds the first one's free blocks, as all later ones
-/// do, and so does the second step after a validation. With graphs, the second step makes them, and the third one finds
-/// what they took.
+/// As many as later ones allocate no more than: the second step finds the first one's moments, as all later ones do.
+/// The third one finds free blocks where later ones do, but for a page or two of some programs; after a validation the
+/// second one does. With graphs, the second step makes them, and the third one finds what they took.
 void take_steps(Session& session) {
     const std::int64_t done = session.steps_done();
     const std::int64_t every = session.validate_every();
     const bool validates = every > 0 && done / every < session.steps() / every;
-    const std::int64_t enough = session.context().profile().compute.graphs ? 3 : 2;
-    const std::int64_t turn = validates ? std::min(every, enough) : 0;
+    constexpr std::int64_t enough = 3;
+    const std::int64_t turn =
+        validates ? std::min<std::int64_t>(every, session.context().profile().compute.graphs ? enough : 2) : 0;
     for (std::int64_t i = 1; i <= std::min(session.steps() - done, std::max(2 * turn, enough)); ++i) {
         session.step();
         if (validates && i % turn == 0) session.validate();
