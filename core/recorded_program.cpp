@@ -23,23 +23,51 @@ std::uint64_t RecordedProgram::replays() const {
 }
 
 void ProgramRecorder::op_begins() {
-    others_ = context_.memory().statistics().allocated;
     const std::size_t records = context_.tape().size();
-    for (std::size_t i = 0; i < records; ++i) {
-        for (const Value* value : records_[i]->values()) {
-            if (!value->missing()) others_ -= block_bytes(value->array);
-        }
-    }
+    if (records == 0) backward_ = {};
+    if (runs_again()) return;
     forget(records);
-    for (const auto& [value, reader] : leaves_) {
-        if (!value->missing()) others_ -= block_bytes(value->array);
-    }
+    count_held();
+    others_ = context_.memory().statistics().allocated - held_bytes_;
     scope_.emplace(context_.memory());
 }
 
-/// What records behind the first ones read.
+/// True until all that the backward of the last record reads is there.
+bool ProgramRecorder::runs_again() const {
+    if (backward_.empty()) return false;
+    const auto saved = backward_[context_.tape().size() - 1]->saved_slots();
+    return std::any_of(saved.begin(), saved.end(),
+                       [](const Slot& slot) { return slot.value && slot.value->missing(); });
+}
+
+void ProgramRecorder::hold(const Value* value, std::size_t record) {
+    if (!held_place_.try_emplace(value, held_.size()).second) return;
+    held_.push_back({value, record, block_bytes(value->array), false});
+    suspects_.push_back(value);
+}
+
+/// Records behind the first ones, and what they held.
 void ProgramRecorder::forget(std::size_t records) {
-    while (!leaves_.empty() && leaves_.back().reader >= records) leaves_.pop_back();
+    for (; !held_.empty() && held_.back().record >= records; held_.pop_back()) {
+        if (held_.back().there) held_bytes_ -= held_.back().bytes;
+        held_place_.erase(held_.back().value);
+    }
+    for (; !reads_.empty() && reads_.back().record >= records; reads_.pop_back()) {
+        suspects_.push_back(reads_.back().value);
+    }
+}
+
+void ProgramRecorder::count_held() {
+    for (const Value* suspect : suspects_) {
+        const auto place = held_place_.find(suspect);
+        if (place == held_place_.end()) continue;  // a parameter, or gone with its record
+        Held& held = held_[place->second];
+        const bool there = !suspect->missing();
+        if (there && !held.there) held_bytes_ += held.bytes;
+        if (!there && held.there) held_bytes_ -= held.bytes;
+        held.there = there;
+    }
+    suspects_.clear();
 }
 
 std::size_t ProgramRecorder::block_bytes(const Array& array) const {
@@ -55,24 +83,23 @@ OpMemory ProgramRecorder::op_ends() {
 
 void ProgramRecorder::recorded(const Record& record) {
     forward_.resize(record.index);
-    records_.resize(record.index);
     forward_.push_back(op_ends());
-    records_.push_back(&record);
     forget(record.index);
     for (const Slot& slot : record.input_slots()) {
-        if (!slot.value || slot.value->producer || slot.value->storage) continue;
-        const bool known =
-            std::any_of(leaves_.begin(), leaves_.end(), [&](const Leaf& leaf) { return leaf.value == slot.value; });
-        if (known) continue;
-        leaves_.push_back({slot.value, record.index});
-        forward_.back().others -= block_bytes(slot.value->array);
+        if (!slot.value || slot.value->storage) continue;
+        reads_.push_back({record.index, slot.value});
+        if (slot.value->producer || held_place_.contains(slot.value)) continue;
+        hold(slot.value, record.index);
+        forward_.back().others -= held_.back().bytes;
     }
+    for (const Value* value : record.values()) hold(value, record.index);
 }
 
 void ProgramRecorder::replayed(const Record& record) {
     ++program_.ops[record.index].replays;
     replayed_ = true;
-    scope_.reset();
+    for (const Slot& slot : record.input_slots()) suspects_.push_back(slot.value);
+    for (const Value* value : record.values()) suspects_.push_back(value);
 }
 
 void ProgramRecorder::differentiated(const Record& record) {
@@ -82,11 +109,14 @@ void ProgramRecorder::differentiated(const Record& record) {
 }
 
 void ProgramRecorder::let_go(const Value& value, std::size_t records) {
+    suspects_.push_back(&value);
     let_go_[&value] = static_cast<std::uint32_t>(records);
 }
 
 void ProgramRecorder::backward_begins(std::span<Record* const> records) {
     program_ = {};
+    backward_ = records;
+    for (const Held& held : held_) suspects_.push_back(held.value);  // what no gradient reaches has let go
     std::unordered_map<const Value*, std::uint32_t> numbers;
     const auto number_of = [&](const Value* value, std::uint32_t producer) {
         const auto [place, is_new] = numbers.try_emplace(value, static_cast<std::uint32_t>(program_.values.size()));

@@ -1,6 +1,7 @@
 #include <headroom/core/rehearsal.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,11 +17,31 @@ namespace {
 using memory::MemoryReport;
 using Program = std::function<void(Context&)>;
 
+/// Values that tensors outside of the tape point to.
+std::size_t values_left(Context& context) {
+    context.tape().clear();
+    context.tape().keep_casts(false);
+    return context.tape().statistics().values;
+}
+
+/// What a program keeps beyond its end would point nowhere: its context stays then, with figures alone for memory.
+struct DeleteUnlessUsed {
+    void operator()(Context* context) const {
+        if (values_left(*context) == 0) delete context;
+    }
+};
+
 MemoryPeak peak_of(const Profile& profile, const Program& program) {
-    Context rehearsal = Context::dry(profile);
-    rehearsal.memory().start_history(1);  // ops have names only where there is one
-    program(rehearsal);
-    return rehearsal.memory().peak();
+    const std::unique_ptr<Context, DeleteUnlessUsed> rehearsal(new Context(Context::dry(profile)));
+    rehearsal->memory().start_history(1);  // ops have names only where there is one
+    program(*rehearsal);
+    if (const std::size_t left = values_left(*rehearsal)) {
+        throw Error(fmt::format(
+            "rehearsal: {} tensor value{} of the dry context are kept beyond the program's end; keep no tensor, "
+            "parameter or model outside of it",
+            left, left == 1 ? "" : "s"));
+    }
+    return rehearsal->memory().peak();
 }
 
 /// A limit that suffices: the least that can, or what was reserved where nothing was refused.

@@ -128,9 +128,7 @@ data::ImageDataset dataset(const data::ImageSourcePointer& source, const Segment
 class SegmentationTask final : public training::DataTask<data::ImageDataset> {
   public:
     SegmentationTask(Parameters& parameters, const SegmentationFlags& flags, std::int64_t batch, const Split& images)
-        : DataTask(parameters,
-                   training::shuffled(dataset(images.training, flags, true), dataset(images.validation, flags, false),
-                                      batch, flags.seed),
+        : DataTask(parameters, datasets(parameters.context().dry(), flags, batch, images),
                    {.workers = flags.workers, .changed_data = flags.changed_data}),
           flags_(flags),
           model_(parameters, flags.unet()) {}
@@ -189,6 +187,12 @@ class SegmentationTask final : public training::DataTask<data::ImageDataset> {
     }
 
   private:
+    static training::Datasets<data::ImageDataset> datasets(bool dry, const SegmentationFlags& flags, std::int64_t batch,
+                                                           const Split& images) {
+        return training::shuffled(dataset(dry ? images.rehearsed_training : images.training, flags, true),
+                                  dataset(dry ? images.rehearsed_validation : images.validation, flags, false), batch,
+                                  flags.seed);
+    }
     static Loss loss_of(const Tensor& logits, const Tensor& masks) {
         return cross_entropy(logits.permute({0, 2, 3, 1}), masks);  // channels-last, so it is no copy
     }

@@ -55,6 +55,15 @@ double ops_of_step(const RecordedProgram& program, std::int64_t micro_batches) {
     return static_cast<double>(program.ops.size()) * static_cast<double>(micro_batches);
 }
 
+void check(const TimedRun& run) {
+    if (run.steps.empty()) throw Error("costs: a run has no steps");
+    for (const TimedStep& step : run.steps) {
+        if (step.ops.size() == run.program.ops.size()) continue;
+        throw Error(fmt::format("costs: {} ops were measured, and the program has {}", step.ops.size(),
+                                run.program.ops.size()));
+    }
+}
+
 /// The mean of what steps take beside their ops.
 double outside_of(const TimedRun& run) {
     double seconds = 0;
@@ -190,18 +199,14 @@ double Costs::step_seconds(const RecordedProgram& program, std::int64_t micro_ba
 
 void Costs::measure(const std::vector<TimedRun>& runs) {
     std::map<std::pair<std::string, std::string>, OpTimes> times;
+    for (const TimedRun& run : runs) check(run);
     for (const TimedRun& run : runs) {
-        if (run.steps.empty()) throw Error("costs: a run has no steps");
         for (std::size_t i = 0; i < run.program.ops.size(); ++i) {
             const RecordedOp& op = run.program.ops[i];
             const std::string form = op_form(run.program, op);
             kinds_[op.name][form].work = work_of(run.program, op);
             OpTimes& all = times[{op.name, form}];
             for (const TimedStep& step : run.steps) {
-                if (step.ops.size() != run.program.ops.size()) {
-                    throw Error(fmt::format("costs: {} ops were measured, and the program has {}", step.ops.size(),
-                                            run.program.ops.size()));
-                }
                 for (const Samples samples : kSamples) {
                     (all.*samples)
                         .insert((all.*samples).end(), (step.ops[i].*samples).begin(), (step.ops[i].*samples).end());

@@ -101,22 +101,23 @@ std::string program_sha256(const std::vector<ProgramOp>& ops) {
     return hash.hex();
 }
 
+std::string difference(const std::vector<ProgramOp>& program, const std::vector<ProgramOp>& here) {
+    const auto [own, other] = std::mismatch(program.begin(), program.end(), here.begin(), here.end());
+    if (own == program.end() && other == here.end()) return "";
+    const std::string there = own == program.end() ? "nothing" : in_words(*own);
+    const std::string found = other == here.end() ? "nothing" : in_words(*other);
+    return fmt::format("its op {} is {}, and here it is {}{}", own - program.begin(), there, found,
+                       found == there ? " with other shapes, dtypes or inputs" : "");
+}
+
 void check_program(const Plan& plan, const RecordedProgram& program) {
-    const std::vector<ProgramOp> ops = ops_of(program);
-    const auto [own, other] = std::mismatch(plan.program.begin(), plan.program.end(), ops.begin(), ops.end());
-    if (own == plan.program.end() && other == ops.end()) {
-        for (const Rule& rule : plan.policy ? plan.policy->rules() : std::vector<Rule>{}) {
-            if (std::none_of(program.ops.begin(), program.ops.end(), [&](auto& op) { return names(rule, op); })) {
-                throw Error("the plan has a rule for an op that the program does not have: " + rule.to_string());
-            }
+    const std::string differs = difference(plan.program, ops_of(program));
+    if (!differs.empty()) throw Error("the plan is for another program: " + differs);
+    for (const Rule& rule : plan.policy ? plan.policy->rules() : std::vector<Rule>{}) {
+        if (std::none_of(program.ops.begin(), program.ops.end(), [&](auto& op) { return names(rule, op); })) {
+            throw Error("the plan has a rule for an op that the program does not have: " + rule.to_string());
         }
-        return;
     }
-    const std::string here = other == ops.end() ? "nothing" : in_words(*other);
-    const std::string there = own == plan.program.end() ? "nothing" : in_words(*own);
-    throw Error(fmt::format("the plan is for another program: its op {} is {}, and here it is {}{}",
-                            own - plan.program.begin(), there, here,
-                            here == there ? " with other shapes, dtypes or inputs" : ""));
 }
 
 void write_plan(const std::filesystem::path& path, const Plan& plan) {

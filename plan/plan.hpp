@@ -56,6 +56,8 @@ struct Plan {
 /// The ops of a program but for casts, which autocast makes; inputs are followed through these. No attributes: a plan
 /// stays valid where a learning rate, a seed or a dropout changes.
 std::vector<ProgramOp> ops_of(const RecordedProgram& program);
+/// The first op that differs: "its op 3 is gelu in mlp, and here it is relu in mlp"; empty if none does.
+std::string difference(const std::vector<ProgramOp>& program, const std::vector<ProgramOp>& here);
 /// SHA-256 over these, 64 hexadecimal digits.
 std::string program_sha256(const std::vector<ProgramOp>& ops);
 /// Errors: Error that names the first op that differs if the plan is for another program.

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/divided.hpp>
 #include <headroom/plan/policy_of.hpp>
@@ -46,12 +45,13 @@ Planner::Planner(const Profile& profile, Workload workload, Costs costs)
     }
     for (const auto& one : divided_) {
         options_.push_back({one.get(), nullptr, one->seconds, one->keep_all.peak_bytes_reserved, one->keep_all});
-        const auto add = [&](const Point& point, std::size_t expected) {
-            const auto accumulate = static_cast<double>(one->division.accumulate);
-            options_.push_back({one.get(), &point, one->seconds + accumulate * point.seconds, expected});
-        };
-        for (const Point& point : one->points) add(point, one->expected(point.peak));
-        for (const auto& [point, reserved] : one->known) add(point, reserved);
+        for (const Point& point : one->points) {
+            options_.push_back({one.get(), &point, one->step_seconds(point), one->expected(point.peak)});
+        }
+        options_[options_.size() - one->points.size()].plan = one->lowest;
+        for (const auto& [point, reserved] : one->known) {
+            options_.push_back({one.get(), &point, one->step_seconds(point), reserved});
+        }
     }
     std::stable_sort(options_.begin(), options_.end(),
                      [](const Option& a, const Option& b) { return a.seconds < b.seconds; });
@@ -59,52 +59,69 @@ Planner::Planner(const Profile& profile, Workload workload, Costs costs)
     find_floor();
 }
 
-/// Rehearses what is expected to take least, for as long as something could take less than what was found.
+/// Of the plans that were rehearsed the one that reserves least, and of what is expected to take less than that.
 void Planner::find_floor() {
     std::vector<Option*> lowest;
-    for (Option& option : options_) lowest.push_back(&option);
+    floor_ = keep_all_;
+    const auto consider = [&](const Plan& plan) {
+        if (plan.peak_bytes_reserved < floor_.peak_bytes_reserved) floor_ = plan;
+    };
+    for (Option& option : options_) {
+        if (option.plan) {
+            consider(*option.plan);
+        } else {
+            lowest.push_back(&option);
+        }
+    }
     std::stable_sort(lowest.begin(), lowest.end(),
                      [](const Option* a, const Option* b) { return a->expected < b->expected; });
-    floor_ = keep_all_;
     for (std::size_t i = 0; i < std::min(lowest.size(), kFloors); ++i) {
         if (lowest[i]->expected >= floor_.peak_bytes_reserved) return;
-        const Plan& plan = *rehearsed(*lowest[i]);
-        if (plan.peak_bytes_reserved < floor_.peak_bytes_reserved) floor_ = plan;
+        consider(*rehearsed(*lowest[i]));
     }
 }
 
 Planner::~Planner() = default;
 
+/// Once `prepare` has set policies.
+Rehearsal Planner::rehearse(const Divided& divided, const std::function<void(Context&)>& prepare) {
+    ++rehearsed_;
+    Rehearsal rehearsal = headroom::rehearse(profile_, [&](Context& dry) {
+        prepare(dry);
+        workload_.run(dry, divided.division);
+    });
+    const std::vector<ProgramOp>& first = divided.keep_all.program;
+    const std::string differs = first.empty() ? "" : difference(first, ops_of(rehearsal.program));
+    if (!differs.empty()) {
+        throw Error("a plan is for a workload that does the same each time, and this one records another program: " +
+                    differs);
+    }
+    return rehearsal;
+}
+
 std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     auto result = std::make_unique<Divided>();
     result->division = division;
-    const auto rehearse_with = [&](const std::function<void(Context&)>& prepare) {
-        ++rehearsed_;
-        return rehearse(profile_, [&](Context& dry) {
-            prepare(dry);
-            workload_.run(dry, division);
-        });
-    };
-    const Rehearsal plain = rehearse_with([](Context&) {});
+    const Rehearsal plain = rehearse(*result, [](Context&) {});
     if (plain.program.ops.empty()) throw Error("a plan is for a workload that runs backward, and this one runs none");
     if (plain.program.replays() > 0) {
         throw Error("a plan is for a workload that recomputes nothing by itself: leave its policies out");
     }
-    result->program = rehearse_with([](Context& dry) { dry.policy(inherit_all()); }).program;
-
-    result->op_seconds = costs_.of(result->program);
-    result->seconds = costs_.step_seconds(plain.program, division.accumulate);
     result->keep_all = {.division = division,
                         .peak_bytes_allocated = plain.peak.allocated,
                         .peak_bytes_reserved = plain.peak.reserved,
-                        .step_seconds = result->seconds,
-                        .measured = costs_.measured(),
                         .program = ops_of(plain.program)};
+    result->program = rehearse(*result, [](Context& dry) { dry.policy(inherit_all()); }).program;
+
+    result->op_seconds = costs_.of(result->program);
+    result->seconds = costs_.step_seconds(plain.program, division.accumulate);
+    result->keep_all.step_seconds = result->seconds;
+    result->keep_all.measured = costs_.measured();
 
     std::vector<std::vector<Answer>> known;
     std::vector<std::size_t> known_reserved;
     for (const auto& way : workload_.ways) {
-        const Rehearsal by_hand = rehearse_with([&](Context& dry) {
+        const Rehearsal by_hand = rehearse(*result, [&](Context& dry) {
             for (const auto& [pattern, policy] : way) dry.policy(pattern, policy);
         });
         if (by_hand.program.ops.size() != result->program.ops.size()) continue;  // other casts
@@ -126,14 +143,14 @@ std::unique_ptr<Planner::Divided> Planner::divided(const Division& division) {
     const Point &low = result->points.front(), &high = result->points.back();
     result->highest_slack =
         plain.peak.reserved - std::min(plain.peak.reserved, std::max(high.peak, plain.peak.allocated));
-    Option lowest{result.get(), &low, 0, 0};
-    const Plan* const plan = rehearsed(lowest);
-    if (low.seconds > 0 && plan->replayed_ops == 0) {
+    Option lowest{result.get(), &low, result->step_seconds(low), 0};
+    const Plan& plan = result->lowest = *rehearsed(lowest);
+    if (low.seconds > 0 && plan.replayed_ops == 0) {
         throw Error("a plan is for micro-batches that are in a MicroBatchScope, as GradientAccumulator opens one");
     }
-    if (plan->peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan->peak_bytes_allocated;
+    if (plan.peak_bytes_allocated > low.peak + low.peak / 50) result->outside = plan.peak_bytes_allocated;
     const std::size_t peak = std::max(low.peak, result->outside);
-    result->lowest_slack = plan->peak_bytes_reserved - std::min(plan->peak_bytes_reserved, peak);
+    result->lowest_slack = plan.peak_bytes_reserved - std::min(plan.peak_bytes_reserved, peak);
     return result;
 }
 
@@ -141,11 +158,7 @@ const Plan* Planner::rehearsed(Option& option) {
     if (option.plan) return &*option.plan;
     const Divided& divided = *option.divided;
     const Policy policy = policy_of(divided.program, option.point->answers);
-    const Rehearsal rehearsal = rehearse(profile_, [&](Context& dry) {
-        dry.policy(policy);
-        workload_.run(dry, divided.division);
-    });
-    ++rehearsed_;
+    const Rehearsal rehearsal = rehearse(divided, [&](Context& dry) { dry.policy(policy); });
     option.plan =
         Plan{.division = divided.division,
              .policy = policy,

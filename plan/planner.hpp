@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/plan.hpp>
@@ -62,8 +63,7 @@ class BudgetTooSmall : public Error {
 class Planner {
   public:
     /// Rehearses the workload, and searches for plans that are fast by these costs. Errors: Error for a workload that
-    /// runs no backward, opens no `MicroBatchScope`, or has policies that recompute anything already; those of the
-    /// workload.
+    /// runs no backward, opens no `MicroBatchScope`, or has policies that recompute anything already; as `fit`'s.
     Planner(const Profile& profile, Workload workload, Costs costs);
     /// By costs that are assumed.
     Planner(const Profile& profile, Workload workload)
@@ -73,7 +73,8 @@ class Planner {
     Planner& operator=(const Planner&) = delete;
 
     /// The plan that takes least time by prediction of those that reserve at most `budget` bytes. More bytes never take
-    /// more time. Errors: BudgetTooSmall.
+    /// more time. Errors: BudgetTooSmall; Error if the workload keeps tensors, or records another program than the
+    /// first time; those of the workload.
     Plan fit(std::size_t budget);
     /// For measurements: plans within the budget that together have what its plans are made of. Of each division, the
     /// one with the least memory and the fastest.
@@ -93,6 +94,7 @@ class Planner {
   private:
     struct Divided;
     struct Option;
+    Rehearsal rehearse(const Divided& divided, const std::function<void(Context&)>& prepare);
     std::unique_ptr<Divided> divided(const Division& division);
     const Plan* rehearsed(Option& option);
     void find_floor();

@@ -1,6 +1,9 @@
 #pragma once
 // Writes down what a context's tape records, for `rehearse`.
+#include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -30,22 +33,39 @@ class ProgramRecorder : public TapeObserver {
     void backward_begins(std::span<Record* const> records) override;
 
   private:
+    /// A value of the tape that is no parameter.
+    struct Held {
+        const Value* value;
+        std::size_t record;  ///< that made it; of a leaf: the first that reads it
+        std::size_t bytes;
+        bool there;  ///< counted in `held_bytes_`
+    };
+    struct Read {
+        std::size_t record;
+        const Value* value;
+    };
+
+    bool runs_again() const;
     OpMemory op_ends();
     std::size_t block_bytes(const Array& array) const;
+    void hold(const Value* value, std::size_t record);
     void forget(std::size_t records);
+    void count_held();
 
     Context& context_;
     std::optional<memory::MemoryScope> scope_;
     std::size_t others_ = 0;
-    bool replayed_ = false;               ///< since the last backward
-    std::size_t alignment_;               ///< of blocks, bytes
-    std::vector<OpMemory> forward_;       ///< by the record's index
-    std::vector<const Record*> records_;  ///< the tape's
-    struct Leaf {
-        const Value* value;
-        std::size_t reader;  ///< the first record that reads it
-    };
-    std::vector<Leaf> leaves_;  ///< that are no parameters
+    bool replayed_ = false;              ///< since the last backward
+    std::size_t alignment_;              ///< of blocks, bytes
+    std::vector<OpMemory> forward_;      ///< by the record's index
+    std::span<Record* const> backward_;  ///< the tape's records while backward runs
+    // The bytes of all values that are there. A value comes or goes only where an op runs, where the program lets go of
+    // it, or where a record that reads it is gone: only such `suspects_` are looked at, so that the work is linear.
+    std::vector<Held> held_;                                    ///< in the order of records
+    std::unordered_map<const Value*, std::size_t> held_place_;  ///< in `held_`
+    std::vector<Read> reads_;                                   ///< of records, in their order
+    std::vector<const Value*> suspects_;
+    std::size_t held_bytes_ = 0;
     std::unordered_map<const Value*, std::uint32_t>
         let_go_;  ///< when that value, or an earlier one there, was let go of
     RecordedProgram program_;

@@ -112,7 +112,7 @@ struct Images {
     Examples validation_set(const DataFlags& flags) const;
 };
 
-/// So many drawn images, for rehearsals: no file is read.
+/// So many blank images without objects, for rehearsals: nothing is read or drawn.
 Examples rehearsal_set(const DataFlags& flags, std::int64_t count);
 
 /// Errors: FileError that names the file or folder; Error if no image is left to train on, or for fewer classes in the

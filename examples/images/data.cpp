@@ -28,17 +28,6 @@ using data::ImageTransform;
 
 constexpr std::int64_t kPhotoSide = 224;
 
-class BlankImages final : public data::ImageSource {
-  public:
-    BlankImages(std::int64_t count, data::Image image) : count_(count), image_(std::move(image)) {}
-    std::int64_t size() const override { return count_; }
-    data::ImageSample load(std::int64_t) const override { return {.image = image_}; }
-
-  private:
-    std::int64_t count_;
-    data::Image image_;
-};
-
 /// What a folder holds, before anything is done to it.
 struct Found {
     ImageSourcePointer training = {};
@@ -148,7 +137,7 @@ Found read_folder(const DataFlags& flags) {
 /// For rehearsals.
 Found blank_images(const DataFlags& flags) {
     const std::int64_t some = 10 * flags.batch * flags.accumulate;
-    const auto blank = std::make_shared<const BlankImages>(some, data::Image(1, 1, 1));
+    const auto blank = program::alike(some, {.image = data::Image(1, 1, 1)});
     const bool digits = !is_torchvisions(flags.model);
     const std::int64_t usual = digits ? 28 : kPhotoSide;
     const auto or_else = [](std::int64_t wanted, std::int64_t other) { return wanted > 0 ? wanted : other; };
@@ -226,7 +215,7 @@ data::ImageDataset Images::training_set(std::uint64_t seed) const {
 data::ImageDataset Images::validation_set() const { return {validation, {.transforms = fit, .scale = scale}}; }
 
 data::ImageDataset Images::blank(std::int64_t count) const {
-    return {std::make_shared<const BlankImages>(count, data::Image(height, width, channels)), {.scale = scale}};
+    return {program::alike(count, {.image = data::Image(height, width, channels)}), {.scale = scale}};
 }
 
 Images read_images(const DataFlags& flags) {

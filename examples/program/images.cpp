@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +28,44 @@ std::uint64_t random_place(std::string_view name, std::uint64_t seed) {
     for (const char byte : name) place = data::splitmix64_mix(place ^ static_cast<unsigned char>(byte));
     return place;
 }
+
+class AlikeImages final : public data::ImageSource {
+  public:
+    AlikeImages(std::int64_t count, data::ImageSample sample) : count_(count), sample_(std::move(sample)) {}
+    std::int64_t size() const override { return count_; }
+    data::ImageSample load(std::int64_t) const override { return sample_; }
+
+  private:
+    std::int64_t count_;
+    data::ImageSample sample_;
+};
+
+class LoadedOnce final : public data::ImageSource {
+  public:
+    explicit LoadedOnce(data::ImageSourcePointer source) : source_(std::move(source)) {}
+    std::int64_t size() const override { return source_->size(); }
+    data::ImageSample load(std::int64_t index) const override {
+        const std::scoped_lock lock(mutex_);
+        const auto known = sizes_.find(index);
+        if (known != sizes_.end()) return {.image = known->second.first.blank(), .mask = known->second.second.blank()};
+        data::ImageSample sample = source_->load(index);
+        sizes_.try_emplace(index, sample.image, sample.mask);
+        return sample;
+    }
+    void check(std::int64_t index) const override { source_->check(index); }
+    std::string name(std::int64_t index) const override { return source_->name(index); }
+
+  private:
+    struct Size {
+        std::int64_t height = 0, width = 0, channels = 0;
+        explicit Size(const data::Image& image) : height(image.height), width(image.width), channels(image.channels) {}
+        data::Image blank() const { return channels == 0 ? data::Image() : data::Image(height, width, channels); }
+    };
+
+    data::ImageSourcePointer source_;
+    mutable std::mutex mutex_;
+    mutable std::map<std::int64_t, std::pair<Size, Size>> sizes_;  ///< of images and masks, by the sample
+};
 
 }  // namespace
 
@@ -98,6 +139,14 @@ std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const dat
     std::vector<std::int64_t> held, rest;
     for (const auto& [place, index] : order) (std::ssize(held) < count ? held : rest).push_back(index);
     return {data::subset(all, std::move(rest)), data::subset(all, std::move(held))};
+}
+
+data::ImageSourcePointer alike(std::int64_t count, data::ImageSample sample) {
+    return std::make_shared<const AlikeImages>(count, std::move(sample));
+}
+
+data::ImageSourcePointer loaded_once(data::ImageSourcePointer source) {
+    return std::make_shared<const LoadedOnce>(std::move(source));
 }
 
 data::Image image_in(const data::ImageBatch& batch, std::size_t row, const std::vector<data::PixelScale>& scale) {

@@ -7,6 +7,7 @@
 //     std::tie(images.training, images.validation) = program::hold_out(all, flags.validation, flags.seed, flags.data);
 //     images.skipped = program::look_through(flags, {&images.training, &images.validation});
 //     const data::Image first = program::image_in(batch, 0, data::imagenet_scale());
+//     const auto rehearsed = program::loaded_once(images.training);
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -45,6 +46,12 @@ std::function<std::vector<std::string>()> look_through(const ImageFileFlags& fla
 std::pair<data::ImageSourcePointer, data::ImageSourcePointer> hold_out(const data::ImageSourcePointer& all,
                                                                        std::int64_t wanted, std::uint64_t seed,
                                                                        const std::string& folder);
+
+/// For rehearsals, which need sizes alone: `count` times the same sample.
+data::ImageSourcePointer alike(std::int64_t count, data::ImageSample sample);
+/// For rehearsals, which read the same samples again and again: a sample is loaded once, and from then on a blank one
+/// of its sizes takes its place, without label and objects. Errors: as the source's.
+data::ImageSourcePointer loaded_once(data::ImageSourcePointer source);
 
 /// Image `row` of a batch, whose channels have that scale.
 data::Image image_in(const data::ImageBatch& batch, std::size_t row, const std::vector<data::PixelScale>& scale);

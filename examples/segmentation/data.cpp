@@ -30,7 +30,11 @@ Split draw(const DataFlags& flags) {
     const auto training = std::make_shared<const Clouds>(options);
     options.first = held_out;
     options.count = flags.validation > 0 ? flags.validation : 100;
-    return {training, std::make_shared<const Clouds>(options),
+    const auto blank = [&](std::int64_t count) {
+        return program::alike(count, {.image = data::Image(flags.height, flags.width, 3),
+                                      .mask = data::Image(flags.height, flags.width, 1)});
+    };
+    return {training, std::make_shared<const Clouds>(options), blank(flags.clouds), blank(options.count),
             fmt::format("{} clouds to draw, {} others to validate", flags.clouds, options.count)};
 }
 
@@ -45,7 +49,10 @@ Split read_files(const DataFlags& flags) {
     const std::string values = flags.mask_values.empty() ? ""
                                                          : fmt::format("; values {} of masks are classes 0 to {}",
                                                                        flags.mask_values, flags.classes - 1);
-    return {training, validation,
+    return {training,
+            validation,
+            program::loaded_once(training),
+            program::loaded_once(validation),
             fmt::format("{} images of {} to train on, {} others to validate{}", training->size(), flags.images,
                         validation->size(), values),
             std::move(skipped)};

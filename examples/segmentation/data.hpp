@@ -43,6 +43,9 @@ void take_mask_values(CLI::App& app, DataFlags& flags);
 struct Split {
     data::ImageSourcePointer training;
     data::ImageSourcePointer validation;
+    /// In place of these in a rehearsal: samples of the same sizes, and errors for the same files.
+    data::ImageSourcePointer rehearsed_training;
+    data::ImageSourcePointer rehearsed_validation;
     std::string what;                                        ///< for people
     std::function<std::vector<std::string>()> skipped = {};  ///< as `program::Program`'s
 };

@@ -20,11 +20,14 @@ struct Planner::Divided {
     std::vector<Point> points;
     /// Known ways, and what each reserves.
     std::vector<std::pair<Point, std::size_t>> known;
-    Plan keep_all;
+    Plan keep_all, lowest;    ///< as rehearsed; the latter is the first point's
     std::size_t outside = 0;  ///< bytes that are allocated at a time when no micro-batch runs, as far as is known
     /// Of the plan with the lowest peak and of the one with the highest: what is reserved beyond the simulated peak.
     std::size_t lowest_slack = 0, highest_slack = 0;
 
+    double step_seconds(const Point& point) const {
+        return seconds + static_cast<double>(division.accumulate) * point.seconds;
+    }
     /// What a plan is expected to reserve: between these two.
     std::size_t expected(std::size_t peak) const {
         const std::size_t low = points.front().peak, high = points.back().peak;

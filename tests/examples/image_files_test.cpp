@@ -104,6 +104,35 @@ TEST(LookThrough, RefusesBadImagesOrSkipsThemInTheirPart) {
     EXPECT_THAT([&] { look_through(flags, {&none}); }, throws<FileError>("none of 3 images can be used"));
 }
 
+/// Images whose sizes differ; the second one has no mask, and the third one can't be read.
+class Sizes : public data::ImageSource {
+  public:
+    std::int64_t size() const override { return 3; }
+    data::ImageSample load(std::int64_t index) const override {
+        ++loads;
+        if (index == 2) throw FileError("the third one");
+        data::ImageSample sample{.image = data::Image(4 + index, 5, 3, 7)};
+        if (index == 0) sample.mask = data::Image(4, 5, 1, 7);
+        return sample;
+    }
+    mutable int loads = 0;
+};
+
+TEST(LoadedOnce, GivesBlankSamplesOfTheSameSizesAndTheSameErrors) {
+    const auto source = std::make_shared<const Sizes>();
+    const data::ImageSourcePointer once = loaded_once(source);
+    for (std::int64_t index = 0; index < 2; ++index) {
+        EXPECT_EQ(once->load(index).image.pixels[0], 7);
+        const data::ImageSample blank = once->load(index);
+        EXPECT_EQ(blank.image, data::Image(4 + index, 5, 3));
+        EXPECT_EQ(blank.mask, index == 0 ? data::Image(4, 5, 1) : data::Image());
+    }
+    EXPECT_EQ(source->loads, 2);
+    for (int i = 0; i < 2; ++i) EXPECT_THAT([&] { once->load(2); }, throws<FileError>("the third one"));
+    EXPECT_EQ(once->size(), 3);
+    EXPECT_EQ(once->name(1), source->name(1));
+}
+
 }  // namespace
 }  // namespace headroom::program
 

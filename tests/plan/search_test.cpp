@@ -7,8 +7,11 @@
 
 #include <gtest/gtest.h>
 
+#include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/gpt.hpp>
 #include <headroom/nn/unet.hpp>
@@ -17,6 +20,8 @@
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/internal/search.hpp>
 #include <headroom/plan/internal/simulation.hpp>
+#include <headroom/plan/planner.hpp>
+#include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
 namespace {
@@ -167,6 +172,47 @@ TEST(Search, FindsPlansInTheOrderOfTheirPeaks) {
     ASSERT_EQ(again.size(), points.size());
     for (std::size_t i = 0; i < points.size(); ++i)
         EXPECT_EQ(again[i].answers, points[i].answers) << "the same each time";
+}
+
+/// Features that nothing trains, in large arrays that backward does not want, and a head with large gradients.
+void train_head(Context& context) {
+    const auto values = [&](const Shape& shape) {
+        return context.from_host(std::vector<float>(static_cast<std::size_t>(shape.numel())), shape);
+    };
+    const Tensor frozen = values({8, 4096});
+    const Tensor up = values({64, 4096}).requires_grad_(), down = values({4096, 64}).requires_grad_();
+    Tensor loss;
+    {
+        const MicroBatchScope micro_batch(context);
+        const Tensor wide = matmul(values({64, 8}), frozen);
+        const Tensor features = sum(tanh(wide) * wide, {1});
+        loss = sum(matmul(matmul(features.reshape({1, 64}), up), down));
+    }
+    backward(loss);
+}
+
+/// A replay needs several of the large arrays at once, beside gradients that were not there when they were made first;
+/// and what enters it is kept until then.
+TEST(Search, LeavesOutPlansThatRecomputeMoreAndTakeMore) {
+    const auto rehearsed = [](const Policy& policy) {
+        return rehearse({}, [&](Context& context) {
+            context.policy(policy);
+            train_head(context);
+        });
+    };
+    const Rehearsal kept = rehearsed(inherit_all());
+    std::vector<Answer> answers(kept.program.ops.size(), Answer::keep);
+    for (const std::size_t op : {0u, 2u, 3u}) answers[op] = Answer::recompute;
+    ASSERT_EQ(kept.program.ops[1].name, "tanh");
+    const std::size_t more = rehearsed(policy_of(kept.program, answers)).peak.allocated;
+    EXPECT_GT(more, kept.peak.allocated + kept.peak.allocated / 8);
+    const std::vector<Point> points =
+        search(kept.program, Costs::assumed({}).of(kept.program), std::span(&answers, 1)).points;
+    ASSERT_EQ(points.size(), 1u) << "nothing takes less than keeping all";
+    EXPECT_EQ(points.front().seconds, 0);
+    Planner planner({}, {.run = [](Context& dry, const Division&) { train_head(dry); }});
+    EXPECT_LE(planner.floor_bytes(), planner.keep_all_bytes());
+    EXPECT_EQ(planner.fit(planner.keep_all_bytes()).replayed_ops, 0u);
 }
 
 /// Recomputing more can raise the peak: pytorch#197838.
