@@ -92,7 +92,10 @@ void ProgramRecorder::recorded(const Record& record) {
         hold(slot.value, record.index);
         forward_.back().others -= held_.back().bytes;
     }
-    for (const Value* value : record.values()) hold(value, record.index);
+    for (const Value* value : record.values()) {
+        let_go_.erase(value);  // of an earlier value in the same place
+        hold(value, record.index);
+    }
 }
 
 void ProgramRecorder::replayed(const Record& record) {
@@ -128,8 +131,11 @@ void ProgramRecorder::backward_begins(std::span<Record* const> records) {
         own.bytes = block_bytes(array);
         own.producer = producer;
         own.is_parameter = value->storage != nullptr;
-        if (const auto gone = let_go_.find(value); value->users == 0)
-            own.let_go = gone == let_go_.end() ? 0 : gone->second;
+        if (value->users == 0) {
+            // Ops that nothing came of have been forgotten since.
+            const auto gone = let_go_.find(value);
+            own.let_go = gone == let_go_.end() ? 0 : std::min(gone->second, static_cast<std::uint32_t>(records.size()));
+        }
         return place->second;
     };
     for (const Record* record : records) {

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/ops/batch_norm.hpp>
 #include <headroom/core/ops/binary.hpp>
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/matmul.hpp>
 #include <headroom/core/ops/reduce.hpp>
 #include <headroom/core/ops/unary.hpp>
@@ -58,6 +61,33 @@ TEST(Rehearsal, WritesDownTheLastMicroBatch) {
         EXPECT_EQ(program.ops[i].replays, 0u);
         EXPECT_TRUE(program.ops[i].differentiable);
     }
+}
+
+/// Values lie where earlier ones were; ops that nothing comes of are recorded, and forgotten.
+TEST(Rehearsal, KnowsWhenValuesWereLetGoOf) {
+    const auto program = [](Context& context) {
+        const Tensor weight = context.from_host(std::vector<float>(32), {8, 4}).requires_grad_();
+        const Tensor targets = zeros(context, {6}, Dtype::i32);
+        for (int step = 0; step < 3; ++step) {
+            Tensor loss;
+            {
+                BatchNormResult norm = batch_norm(ones(context, {6, 4}) * sum(weight));
+                loss = linear_cross_entropy(std::move(norm.y), weight, targets).mean();
+                const Tensor unused = norm.mean + norm.variance;
+                norm = {};
+            }
+            backward(loss);
+        }
+    };
+    const RecordedProgram recorded = rehearse({}, program).program;
+    int kept = 0;
+    for (const RecordedValue& value : recorded.values) {
+        EXPECT_TRUE(value.let_go == RecordedValue::kNone || value.let_go <= recorded.ops.size());
+        if (value.producer == RecordedValue::kNone || value.geometry.shape != Shape{8, 4}) continue;
+        ++kept;
+        EXPECT_EQ(value.let_go, 0u) << "the weight's gradient, which the op keeps for backward: nobody ever held it";
+    }
+    EXPECT_EQ(kept, 1);
 }
 
 TEST(Rehearsal, KnowsWhatAnOpTakesBesides) {
