@@ -1,0 +1,48 @@
+#include <headroom/plan/largest.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::plan {
+
+std::optional<std::int64_t> largest_size(std::int64_t least, std::int64_t most,
+                                         const std::function<bool(std::int64_t)>& fits) {
+    if (least < 1 || most < least)
+        throw Error(fmt::format("the largest size is asked for from {} to {}; sizes go up from 1", least, most));
+    if (!fits(least)) return std::nullopt;
+    std::int64_t fitting = least, too_large = most;
+    while (fitting < most) {
+        const std::int64_t next = fitting <= most / 2 ? 2 * fitting : most;
+        if (!fits(next)) {
+            too_large = next;
+            break;
+        }
+        fitting = next;
+    }
+    while (too_large - fitting > 1) {
+        const std::int64_t middle = std::midpoint(fitting, too_large);
+        (fits(middle) ? fitting : too_large) = middle;
+    }
+    return fitting;
+}
+
+std::optional<Largest> largest(const Profile& profile, std::size_t budget,
+                               const std::function<Workload(std::int64_t)>& workload_of_size, std::int64_t least,
+                               std::int64_t most) {
+    Largest found;
+    const auto fits = [&](std::int64_t size) {
+        Planner planner(profile, workload_of_size(size));
+        if (planner.floor_bytes() > budget) return false;
+        found = {size, planner.fit(budget)};
+        return true;
+    };
+    if (!largest_size(least, most, fits)) return std::nullopt;
+    return found;  // the last one that fitted is the largest
+}
+
+}  // namespace headroom::plan
