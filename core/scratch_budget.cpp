@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
@@ -17,9 +18,7 @@ constexpr std::size_t kStep = std::size_t{1} << 20;
 
 std::size_t peak_of(Profile profile, const std::function<void(Context&)>& program, std::size_t budget) {
     profile.compute.scratch_budget = budget;
-    Context rehearsal = Context::dry(profile);
-    program(rehearsal);
-    return rehearsal.memory().statistics().peak_allocated;
+    return rehearse(profile, program).peak.allocated;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
+#include <headroom/nn/batch_norm.hpp>
 
 namespace headroom::training {
 
@@ -189,11 +190,7 @@ void Session::end() {
     evaluating([&] { task_->end(); });
 }
 
-bool Session::takes_batch_statistics() const {
-    return std::ranges::any_of(parameters_.all(), [](const Parameter& parameter) {
-        return parameter.path.ends_with("num_batches_tracked");  // frozen layers count nothing
-    });
-}
+bool Session::takes_batch_statistics() const { return nn::takes_batch_statistics(parameters_); }
 
 std::size_t Session::resident_bytes() const {
     const auto& by_category = context_.memory().statistics().allocated_by_category;

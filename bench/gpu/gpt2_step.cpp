@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/core/scratch_budget.hpp>
 #include <headroom/data/feed.hpp>
 #include <headroom/kernels/attention/attention.hpp>
@@ -119,24 +120,9 @@ std::int64_t bytes_of_others(Context& context) {
            static_cast<std::int64_t>(driver->free_bytes() + context.memory().statistics().reserved);
 }
 
-struct Peaks {
-    std::size_t allocated = 0, reserved = 0;
-};
-
-Peaks peaks(Context& context) {
-    const MemoryStatistics statistics = context.memory().statistics();
-    return {statistics.peak_allocated, statistics.peak_reserved};
-}
-
 void take_two_steps(Context& context, const Flags& flags) {
     Training training(context, flags);
     for (int i = 0; i < 2; ++i) training.step();
-}
-
-Peaks rehearse(const Profile& profile, const Flags& flags) {
-    Context context = Context::dry(profile);
-    take_two_steps(context, flags);
-    return peaks(context);
 }
 
 /// "on", "off", or why not.
@@ -153,13 +139,17 @@ Profile profile_of(const Flags& flags) {
     return profile;
 }
 
+MemoryPeak rehearsed_peak(const Profile& profile, const Flags& flags) {
+    return rehearse(profile, [&](Context& dry) { take_two_steps(dry, flags); }).peak;
+}
+
 void run(Flags flags) {
     if (flags.fit_scratch) {
         flags.compute.scratch_budget =
             fit_scratch_budget(profile_of(flags), [&](Context& rehearsal) { take_two_steps(rehearsal, flags); });
     }
     if (flags.device == "dry") {
-        const Peaks predicted = rehearse(profile_of(flags), flags);
+        const MemoryPeak predicted = rehearsed_peak(profile_of(flags), flags);
         fmt::print(
             "{{\"dtype\": \"{}\", \"batch\": {}, \"scratch_budget\": {}, \"predicted_allocated\": {}, "
             "\"predicted_reserved\": {}}}\n",
@@ -167,7 +157,7 @@ void run(Flags flags) {
         return;
     }
     Context context = Context::cuda(0, {.compute = flags.compute});
-    const Peaks predicted = rehearse(context.profile(), flags);
+    const MemoryPeak predicted = rehearsed_peak(context.profile(), flags);
     Training training(context, flags);
     const auto first = Clock::now();
     training.step();
@@ -185,7 +175,7 @@ void run(Flags flags) {
     const double milliseconds = milliseconds_since(begin);
     const double steps = static_cast<double>(flags.steps),
                  tokens = steps * static_cast<double>(flags.accumulate * flags.batch * flags.time);
-    const Peaks measured = peaks(context);
+    const MemoryStatistics measured = context.memory().statistics();
     auto& stream = std::get<CudaStream>(context.stream());
     fmt::print(
         "{{\"framework\": \"headroom\", \"dtype\": \"{}\", \"batch\": {}, \"accumulate\": {}, \"time\": {}, "
@@ -201,9 +191,9 @@ void run(Flags flags) {
         flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
         graphs_of(flags, training), training.parameters(), 1e3 * tokens / milliseconds, milliseconds / steps,
         host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
-        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls, measured.allocated,
-        measured.reserved, predicted.allocated, predicted.reserved, bytes_of_others(context),
-        kernels::attention_library(stream), kernels::matmul_library(stream));
+        after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls,
+        measured.peak_allocated, measured.peak_reserved, predicted.allocated, predicted.reserved,
+        bytes_of_others(context), kernels::attention_library(stream), kernels::matmul_library(stream));
 }
 
 }  // namespace

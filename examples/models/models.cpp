@@ -1,0 +1,194 @@
+#include <headroom/examples/models/models.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/cross_entropy.hpp>
+#include <headroom/core/ops/linear_cross_entropy.hpp>
+#include <headroom/core/ops/recurrent.hpp>
+#include <headroom/memory/error.hpp>
+#include <headroom/nn/bert.hpp>
+#include <headroom/nn/embedding.hpp>
+#include <headroom/nn/gpt.hpp>
+#include <headroom/nn/gru.hpp>
+#include <headroom/nn/linear.hpp>
+#include <headroom/nn/lstm.hpp>
+#include <headroom/nn/mask_rcnn.hpp>
+#include <headroom/nn/resnet.hpp>
+#include <headroom/nn/unet.hpp>
+#include <headroom/nn/vgg.hpp>
+
+namespace headroom::models {
+
+namespace {
+
+using MakeStep = std::function<Step(Parameters&, const Setup&)>;
+
+Tensor random_images(Context& context, const Sizes& sizes) {
+    return randn(context, {sizes.batch, sizes.height, sizes.width, 3}).permute({0, 3, 1, 2});  // channels-last
+}
+
+/// A class for each image or, of U-Net, for each pixel.
+template <class Network, class Options>
+MakeStep class_step(Options options) {
+    return [options](Parameters& parameters, const Setup& setup) mutable {
+        const Sizes& sizes = setup.sizes;
+        options.classes = sizes.classes;
+        const auto network = std::make_shared<Network>(parameters, options);
+        const Tensor images = random_images(parameters.context(), sizes);
+        constexpr bool per_pixel = std::is_same_v<Network, nn::UNet>;
+        const Shape shape = per_pixel ? Shape{sizes.batch, sizes.height, sizes.width} : Shape{sizes.batch};
+        const Tensor targets = randint(parameters.context(), 0, sizes.classes, shape);
+        return Step{{images, targets}, [network](const std::vector<Tensor>& inputs) {
+                        const Tensor logits = (*network)(inputs[0]);
+                        return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
+                    }};
+    };
+}
+
+/// All tokens are asked for. Positions are at least as many as the published model has.
+template <class Network, class Options>
+Step text_step(Parameters& parameters, const Setup& setup) {
+    Options options;
+    options.block = std::max(options.block, setup.sizes.block);
+    const auto network = std::make_shared<Network>(parameters, options);
+    const Tensor ids = randint(parameters.context(), 1, options.vocabulary, {setup.sizes.batch, setup.sizes.block});
+    return {{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0], inputs[0]); }};
+}
+
+/// A language model of two layers, 512 wide.
+template <class Net>
+struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
+    static constexpr std::int64_t kWidth = 512;
+
+    RecurrentModel(const nn::Path& path, std::int64_t vocabulary, bool checkpoint)
+        : nn::Module<RecurrentModel>(path),
+          tokens(path / "tokens", vocabulary, kWidth),
+          layers(path / "layers",
+                 {.in = kWidth, .width = kWidth, .layers = 2, .checkpoint = checkpoint ? kSqrtOfTime : 0}),
+          head(path / "head", kWidth, vocabulary, {.bias = false}) {}
+
+    /// ids [time, batch]
+    Loss loss(const Tensor& ids) const {
+        RegionScope scope(this->context(), this->path());
+        Tensor x = layers(tokens(ids)).output.reshape({-1, kWidth});
+        return linear_cross_entropy(std::move(x), head.weight, ids.reshape({-1}));
+    }
+
+    nn::Embedding tokens;
+    Net layers;
+    nn::Linear head;
+};
+
+template <class Net>
+Step recurrent_step(Parameters& parameters, const Setup& setup) {
+    const Sizes& sizes = setup.sizes;
+    const auto network = std::make_shared<RecurrentModel<Net>>(parameters, sizes.classes, setup.way.checkpoint);
+    const Tensor ids = randint(parameters.context(), 0, sizes.classes, {sizes.block, sizes.batch});
+    return {{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0]); }};
+}
+
+/// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
+Step mask_rcnn_step(Parameters& parameters, const Setup& setup) {
+    constexpr std::int64_t kObjects = 10;
+    Context& context = parameters.context();
+    const Sizes& sizes = setup.sizes;
+    const auto network =
+        std::make_shared<nn::MaskRcnn>(parameters, nn::MaskRcnnOptions{.boxes = {.classes = sizes.classes}});
+    std::vector<float> boxes;
+    for (std::int64_t i = 0; i < sizes.batch * kObjects; ++i) {
+        const auto begin = 0.05f * static_cast<float>(i % kObjects), end = 2 * begin + 0.05f;
+        for (const float place : {begin, end})
+            for (const std::int64_t side : {sizes.width, sizes.height})
+                boxes.push_back(place * static_cast<float>(side));
+    }
+    return {{random_images(context, sizes), context.from_host(boxes, {sizes.batch, kObjects, 4}),
+             randint(context, 1, sizes.classes, {sizes.batch, kObjects}),
+             full(context, {sizes.batch, kObjects, sizes.height, sizes.width}, 1, Dtype::u8)},
+            [network](const std::vector<Tensor>& inputs) {
+                return network->loss(inputs[0], inputs[1], inputs[2], inputs[3]);
+            }};
+}
+
+/// Keeping all, computing norms and the like again, and `most`.
+std::vector<Way> ways(std::vector<Way> most = {}) {
+    std::vector<Way> result{{}, {"cheap", {{"", recompute_cheap()}}}};
+    result.insert(result.end(), most.begin(), most.end());
+    return result;
+}
+
+Model classifier(MakeStep make, std::vector<Way> most = {}) { return {.ways = ways(std::move(most)), .make = make}; }
+
+Model resnet(const nn::ResNetOptions& options) {
+    return classifier(class_step<nn::ResNet>(options),
+                      {{"blocks", {{"", recompute_cheap()}, {"*.*", recompute_all()}}}});
+}
+
+Model unet(const nn::UNetOptions& options) {
+    return {.sizes = {.batch = 8, .height = 512, .width = 512, .classes = 2},
+            .ways = ways({{"blocks", {{"**", recompute_cheap()}, {"**.double_conv", recompute_all()}}}}),
+            .make = class_step<nn::UNet>(options)};
+}
+
+Model mask_rcnn() {
+    return {.sizes = {.batch = 2, .height = 800, .width = 1216, .classes = 91},
+            .ways = ways({{"blocks", {{"", recompute_cheap()}, {"backbone.body.*.*", recompute_all()}}}}),
+            .make = mask_rcnn_step};
+}
+
+template <class Net>
+Model recurrent() {
+    return {.reads_tokens = true, .ways = ways({{"layers", {}, true}}), .make = recurrent_step<Net>};
+}
+
+Model bert() {
+    return {.sizes = {.block = 512},
+            .reads_tokens = true,
+            .ways = ways({{"layers", {{"bert.encoder.layers.*", recompute_all()}}}}),
+            .make = text_step<nn::BertForMaskedLm, nn::BertOptions>};
+}
+
+Model gpt2() {
+    return {.sizes = {.block = 1024},
+            .reads_tokens = true,
+            .ways = ways({{"mlp", {{"", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
+                          {"blocks", {{"blocks.*", recompute_all()}}}}),
+            .make = text_step<nn::Gpt, nn::GptOptions>};
+}
+
+}  // namespace
+
+const Way& Model::way(const std::string& name) const {
+    const auto found = std::ranges::find(ways, name, &Way::name);
+    if (found != ways.end()) return *found;
+    std::vector<std::string> names;
+    for (const Way& way : ways) names.push_back(way.name);
+    throw Error(
+        fmt::format("the model has no way of recomputing that is called {}; it has {}", name, fmt::join(names, ", ")));
+}
+
+const std::map<std::string, Model>& all() {
+    static const std::map<std::string, Model> models{
+        {"resnet18", resnet(nn::ResNetOptions::resnet18())},
+        {"resnet34", resnet(nn::ResNetOptions::resnet34())},
+        {"resnet50", resnet(nn::ResNetOptions::resnet50())},
+        {"resnet101", resnet(nn::ResNetOptions::resnet101())},
+        {"resnet152", resnet(nn::ResNetOptions::resnet152())},
+        {"vgg16", classifier(class_step<nn::Vgg>(nn::VggOptions::vgg16()))},
+        {"vgg16_bn", classifier(class_step<nn::Vgg>(nn::VggOptions{.batch_norm = true}))},
+        {"unet", unet({})},
+        {"unet_bilinear", unet({.bilinear = true})},
+        {"maskrcnn", mask_rcnn()},
+        {"lstm", recurrent<nn::Lstm>()},
+        {"gru", recurrent<nn::Gru>()},
+        {"bert", bert()},
+        {"gpt2", gpt2()}};
+    return models;
+}
+
+}  // namespace headroom::models

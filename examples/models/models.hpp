@@ -1,0 +1,65 @@
+#pragma once
+// Whole models on random data, to be timed or rehearsed (examples/models/training.hpp). Each has its loss, inputs of
+// any size, and its own ways of recomputing. For data and weights of your own: nn/, and the programs train_*.
+//
+//     const models::Model& resnet = models::all().at("resnet50");
+//     const models::Setup setup{.sizes = resnet.sizes, .way = resnet.way("cheap")};
+//     const models::Step step = resnet.make(parameters, setup);
+//     const Loss loss = step.loss(step.inputs);
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <headroom/core/context.hpp>
+#include <headroom/core/loss.hpp>
+#include <headroom/core/parameters.hpp>
+#include <headroom/core/tensor.hpp>
+
+namespace headroom::models {
+
+/// Of a micro-batch.
+struct Sizes {
+    std::int64_t batch = 32;                 ///< samples
+    std::int64_t height = 224, width = 224;  ///< of images
+    std::int64_t block = 128;                ///< tokens of a sequence
+    std::int64_t classes = 1000;             ///< of images or pixels; of lstm and gru, kinds of tokens
+};
+
+/// A way of recomputing, with the name that the training programs have for it.
+struct Way {
+    std::string name = "none";
+    std::vector<std::pair<std::string, Policy>> policies = {};
+    bool checkpoint = false;  ///< recurrent layers keep some states (`kSqrtOfTime`), and compute the others again
+};
+
+struct Setup {
+    Sizes sizes = {};
+    std::int64_t accumulate = 1;    ///< micro-batches in a step
+    std::string dtype = "f32";      ///< or bf16 or f16, of autocast
+    std::string optimizer = "sgd";  ///< with momentum; or adamw
+    Way way = {};
+};
+
+/// A model's loss, and inputs that stay.
+struct Step {
+    std::vector<Tensor> inputs;
+    std::function<Loss(const std::vector<Tensor>&)> loss;
+};
+
+struct Model {
+    Sizes sizes = {};  ///< usual ones
+    bool reads_tokens = false;
+    std::vector<Way> ways = {};  ///< from keeping all to the least memory
+    std::function<Step(Parameters&, const Setup&)> make;
+
+    /// Errors: Error that lists the ways if none has this name.
+    const Way& way(const std::string& name) const;
+};
+
+/// By their names.
+const std::map<std::string, Model>& all();
+
+}  // namespace headroom::models
