@@ -304,15 +304,14 @@ function(headroom_tests)
         set_property(TEST ${added} APPEND PROPERTY ENVIRONMENT "${environment}")
     endforeach()
     headroom_test_programs()
-    set(environment HEADROOM_BUILD_DIR=${PROJECT_BINARY_DIR}
-        HEADROOM_ESTIMATE_PROGRAMS=${PROJECT_BINARY_DIR}/bench/estimate)
     if(HEADROOM_CUDA_EMULATED)
-        list(APPEND environment HEADROOM_EMULATED_GPU_PROGRAMS=${PROJECT_BINARY_DIR}/bench/gpu)
+        set(emulated HEADROOM_EMULATED_GPU_PROGRAMS=${PROJECT_BINARY_DIR}/bench/gpu)
     endif()
-    headroom_script_tests(scripts ${environment})
+    headroom_script_tests(scripts HEADROOM_BUILD_DIR=${PROJECT_BINARY_DIR}
+        HEADROOM_ESTIMATE_PROGRAMS=${PROJECT_BINARY_DIR}/bench/estimate ${emulated})
     headroom_script_tests(memory HEADROOM_MEMORY_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/memory)
     if(HEADROOM_EXAMPLES)
-        headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples)
+        headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples ${emulated})
     endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}

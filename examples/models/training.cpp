@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/nn/batch_norm.hpp>
 #include <headroom/optim/adamw.hpp>
 #include <headroom/optim/sgd.hpp>
@@ -43,11 +44,11 @@ void Training::step() {
     accumulator_.step(1e-3);
 }
 
-bool take_steps(Context& context, const Model& model, const Setup& setup) {
+bool take_steps(Context& dry, const Model& model, const Setup& setup) {
     Setup enough = setup;
     enough.accumulate = std::min<std::int64_t>(setup.accumulate, 3);
-    Training training(context, model, enough);
-    for (int i = 0; i < (context.profile().compute.graphs ? 3 : 2); ++i) training.step();
+    Training training(dry, model, enough);
+    for (Recurrence steps(dry); !steps.reached();) training.step();
     return nn::takes_batch_statistics(training.parameters());
 }
 

@@ -43,6 +43,6 @@ class Training {
 
 /// What a rehearsal of such a training runs, as docs/memory.md asks. True if a layer normalises by the statistics of
 /// its micro-batch.
-bool take_steps(Context& context, const Model& model, const Setup& setup);
+bool take_steps(Context& dry, const Model& model, const Setup& setup);
 
 }  // namespace headroom::models

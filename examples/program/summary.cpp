@@ -1,10 +1,8 @@
 #include <headroom/examples/program/summary.hpp>
 
-#include <fstream>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/examples/program/output_file.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
@@ -85,12 +83,8 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     put_unusual("graphs", &ComputeOptions::graphs);
     if (!report.graph_refusal.empty()) json["graph_refusal"] = report.graph_refusal;
     if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
-    std::ofstream file(path);
     // The name of a class may be no UTF-8.
-    file << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    file.close();
-    if (!file)
-        throw FileError(fmt::format("{}: the summary can't be written; check the folder and the space", path.string()));
+    write_text(path, "the summary", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
 }
 
 }  // namespace headroom::program

@@ -1,0 +1,45 @@
+#pragma once
+// What fits on which GPU: a model's training by each of its ways of recomputing and by plans, for GPUs of several
+// sizes, as rehearsals say. Nothing is trained, and no GPU is needed. One search serves all GPUs.
+//
+//     fits::Question question{.memories = {8'000'000'000, 80'000'000'000}};
+//     for (const fits::Row& row : fits::rows_of("gpt2", question)) fmt::print("{} {}\n", row.method, row.fits());
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <headroom/examples/models/models.hpp>
+#include <headroom/plan/plan.hpp>
+
+namespace headroom::fits {
+
+struct Question {
+    std::vector<std::size_t> memories;      ///< of GPUs, bytes
+    std::vector<std::string> methods = {};  ///< `Way::name` or "plan"; empty: all
+    models::Sizes sizes = {.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0};  ///< 0: as the model has it
+    std::string dtype = "f32", optimizer = "adamw";                                         ///< as `Setup` has them
+    std::optional<bool> split_batch = {};  ///< as `TrainerOptions::split_batch`
+    std::string largest = {};              ///< "batch", "block" or "height": the size to find; empty: none
+};
+
+struct Row {
+    std::string model, method;
+    std::size_t gpu_memory = 0;
+    std::optional<plan::Plan> plan;            ///< empty: it does not fit; by hand, without a policy and ops
+    std::size_t floor_bytes = 0;               ///< the least memory that the method needs: by hand, the only
+    std::optional<std::int64_t> largest = {};  ///< that fits; empty: none does, or none was asked for
+};
+
+/// The sizes that a question is about: its own, and the model's for the others.
+models::Sizes sizes_of(const models::Model& model, const Question& question);
+
+/// The methods of the question that the model has, in the order of the model's.
+std::vector<std::string> methods_of(const models::Model& model, const Question& question);
+
+/// Method by method, and of each the GPUs in the question's order. A plan may be of smaller micro-batches, but for the
+/// largest batch, which is of one. Errors: those of the model for its sizes.
+std::vector<Row> rows_of(const std::string& name, const Question& question);
+
+}  // namespace headroom::fits

@@ -1,0 +1,202 @@
+// Says which models train on which GPUs, by which way of recomputing or by a plan, and how large they may be, without
+// training and without a GPU.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/examples/models/fits.hpp>
+#include <headroom/examples/program/options.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/sizes.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+
+namespace headroom {
+namespace {
+
+constexpr const char* kExamples = R"(
+  what_fits --model gpt2 --batch 32
+  what_fits --model resnet50,unet --dtype bf16 --gpu-memory 8GiB,24GiB --methods none,plan --json fits.json
+  what_fits --model gpt2 --batch 1 --largest block --gpu-memory 24GB)";
+
+constexpr std::size_t kLeastGpu = 1'000'000;
+
+struct Flags {
+    std::vector<std::string> models;
+    std::vector<std::string> memories{"8GB", "11GB", "12GB", "16GB", "24GB", "40GB", "80GB", "141GB"};
+    fits::Question question;
+    bool keep_batch = false, split_batch = false;
+    std::string json;
+};
+
+std::vector<std::string> all_methods() {
+    std::vector<std::string> methods;
+    for (const auto& [name, model] : models::all()) {
+        for (const std::string& method : fits::methods_of(model, {})) {
+            if (std::ranges::find(methods, method) == methods.end()) methods.push_back(method);
+        }
+    }
+    return methods;
+}
+
+void add_flags(CLI::App& app, Flags& flags) {
+    using program::add_option;
+    fits::Question& question = flags.question;
+    std::vector<std::string> names{"all"};
+    for (const auto& [name, model] : models::all()) names.push_back(name);
+    add_option(app, "--model", flags.models, "models, separated by commas, or all")
+        ->required()
+        ->delimiter(',')
+        ->check(program::one_of(names));
+    const auto size = program::whole(1, 1 << 24);
+    add_option(app, "--batch", question.sizes.batch, "samples in a step; sizes that are not given are usual ones")
+        ->check(size);
+    add_option(app, "--height", question.sizes.height, "of images")->check(size);
+    add_option(app, "--width", question.sizes.width, "of images")->check(size);
+    add_option(app, "--block", question.sizes.block, "tokens of a sequence")->check(size);
+    add_option(app, "--classes", question.sizes.classes, "of images or pixels; of lstm and gru, kinds of tokens")
+        ->check(size);
+    add_option(app, "--dtype", question.dtype, "of products")
+        ->check(program::one_of({"f32", "bf16", "f16"}))
+        ->capture_default_str();
+    add_option(app, "--optimizer", question.optimizer, "adamw, or sgd with momentum")
+        ->check(program::one_of({"adamw", "sgd"}))
+        ->capture_default_str();
+    add_option(app, "--gpu-memory", flags.memories, "sizes of GPUs, separated by commas, such as 8GB or 24GiB")
+        ->delimiter(',')
+        ->transform(program::bytes())
+        ->capture_default_str();
+    add_option(app, "--methods", question.methods,
+               "the models' own ways of recomputing, as training programs have them by --recompute, and plan, as by "
+               "--budget; all unless given")
+        ->delimiter(',')
+        ->check(program::one_of(all_methods()));
+    CLI::Option* const keep = program::add_flag(app, "--keep-batch", flags.keep_batch, "plans keep the micro-batch");
+    program::add_flag(app, "--split-batch", flags.split_batch,
+                      "plans may take smaller micro-batches, also where layers normalise by the statistics of one")
+        ->excludes(keep);
+    add_option(
+        app, "--largest", question.largest,
+        "find the largest batch, which plans keep, block or height (the width follows) that fits, all else equal")
+        ->check(program::one_of({"batch", "block", "height"}));
+    add_option(app, "--json", flags.json, "file for the rows");
+    app.footer(kExamples);
+}
+
+/// What is left to check, and to complete, when all flags are known. Errors: CLI::ValidationError.
+void complete(Flags& flags) {
+    fits::Question& question = flags.question;
+    if (std::ranges::find(flags.models, "all") != flags.models.end()) {
+        flags.models.clear();
+        for (const auto& [name, model] : models::all()) flags.models.push_back(name);
+    }
+    for (const std::string& memory : flags.memories) {
+        question.memories.push_back(program::parse_bytes(memory).value());
+        if (question.memories.back() < kLeastGpu)
+            throw CLI::ValidationError(fmt::format("--gpu-memory {} is so many bytes; write 8GB, for example", memory));
+    }
+    if (flags.keep_batch || flags.split_batch) question.split_batch = flags.split_batch;
+    for (const std::string& name : flags.models) {
+        const models::Model& model = models::all().at(name);
+        if (fits::methods_of(model, question).empty())
+            throw CLI::ValidationError(fmt::format("--methods {}: {} has {}", fmt::join(question.methods, ","), name,
+                                                   fmt::join(fits::methods_of(model, {}), ", ")));
+        if (question.largest == (model.reads_tokens ? "height" : "block"))
+            throw CLI::ValidationError(fmt::format("--largest {} is not for {}, which reads {}", question.largest, name,
+                                                   model.reads_tokens ? "tokens" : "images"));
+    }
+}
+
+/// "32 sequences of 1024 tokens in bf16, adamw".
+std::string inputs_of(const std::string& name, const fits::Question& question) {
+    const models::Model& model = models::all().at(name);
+    const models::Sizes sizes = fits::sizes_of(model, question);
+    const std::string inputs = model.reads_tokens
+                                   ? fmt::format("{} sequences of {} tokens", sizes.batch, sizes.block)
+                                   : fmt::format("{} images of {} x {}", sizes.batch, sizes.height, sizes.width);
+    return fmt::format("{} in {}, {}", inputs, question.dtype, question.optimizer);
+}
+
+/// A line for each method, a column for each GPU.
+void print_table(const std::vector<fits::Row>& rows, const fits::Question& question,
+                 const std::function<std::string(const fits::Row&)>& cell) {
+    fmt::print("  {:<7}{:>10}", "", "least");
+    for (const std::size_t memory : question.memories) fmt::print("{:>14}", memory::format_bytes(memory));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const fits::Row& row = rows[i];
+        if (i % question.memories.size() == 0)
+            fmt::print("\n  {:<7}{:>10}", row.method, memory::format_bytes(row.floor_bytes));
+        fmt::print("{:>14}", cell(row));
+    }
+    fmt::print("\n");
+}
+
+void print(const std::vector<fits::Row>& rows, const fits::Question& question) {
+    const std::string& model = rows.front().model;
+    fmt::print("{}: {}\n", model, inputs_of(model, question));
+    print_table(rows, question, [](const fits::Row& row) -> std::string {
+        if (!row.plan) return "-";
+        const std::int64_t parts = row.plan->division.accumulate;
+        return fmt::format("{:.1f} ms{}", 1e3 * row.plan->step_seconds, parts > 1 ? fmt::format(" / {}", parts) : "");
+    });
+    if (!question.largest.empty()) {
+        fmt::print("{}: largest {}\n", model, question.largest);
+        print_table(rows, question,
+                    [](const fits::Row& row) { return row.largest ? fmt::to_string(*row.largest) : "-"; });
+    }
+    std::fflush(stdout);
+}
+
+nlohmann::ordered_json json_of(const fits::Row& row, const fits::Question& question) {
+    const models::Sizes sizes = fits::sizes_of(models::all().at(row.model), question);
+    nlohmann::ordered_json json{
+        {"model", row.model},
+        {"gpu_memory", row.gpu_memory},
+        {"method", row.method},
+        {"batch", row.plan ? row.plan->division.batch : sizes.batch},
+        {"accumulate", row.plan ? row.plan->division.accumulate : 1},
+        {"fits", row.plan.has_value()},
+        {"peak_bytes_reserved_predicted", nullptr},
+        {"step_seconds_predicted", nullptr},
+        {"floor_bytes", row.floor_bytes},
+    };
+    if (row.plan) {
+        json["peak_bytes_reserved_predicted"] = row.plan->peak_bytes_reserved;
+        json["step_seconds_predicted"] = row.plan->step_seconds;
+    }
+    if (question.largest.empty()) return json;
+    json["largest"] = nullptr;
+    if (row.largest) json["largest"] = *row.largest;
+    return json;
+}
+
+void answer(Flags flags) {
+    complete(flags);
+    program::expect_writable("--json", flags.json);
+    nlohmann::ordered_json json{{"inputs", nlohmann::ordered_json::object()},
+                                {"rows", nlohmann::ordered_json::array()}};
+    fmt::print("A step's time, by rates that are assumed; -: does not fit; / 4: in 4 micro-batches\n");
+    for (const std::string& name : flags.models) {
+        const std::vector<fits::Row> rows = fits::rows_of(name, flags.question);
+        print(rows, flags.question);
+        json["inputs"][name] = inputs_of(name, flags.question);
+        for (const fits::Row& row : rows) json["rows"].push_back(json_of(row, flags.question));
+    }
+    if (!flags.json.empty()) program::write_text(flags.json, "the rows", json.dump(1) + '\n');
+}
+
+}  // namespace
+}  // namespace headroom
+
+int main(int argc, char** argv) {
+    CLI::App app("Says what fits on which GPU.", "what_fits");
+    headroom::Flags flags;
+    headroom::add_flags(app, flags);
+    return headroom::program::run(app, argc, argv, [&] { headroom::answer(flags); });
+}

@@ -1,0 +1,137 @@
+"""what_fits: its rows agree with each other, with the memories that they are for, and with another program's rehearsal."""
+import json
+import os
+import subprocess
+import unittest
+
+from program import ProgramCase
+
+MODEL_STEP = os.path.join(os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS", ""), "model_step")
+GPUS = [round(1e9 * gigabytes) for gigabytes in (8, 11, 12, 16, 24, 40, 80, 141)]
+FIELDS = ["model", "gpu_memory", "method", "batch", "accumulate", "fits", "peak_bytes_reserved_predicted", "step_seconds_predicted",
+          "floor_bytes"]
+WAYS = {"bert": ["none", "cheap", "layers"], "gpt2": ["none", "cheap", "mlp", "blocks"], "gru": ["none", "cheap", "layers"],
+        "lstm": ["none", "cheap", "layers"], "maskrcnn": ["none", "cheap", "blocks"], "vgg16": ["none", "cheap"],
+        "vgg16_bn": ["none", "cheap"], "unet": ["none", "cheap", "blocks"], "unet_bilinear": ["none", "cheap", "blocks"],
+        **{f"resnet{layers}": ["none", "cheap", "blocks"] for layers in (18, 34, 50, 101, 152)}}
+
+
+class WhatFits(ProgramCase):
+    program = "what_fits"
+
+    def rows(self, *flags):
+        return self.figures(*flags)["rows"]
+
+    def by_method(self, *flags):
+        """The rows of one model, by their methods."""
+        methods = {}
+        for row in self.rows(*flags):
+            methods.setdefault(row["method"], []).append(row)
+        return methods
+
+    def test_every_model_has_a_row_for_each_method_and_gpu(self):
+        rows = self.rows("--model", "all")
+        self.assertEqual([(row["model"], row["method"], row["gpu_memory"]) for row in rows],
+                         [(model, method, gpu) for model in sorted(WAYS) for method in [*WAYS[model], "plan"] for gpu in GPUS])
+        self.assertEqual({row["fits"] for row in rows}, {True, False})
+        for row in rows:
+            self.assertEqual(list(row), FIELDS)
+            self.assertEqual(row["fits"], row["floor_bytes"] <= row["gpu_memory"])
+            if row["fits"]:
+                self.assertGreater(row["step_seconds_predicted"], 0)
+                self.assertLessEqual(row["peak_bytes_reserved_predicted"], row["gpu_memory"])
+                self.assertGreaterEqual(row["peak_bytes_reserved_predicted"], row["floor_bytes"])
+            else:
+                self.assertEqual((row["peak_bytes_reserved_predicted"], row["step_seconds_predicted"]), (None, None))
+
+    def test_no_way_by_hand_takes_less_than_a_plan_or_is_faster(self):
+        for model in WAYS:
+            memories = [row["floor_bytes"] for row in self.rows("--model", model, "--gpu-memory", "1TB")]
+            methods = self.by_method("--model", model, "--gpu-memory", ",".join(map(str, memories)))
+            plans = methods.pop("plan")
+            self.assertEqual(list(methods), WAYS[model])
+            self.assertTrue(all(plan["fits"] for plan in plans))
+            for row in [row for rows in methods.values() for row in rows if row["fits"]]:
+                plan = plans[memories.index(row["gpu_memory"])]
+                self.assertEqual((row["peak_bytes_reserved_predicted"], row["accumulate"]), (row["floor_bytes"], 1))
+                self.assertLessEqual(plan["floor_bytes"], row["floor_bytes"])
+                self.assertLessEqual(plan["step_seconds_predicted"], row["step_seconds_predicted"] * (1 + 1e-9), row)
+
+    def test_a_larger_gpu_fits_as_much_and_is_as_fast(self):
+        rows = self.by_method("--model", "gpt2", "--batch", "24", "--dtype", "bf16", "--gpu-memory",
+                              ",".join(f"{gigabytes}GB" for gigabytes in range(1, 16)))
+        for method, of_gpus in rows.items():
+            self.assertEqual([row["fits"] for row in of_gpus], sorted(row["fits"] for row in of_gpus))
+            self.assertEqual({row["fits"] for row in of_gpus}, {True, False}, method)
+            seconds = [row["step_seconds_predicted"] for row in of_gpus if row["fits"]]
+            self.assertEqual(seconds, sorted(seconds, reverse=True))
+        plans = [row for row in rows["plan"] if row["fits"]]
+        self.assertEqual({row["batch"] * row["accumulate"] for row in plans}, {24})
+        self.assertEqual((plans[-1]["batch"], plans[0]["batch"] < 24), (24, True))
+
+    @unittest.skipUnless(os.path.exists(MODEL_STEP), "needs model_step of an emulated build")
+    def test_peaks_are_those_that_another_program_rehearses(self):
+        for model, way, sizes in (("gpt2", "blocks", ("--block", 64)), ("resnet18", "cheap", ("--height", 64, "--width", 48)),
+                                  ("lstm", "layers", ("--block", 32))):
+            flags = ("--model", model, "--batch", 4, "--classes", 10, "--dtype", "bf16")
+            row, = self.rows(*flags, *sizes, "--optimizer", "sgd", "--methods", way, "--gpu-memory", "24GB")
+            theirs = ["--height" if word == "--block" else word for word in sizes]
+            run = subprocess.run([MODEL_STEP, "--device", "dry", "--recompute", way, *map(str, (*flags, *theirs))], capture_output=True,
+                                 text=True, check=True)
+            self.assertEqual(row["peak_bytes_reserved_predicted"], json.loads(run.stdout)["predicted_reserved"], model)
+
+    def test_micro_batches_are_divided_where_they_may_be(self):
+        def floor(model, *flags):
+            row, = self.rows("--model", model, "--batch", 16, "--methods", "plan", "--gpu-memory", "24GB", *flags)
+            return row["floor_bytes"]
+
+        self.assertLess(floor("gpt2"), floor("gpt2", "--keep-batch"))
+        self.assertEqual(floor("resnet18"), floor("resnet18", "--keep-batch"), "its norms take the statistics of a micro-batch")
+        self.assertLess(floor("resnet18", "--split-batch"), floor("resnet18"))
+
+    def test_the_largest_size_is_the_last_that_fits(self):
+        for model, methods, size, more in (("resnet18", "cheap,plan", "batch", ("--height", 64, "--width", 64)),
+                                           ("gpt2", "mlp", "block", ("--batch", 1)),
+                                           ("unet", "none,plan", "height", ("--batch", 1, "--height", 64, "--width", 32))):
+            flags = ("--model", model, "--methods", methods, "--gpu-memory", "10MB,3GB", *more)
+            for row in self.rows(*flags, "--largest", size):
+                largest = row.pop("largest")
+                if row["gpu_memory"] < 1e9:
+                    self.assertEqual((row["fits"], largest), (False, None))
+                    continue
+                with self.subTest(model=model, method=row["method"]):
+                    asked = dict(zip(more[::2], more[1::2]))
+                    for value, fits in ((largest, True), (largest + 1, False)):
+                        width = {"--width": value // 2} if size == "height" else {}
+                        words = [word for pair in {**asked, f"--{size}": value, **width}.items() for word in pair]
+                        kept = ("--keep-batch",) if size == "batch" else ()
+                        alone, = self.rows("--model", model, "--methods", row["method"], "--gpu-memory", "3GB", *words, *kept)
+                        self.assertEqual(alone["fits"], fits)
+        self.assertNotIn("largest", self.rows("--model", "gru")[0])
+
+    def test_prints_a_table(self):
+        text = self.succeeds("--model", "gpt2", "--batch", 8, "--gpu-memory", "4GB,24GB", "--largest", "batch", "--methods", "none,plan")
+        self.assertRegex(text, r"(?m)^gpt2: 8 sequences of 1024 tokens in f32, adamw$")
+        self.assertRegex(text, r"(?m)^ +least +4.0 GB +24.0 GB$")
+        self.assertRegex(text, r"(?m)^  none +\d\.\d GB +- +\d+\.\d ms$")
+        self.assertRegex(text, r"(?m)^  plan +\d\.\d GB +\d+\.\d ms / \d +\d+\.\d ms$")
+        self.assertRegex(text, r"(?m)^gpt2: largest batch$")
+        self.assertRegex(text, r"(?m)^  plan +\d\.\d GB +\d+ +\d+$")
+
+    def test_wrong_usage(self):
+        for flags, part in (((), "--model"), (("--model", "gpt3"), "gpt3"), (("--model", "gpt2", "--batch", 0), "--batch"),
+                            (("--model", "gpt2", "--gpu-memory", 8), "write 8GB"), (("--model", "gpt2", "--gpu-memory", "0"), "write 8GB"),
+                            (("--model", "gpt2", "--gpu-memory", "8XB"), "8XB"), (("--model", "gpt2", "--methods", "all"), "--methods"),
+                            (("--model", "bert", "--methods", "mlp"), "bert has none, cheap, layers, plan"),
+                            (("--model", "gpt2,resnet18", "--largest", "block"), "--largest block is not for resnet18"),
+                            (("--model", "gpt2", "--largest", "height"), "--largest height is not for gpt2"),
+                            (("--model", "gpt2", "--largest", "width"), "--largest"),
+                            (("--model", "gpt2", "--keep-batch", "--split-batch"), "--keep-batch"),
+                            (("--model", "gpt2", "--device", "dry"), "there is no --device")):
+            with self.subTest(flags=flags):
+                self.fails(2, flags, part)
+        self.fails(1, ("--model", "gpt2", "--json", self.path("missing/rows.json")), "--json")
+
+
+if __name__ == "__main__":
+    unittest.main()
