@@ -44,16 +44,20 @@ models::Setup setup_of(const Flags& flags) {
             .way = models::all().at(flags.model).way(flags.recompute)};
 }
 
-MemoryPeak rehearsed_peak(const Profile& profile, const Flags& flags) {
-    return rehearse(profile,
-                    [&](Context& dry) {
-                        models::take_steps(dry, models::all().at(flags.model), setup_of(flags));
-                        if (!flags.convolutions) return;
-                        const auto& stream = std::get<kernels::DryStream>(dry.stream());
-                        for (const std::string& text : kernels::rehearsed_convolutions(stream))
-                            fmt::print("{}\n", text);
-                    })
-        .peak;
+Rehearsal rehearsed(const Profile& profile, const Flags& flags) {
+    return rehearse(profile, [&](Context& dry) {
+        models::take_steps(dry, models::all().at(flags.model), setup_of(flags));
+        if (!flags.convolutions) return;
+        const auto& stream = std::get<kernels::DryStream>(dry.stream());
+        for (const std::string& text : kernels::rehearsed_convolutions(stream)) fmt::print("{}\n", text);
+    });
+}
+
+/// Multiplications and additions of a micro-batch, as its ops say.
+double operations_of(const RecordedProgram& program) {
+    double sum = 0;
+    for (const RecordedOp& op : program.ops) sum += op.operations.forward * (1 + op.replays) + op.operations.backward;
+    return sum;
 }
 
 Context make_context(const Flags& flags) {
@@ -84,14 +88,17 @@ void run(const Flags& flags) {
     if (flags.device == "dry") {
         Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
         profile.compute = flags.compute;
-        const MemoryPeak predicted = rehearsed_peak(profile, flags);
+        const Rehearsal rehearsal = rehearsed(profile, flags);
         if (flags.convolutions) return;
-        fmt::print("{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}, \"predicted_reserved\": {}}}\n",
-                   flags.model, flags.batch, predicted.allocated, predicted.reserved);
+        fmt::print(
+            "{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}, \"predicted_reserved\": {}, "
+            "\"operations\": {:.0f}}}\n",
+            flags.model, flags.batch, rehearsal.peak.allocated, rehearsal.peak.reserved,
+            operations_of(rehearsal.program));
         return;
     }
     Context context = make_context(flags);
-    const MemoryPeak predicted = rehearsed_peak(context.profile(), flags);
+    const MemoryPeak predicted = rehearsed(context.profile(), flags).peak;
     models::Training training(context, models::all().at(flags.model), setup_of(flags));
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
     double loss = training.loss();

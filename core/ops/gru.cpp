@@ -16,7 +16,9 @@ void Gru::backward(Exec& exec, const Attrs& attrs, Saved& saved, Out dy, GradSin
 }
 
 Operations Gru::operations(const Attrs& attrs, std::span<const Shape> inputs, std::span<const Shape>) {
-    return recurrent_operations(attrs, inputs);
+    Operations operations = recurrent_operations(attrs, inputs);
+    operations.backward += operations.forward / 3;  // candidates, one gate of three, are computed again
+    return operations;
 }
 
 std::vector<Sample<Gru::Attrs>> Gru::samples() { return recurrent_samples(recurrent::Cell::gru); }
