@@ -98,7 +98,7 @@ void run(const Flags& flags) {
         return;
     }
     Context context = make_context(flags);
-    const MemoryPeak predicted = rehearsed(context.profile(), flags).peak;
+    const Rehearsal rehearsal = rehearsed(context.profile(), flags);
     models::Training training(context, models::all().at(flags.model), setup_of(flags));
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
     double loss = training.loss();
@@ -119,11 +119,12 @@ void run(const Flags& flags) {
         "{{\"framework\": \"headroom\", \"model\": \"{}\", \"dtype\": \"{}\", \"batch\": {}, \"height\": {}, "
         "\"width\": {}, \"recompute\": \"{}\", \"graphs\": \"{}\", \"parameters\": {}, \"seconds\": {:.6f}, "
         "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}, "
+        "\"predicted_reserved\": {}, \"operations\": {:.0f}, "
         "\"host_waits\": {}, \"attention\": \"{}\", \"products\": \"{}\", \"convolutions\": \"{}\"}}\n",
         flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
         training.parameters().count(), median, static_cast<double>(flags.batch) / median, loss,
-        context.memory().statistics().peak_allocated, predicted.allocated, waited, libraries.attention,
-        libraries.products, libraries.convolutions);
+        context.memory().statistics().peak_allocated, rehearsal.peak.allocated, rehearsal.peak.reserved,
+        operations_of(rehearsal.program), waited, libraries.attention, libraries.products, libraries.convolutions);
 }
 
 }  // namespace
