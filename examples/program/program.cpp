@@ -118,6 +118,15 @@ void use_costs(training::Trainer& trainer, const Flags& flags) {
     trainer.use(std::move(costs));
 }
 
+/// Where something was planned, or costs were given.
+void say_step_seconds(const Summary& summary) {
+    const training::Report& report = summary.report;
+    if (!report.step_seconds || (!report.planned && !summary.measured_costs)) return;
+    const double predicted = report.planned ? report.planned->plan.step_seconds : *report.forecast.step_seconds;
+    say("a step took {:.3g} s, predicted {:.3g} s{}", *report.step_seconds, predicted,
+        summary.measured_costs ? "" : " by rates that are assumed");
+}
+
 void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     LossCurve curve;
     if (!flags.pictures.empty()) follow(trainer, curve);
@@ -125,6 +134,7 @@ void run(training::Trainer& trainer, const Flags& flags, Summary& summary) {
     std::optional<training::Planned> planned = std::move(summary.report.planned);
     summary.report = trainer.train(context, summary.report.forecast);
     summary.report.planned = std::move(planned);
+    say_step_seconds(summary);
     if (!flags.pictures.empty()) {
         std::filesystem::create_directories(flags.pictures);
         write_loss_curve(std::filesystem::path(flags.pictures) / "loss.svg", curve);

@@ -3,7 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <utility>
 
+#include <headroom/core/ops/create.hpp>
+#include <headroom/core/ops/matmul.hpp>
+#include <headroom/core/ops/reduce.hpp>
+#include <headroom/core/ops/unary.hpp>
+#include <headroom/core/recomputed.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/memory/history/chrome_trace.hpp>
 #include <headroom/memory/history/html_report.hpp>
@@ -47,6 +53,21 @@ TEST(MemoryPage, Rehearsal) {
     EXPECT_EQ(context.memory().statistics().peak_reserved, rehearsal.memory().statistics().peak_reserved);
 }
 
+TEST(MemoryPage, Plan) {
+    Context context = Context::cpu({.threads = 1});
+    const plan::Workload workload{
+        .run = [](Context& dry, const plan::Division& division) { train(dry, division.batch); },
+        .division = {.batch = 8}};
+    plan::Planner planner(context.profile(), workload);
+    fmt::print("from {} to {} bytes\n", planner.floor_bytes(), planner.keep_all_bytes());
+    const plan::Plan plan = planner.fit(planner.floor_bytes());
+    fmt::print("{}\n", plan.to_string());
+    context.policy(*plan.policy);
+    train(context, plan.division.batch);
+
+    EXPECT_EQ(context.memory().statistics().peak_reserved, plan.peak_bytes_reserved);
+}
+
 std::size_t predicted_peak(std::int64_t batch, int accumulate, bool recompute) {
     Context rehearsal = Context::dry({.threads = 2});
     if (recompute) rehearsal.policy("blocks.*", recompute_all());
@@ -64,21 +85,6 @@ TEST(MemoryPage, Techniques) {
     EXPECT_EQ(accumulated, predicted_peak(2, 2, false));
 }
 
-TEST(MemoryPage, Plan) {
-    Context context = Context::cpu({.threads = 1});
-    const plan::Workload workload{
-        .run = [](Context& dry, const plan::Division& division) { train(dry, division.batch); },
-        .division = {.batch = 8}};
-    plan::Planner planner(context.profile(), workload);
-    fmt::print("from {} to {} bytes\n", planner.floor_bytes(), planner.keep_all_bytes());
-    const plan::Plan plan = planner.fit(planner.floor_bytes());
-    fmt::print("{}\n", plan.to_string());
-    context.policy(*plan.policy);
-    train(context, plan.division.batch);
-
-    EXPECT_EQ(context.memory().statistics().peak_reserved, plan.peak_bytes_reserved);
-}
-
 TEST(MemoryPage, Policies) {
     Context context = Context::dry({.threads = 1});
     context.policy("blocks.*", recompute_all());       // keep only what enters and leaves a block,
@@ -94,6 +100,15 @@ TEST(MemoryPage, Policies) {
     EXPECT_TRUE(path_matches("blocks.*.mlp", "blocks.3.mlp"));
     EXPECT_TRUE(path_matches("**.mlp", "blocks.3.mlp"));
     EXPECT_FALSE(path_matches("blocks.*", "blocks.3.mlp"));
+}
+
+TEST(MemoryPage, RecomputedInCode) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor x = randn(context, {8, 8}), w = randn(context, {8, 8}).requires_grad_();
+    Tensor y = recomputed(context, "tail", [&] { return gelu(matmul(x, w)); });
+    backward(sum(tanh(std::move(y))));
+
+    EXPECT_EQ(context.tape().statistics().replayed, 1u) << "gelu wants the product";
 }
 
 TEST(MemoryPage, Limit) {
