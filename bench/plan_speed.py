@@ -12,7 +12,11 @@ import tempfile
 
 from runs import cpu_name, figures_of, write_result
 
-PAIRS = 5
+PAIRS = 5  # against ways by hand, and in given memory
+FEWER = 3  # of the many budgets that predictions are compared for
+# Of a step of PyTorch 2.15 eager, f32, SGD with momentum: U-Net 1 x 768 x 768 measured by bench/peers/models_torch.py; ResNet-50
+# at 32 images from the figures for 8 in models_torch.json: weights, momentum and gradients once, the rest four times.
+TORCH_PEAKS = {"unet": 3643425480, "resnet50": 4 * (956763856 - 306684384) + 306684384}
 FIGURES = ("batch", "accumulate", "peak_bytes_reserved", "peak_bytes_reserved_predicted", "replayed_ops", "step_seconds_predicted")
 
 
@@ -23,7 +27,7 @@ class Program:
         self.name, self.ways, self.steps = name, ways, steps
         self.command = [str(pathlib.Path(examples) / flags[0]), *flags[1:]]
         self.costs, self.plan = str(folder / f"{name}.costs.json"), str(folder / f"{name}.plan.json")
-        self.run("--recompute", ways[-1], "--calibrate", self.costs)
+        self.run("--calibrate", self.costs)
 
     def run(self, *more, steps=1):
         print(self.name, *more, flush=True)
@@ -35,9 +39,9 @@ class Program:
     def planned(self, budget):
         return self.predicted("--budget", budget, "--save-plan", self.plan)
 
-    def pairs(self, *sides):
+    def pairs(self, *sides, count=PAIRS):
         """Figures of alternating runs of the two sides."""
-        runs = [[self.run("--costs", self.costs, *side, steps=self.steps) for side in sides] for _ in range(PAIRS)]
+        runs = [[self.run("--costs", self.costs, *side, steps=self.steps) for side in sides] for _ in range(count)]
         seconds = [[run["step_seconds"] for run in pair] for pair in runs]
         ratios = [first / second for first, second in seconds]
         return {"ratios": ratios, "median_ratio": statistics.median(ratios),
@@ -62,7 +66,7 @@ class Program:
         rows = []
         for budget in sorted({floor + (keep_all - floor) * i // (budgets - 1) for i in range(budgets)}):
             plan = self.planned(budget)
-            measured = self.pairs(("--plan", self.plan), ("--recompute", self.ways[0]))
+            measured = self.pairs(("--plan", self.plan), ("--recompute", self.ways[0]), count=FEWER)
             ratio = plan["step_seconds_predicted"] / kept
             rows.append({"budget_bytes": budget, **{name: plan[name] for name in FIGURES}, "predicted_ratio": ratio,
                          "measured_ratio": measured["median_ratio"],
@@ -72,11 +76,14 @@ class Program:
         return {"median_error_of_ratio": of("ratio_predicted_over_measured"),
                 "median_error_of_seconds": of("seconds_predicted_over_measured"), "budgets": rows}
 
-    def at(self, budget):
-        """A plan in so much memory, against keeping all."""
+    def at(self, share, peak=None):
+        """A plan in that share of `peak`, or of what keeping all reserves for activations, against keeping all."""
+        kept = self.predicted("--recompute", self.ways[0])
+        resident = 0 if peak else kept["resident_bytes"]
+        budget = round(resident + share * ((peak or kept["peak_bytes_reserved_predicted"]) - resident))
         plan = self.planned(budget)
-        return {"budget_bytes": budget, **{name: plan[name] for name in FIGURES},
-                "predicted_ratio": plan["step_seconds_predicted"] / self.predicted("--recompute", self.ways[0])["step_seconds_predicted"],
+        return {"share": share, "budget_bytes": budget, **{name: plan[name] for name in FIGURES},
+                "predicted_ratio": plan["step_seconds_predicted"] / kept["step_seconds_predicted"],
                 "time_over_keeping_all": self.pairs(("--plan", self.plan), ("--recompute", self.ways[0]))}
 
 
@@ -94,20 +101,32 @@ def main():
     gpt_ways = ("none", "cheap", "mlp", "blocks")
     image_ways = ("none", "cheap", "blocks")
     programs = {
-        "gpt": (("train_gpt", "--data", str(text)), gpt_ways, 24),
         "gpt_12_blocks": (("train_gpt", "--data", str(text), "--layers", "12"), gpt_ways, 16),
+        "gpt": (("train_gpt", "--data", str(text)), gpt_ways, 24),
         "perceptron_40_layers": (("train_images", "--data", flags.data, "--model", "mlp", "--layers", "40"), image_ways, 24),
         "resnet18": (("train_images", "--data", flags.data, "--model", "resnet18", "--height", "64", "--width", "64"), image_ways, 6),
         "unet": (("train_segmentation",), image_ways, 8),
-        "lstm": (("train_text", "--model", "lstm", "--data", str(text), "--bytes"), ("none", "layers"), 8)}
-    result = {"what": "plans for the memory of each way of recomputing by hand, against it, and for budgets from the least one, against "
-                      "keeping all: medians of alternating runs on a CPU; predictions are by costs that were measured beforehand",
-              "date": datetime.date.today().isoformat(), "cpu": cpu_name(), "pairs": PAIRS}
+        "lstm": (("train_text", "--model", "lstm", "--data", str(text), "--bytes"), ("none", "layers"), 8),
+        "resnet50_large": (("train_images", "--data", flags.data, "--model", "resnet50", "--batch", "32", "--height", "224", "--width", "224",
+                            "--optimizer", "sgd", "--validation", "32"), image_ways, 2),
+        "unet_large": (("train_segmentation", "--height", "768", "--width", "768", "--batch", "1", "--base-width", "64", "--optimizer", "sgd",
+                        "--clouds", "2", "--validation", "1"), image_ways, 2)}
+    given = {"gpt_12_blocks": (0.264,), "resnet50_large": (0.46, TORCH_PEAKS["resnet50"]), "unet_large": (0.49, TORCH_PEAKS["unet"])}
+    result = {"what": "plans for the memory of each way of recomputing by hand, against it; for budgets from the least one, against keeping "
+                      "all; and for a share of PyTorch's peak or of the activations, against keeping all: medians of alternating runs on "
+                      "a CPU; predictions are by costs that were measured beforehand",
+              "date": datetime.date.today().isoformat(), "cpu": cpu_name(), "pairs": {"ways": PAIRS, "budgets": FEWER},
+              "torch_peak_bytes": TORCH_PEAKS}
     for name, (command, ways, steps) in programs.items():
         if flags.only and name not in flags.only:
             continue
         program = Program(name, command, ways, steps, folder, flags.examples)
-        result[name] = {"against_ways": program.against_ways(), "against_prediction": program.against_prediction(flags.budgets)}
+        row = result[name] = {}
+        if name in given:
+            row["in_given_memory"] = program.at(*given[name])
+        if not name.endswith("_large"):
+            row["against_ways"] = program.against_ways()
+            row["against_prediction"] = program.against_prediction(flags.budgets)
         write_result(flags.out, "plan_speed.json", result)
 
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -48,11 +47,21 @@ std::string replaced(const Profile& profile, const TrainerOptions& options) {
     return names.empty() ? "" : fmt::format(" in place of {}", fmt::join(names, " and "));
 }
 
-/// The first plan that keeps within so many bytes, in words; without one, the least that there is a plan for. A plan
-/// that keeps micro-batches where layers take statistics of them comes before one that does not, and one with graphs
-/// before one without.
-std::variant<std::string, std::size_t> fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& task,
-                                                    const TrainerOptions& options) {
+/// Of a training with such a peak, that between steps is in use as well.
+std::size_t resident_at(const MemoryPeak& peak) {
+    return peak.by_category[static_cast<std::size_t>(Category::parameters)] +
+           peak.by_category[static_cast<std::size_t>(Category::optimizer_state)];
+}
+
+/// How a training keeps within so many bytes, or why it can't.
+struct Change {
+    bool fits = false;
+    std::string words;
+};
+
+/// The first plan that fits. One that keeps micro-batches where layers take statistics of them comes before one that does
+/// not, and one with graphs before one without.
+Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options) {
     TrainerOptions other = options;
     other.budget = bytes;
     if (!options.recomputes.empty()) other.recompute = options.recomputes.front().name;
@@ -66,18 +75,20 @@ std::variant<std::string, std::size_t> fitting_plan(const Profile& profile, std:
             try {
                 const plan::Plan plan = Trainer(task, other).plan(tried).plan;
                 const bool asks = split && split != options.split_batch && plan.division.batch != options.batch;
-                std::string change = options.spell("budget", fmt::to_string(bytes));
-                if (asks) change += fmt::format(" {}", options.spell("split_batch", "true"));
+                std::string flags = options.spell("budget", fmt::to_string(bytes));
+                if (asks) flags += fmt::format(" {}", options.spell("split_batch", "true"));
                 if (graphs != profile.compute.graphs)
-                    change += fmt::format(" and without {}", options.spell("graphs", ""));
-                return fmt::format("it fits with {}{}: {}{}", change, replaced(profile, options), plan.to_string(),
-                                   asks ? kAnotherTraining : "");
+                    flags += fmt::format(" and without {}", options.spell("graphs", ""));
+                return {true, fmt::format("it fits with {}{}: {}{}", flags, replaced(profile, options),
+                                          plan.to_string(), asks ? kAnotherTraining : "")};
             } catch (const plan::BudgetTooSmall& error) {
                 least = std::min(least, error.least());
+            } catch (const Error&) {  // it trains nothing, or recomputes by policies of its own
+                return {false, "no plan is for it"};
             }
         }
     }
-    return least;
+    return {false, "no plan needs less than " + size_text(least)};
 }
 
 }  // namespace
@@ -97,16 +108,16 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
             {}};
 }
 
-std::string advice(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options,
-                   const std::string& more) {
-    const std::variant<std::string, std::size_t> found = fitting_plan(profile, bytes, task, options);
-    if (const std::string* const change = std::get_if<std::string>(&found)) return *change + "; or with " + more;
-    const std::string least = size_text(std::get<std::size_t>(found));
+std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,
+                   const TrainerOptions& options, const std::string& more) {
+    const std::size_t resident = resident_at(whole);
+    const Change change =
+        resident > bytes ? Change{false, "parameters and optimizer state alone take " + size_text(resident)}
+                         : fitting_plan(profile, bytes, task, options);
+    if (change.fits) return change.words + "; or with " + more;
     return options.resume.empty()
-               ? fmt::format("no plan needs less than {}: use a smaller model or {}", least, more)
-               : fmt::format(
-                     "a training that is resumed keeps its batch, and no plan for it needs less than {}: use {}", least,
-                     more);
+               ? fmt::format("{}: use a smaller model or {}", change.words, more)
+               : fmt::format("a training that is resumed keeps its batch, and {}: use {}", change.words, more);
 }
 
 OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, const MakeTask& task,
@@ -116,7 +127,7 @@ OutOfMemory beside_others(const OutOfMemory& error, const Profile& profile, cons
     const std::size_t usable = std::max(report.usable() + report.held_for_graphs, report.page_bytes);
     report.whole = forecast.peak;
     report.advice = usable < forecast.peak.reserved
-                        ? advice(profile, usable, task, options,
+                        ? advice(profile, usable, forecast.peak, task, options,
                                  fmt::format("{} that others now use of the device", size_text(report.others())))
                         : "a rehearsal has passed in what is free by these figures";
     return OutOfMemory(std::move(report));

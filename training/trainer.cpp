@@ -291,7 +291,7 @@ Forecast Trainer::rehearse(const Profile& profile, bool history) const {
                 options_.spell(limited ? "memory_limit" : "device", fmt::to_string(report.whole_limit));
             const std::size_t device = profile.device_memory().total_bytes;
             const std::size_t usable = profile.memory_limit > 0 ? std::min(profile.memory_limit, device) : device;
-            report.advice = advice(profile, usable, task_, options_, suffices);
+            report.advice = advice(profile, usable, *report.whole, task_, options_, suffices);
         }
         throw OutOfMemory(std::move(report));
     }

@@ -15,9 +15,9 @@ namespace headroom::training {
 Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& options);
 
 /// A plan that fits into so many bytes, in words: "it fits with .budget = 18874368: 2 micro-batches of 4 samples, ...";
-/// or the least that a plan needs; and `more`, another way out.
-std::string advice(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options,
-                   const std::string& more);
+/// or the least that a plan needs; and `more`, another way out. `whole`: the peak where nothing limits it.
+std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,
+                   const TrainerOptions& options, const std::string& more);
 
 /// The error of a run on such a context that was refused memory although its rehearsal had passed, because others use
 /// the device: with what the whole needs, and the options that fit beside them.
