@@ -6,6 +6,7 @@ predicted from measured costs. Runs alternate.
 
 import argparse
 import datetime
+import math
 import pathlib
 import statistics
 import tempfile
@@ -13,11 +14,12 @@ import tempfile
 from runs import cpu_name, figures_of, write_result
 
 PAIRS = 5  # against ways by hand, and in given memory
+PAGE = 2 << 20
 FEWER = 3  # of the many budgets that predictions are compared for
 # Of a step of PyTorch 2.15 eager, f32, SGD with momentum: U-Net 1 x 768 x 768 measured by bench/peers/models_torch.py; ResNet-50
 # at 32 images from the figures for 8 in models_torch.json: weights, momentum and gradients once, the rest four times.
 TORCH_PEAKS = {"unet": 3643425480, "resnet50": 4 * (956763856 - 306684384) + 306684384}
-FIGURES = ("batch", "accumulate", "peak_bytes_reserved", "peak_bytes_reserved_predicted", "replayed_ops", "step_seconds_predicted")
+FIGURES = ("batch", "accumulate", "peak_bytes_reserved", "peak_bytes_reserved_predicted", "replayed_ops_predicted", "step_seconds_predicted")
 
 
 class Program:
@@ -77,10 +79,11 @@ class Program:
                 "median_error_of_seconds": of("seconds_predicted_over_measured"), "budgets": rows}
 
     def at(self, share, peak=None):
-        """A plan in that share of `peak`, or of what keeping all reserves for activations, against keeping all."""
+        """A plan in that share of `peak`, or of what keeping all allocates for activations, in whole pages, against keeping all."""
         kept = self.predicted("--recompute", self.ways[0])
         resident = 0 if peak else kept["resident_bytes"]
-        budget = round(resident + share * ((peak or kept["peak_bytes_reserved_predicted"]) - resident))
+        budget = resident + share * ((peak or kept["peak_bytes_predicted"]) - resident)
+        budget = math.ceil(budget / PAGE) * PAGE
         plan = self.planned(budget)
         return {"share": share, "budget_bytes": budget, **{name: plan[name] for name in FIGURES},
                 "predicted_ratio": plan["step_seconds_predicted"] / kept["step_seconds_predicted"],
@@ -108,7 +111,7 @@ def main():
         "unet": (("train_segmentation",), image_ways, 8),
         "lstm": (("train_text", "--model", "lstm", "--data", str(text), "--bytes"), ("none", "layers"), 8),
         "resnet50_large": (("train_images", "--data", flags.data, "--model", "resnet50", "--batch", "32", "--height", "224", "--width", "224",
-                            "--optimizer", "sgd", "--validation", "32"), image_ways, 2),
+                            "--optimizer", "sgd", "--validation", "32"), image_ways, 4),
         "unet_large": (("train_segmentation", "--height", "768", "--width", "768", "--batch", "1", "--base-width", "64", "--optimizer", "sgd",
                         "--clouds", "2", "--validation", "1"), image_ways, 2)}
     given = {"gpt_12_blocks": (0.264,), "resnet50_large": (0.46, TORCH_PEAKS["resnet50"]), "unet_large": (0.49, TORCH_PEAKS["unet"])}
