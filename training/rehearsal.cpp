@@ -59,8 +59,8 @@ struct Change {
     std::string words;
 };
 
-/// The first plan that fits. One that keeps micro-batches where layers take statistics of them comes before one that does
-/// not, and one with graphs before one without.
+/// The first plan that fits. One that keeps micro-batches where layers take statistics of them comes before one that
+/// does not, and one with graphs before one without.
 Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& task, const TrainerOptions& options) {
     TrainerOptions other = options;
     other.budget = bytes;
@@ -111,9 +111,9 @@ Forecast rehearse_on(Context& dry, const MakeTask& task, const TrainerOptions& o
 std::string advice(const Profile& profile, std::size_t bytes, const MemoryPeak& whole, const MakeTask& task,
                    const TrainerOptions& options, const std::string& more) {
     const std::size_t resident = resident_at(whole);
-    const Change change =
-        resident > bytes ? Change{false, "parameters and optimizer state alone take " + size_text(resident)}
-                         : fitting_plan(profile, bytes, task, options);
+    const Change change = resident > bytes
+                              ? Change{false, "parameters and optimizer state alone take " + size_text(resident)}
+                              : fitting_plan(profile, bytes, task, options);
     if (change.fits) return change.words + "; or with " + more;
     return options.resume.empty()
                ? fmt::format("{}: use a smaller model or {}", change.words, more)
