@@ -6,6 +6,7 @@ predicted from measured costs. Runs alternate.
 
 import argparse
 import datetime
+import json
 import math
 import pathlib
 import statistics
@@ -95,7 +96,7 @@ def main():
     parser.add_argument("--data", required=True, help="folder with tinyshakespeare.txt and MNIST's test images")
     parser.add_argument("--examples", required=True, help="folder of the programs")
     parser.add_argument("--out", required=True, help="folder for the result file")
-    parser.add_argument("--only", nargs="*", help="names of programs")
+    parser.add_argument("--only", nargs="*", help="names of programs; the file keeps what it has of others")
     parser.add_argument("--budgets", type=int, default=16)
     flags = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="headroom-"))
@@ -120,6 +121,9 @@ def main():
                       "a CPU; predictions are by costs that were measured beforehand",
               "date": datetime.date.today().isoformat(), "cpu": cpu_name(), "pairs": {"ways": PAIRS, "budgets": FEWER},
               "torch_peak_bytes": TORCH_PEAKS}
+    before = pathlib.Path(flags.out) / "plan_speed.json"
+    if flags.only and before.exists():
+        result = {**json.loads(before.read_text(encoding="utf-8")), **result}
     for name, (command, ways, steps) in programs.items():
         if flags.only and name not in flags.only:
             continue
