@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -69,34 +70,29 @@ plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
     return workload;
 }
 
-/// What steps of a plan take, on the training's device: of several, the middle half by their time.
-plan::TimedRun measured_run(Context& context, const MakeTask& task, TrainerOptions options) {
-    constexpr std::size_t kFewest = 2, kMost = 50;  // steps
-    constexpr double kEnough = 1;                   // seconds
-    options.steps = kMost + 1;
-    plan::TimedRun run;
-    run.micro_batches = options.accumulate;
-    run.program =
-        headroom::rehearse(context.profile().endless(), [&](Context& dry) { rehearse_on(dry, task, options); }).program;
+/// Some steps of such a training, behind one that warms caches up.
+void time_steps(Context& context, const MakeTask& task, const TrainerOptions& options,
+                std::vector<plan::TimedStep>& steps) {
+    constexpr std::size_t kMost = 20;
+    constexpr double kEnough = 0.4;  // seconds
     Session session(context, task, options);
     OpTimer timer(context);
-    std::vector<plan::TimedStep> steps;
     const auto step = [&] {
         const Clock::time_point begin = Clock::now();
         session.step();
         session.results();
-        steps.push_back({since(begin), timer.take()});
+        return plan::TimedStep{since(begin), timer.take()};
     };
-    step();  // which warms caches up
-    steps.clear();
-    for (const Clock::time_point begin = Clock::now();
-         steps.size() < kFewest || (steps.size() < kMost && since(begin) < kEnough);) {
-        step();
-    }
+    step();
+    const Clock::time_point begin = Clock::now();
+    for (std::size_t i = 0; i < kMost && (i == 0 || since(begin) < kEnough); ++i) steps.push_back(step());
+}
+
+/// The middle half by their time.
+std::vector<plan::TimedStep> middle_of(std::vector<plan::TimedStep> steps) {
     std::ranges::sort(steps, {}, &plan::TimedStep::seconds);
     const auto quarter = static_cast<std::ptrdiff_t>(steps.size() / 4);
-    run.steps.assign(steps.begin() + quarter, steps.end() - quarter);
-    return run;
+    return {steps.begin() + quarter, steps.end() - quarter};
 }
 
 }  // namespace
@@ -109,12 +105,24 @@ plan::Costs Trainer::calibrate(Context& context) const {
     plan::Costs costs = plan::Costs::assumed(profile);
     plan::Planner planner(profile, workload_of(task_, options), costs);
     std::vector<plan::TimedRun> runs;
+    std::vector<TrainerOptions> planned;
     for (const plan::Plan& plan :
          planner.samples(options.budget > 0 ? options.budget : profile.device_memory().total_bytes)) {
-        TrainerOptions planned = divided(without_files(options), plan.division);
-        planned.policy = plan.policy;
-        runs.push_back(measured_run(context, task_, planned));
+        planned.push_back(divided(without_files(options), plan.division));
+        planned.back().policy = plan.policy;
+        planned.back().steps = std::numeric_limits<std::int64_t>::max();
+        runs.push_back({.program = headroom::rehearse(profile.endless(),
+                                                      [&](Context& dry) { rehearse_on(dry, task_, planned.back()); })
+                                       .program,
+                        .micro_batches = plan.division.accumulate,
+                        .steps = {}});
     }
+    // In turn, since a machine that others use as well is faster at one time than at another.
+    constexpr int kRounds = 3;
+    for (int round = 0; round < kRounds; ++round) {
+        for (std::size_t i = 0; i < runs.size(); ++i) time_steps(context, task_, planned[i], runs[i].steps);
+    }
+    for (plan::TimedRun& run : runs) run.steps = middle_of(std::move(run.steps));
     costs.measure(runs);
     return costs;
 }
