@@ -13,11 +13,17 @@ import unittest
 
 EXAMPLES = os.environ.get("HEADROOM_EXAMPLES_DIR", "build/release/examples")
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the programs, as of other tests' cases
+
 # What a program that is refused memory says to do.
 ADVICE = re.compile(r"it fits with (?P<flags>--budget \d+(?: --split-batch)?)(?P<plain> and without --graphs)?(?: in place of [a-z -]+)?: "
                     r"(?P<accumulate>\d+) micro-batch(?:es)? of (?P<batch>\d+) samples?, (?:[a-z]+, )?(?P<replayed>\d+) ops? run again "
                     r"in a step, (?P<reserved>\d+) bytes reserved"
                     r"(?P<another>; batch norm then sees fewer samples at once, which is another training)?; or with (?P<more>.*)$")
+
+
+def shard(number):
+    return unittest.skipUnless(number % SHARDS == int(os.environ.get("GTEST_SHARD_INDEX", "0")), "another shard has it")
 
 
 def data_file(name):

@@ -5,16 +5,11 @@ import re
 import unittest
 
 from idx_files import images, labels
-from program import ProgramCase, data_file
+from program import SHARDS, ProgramCase, data_file, shard
 
 PAGE = 2 << 20
 AMPLE = 4 << 30  # more than any of them takes
-SHARDS = int(os.environ.get("GTEST_TOTAL_SHARDS", "1"))  # where all is slower, a part of the programs, as of other tests' cases
 BUDGETS = int(os.environ.get("HEADROOM_BUDGETS", "8" if SHARDS == 1 else "3"))  # of each program
-
-
-def shard(number):
-    return unittest.skipUnless(number % SHARDS == int(os.environ.get("GTEST_SHARD_INDEX", "0")), "another shard has it")
 
 
 class Budget:

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from program import ProgramCase
+from program import ProgramCase, shard
 
 MODEL_STEP = os.path.join(os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS", ""), "model_step")
 GPUS = [round(1e9 * gigabytes) for gigabytes in (8, 11, 12, 16, 24, 40, 80, 141)]
@@ -16,6 +16,7 @@ WAYS = {"bert": ["none", "cheap", "layers"], "gpt2": ["none", "cheap", "mlp", "b
         **{f"resnet{layers}": ["none", "cheap", "blocks"] for layers in (18, 34, 50, 101, 152)}}
 
 
+@shard(2)
 class WhatFits(ProgramCase):
     program = "what_fits"
 
