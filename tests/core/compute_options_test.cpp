@@ -103,6 +103,11 @@ TEST(FitScratchBudget, TakesWhatIsFreeAnyway) {
     EXPECT_GT(peak_of(program, {.scratch_budget = budget + (2 << 20)}), peak_of(program, {.scratch_budget = budget}));
 }
 
+TEST(FitScratchBudget, IsNeverBelowTheBudgetThatThereWas) {
+    const std::size_t own = kCounters + 4 * kBatch - 1;  // by a byte too small for 4 batches at once
+    EXPECT_EQ(fit_scratch_budget(gpu_with({.scratch_budget = own}), attention_and_gradient), own);
+}
+
 TEST(FitScratchBudget, KeepsToALimit) {
     const std::size_t two = peak_of_attention({.scratch_budget = kCounters + 2 * kBatch});
     const std::size_t budget = fit_scratch_budget(gpu_with({}), attention_and_gradient, two);

@@ -119,6 +119,46 @@ TEST(Rehearsal, CountsReplays) {
     }
 }
 
+TEST(Rehearsal, KnowsWhatComesRightAfterReplays) {
+    const auto recomputing = [](Context& context) {
+        context.policy("net", recompute_all());
+        train(context);
+    };
+    std::vector<std::string> after;
+    for (const RecordedOp& op : rehearse({}, recomputing).program.ops) {
+        if (op.after_replay) after.push_back(op.name);
+    }
+    EXPECT_EQ(after, std::vector<std::string>{"tanh"}) << "whose backward asks for all at once";
+}
+
+constexpr std::size_t kPage = std::size_t{2} << 20;
+
+Tensor bytes(Context& context, std::size_t count) {
+    return context.from_array(context.exec().empty({static_cast<std::int64_t>(count)}, Dtype::boolean));
+}
+
+TEST(Recurrence, IsReachedOnceBlocksLieAndLiveAsBefore) {
+    Context dry = Context::dry({});
+    Recurrence steps(dry);
+    EXPECT_FALSE(steps.reached());
+    Tensor x = bytes(dry, kPage);
+    EXPECT_FALSE(steps.reached());
+    x = {};
+    EXPECT_FALSE(steps.reached()) << "the block is there, and nobody holds it";
+    EXPECT_TRUE(steps.reached());
+}
+
+TEST(Recurrence, IsReachedAfterSomeStepsThatAllDiffer) {
+    Context dry = Context::dry({});
+    Recurrence steps(dry);
+    std::vector<Tensor> kept;
+    while (!steps.reached()) {
+        kept.push_back(bytes(dry, 1));
+        ASSERT_LE(kept.size(), 100u);
+    }
+    EXPECT_GT(kept.size(), 3u);
+}
+
 TEST(Rehearsal, HasNoProgramWithoutBackward) {
     EXPECT_TRUE(rehearse({}, [](Context& context) { context.scalar(1) + context.scalar(2); }).program.ops.empty());
 }

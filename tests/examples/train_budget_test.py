@@ -55,7 +55,8 @@ class Budget:
             self.assertGreaterEqual(len(peaks), 16)
 
     def test_names_the_least_budget(self):
-        floor = self.figures("--budget", AMPLE)["floor_bytes"]
+        whole = self.figures("--budget", AMPLE)
+        floor = whole["floor_bytes"]
         file = self.path("refused.json")
         run = self.run_program("--budget", floor - PAGE, "--json", file)
         self.assertEqual(run.returncode, 3)
@@ -66,6 +67,7 @@ class Budget:
         with open(file, encoding="utf-8") as stream:
             figures = json.load(stream)
         self.assertEqual((figures["fits"], figures["floor_bytes"], figures["batch"]), (False, floor, self.batch))
+        self.assertEqual(figures["keep_all_bytes"], whole["keep_all_bytes"])
         self.assertIsNone(figures["state_sha256"])
 
     def test_no_way_by_hand_is_better(self):
@@ -151,6 +153,10 @@ class TrainGpt(Budget, ProgramCase):
             again = self.figures("--budget", budget, "--costs", file, *flags)
             for name in ("batch", "accumulate", "replayed_ops_predicted", "step_seconds_predicted", "peak_bytes_reserved_predicted"):
                 self.assertEqual(again[name], figures[name])
+        took = r"(?m)^a step took \S+ s, predicted \S+ s"
+        self.assertNotRegex(self.succeeds(), took)
+        self.assertRegex(self.succeeds("--budget", budget), took + " by rates that are assumed$")
+        self.assertRegex(self.succeeds("--costs", file), took + "$")
         self.assertIn("times are as measured", self.succeeds("--budget", budget, "--costs", file, "--explain", "--device", "dry"))
         with open(file, encoding="utf-8") as stream:
             text = stream.read()

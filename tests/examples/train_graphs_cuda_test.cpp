@@ -84,6 +84,13 @@ TEST_F(TrainGraphs, TheBitsAreThoseWithoutAndThePeakIsThePredictedOne) {
     }
 }
 
+/// Graphs run no op by itself.
+TEST_F(TrainGraphs, OpsAreMeasuredWithoutThem) {
+    const nlohmann::json figures = train_gpt({"--steps", "1"}, {"--graphs", "--calibrate", path("costs.json")});
+    EXPECT_EQ(figures["costs"], "measured");
+    EXPECT_TRUE(figures["graphs"]);
+}
+
 TEST_F(TrainGraphs, AResumedTrainingMayHaveThemOrNot) {
     const Words flags{"--dropout", "0.1", "--accumulate", "2"};
     const nlohmann::json whole = train_gpt(flags);

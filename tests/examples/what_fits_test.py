@@ -90,6 +90,12 @@ class WhatFits(ProgramCase):
         self.assertEqual(floor("resnet18"), floor("resnet18", "--keep-batch"), "its norms take the statistics of a micro-batch")
         self.assertLess(floor("resnet18", "--split-batch"), floor("resnet18"))
 
+    def test_checkpoints_over_time_are_a_choice(self):
+        methods = self.by_method("--model", "lstm", "--keep-batch", "--gpu-memory", "24GB")
+        floors = {method: row["floor_bytes"] for method, (row,) in methods.items()}
+        self.assertLess(floors["layers"], floors["cheap"])
+        self.assertLessEqual(floors["plan"], floors["layers"])
+
     def test_the_largest_size_is_the_last_that_fits(self):
         for model, methods, size, more in (("resnet18", "cheap,plan", "batch", ("--height", 64, "--width", 64)),
                                            ("gpt2", "mlp", "block", ("--batch", 1)),

@@ -1,6 +1,8 @@
 // How long ops take: by rates, and as they were measured, in memory and in files.
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,8 +59,26 @@ TEST(Costs, HaveARateOfTheirOwnForHalves) {
     EXPECT_DOUBLE_EQ(seconds_of(Dtype::f64, 1, {.forward = 8000}).forward, 0.5 + 8);
 }
 
+/// A product of halves may add a bias in f32.
+TEST(Costs, GoByTheDtypeOfTheFirstInput) {
+    RecordedProgram program;
+    const Geometry one{{1}, {1}};
+    program.values = {{.geometry = one, .dtype = Dtype::bf16, .bytes = 2}, {.geometry = one, .bytes = 4}};
+    RecordedOp op;
+    op.operations = {.forward = 8000};
+    op.inputs = {{0, one}, {1, one}};
+    program.ops.push_back(op);
+    op.inputs = {{1, one}, {0, one}};
+    program.ops.push_back(op);
+    const std::vector<OpSeconds> seconds = Costs(kRates).of(program);
+    EXPECT_DOUBLE_EQ(seconds[0].forward, 0.5 + 2);
+    EXPECT_DOUBLE_EQ(seconds[1].forward, 0.5 + 8);
+}
+
 TEST(Costs, HaveNoBackwardWhereNoneRuns) {
-    EXPECT_EQ(seconds_of(Dtype::f32, 100, {.forward = 1, .backward = 2}, false).backward, 0);
+    const OpSeconds seconds = seconds_of(Dtype::f32, 100, {.forward = 1, .backward = 2}, false);
+    EXPECT_EQ(seconds.backward, 0);
+    EXPECT_EQ(seconds.backward_after_replay, 0);
 }
 
 TEST(Costs, OfAnOpFallWithThreadsAndWithTf32) {
@@ -156,6 +176,19 @@ TEST(Costs, OfOtherShapesGoByWork) {
     EXPECT_DOUBLE_EQ(two.of(chain(120, {"gelu"})).front().forward, 3 * (0.5 + 38.4) / (0.5 + 32));
 }
 
+TEST(Costs, OfOtherShapesGoRatherByTheSameDtype) {
+    RecordedProgram half = chain(300, {"gelu"});  // as much work as 150 rows in f32
+    for (RecordedValue& value : half.values) {
+        value.dtype = Dtype::bf16;
+        value.bytes /= 2;
+    }
+    Costs costs(kRates);
+    costs.measure({timed(chain(100, {"gelu"}), {{{.forward = {3}}}}), timed(half, {{{.forward = {100}}}})});
+    EXPECT_DOUBLE_EQ(costs.of(chain(150, {"gelu"})).front().forward, 3 * (0.5 + 48) / (0.5 + 32));
+    EXPECT_DOUBLE_EQ(costs.of(chain(300, {"gelu"})).front().forward, 3 * (0.5 + 96) / (0.5 + 32));
+    EXPECT_DOUBLE_EQ(costs.of(chain(800, {"gelu"})).front().forward, 3 * (0.5 + 256) / (0.5 + 32));
+}
+
 TEST(Costs, OfAStepHaveReplaysAndMicroBatches) {
     RecordedProgram program = chain(100, {"gelu", "tanh"});
     program.ops[1].replays = 2;
@@ -210,13 +243,24 @@ class CostsFile : public testing::Test {
   protected:
     std::filesystem::path file_ =
         std::filesystem::path(testing::TempDir()) / ("costs_" + std::to_string(::getpid()) + ".json");
+    std::string text() const {
+        std::ifstream file(file_);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
     void TearDown() override { std::filesystem::remove(file_); }
 };
 
 TEST_F(CostsFile, AreReadAsTheyWereWritten) {
     const Profile profile{.threads = 3};
     Costs costs = Costs::assumed(profile);
-    const RecordedProgram program = chain(100, {"gelu", "tanh"});
+    const auto worked = [](std::int64_t rows) {
+        RecordedProgram program = chain(rows, {"gelu", "tanh"});
+        const auto each = static_cast<double>(rows * rows) * 1e9;  // more than bytes ask for
+        for (RecordedOp& op : program.ops)
+            op.operations = {.forward = each, .backward = each * static_cast<double>(rows)};
+        return program;
+    };
+    const RecordedProgram program = worked(100);
     const std::vector<OpTimes> ops{
         {.forward = {0.125}, .replays = {0.25}, .backward = {0.5}, .backward_after_replay = {0.375}},
         {.forward = {0.5}}};
@@ -226,7 +270,7 @@ TEST_F(CostsFile, AreReadAsTheyWereWritten) {
     EXPECT_TRUE(read.measured());
     for (const std::int64_t rows : {100, 300}) {
         for (std::size_t op = 0; op < 2; ++op) {
-            const RecordedProgram other = chain(rows, {"gelu", "tanh"});
+            const RecordedProgram other = worked(rows);
             const OpSeconds own = costs.of(other)[op], its = read.of(other)[op];
             EXPECT_EQ(its.forward, own.forward);
             EXPECT_EQ(its.replay, own.replay);
@@ -258,6 +302,28 @@ TEST_F(CostsFile, AreOfOneMachine) {
     EXPECT_NO_THROW(read_on(simulated)) << "may stand for any";
     EXPECT_THROW(read_on(other_card), FileError);
     EXPECT_THROW(read_on(two), FileError);
+}
+
+TEST_F(CostsFile, AreRefusedWhereTheyAreDamaged) {
+    const Profile profile{.threads = 2};
+    Costs costs = Costs::assumed(profile);
+    costs.measure({timed(chain(1, {"gelu"}), {{{.forward = {1}}}})});
+    write_costs(file_, costs, Machine::of(profile));
+    const std::string whole = text();
+    const auto with = [&](const std::string& old, const std::string& other) {
+        std::string changed = whole;
+        changed.replace(changed.find(old), old.size(), other);
+        std::ofstream(file_) << changed;
+        return [&] { read_costs(file_, profile); };
+    };
+    for (const char* const version : {"0", "2"}) {
+        EXPECT_THAT(with("\"headroom_costs\": 1", std::string("\"headroom_costs\": ") + version),
+                    ThrowsMessage<FileError>(HasSubstr("another version")));
+    }
+    EXPECT_THAT(with("\"forward_seconds\":1", "\"forward_seconds\":-1"),
+                ThrowsMessage<FileError>(HasSubstr("below 0")));
+    EXPECT_THAT(with("\"half\"", "\"hall\""), ThrowsMessage<FileError>(HasSubstr("half")));
+    EXPECT_THAT(with(whole.substr(whole.size() / 2), ""), ThrowsMessage<FileError>(HasSubstr("not costs")));
 }
 
 }  // namespace

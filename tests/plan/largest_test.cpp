@@ -71,6 +71,8 @@ TEST(Largest, HasAPlanWithinTheBudget) {
     EXPECT_GT(found->plan.replayed_ops, 0u) << "what keeping all leaves room for is less";
     EXPECT_EQ(found->plan.step_seconds, Planner({}, layers(found->size)).fit(kBudget).step_seconds);
     EXPECT_GT(Planner({}, layers(found->size + 1)).floor_bytes(), kBudget);
+    const std::size_t floor = Planner({}, layers(found->size)).floor_bytes();
+    EXPECT_TRUE(largest({}, floor, layers, found->size, found->size)) << "a budget may be the least that there is";
 }
 
 TEST(Largest, IsNoneWhereTheLeastDoesNotFit) {

@@ -1,4 +1,5 @@
 // Plans for budgets: they keep within them, more memory never takes more time, and no bit changes.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -108,6 +109,23 @@ TEST(Planner, PlansHalfPrecision) {
         EXPECT_EQ(replays_of(rehearsal.program), plan.replayed_ops);
         EXPECT_NEAR(seconds_of(rehearsal.program), plan.step_seconds, 1e-6 * plan.step_seconds);
     }
+    std::uint32_t casts_again = 0;
+    for (const RecordedOp& op : rehearsed(planner.fit(planner.floor_bytes()), Dtype::bf16).program.ops) {
+        if (op.is_cast) casts_again += op.replays;
+    }
+    EXPECT_GT(casts_again, 0u) << "with the least memory";
+}
+
+TEST(Planner, SaysWhetherItsCostsWereMeasured) {
+    TimedRun run{.program = rehearse({}, [](Context& dry) { train(dry, {.batch = 8}); }).program, .steps = {}};
+    run.steps.push_back({.seconds = 1, .ops = std::vector<OpTimes>(run.program.ops.size())});
+    Costs costs = Costs::assumed({});
+    for (const bool measured : {false, true}) {
+        Planner planner({}, workload(), costs);
+        EXPECT_EQ(planner.fit(planner.floor_bytes()).measured, measured);
+        EXPECT_EQ(planner.fit(planner.keep_all_bytes()).measured, measured);
+        costs.measure({run});
+    }
 }
 
 TEST(Planner, CountsAllMicroBatchesOfAStep) {
@@ -182,6 +200,29 @@ TEST(Planner, SharesTheBatchOutWhereItMay) {
     EXPECT_LT(least.division.batch, 8);
     EXPECT_EQ(least.division.batch * least.division.accumulate, 8);
     EXPECT_EQ(rehearsed(least).peak.reserved, least.peak_bytes_reserved);
+}
+
+TEST(Planner, SamplesAreTheFastestAndTheLeastOfEachDivision) {
+    Workload split = workload();
+    split.may_split = [] { return true; };
+    Planner planner({}, split);
+    const std::size_t budget = planner.keep_all_bytes() - kPage;
+    const std::vector<Plan> samples = planner.samples(budget);
+    std::size_t least = budget, of_whole = 0;
+    double fastest = 1e30;
+    for (const Plan& plan : samples) {
+        EXPECT_LE(plan.peak_bytes_reserved, budget);
+        EXPECT_EQ(rehearsed(plan).peak.reserved, plan.peak_bytes_reserved);
+        least = std::min(least, plan.peak_bytes_reserved);
+        fastest = std::min(fastest, plan.step_seconds);
+        of_whole += plan.division == split.division;
+    }
+    EXPECT_EQ(of_whole, 2u);
+    EXPECT_EQ(least, planner.floor_bytes());
+    EXPECT_EQ(fastest, planner.fit(budget).step_seconds);
+    ASSERT_FALSE(planner.samples(planner.keep_all_bytes()).empty());
+    EXPECT_FALSE(planner.samples(planner.keep_all_bytes()).front().policy) << "nothing runs again in the fastest";
+    EXPECT_TRUE(planner.samples(0).empty());
 }
 
 TEST(Planner, ExplainsItsPlans) {

@@ -60,8 +60,17 @@ double least(const std::vector<Point>& points, std::size_t peak) {
     return result;
 }
 
-void compare_with_all(const RecordedProgram& program, const Costs& costs) {
-    const std::vector<OpSeconds> seconds = costs.of(program);
+/// What a plan adds to a micro-batch.
+double added(const Simulated& simulated, const std::vector<OpSeconds>& seconds) {
+    double sum = 0;
+    for (std::size_t i = 0; i < seconds.size(); ++i) {
+        sum += simulated.replays[i] * seconds[i].replay;
+        if (simulated.after_replay[i]) sum += seconds[i].backward_after_replay - seconds[i].backward;
+    }
+    return sum;
+}
+
+void compare_with_all(const RecordedProgram& program, const std::vector<OpSeconds>& seconds) {
     double step = 0;
     std::vector<std::size_t> ops;
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -77,9 +86,7 @@ void compare_with_all(const RecordedProgram& program, const Costs& costs) {
             if (chosen >> i & 1) answers[ops[i]] = Answer::recompute;
         }
         const Simulated& simulated = simulation.run(answers);
-        double again = 0;
-        for (std::size_t i = 0; i < seconds.size(); ++i) again += simulated.replays[i] * seconds[i].forward;
-        all.push_back({{}, simulated.peak, again});
+        all.push_back({{}, simulated.peak, added(simulated, seconds)});
     }
     const auto [low, high] =
         std::minmax_element(all.begin(), all.end(), [](const Point& a, const Point& b) { return a.peak < b.peak; });
@@ -93,13 +100,42 @@ void compare_with_all(const RecordedProgram& program, const Costs& costs) {
 
 TEST(Search, IsNearTheBestOfAllPlans) {
     const Costs by_work({.operations = 10e9, .half_operations = 10e9, .bytes = 1e9, .op_seconds = 1e-7});
-    compare_with_all(two_blocks(16, 128), by_work);
-    compare_with_all(two_blocks(2, 64), by_work);
+    for (const RecordedProgram& program : {two_blocks(16, 128), two_blocks(2, 64)}) {
+        compare_with_all(program, by_work.of(program));
+    }
 }
 
 TEST(Search, IsNearTheBestWhereAllOpsTakeEquallyLong) {
-    compare_with_all(two_blocks(4, 32),
-                     Costs({.operations = 1e15, .half_operations = 1e15, .bytes = 1e15, .op_seconds = 1e-6}));
+    const RecordedProgram program = two_blocks(4, 32);
+    const Costs alike({.operations = 1e15, .half_operations = 1e15, .bytes = 1e15, .op_seconds = 1e-6});
+    compare_with_all(program, alike.of(program));
+}
+
+/// Of ops whose backward is faster where its inputs have just been made.
+TEST(Search, IsNearTheBestWhereBackwardGainsFromReplays) {
+    const Costs by_work({.operations = 10e9, .half_operations = 10e9, .bytes = 1e9, .op_seconds = 1e-7});
+    for (const RecordedProgram& program : {two_blocks(16, 128), two_blocks(2, 64)}) {
+        std::vector<OpSeconds> seconds = by_work.of(program);
+        for (OpSeconds& op : seconds) op.backward_after_replay = op.backward - 0.9 * op.forward;
+        compare_with_all(program, seconds);
+    }
+}
+
+TEST(Search, SaysWhatAPlanAdds) {
+    const RecordedProgram program = two_blocks(4, 32);
+    std::vector<OpSeconds> seconds = Costs::assumed({}).of(program);
+    for (OpSeconds& op : seconds) op = {op.forward, 1.5 * op.forward, op.backward, 0.75 * op.backward};
+    const std::vector<Answer> known(program.ops.size(), Answer::recompute);
+    Simulation simulation(program);
+    const Found found = search(program, seconds, std::span(&known, 1));
+    ASSERT_GT(found.points.size(), 3u);
+    for (const Point& point : found.points) {
+        EXPECT_NEAR(point.seconds, added(simulation.run(point.answers), seconds), 1e-9 * seconds.front().forward);
+    }
+    ASSERT_EQ(found.known.size(), 1u);
+    EXPECT_EQ(found.known.front().peak, simulation.run(found.known.front().answers).peak);
+    EXPECT_NEAR(found.known.front().seconds, added(simulation.run(found.known.front().answers), seconds),
+                1e-9 * seconds.front().forward);
 }
 
 /// Of a plan that the search does not look for by itself: values that are brought back twice.

@@ -99,6 +99,8 @@ void compare_with_rehearsals(Program train, int draws) {
         for (std::size_t i = 0; i < answers.size(); ++i) {
             ASSERT_EQ(simulated.replays[i], rehearsal.program.ops[i].replays)
                 << "draw " << draw << ": " << program.ops[i].path << ' ' << program.ops[i].name;
+            ASSERT_EQ(simulated.after_replay[i], rehearsal.program.ops[i].after_replay)
+                << "draw " << draw << ": " << program.ops[i].path << ' ' << program.ops[i].name;
         }
         EXPECT_GE(simulated.peak + kScalar, rehearsal.peak.allocated) << "draw " << draw;
         EXPECT_LE(simulated.peak, rehearsal.peak.allocated + most_made(program)) << "draw " << draw;

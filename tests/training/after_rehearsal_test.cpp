@@ -72,6 +72,32 @@ TEST(AfterRehearsal, WhatFitsBesideOthersIsRehearsed) {
     EXPECT_THROW(rehearsed_on(kGpu - others, taken), OutOfMemory);
 }
 
+/// What is said of a training that takes twice the memory that there is.
+std::string advice_for(const TrainerOptions& options) {
+    const MemoryPeak whole = rehearsed_on(kGpu, options).peak;
+    return advice(Profile::gpu(kGpu), whole.reserved / 2, whole, kWide, options, "more");
+}
+
+TEST(AfterRehearsal, OptionsThatWereGivenAreNotAskedFor) {
+    TrainerOptions options = kOptions;
+    options.split_batch = true;
+    const std::string split = advice_for(options);
+    EXPECT_THAT(split, HasSubstr("it fits with .budget = "));
+    EXPECT_THAT(split, Not(HasSubstr("split_batch")));
+    EXPECT_THAT(split, Not(HasSubstr("another training")));
+    options.split_batch = false;
+    EXPECT_THAT(advice_for(options), HasSubstr(" .split_batch = true: "));
+    EXPECT_THAT(advice_for(options), HasSubstr("another training"));
+}
+
+TEST(AfterRehearsal, APlanTakesThePlaceOfAWayByHand) {
+    TrainerOptions options = kOptions;
+    options.recomputes = {{"none", "nothing", {}}, {"all", "all", {{"**", recompute_all()}}}};
+    options.recompute = "all";
+    EXPECT_THAT(advice_for(options), HasSubstr("it fits with .budget = "));
+    EXPECT_THAT(advice_for(options), HasSubstr(" in place of .recompute: "));
+}
+
 TEST(AfterRehearsal, NothingIsMadeUpWhereTheFiguresLeaveRoom) {
     const std::string line = error_of(error_beside(0)).what();
     EXPECT_THAT(line, EndsWith("; a rehearsal has passed in what is free by these figures"));

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,10 @@ TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {
     half.resume = half.save;
     EXPECT_THAT([&] { Trainer(deep(), half).check(plan, profile); },
                 ThrowsMessage<Error>(HasSubstr("a training that is resumed keeps its 1 of 2048")));
+    other = plan;
+    other.division = {kBatch, 2};
+    EXPECT_THAT([&] { Trainer(deep(), half).check(other, profile); },
+                ThrowsMessage<Error>(HasSubstr("the plan has 2 of 2048 samples")));
 }
 
 TEST_F(BudgetTest, IsPlannedWithoutADevice) {
@@ -164,6 +169,59 @@ TEST_F(BudgetTest, IsPlannedWithoutADevice) {
     const Planned again = trainer.plan(dry.profile());
     EXPECT_EQ(again.keep_all_bytes, kept.peak_bytes_reserved);
     EXPECT_EQ(again.plan.replayed_ops, report.planned->plan.replayed_ops);
+}
+
+TEST_F(BudgetTest, NamesTheLeastOfSmallerBatchesWhereOnlyThatIsRefused) {
+    const Profile profile = Context::cpu({.threads = 1, .seed = 5}).profile();
+    TrainerOptions tight = options();
+    tight.batch = 512;
+    tight.accumulate = 2;
+    tight.budget = std::size_t{1} << 30;
+    const auto with = [&](std::optional<bool> split_batch, const std::string& resume = {}) {
+        TrainerOptions changed = tight;
+        changed.split_batch = split_batch;
+        changed.resume = resume;
+        return Trainer(deep(), changed);
+    };
+    const Planned kept = with(false).plan(profile);
+    ASSERT_LT(kept.floor_bytes, kept.keep_all_bytes);
+    TrainerOptions single = tight;
+    single.batch = 1;
+    single.accumulate = 1024;
+    const std::size_t least = Trainer(deep(), single).plan(profile).floor_bytes;
+    tight.budget = 1;
+    const auto refused = [&](const Trainer& trainer) -> plan::BudgetTooSmall {
+        try {
+            trainer.plan(profile);
+        } catch (const plan::BudgetTooSmall& error) {
+            return error;
+        }
+        throw Error("it was planned");
+    };
+    const plan::BudgetTooSmall whole = refused(with(false));
+    EXPECT_EQ(whole.budget(), 1u);
+    EXPECT_EQ(whole.least(), kept.floor_bytes);
+    EXPECT_EQ(whole.keep_all(), kept.keep_all_bytes);
+    EXPECT_EQ(whole.least_split(), least);
+    EXPECT_FALSE(refused(with(true)).least_split()) << "those were among the plans";
+    TrainerOptions first = tight;
+    first.budget = 0;
+    first.stop_after = 1;
+    first.save = path("first.safetensors");
+    run(first);
+    EXPECT_FALSE(refused(with(true, first.save)).least_split()) << "a training that is resumed keeps its batch";
+}
+
+/// On how long ops take nothing is said here.
+TEST_F(BudgetTest, OpsAreMeasuredWithinIt) {
+    TrainerOptions budgeted = options();
+    budgeted.split_batch = false;
+    budgeted.budget = run(options()).peak_bytes_reserved * 3 / 4;
+    budgeted.recomputes = {{"none", "nothing", {}}, {"all", "all", {{"**", recompute_all()}}}};
+    budgeted.recompute = "all";  // which plans, that are measured, have in place of it
+    Context context = Context::cpu({.threads = 1, .seed = 5});
+    EXPECT_TRUE(Trainer(deep(), budgeted).calibrate(context).measured());
+    EXPECT_LE(context.memory().peak().reserved, budgeted.budget);
 }
 
 TEST_F(BudgetTest, RefusesWhatAPlanCanNotFollow) {
