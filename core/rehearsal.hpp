@@ -25,7 +25,8 @@ struct Rehearsal {
 /// The peak of `program`, and what it recorded. It takes a dry context and does what docs/memory.md asks of a
 /// rehearsal. Errors: OutOfMemory if the profile's limit or device does not suffice. The program was then rehearsed
 /// again without a limit, and with limits near the memory that it took there: up to four times in all; the report has
-/// the peak (`whole`) and a limit that suffices, and its advice names only what passed. Errors of `program`.
+/// the peak (`whole`) and a limit that suffices, and its advice names only what passed. Error if tensors outlive it;
+/// errors of `program`.
 Rehearsal rehearse(const Profile& profile, const std::function<void(Context&)>& program);
 
 /// Says when a program that repeats itself, such as a training its steps, was rehearsed long enough: once blocks lie in

@@ -191,8 +191,8 @@ double Costs::step_seconds(const RecordedProgram& program, std::int64_t micro_ba
     double seconds = 0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
         const RecordedOp& op = program.ops[i];
-        seconds += ops[i].forward + op.replays * ops[i].replay;
-        seconds += op.after_replay ? ops[i].backward_after_replay : ops[i].backward;
+        seconds += ops[i].forward + ops[i].added(op.replays, op.after_replay);
+        seconds += ops[i].backward;
     }
     return outside_seconds(program, micro_batches) + static_cast<double>(micro_batches) * seconds;
 }

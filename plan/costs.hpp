@@ -25,6 +25,11 @@ struct OpSeconds {
     double replay = 0;                 ///< once more, in backward
     double backward = 0;               ///< 0 if it runs none
     double backward_after_replay = 0;  ///< where ops have just run again for it
+
+    /// What a plan adds to forward and backward that run once.
+    double added(std::uint32_t replays, bool after_replay) const {
+        return replays * replay + (after_replay ? backward_after_replay - backward : 0);
+    }
 };
 
 /// What a device does in a second.

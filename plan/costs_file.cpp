@@ -2,11 +2,11 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/costs.hpp>
+#include <headroom/plan/internal/json_file.hpp>
 
 namespace headroom::plan {
 
@@ -31,35 +31,28 @@ double seconds_in(const Json& json) {
 }  // namespace
 
 void write_costs(const std::filesystem::path& path, const Costs& costs, const Machine& machine) {
-    std::vector<std::string> ops;  // one in a line
+    const Json head{{"headroom_costs", kVersion},
+                    {"machine", machine.name},
+                    {"threads", machine.threads},
+                    {"build", machine.build},
+                    {"outside_seconds_per_parameter_byte", costs.outside_per_byte_},
+                    {"outside_seconds_per_op", costs.outside_per_op_}};
+    std::vector<Json> ops;
     for (const auto& [name, kinds] : costs.kinds_) {
         for (const auto& [form, kind] : kinds) {
-            ops.push_back("    " + Json{{"op", name},
-                                        {"form", form},
-                                        {"forward_seconds", kind.seconds.forward},
-                                        {"replay_seconds", kind.seconds.replay},
-                                        {"backward_seconds", kind.seconds.backward},
-                                        {"backward_after_replay_seconds", kind.seconds.backward_after_replay},
-                                        {"forward_operations", kind.work.operations.forward},
-                                        {"backward_operations", kind.work.operations.backward},
-                                        {"bytes", kind.work.bytes},
-                                        {"half", kind.work.half}}
-                                       .dump());
+            ops.push_back({{"op", name},
+                           {"form", form},
+                           {"forward_seconds", kind.seconds.forward},
+                           {"replay_seconds", kind.seconds.replay},
+                           {"backward_seconds", kind.seconds.backward},
+                           {"backward_after_replay_seconds", kind.seconds.backward_after_replay},
+                           {"forward_operations", kind.work.operations.forward},
+                           {"backward_operations", kind.work.operations.backward},
+                           {"bytes", kind.work.bytes},
+                           {"half", kind.work.half}});
         }
     }
-    std::string text = Json{{"headroom_costs", kVersion},
-                            {"machine", machine.name},
-                            {"threads", machine.threads},
-                            {"build", machine.build},
-                            {"outside_seconds_per_parameter_byte", costs.outside_per_byte_},
-                            {"outside_seconds_per_op", costs.outside_per_op_}}
-                           .dump(2);
-    text.resize(text.size() - 2);  // "\n}"
-    std::ofstream file(path);
-    file << fmt::format("{},\n  \"ops\": [\n{}\n  ]\n}}\n", text, fmt::join(ops, ",\n"));
-    file.close();
-    if (!file)
-        throw FileError(fmt::format("{}: costs can't be written; check the folder and the space", path.string()));
+    write_json(path, "costs", head, {{"ops", ops}});
 }
 
 Costs read_costs(const std::filesystem::path& path, const Profile& profile) {

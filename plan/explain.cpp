@@ -56,12 +56,10 @@ std::string Planner::explain(const Plan& plan) const {
     Row all;
     for (std::size_t i = 0; i < program.ops.size(); ++i) {
         const RecordedOp& op = program.ops[i];
-        const OpSeconds& seconds = (*own)->op_seconds[i];
         for (Row* row : {&rows[kind_of(op.path)], &all}) {
             ++row->ops;
             row->again += simulated.replays[i];
-            row->seconds += simulated.replays[i] * seconds.replay;
-            if (simulated.after_replay[i]) row->seconds += seconds.backward_after_replay - seconds.backward;
+            row->seconds += (*own)->op_seconds[i].added(simulated.replays[i], simulated.after_replay[i]);
             for (const std::uint32_t value : op.outputs) {
                 if (simulation.kept(value)) row->kept += program.values[value].bytes;
             }

@@ -4,12 +4,12 @@
 #include <fstream>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <headroom/files/internal/sha256.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/form.hpp>
+#include <headroom/plan/internal/json_file.hpp>
 #include <headroom/plan/policy_of.hpp>
 
 namespace headroom::plan {
@@ -121,31 +121,22 @@ void check_program(const Plan& plan, const RecordedProgram& program) {
 }
 
 void write_plan(const std::filesystem::path& path, const Plan& plan) {
-    Json json{{"headroom_plan", kVersion},
-              {"program_sha256", program_sha256(plan.program)},
-              {"batch", plan.division.batch},
-              {"accumulate", plan.division.accumulate},
-              {"choice", plan.division.choice},
-              {"peak_bytes_allocated", plan.peak_bytes_allocated},
-              {"peak_bytes_reserved", plan.peak_bytes_reserved},
-              {"step_seconds", plan.step_seconds},
-              {"measured", plan.measured},
-              {"replayed_ops", plan.replayed_ops}};
-    std::vector<std::string> rules, program;  // one in a line
+    const Json head{{"headroom_plan", kVersion},
+                    {"program_sha256", program_sha256(plan.program)},
+                    {"batch", plan.division.batch},
+                    {"accumulate", plan.division.accumulate},
+                    {"choice", plan.division.choice},
+                    {"peak_bytes_allocated", plan.peak_bytes_allocated},
+                    {"peak_bytes_reserved", plan.peak_bytes_reserved},
+                    {"step_seconds", plan.step_seconds},
+                    {"measured", plan.measured},
+                    {"replayed_ops", plan.replayed_ops}};
+    std::vector<Json> rules, program;
     if (plan.policy) {
-        for (const Rule& rule : plan.policy->rules()) rules.push_back("    " + json_of(rule).dump());
+        for (const Rule& rule : plan.policy->rules()) rules.push_back(json_of(rule));
     }
-    for (const ProgramOp& op : plan.program) {
-        program.push_back("    " + Json{op.path, op.op, op.call, op.ordinal, op.digest}.dump());
-    }
-    std::string text = json.dump(2);
-    text.resize(text.size() - 2);  // "\n}"
-    std::ofstream file(path);
-    file << fmt::format("{},\n  \"rules\": [\n{}\n  ],\n  \"program\": [\n{}\n  ]\n}}\n", text, fmt::join(rules, ",\n"),
-                        fmt::join(program, ",\n"));
-    file.close();
-    if (!file)
-        throw FileError(fmt::format("{}: the plan can't be written; check the folder and the space", path.string()));
+    for (const ProgramOp& op : plan.program) program.push_back({op.path, op.op, op.call, op.ordinal, op.digest});
+    write_json(path, "the plan", head, {{"rules", rules}, {"program", program}});
 }
 
 Plan read_plan(const std::filesystem::path& path) {

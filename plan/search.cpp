@@ -136,8 +136,7 @@ class Search {
         ++simulated_;
         double seconds = 0;
         for (std::size_t i = 0; i < seconds_.size(); ++i) {
-            seconds += simulated.replays[i] * seconds_[i].replay;
-            if (simulated.after_replay[i]) seconds += seconds_[i].backward_after_replay - seconds_[i].backward;
+            seconds += seconds_[i].added(simulated.replays[i], simulated.after_replay[i]);
         }
         frontier_.add({answers, simulated.peak, seconds});
         return {simulated.peak, seconds, simulated.peak_op, simulated.peak_in_backward};

@@ -83,7 +83,8 @@ Change fitting_plan(const Profile& profile, std::size_t bytes, const MakeTask& t
                                           plan.to_string(), asks ? kAnotherTraining : "")};
             } catch (const plan::BudgetTooSmall& error) {
                 least = std::min(least, error.least());
-            } catch (const Error&) {  // it trains nothing, or recomputes by policies of its own
+                if (!error.least_split()) break;  // smaller micro-batches were tried, or can't be
+            } catch (const Error&) {              // it trains nothing, or recomputes by policies of its own
                 return {false, "no plan is for it"};
             }
         }

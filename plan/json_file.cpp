@@ -1,0 +1,28 @@
+#include <headroom/plan/internal/json_file.hpp>
+
+#include <fstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <headroom/memory/error.hpp>
+
+namespace headroom::plan {
+
+void write_json(const std::filesystem::path& path, const std::string& what, const nlohmann::ordered_json& head,
+                const std::vector<std::pair<std::string, std::vector<nlohmann::ordered_json>>>& lists) {
+    std::string text = head.dump(2);
+    text.resize(text.size() - 2);  // "\n}"
+    for (const auto& [name, elements] : lists) {
+        std::vector<std::string> lines;
+        for (const nlohmann::ordered_json& element : elements) lines.push_back("    " + element.dump());
+        text += fmt::format(",\n  \"{}\": [\n{}\n  ]", name, fmt::join(lines, ",\n"));
+    }
+    std::ofstream file(path);
+    file << text << "\n}\n";
+    file.close();
+    if (!file)
+        throw FileError(fmt::format("{}: {} can't be written; check the folder and the space", path.string(), what));
+}
+
+}  // namespace headroom::plan
