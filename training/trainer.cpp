@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <headroom/core/overhead.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/training/history_file.hpp>
@@ -260,10 +261,14 @@ Report Trainer::train(Context& context, const Forecast& forecast) {
     const MemoryStatistics memory = context.memory().statistics();
     report.peak_bytes_allocated = memory.peak_allocated;
     report.peak_bytes_reserved = memory.peak_reserved;
+    report.used = used_beside(context);
     report.forecast = forecast;
-    if (options_.print)
+    if (options_.print) {
         fmt::print("peak memory {}, predicted {}\n", size_text(memory.peak_allocated),
                    size_text(forecast.peak.allocated));
+        if (report.used)
+            fmt::print("beside it, the driver, its libraries and others use {}\n", size_text(*report.used));
+    }
     return report;
 }
 

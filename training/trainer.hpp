@@ -78,8 +78,9 @@ struct Report {
     std::optional<double> loading_share;   ///< of the steps' time: how long they waited for their batches
     std::size_t peak_bytes_allocated = 0;
     std::size_t peak_bytes_reserved = 0;
-    std::string graph_refusal;  ///< why not all work was done by graphs, or empty
-    std::string state_sha256;   ///< of parameters, optimizer state and random position
+    std::optional<std::size_t> used;  ///< `used_beside`, when the last step was done
+    std::string graph_refusal;        ///< why not all work was done by graphs, or empty
+    std::string state_sha256;         ///< of parameters, optimizer state and random position
 };
 
 class Trainer {

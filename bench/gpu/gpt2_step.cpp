@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <headroom/core/context.hpp>
+#include <headroom/core/overhead.hpp>
 #include <headroom/core/rehearsal.hpp>
 #include <headroom/core/scratch_budget.hpp>
 #include <headroom/data/feed.hpp>
@@ -113,13 +114,6 @@ struct HostCalls {
     std::uint64_t allocator_waits, driver_calls;
 };
 
-/// Bytes of the GPU that are used, by other programs too, and not our allocator's: CUDA's own, the libraries', code.
-std::int64_t bytes_of_others(Context& context) {
-    const auto driver = context.gpu()->make_driver();
-    return static_cast<std::int64_t>(driver->properties().total_bytes) -
-           static_cast<std::int64_t>(driver->free_bytes() + context.memory().statistics().reserved);
-}
-
 void take_two_steps(Context& context, const Flags& flags) {
     Training training(context, flags);
     for (int i = 0; i < 2; ++i) training.step();
@@ -185,7 +179,7 @@ void run(Flags flags) {
         "\"host_milliseconds_per_step\": {:.3f}, \"first_step_milliseconds\": {:.1f}, "
         "\"loss\": {:.4f}, \"loss_after_warmup\": {:.4f}, \"host_waits\": {}, \"allocator_waits\": {}, "
         "\"driver_calls\": {}, \"peak_allocated\": {}, "
-        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"bytes_of_others\": {}, "
+        "\"peak_reserved\": {}, \"predicted_allocated\": {}, \"predicted_reserved\": {}, \"used\": {}, "
         "\"attention\": \"{}\", \"products\": \"{}\"}}\n",
         flags.dtype, flags.batch, flags.accumulate, flags.time, flags.half_residual, flags.recompute,
         flags.compute.tf32, flags.compute.tune, flags.compute.deterministic, flags.compute.scratch_budget,
@@ -193,7 +187,7 @@ void run(Flags flags) {
         host_milliseconds / steps, first_milliseconds, training.result().loss, first_loss, after.waits - before.waits,
         after.allocator_waits - before.allocator_waits, after.driver_calls - before.driver_calls,
         measured.peak_allocated, measured.peak_reserved, predicted.allocated, predicted.reserved,
-        bytes_of_others(context), kernels::attention_library(stream), kernels::matmul_library(stream));
+        used_beside(context).value_or(0), kernels::attention_library(stream), kernels::matmul_library(stream));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ def gpt2(rows):
         yield (f"  {name}{row['tokens_per_second']:10,} tokens/s{row['milliseconds_per_step']:9.2f} ms a step, "
                f"{row['host_milliseconds_per_step']:.2f} of the host, {row['first_step_milliseconds'] / 1e3:.1f} s the first; "
                f"{gigabytes(row['peak_allocated'])} allocated, {gigabytes(row['peak_reserved'])} reserved, "
-               f"{gigabytes(row['bytes_of_others'])} CUDA's")
+               f"{gigabytes(row['used'])} CUDA's")
         yield from (f"  ! {text}" for text in complaints(row))
 
 

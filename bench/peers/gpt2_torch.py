@@ -72,7 +72,7 @@ def main():
         "host_milliseconds_per_step": round(1e3 * host / flags.steps, 3), "first_step_milliseconds": round(1e3 * first_step, 1),
         "loss": round(loss.item(), 4), "loss_after_warmup": round(first, 4),
         "peak_allocated": torch.cuda.max_memory_allocated(), "peak_reserved": torch.cuda.max_memory_reserved(),
-        "bytes_of_others": total - free - torch.cuda.memory_reserved()}))
+        "used": total - free - torch.cuda.memory_reserved()}))
 
 
 if __name__ == "__main__":

@@ -57,6 +57,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     json["seconds"] = summary.seconds;
     put_trained("peak_bytes_allocated", report.peak_bytes_allocated);
     put_trained("peak_bytes_reserved", report.peak_bytes_reserved);
+    put("used", report.used);
     json["peak_bytes_predicted"] = report.forecast.peak.allocated;
     json["peak_bytes_reserved_predicted"] = report.forecast.peak.reserved;
     json["resident_bytes"] = report.forecast.resident_bytes;

@@ -45,6 +45,7 @@ TEST(TrainCuda, NoStepIsFasterThanItWas) {
         const nlohmann::json figures = nlohmann::json::parse(std::ifstream(flags.json));
         const double rate = figures["samples_per_second"];
         EXPECT_GT(rate, 0) << steps;
+        EXPECT_TRUE(figures["used"].is_number_unsigned()) << figures["used"];
         EXPECT_LE(rate, 1 / std::chrono::duration<double>(kStep).count()) << steps;
     }
 }

@@ -1,0 +1,14 @@
+#include <headroom/core/overhead.hpp>
+
+#include <algorithm>
+
+namespace headroom {
+
+std::optional<std::size_t> used_beside(Context& context) {
+    if (context.gpu() == nullptr) return std::nullopt;
+    const auto driver = context.gpu()->make_driver();
+    const std::size_t used = driver->properties().total_bytes - driver->free_bytes();
+    return used - std::min(used, context.memory().statistics().reserved);
+}
+
+}  // namespace headroom
