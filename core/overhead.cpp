@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <headroom/kernels/device/cuda_device.hpp>
+
 namespace headroom {
 
 std::optional<std::size_t> used_beside(Context& context) {

@@ -52,7 +52,7 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
                            {"half", kind.work.half}});
         }
     }
-    write_json(path, "costs", head, {{"ops", ops}});
+    write_text(path, "costs", json_text(head, {{"ops", ops}}));
 }
 
 Costs read_costs(const std::filesystem::path& path, const Profile& profile) {

@@ -9,8 +9,8 @@
 
 namespace headroom::plan {
 
-void write_json(const std::filesystem::path& path, const std::string& what, const nlohmann::ordered_json& head,
-                const std::vector<std::pair<std::string, std::vector<nlohmann::ordered_json>>>& lists) {
+std::string json_text(const nlohmann::ordered_json& head,
+                      const std::vector<std::pair<std::string, std::vector<nlohmann::ordered_json>>>& lists) {
     std::string text = head.dump(2);
     text.resize(text.size() - 2);  // "\n}"
     for (const auto& [name, elements] : lists) {
@@ -18,8 +18,12 @@ void write_json(const std::filesystem::path& path, const std::string& what, cons
         for (const nlohmann::ordered_json& element : elements) lines.push_back("    " + element.dump());
         text += fmt::format(",\n  \"{}\": [\n{}\n  ]", name, fmt::join(lines, ",\n"));
     }
+    return text + "\n}\n";
+}
+
+void write_text(const std::filesystem::path& path, const std::string& what, const std::string& text) {
     std::ofstream file(path);
-    file << text << "\n}\n";
+    file << text;
     file.close();
     if (!file)
         throw FileError(fmt::format("{}: {} can't be written; check the folder and the space", path.string(), what));

@@ -120,7 +120,7 @@ void check_program(const Plan& plan, const RecordedProgram& program) {
     }
 }
 
-void write_plan(const std::filesystem::path& path, const Plan& plan) {
+std::string plan_text(const Plan& plan) {
     const Json head{{"headroom_plan", kVersion},
                     {"program_sha256", program_sha256(plan.program)},
                     {"batch", plan.division.batch},
@@ -136,14 +136,12 @@ void write_plan(const std::filesystem::path& path, const Plan& plan) {
         for (const Rule& rule : plan.policy->rules()) rules.push_back(json_of(rule));
     }
     for (const ProgramOp& op : plan.program) program.push_back({op.path, op.op, op.call, op.ordinal, op.digest});
-    write_json(path, "the plan", head, {{"rules", rules}, {"program", program}});
+    return json_text(head, {{"rules", rules}, {"program", program}});
 }
 
-Plan read_plan(const std::filesystem::path& path) {
-    std::ifstream file(path);
-    if (!file) throw FileError(fmt::format("{}: there is no plan that can be read", path.string()));
+Plan parse_plan(const std::string& text, const std::string& source) {
     try {
-        const Json json = Json::parse(file);
+        const Json json = Json::parse(text);
         if (json.at("headroom_plan") != kVersion) throw Error("it is of another version");
         Plan plan{.division = {json.at("batch"), json.at("accumulate"), json.at("choice")},
                   .peak_bytes_allocated = json.at("peak_bytes_allocated"),
@@ -162,8 +160,16 @@ Plan read_plan(const std::filesystem::path& path) {
             throw Error("its program_sha256 is of another one");
         return plan;
     } catch (const std::exception& error) {  // nlohmann's, or one from here
-        throw FileError(fmt::format("{}: not a plan, or a damaged one: {}", path.string(), error.what()));
+        throw FileError(fmt::format("{}: not a plan, or a damaged one: {}", source, error.what()));
     }
+}
+
+void write_plan(const std::filesystem::path& path, const Plan& plan) { write_text(path, "the plan", plan_text(plan)); }
+
+Plan read_plan(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    if (!file) throw FileError(fmt::format("{}: there is no plan that can be read", path.string()));
+    return parse_plan({std::istreambuf_iterator<char>(file), {}}, path.string());
 }
 
 }  // namespace headroom::plan

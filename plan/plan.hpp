@@ -63,7 +63,11 @@ std::string program_sha256(const std::vector<ProgramOp>& ops);
 /// Errors: Error that names the first op that differs if the plan is for another program.
 void check_program(const Plan& plan, const RecordedProgram& program);
 
-/// As JSON that people can read. Errors: FileError.
+/// As JSON that people can read.
+std::string plan_text(const Plan& plan);
+/// Errors: FileError if the text, which is from `source`, is no plan.
+Plan parse_plan(const std::string& text, const std::string& source);
+/// Errors: FileError.
 void write_plan(const std::filesystem::path& path, const Plan& plan);
 /// Errors: FileError if it can't be read or is no such file.
 Plan read_plan(const std::filesystem::path& path);

@@ -21,6 +21,7 @@
 #include <headroom/optim/schedule.hpp>
 #include <headroom/optim/sgd.hpp>
 #include <headroom/plan/costs.hpp>
+#include <headroom/plan/plan.hpp>
 
 namespace headroom::training {
 
@@ -67,7 +68,9 @@ struct TrainerOptions {
     /// Whether a plan may share a step's samples out to smaller micro-batches. Empty: unless a layer normalises by the
     /// statistics of its micro-batch. A training that is resumed keeps its micro-batch.
     std::optional<bool> split_batch = {};
-    std::optional<Policy> policy = {};  ///< of whole micro-batches (`Context::policy`), as plans have one
+    /// What whole micro-batches recompute (`Context::policy`) is by this plan, which files of the training have, too.
+    /// `Trainer::follow` sets it.
+    std::optional<plan::Plan> plan = {};
 
     /// Steps between validations; 0: at the end of each epoch if there are `epochs`, and after the last step.
     std::int64_t validate_every = 0;

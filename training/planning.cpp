@@ -33,6 +33,13 @@ TrainerOptions without_files(TrainerOptions options) {
     return options;
 }
 
+/// What plans start from.
+TrainerOptions keeping_all(TrainerOptions options) {
+    if (!options.recomputes.empty()) options.recompute = options.recomputes.front().name;
+    options.plan.reset();
+    return options;
+}
+
 /// As the plan's division has them. Its choice is a way of recomputing that the task knows by name.
 TrainerOptions divided(TrainerOptions options, const plan::Division& division) {
     options.batch = division.batch;
@@ -43,16 +50,16 @@ TrainerOptions divided(TrainerOptions options, const plan::Division& division) {
 
 /// The training for a planner, which decides what is recomputed.
 plan::Workload workload_of(const MakeTask& task, TrainerOptions options) {
-    if (!options.recomputes.empty()) {  // the first way keeps all
-        const std::string& none = options.recomputes.front().name;
-        if (!options.recompute.empty() && options.recompute != none) {
-            throw Error(fmt::format("{}: with {} a plan says what is recomputed",
-                                    options.spell("recompute", options.recompute), options.spell("budget", "")));
-        }
-        options.recompute = none;
+    if (const std::string given = std::exchange(options, keeping_all(options)).recompute;
+        !given.empty() && given != options.recompute) {
+        throw Error(fmt::format("{}: with {} a plan says what is recomputed", options.spell("recompute", given),
+                                options.spell("budget", "")));
+    }
+    if (const auto saved = saved_plan(options)) {
+        options.batch = saved->division.batch;
+        options.accumulate = saved->division.accumulate;
     }
     options = without_files(std::move(options));
-    options.policy.reset();
     const auto batch_statistics = std::make_shared<bool>(false);
     const std::optional<bool> split = options.resume.empty() ? options.split_batch : false;
     plan::Workload workload{.division = {options.batch, options.accumulate},
@@ -100,8 +107,7 @@ std::vector<plan::TimedStep> middle_of(std::vector<plan::TimedStep> steps) {
 plan::Costs Trainer::calibrate(Context& context) const {
     const Profile profile = context.profile();
     if (profile.compute.graphs) throw Error("calibrate: a context with graphs runs no op by itself");
-    TrainerOptions options = options_;
-    if (!options.recomputes.empty()) options.recompute = options.recomputes.front().name;
+    const TrainerOptions options = keeping_all(options_);
     plan::Costs costs = plan::Costs::assumed(profile);
     plan::Planner planner(profile, workload_of(task_, options), costs);
     std::vector<plan::TimedRun> runs;
@@ -109,7 +115,7 @@ plan::Costs Trainer::calibrate(Context& context) const {
     for (const plan::Plan& plan :
          planner.samples(options.budget > 0 ? options.budget : profile.device_memory().total_bytes)) {
         planned.push_back(divided(without_files(options), plan.division));
-        planned.back().policy = plan.policy;
+        planned.back().plan = plan;
         planned.back().steps = std::numeric_limits<std::int64_t>::max();
         runs.push_back({.program = headroom::rehearse(profile.endless(),
                                                       [&](Context& dry) { rehearse_on(dry, task_, planned.back()); })
@@ -155,8 +161,8 @@ Planned Trainer::plan(const Profile& profile) const {
 }
 
 void Trainer::follow(const plan::Plan& plan) {
-    options_ = divided(std::move(options_), plan.division);
-    options_.policy = plan.policy;
+    options_ = divided(keeping_all(std::move(options_)), plan.division);
+    options_.plan = plan;
 }
 
 void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
@@ -165,10 +171,26 @@ void Trainer::check(const plan::Plan& plan, const Profile& profile) const {
         throw Error(fmt::format("the plan has {} of {} samples, and a training that is resumed keeps its {} of {}",
                                 plan.division.accumulate, plan.division.batch, options_.accumulate, options_.batch));
     }
-    TrainerOptions options = divided(options_, plan.division);
-    options.policy.reset();
+    check_program(plan, profile);
+}
+
+void Trainer::check_program(const plan::Plan& plan, const Profile& profile) const {
+    const TrainerOptions options = divided(keeping_all(options_), plan.division);
     plan::check_program(
         plan, headroom::rehearse(profile.endless(), [&](Context& dry) { rehearse_on(dry, task_, options); }).program);
+}
+
+std::optional<plan::Plan> Trainer::follow_saved(const Profile& profile) {
+    std::optional<plan::Plan> plan = saved_plan(options_);
+    if (!plan) return plan;
+    try {
+        check_program(*plan, profile);
+    } catch (const Error& error) {
+        throw Error(fmt::format("the plan in {}: {}; give {} or {} in its place", options_.resume, error.what(),
+                                options_.spell("budget", ""), options_.spell("recompute", "")));
+    }
+    follow(*plan);
+    return plan;
 }
 
 }  // namespace headroom::training

@@ -43,7 +43,7 @@ std::string replaced(const Profile& profile, const TrainerOptions& options) {
     std::vector<std::string> names;
     if (profile.memory_limit > 0) names.push_back(options.spell("memory_limit", ""));
     if (!options.recompute.empty()) names.push_back(options.spell("recompute", ""));
-    if (options.policy) names.push_back(options.spell("policy", ""));
+    if (options.plan) names.push_back(options.spell("plan", ""));
     return names.empty() ? "" : fmt::format(" in place of {}", fmt::join(names, " and "));
 }
 

@@ -74,7 +74,7 @@ Session::Session(Context& context, const MakeTask& make_task, TrainerOptions opt
         if (way.name != options_.recompute) continue;
         for (const auto& [pattern, policy] : way.policies) context.policy(pattern, policy);
     }
-    if (options_.policy) context.policy(*options_.policy);
+    if (options_.plan && options_.plan->policy) context.policy(*options_.plan->policy);
     task_->recompute(options_.recompute);
     if (options_.resume.empty()) task_->begin();
     if (options_.average > 0) average_.emplace(parameters_, optim::MovingAverageOptions{.decay = options_.average});

@@ -122,4 +122,8 @@ class Session {
     std::deque<Start> unread_;  ///< of the steps whose results are unread
 };
 
+/// The plan of the training that `resume` names; none if it was saved without one. Errors: Error if there is no such
+/// file, or its plan is damaged.
+std::optional<plan::Plan> saved_plan(const TrainerOptions& options);
+
 }  // namespace headroom::training

@@ -4,6 +4,7 @@
 
 #include <headroom/core/state_counter.hpp>
 #include <headroom/files/checkpoint.hpp>
+#include <headroom/files/safetensors.hpp>
 #include <headroom/files/state_hash.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/training/session.hpp>
@@ -15,6 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kSteps = "steps";
+constexpr const char* kPlan = "plan";
 constexpr const char* kBest = "best_validation_loss";
 constexpr const char* kSinceBest = "validations_since_best";
 
@@ -26,6 +28,16 @@ void expect_same(const std::string& section, const Json& saved, const Json& aske
             throw Error(fmt::format("it was trained with another {}; use the same data", section));
         throw Error(fmt::format("it was trained with {} {}, not {}, and goes on with nothing else", name,
                                 saved.contains(name) ? saved[name].dump() : "unknown", value.dump()));
+    }
+}
+
+/// Says which option an error is about.
+template <class Read>
+auto resumed(const TrainerOptions& options, const Read& read) {
+    try {
+        return read();
+    } catch (const Error& error) {
+        throw Error(fmt::format("{} {}", options.spell("resume", ""), error.what()));
     }
 }
 
@@ -44,6 +56,7 @@ class Session::Description {
         values[kSteps] = fmt::to_string(session_.steps_done_);
         if (session_.best_) values[kBest] = fmt::to_string(*session_.best_);
         if (session_.since_best_ > 0) values[kSinceBest] = fmt::to_string(session_.since_best_);
+        if (options.plan) values[kPlan] = plan::plan_text(*options.plan);
         return {{}, values};
     }
     void restore(const StateValues& values) {
@@ -102,11 +115,17 @@ void Session::save(const std::string& path) {
 
 void Session::resume(const std::string& path) {
     Description description(*this);
-    try {
-        files::load_checkpoint(path, context_, parts(description));
-    } catch (const Error& error) {
-        throw Error(fmt::format("{} {}", options_.spell("resume", ""), error.what()));
-    }
+    resumed(options_, [&] { files::load_checkpoint(path, context_, parts(description)); });
+}
+
+std::optional<plan::Plan> saved_plan(const TrainerOptions& options) {
+    if (options.resume.empty()) return std::nullopt;
+    return resumed(options, [&]() -> std::optional<plan::Plan> {
+        const StateValues values = files::SafetensorsFile(options.resume).metadata();
+        const auto text = values.find(kPlan);
+        if (text == values.end()) return std::nullopt;
+        return plan::parse_plan(text->second, options.resume);
+    });
 }
 
 std::string Session::state_sha256() {

@@ -307,6 +307,8 @@ Report Trainer::run(Context& context) {
     if (options_.budget > 0) {
         planned = plan(context.profile());
         follow(planned->plan);
+    } else if (!options_.plan && options_.recompute.empty()) {
+        follow_saved(context.profile());
     }
     if (context.dry()) {
         Report report;

@@ -113,6 +113,10 @@ class Trainer {
     /// For a plan that was made before. Errors: Error that names the first op that differs if it is for another
     /// program, or if a training that is resumed has another micro-batch.
     void check(const plan::Plan& plan, const Profile& profile) const;
+    /// If the training to resume was saved with a plan, it is followed from now on, and returned. `run` does that by
+    /// itself where the options have neither a budget nor a way of recomputing. Errors: Error if the file or its plan
+    /// is damaged, or the plan is for another program.
+    std::optional<plan::Plan> follow_saved(const Profile& profile);
 
     /// Runs the first steps, a validation and the end on a dry context with that profile. With `history` the memory's
     /// history describes this rehearsal. Errors: OutOfMemory if the profile's limit or device is too small: its report
@@ -134,6 +138,7 @@ class Trainer {
     bool run_steps(Session& session, Reporter& reporter, const Interrupt* interrupt) const;
     void announce_validations(const Session& session) const;
     Report train_session(Context& context) const;
+    void check_program(const plan::Plan& plan, const Profile& profile) const;
 
     MakeTask task_;
     TrainerOptions options_;

@@ -182,18 +182,14 @@ void add_flags(CLI::App& app, Flags& flags) {
              {std::pair{"--fit-scratch", flags.fit_scratch}, {"--graphs", flags.compute.graphs}})
             if (given && flags.device != "cuda" && !gpu)
                 throw CLI::ValidationError(fmt::format("{} is for --device cuda, or dry with --gpu-memory", name));
+        flags.recompute_given = flags.recomputes.size() > 1 && flags.stored->given("recompute");
         for (const char* name : {"--budget", "--plan"}) {
             const CLI::Option* const option = app.get_option_no_throw(name);
             if (!option || option->count() == 0) continue;
             if (flags.budget == 0 && flags.plan.empty())
                 throw CLI::ValidationError("--budget 0 leaves no memory to train in");
             // A training that is resumed brings the way that it was begun with, which the plan replaces.
-            const auto& anew = flags.stored->anew();
-            const bool given =
-                flags.resume().empty()
-                    ? flags.recomputes.size() > 1 && app.count("--recompute") > 0
-                    : std::ranges::any_of(anew, [](auto& flag) { return flag.starts_with("--recompute "); });
-            if (given)
+            if (flags.recompute_given)
                 throw CLI::ValidationError(
                     fmt::format("{} excludes --recompute and --checkpoint: the plan says what is recomputed", name));
             flags.recompute = flags.recomputes.front().name;

@@ -48,10 +48,11 @@ struct Flags {
     double average = 0;                                                    ///< decay of the averaged weights; 0: none
     std::vector<training::Recompute> recomputes{{"none", "nothing", {}}};  ///< from keeping all to the least memory
     std::string recompute = "none";
-    std::size_t budget = 0;                        ///< bytes that a plan is made for; 0: none is made
-    std::string plan, save_plan;                   ///< files
-    std::string costs, calibrate;                  ///< files
-    bool explain = false;                          ///< the plan
+    bool recompute_given = false;  ///< on the command line; else the plan of a training that is resumed counts
+    std::size_t budget = 0;        ///< bytes that a plan is made for; 0: none is made
+    std::string plan, save_plan;   ///< files
+    std::string costs, calibrate;  ///< files
+    bool explain = false;          ///< the plan
     bool keep_batch = false, split_batch = false;  ///< for every model; neither: as its layers suggest
     std::int64_t validate_every = 0;               ///< steps; 0: at the end
 

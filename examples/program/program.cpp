@@ -38,7 +38,6 @@ std::string flag(std::size_t gpu_memory, const std::string& name, const std::str
     std::string spelled = name == "peak"           ? "lr"
                           : name == "warmup_steps" ? "warmup"
                           : name == "device"       ? "gpu-memory"
-                          : name == "policy"       ? "plan"
                                                    : name;
     std::ranges::replace(spelled, '_', '-');
     return fmt::format("--{}{}{}", spelled, value.empty() ? "" : " ", value);
@@ -237,6 +236,9 @@ void train(const Flags& flags, const std::function<Program()>& read) {
         trainer.check(plan, profile_of(flags));
         trainer.follow(plan);
         say("plan of {}: {}", flags.plan, plan.to_string());
+    } else if (flags.budget == 0 && !flags.recompute_given) {
+        if (const auto plan = trainer.follow_saved(profile_of(flags)))
+            say("plan of {}: {}", flags.resume(), plan->to_string());
     }
     fitted.batch = summary.batch = trainer.options().batch;
     fitted.accumulate = summary.accumulate = trainer.options().accumulate;

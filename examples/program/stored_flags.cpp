@@ -96,6 +96,7 @@ std::vector<CLI::ConfigItem> StoredFlags::read(const std::string& file) {
         const CLI::Option* const option = app_.get_option_no_throw("--" + name);
         if (!option || !option->get_configurable()) continue;
         const std::string text = *text_of(value);
+        if (option->count() > 0) given_.insert(name);
         if (option->count() == 0) {
             items.push_back({{}, name, {text}});
         } else if (!equal(value_of(*option), text)) {
@@ -115,6 +116,10 @@ std::string StoredFlags::text(const std::map<std::string, std::string>& found) c
             stored[name] = json_of(value);
     }
     return stored.dump();
+}
+
+bool StoredFlags::given(const std::string& name) const {
+    return file_.empty() ? app_.count("--" + name) > 0 : given_.contains(name);
 }
 
 void imply(CLI::App& app, const std::string& name, const std::string& value, const std::string& source) {

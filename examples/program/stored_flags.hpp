@@ -7,6 +7,7 @@
 //     fmt::print("resuming {}; given anew: {}", stored->file(), fmt::join(stored->anew(), ", "));
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class StoredFlags {
     const std::string& file() const { return file_; }
     /// Of the stored flags, those that the command line changed: "--lr 0.01 (was 0.001)".
     const std::vector<std::string>& anew() const { return anew_; }
+    /// Whether the command line has this flag, as --recompute by "recompute".
+    bool given(const std::string& name) const;
     /// What counts now, for a checkpoint: a JSON object. `found`: values by name that the program found out for itself.
     std::string text(const std::map<std::string, std::string>& found = {}) const;
     /// Its place among the values of a checkpoint of this program.
@@ -37,6 +40,7 @@ class StoredFlags {
     const CLI::App& app_;
     std::string file_;
     std::vector<std::string> anew_;
+    std::set<std::string> given_;  ///< of those that are stored
 };
 
 /// Gives an option the value that follows from another one, such as the width from a file with a model. Errors: wrong

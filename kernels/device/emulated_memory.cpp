@@ -19,11 +19,21 @@ class GuardedDriver final : public memory::Driver {
     }
 
     const memory::DriverProperties& properties() const override { return properties_; }
-    std::size_t free_bytes() const override { return host_->free_bytes(); }
+    std::size_t free_bytes() const override {
+        return properties_.total_bytes - std::min(memory_->taken(), properties_.total_bytes);
+    }
     std::byte* reserve(std::size_t bytes) override { return host_->reserve(bytes); }
     void release(std::byte* address, std::size_t bytes) noexcept override { host_->release(address, bytes); }
-    memory::PageHandle create() override { return host_->create(); }
-    void destroy(memory::PageHandle page) noexcept override { host_->destroy(page); }
+    memory::PageHandle create() override {
+        if (free_bytes() < properties_.granularity) return 0;
+        const memory::PageHandle page = host_->create();
+        if (page != 0) memory_->take(properties_.granularity);
+        return page;
+    }
+    void destroy(memory::PageHandle page) noexcept override {
+        memory_->give_back(properties_.granularity);
+        host_->destroy(page);
+    }
     void map(std::byte* address, std::span<const memory::PageHandle> pages) override {
         host_->map(address, pages);
         memory_->add(address, pages.size() * properties().granularity);

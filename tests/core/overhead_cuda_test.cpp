@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <headroom/core/context.hpp>
-#include <headroom/core/rehearsal.hpp>
+#include <headroom/core/ops/create.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/memory/device_memory.hpp>
 
@@ -14,12 +14,12 @@ namespace {
 TEST(OverheadCuda, IsWhatOthersTakeAndNotWhatTheAllocatorReserves) {
     if (!kernels::cuda_is_emulated()) GTEST_SKIP() << "a GPU's other programs come and go";
     Context context = Context::cuda();
-    const Tensor own = context.zeros({1 << 20});
+    const Tensor own = zeros(context, {1 << 20});
     EXPECT_EQ(used_beside(context), 0u);
     memory::DeviceMemory other(context.gpu()->make_driver());
     const memory::Allocation block = other.allocate(1, 0, {});
     EXPECT_EQ(used_beside(context), other.statistics().reserved);
-    const Tensor more = context.zeros({1 << 22});
+    const Tensor more = zeros(context, {1 << 22});
     EXPECT_EQ(used_beside(context), other.statistics().reserved);
     other.deallocate(block.handle);
     other.trim();

@@ -192,6 +192,19 @@ class TrainGpt(Budget, ProgramCase):
         self.assertEqual(figures["batch"], 6)
         self.assertEqual(figures["state_sha256"], self.figures("--recompute", "none")["state_sha256"])
 
+    def test_a_training_that_is_resumed_has_the_plan_that_it_was_saved_with(self):
+        file = self.path("planned.safetensors")
+        budget = self.figures("--budget", AMPLE)["floor_bytes"]
+        planned = self.figures("--budget", budget, "--stop-after", 1, "--save", file)
+        rest = self.figures("--resume", file)
+        for name in ("batch", "accumulate", "replayed_ops", "peak_bytes_reserved"):
+            self.assertEqual(rest[name], planned[name], name)
+        self.assertGreater(rest["replayed_ops"], 0)
+        self.assertEqual(rest["state_sha256"], self.figures("--budget", budget)["state_sha256"])
+        kept = self.figures("--resume", file, "--recompute", "none", "--batch", rest["batch"], "--accumulate", rest["accumulate"])
+        self.assertEqual(kept["replayed_ops"], 0)
+        self.assertEqual(kept["state_sha256"], rest["state_sha256"])
+
 
 class Images(Budget):
     """Of train_images: so many digits that the test draws, and flags beside those that both models share."""

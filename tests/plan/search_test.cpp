@@ -1,11 +1,14 @@
 // What the search finds, beside all plans that there are.
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <headroom/core/ops/binary.hpp>
 #include <headroom/core/ops/create.hpp>
@@ -22,6 +25,8 @@
 #include <headroom/plan/internal/simulation.hpp>
 #include <headroom/plan/planner.hpp>
 #include <headroom/plan/policy_of.hpp>
+#include <headroom/tests/data/scratch.hpp>
+#include <headroom/tests/support/source_path.hpp>
 
 namespace headroom::plan {
 namespace {
@@ -103,6 +108,26 @@ TEST(Search, IsNearTheBestOfAllPlans) {
     for (const RecordedProgram& program : {two_blocks(16, 128), two_blocks(2, 64)}) {
         compare_with_all(program, by_work.of(program));
     }
+}
+
+/// As `train_gpt --layers 2 --heads 2 --width 128 --block 32 --batch 16 --calibrate` measured them.
+TEST(Search, IsNearTheBestByTimesThatWereMeasured) {
+    auto json =
+        nlohmann::ordered_json::parse(std::ifstream(test::source_path("tests/reference/two_blocks_costs.json")));
+    const Machine here = Machine::of({});
+    json["machine"] = here.name;
+    json["threads"] = here.threads;
+    const test::ScratchFolder folder;
+    std::ofstream(folder.path() / "costs.json") << json;
+    const RecordedProgram program = two_blocks(16, 128);
+    const std::vector<OpSeconds> seconds = read_costs(folder.path() / "costs.json", {}).of(program);
+    std::set<double> measured;
+    for (const auto& op : json["ops"]) measured.insert(op["forward_seconds"].get<double>());
+    for (std::size_t i = 0; i < program.ops.size(); ++i) {
+        if (!program.ops[i].path.starts_with("blocks.")) continue;
+        EXPECT_TRUE(measured.contains(seconds[i].forward)) << program.ops[i].name << " is of another shape";
+    }
+    compare_with_all(program, seconds);
 }
 
 TEST(Search, IsNearTheBestWhereAllOpsTakeEquallyLong) {

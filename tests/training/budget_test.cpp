@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
+#include <headroom/training/session.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -119,6 +121,56 @@ TEST_F(BudgetTest, ATrainingThatIsResumedKeepsItsBatch) {
     const Report report = run(rest);
     EXPECT_EQ(report.planned->plan.division.batch, kBatch);
     EXPECT_EQ(report.state_sha256, run(options()).state_sha256);
+}
+
+TEST_F(BudgetTest, ATrainingThatIsResumedHasThePlanThatItWasSavedWith) {
+    for (const bool split : {false, true}) {  // the least of one micro-batch runs ops again, that of many does not
+        TrainerOptions half = options();
+        half.split_batch = split;
+        half.budget = std::size_t{1} << 30;
+        half.budget = Trainer(deep(), half).plan(Context::cpu({.threads = 1}).profile()).floor_bytes;
+        TrainerOptions whole = half;
+        half.stop_after = 1;
+        half.save = path("half.safetensors");
+        const plan::Plan plan = run(half).planned->plan;
+        ASSERT_TRUE(split ? plan.division.batch < kBatch : plan.replayed_ops > 0);
+
+        TrainerOptions rest = options();
+        rest.resume = half.save;
+        ASSERT_TRUE(saved_plan(rest));
+        EXPECT_EQ(plan::plan_text(*saved_plan(rest)), plan::plan_text(plan));
+        rest.save = path("rest.safetensors");
+        const Report report = run(rest);
+        EXPECT_EQ(report.peak_bytes_reserved, plan.peak_bytes_reserved);
+        EXPECT_EQ(report.replayed_ops, plan.replayed_ops);
+        EXPECT_EQ(report.state_sha256, run(whole).state_sha256);
+        TrainerOptions again = rest;  // and so on, from file to file
+        again.resume = std::exchange(again.save, "");
+        EXPECT_EQ(plan::plan_text(*saved_plan(again)), plan::plan_text(plan));
+
+        TrainerOptions roomy = rest;  // another plan, but the micro-batch stays
+        roomy.save.clear();
+        roomy.budget = std::size_t{1} << 30;
+        const Report kept = run(roomy);
+        EXPECT_EQ(kept.planned->plan.division, plan.division);
+        EXPECT_EQ(kept.replayed_ops, 0u);
+        EXPECT_EQ(kept.state_sha256, report.state_sha256);
+    }
+}
+
+TEST_F(BudgetTest, ASavedPlanOfAnotherProgramIsRefused) {
+    TrainerOptions half = options();
+    half.budget = std::size_t{1} << 30;
+    half.stop_after = 1;
+    half.save = path("half.safetensors");
+    run(half);
+    TrainerOptions rest = options();
+    rest.resume = half.save;
+    rest.autocast = Dtype::bf16;
+    EXPECT_THAT([&] { run(rest); },
+                ThrowsMessage<Error>(AllOf(HasSubstr("half.safetensors: "), HasSubstr("give .budget or .recompute"))));
+    rest.resume = path("none.safetensors");
+    EXPECT_THAT([&] { run(rest); }, ThrowsMessage<Error>(HasSubstr("none.safetensors")));
 }
 
 TEST_F(BudgetTest, APlanThatWasMadeBeforeIsFollowedIfItIsForTheTraining) {

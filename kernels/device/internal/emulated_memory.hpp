@@ -5,6 +5,7 @@
 //     std::shared_ptr<kernels::EmulatedMemory> memory = kernels::emulated_memory(0);
 //     DeviceMemory allocator(kernels::make_guarded_driver(memory, queues));
 //     memory->open();     // before a kernel, and close() after it
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -21,6 +22,11 @@ class EmulatedMemory {
     void open();
     void close() noexcept;
 
+    /// Bytes that all drivers of the device have made pages of.
+    std::size_t taken() const { return taken_; }
+    void take(std::size_t bytes) { taken_ += bytes; }
+    void give_back(std::size_t bytes) noexcept { taken_ -= bytes; }
+
     /// Pages from `address` on were mapped, and can be touched now.
     void add(std::byte* address, std::size_t bytes);
     /// Pages that are about to be unmapped.
@@ -29,6 +35,7 @@ class EmulatedMemory {
   private:
     void protect(int protection) const noexcept;
 
+    std::atomic<std::size_t> taken_ = 0;
     std::mutex mutex_;
     std::map<std::byte*, std::byte*> ranges_;  // begin to end; neighbours are merged
     int open_ = 0;
