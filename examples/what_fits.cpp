@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/examples/models/fits.hpp>
+#include <headroom/examples/program/model_flags.hpp>
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
@@ -54,20 +55,7 @@ void add_flags(CLI::App& app, Flags& flags) {
         ->required()
         ->delimiter(',')
         ->check(program::one_of(names));
-    const auto size = program::whole(1, 1 << 24);
-    add_option(app, "--batch", question.sizes.batch, "samples in a step; sizes that are not given are usual ones")
-        ->check(size);
-    add_option(app, "--height", question.sizes.height, "of images")->check(size);
-    add_option(app, "--width", question.sizes.width, "of images")->check(size);
-    add_option(app, "--block", question.sizes.block, "tokens of a sequence")->check(size);
-    add_option(app, "--classes", question.sizes.classes, "of images or pixels; of lstm and gru, kinds of tokens")
-        ->check(size);
-    add_option(app, "--dtype", question.dtype, "of products")
-        ->check(program::one_of({"f32", "bf16", "f16"}))
-        ->capture_default_str();
-    add_option(app, "--optimizer", question.optimizer, "adamw, or sgd with momentum")
-        ->check(program::one_of({"adamw", "sgd"}))
-        ->capture_default_str();
+    program::add_model_flags(app, "--batch", question.sizes, question.dtype, question.optimizer);
     add_option(app, "--gpu-memory", flags.memories, "sizes of GPUs, separated by commas, such as 8GB or 24GiB")
         ->delimiter(',')
         ->transform(program::bytes())
@@ -116,11 +104,8 @@ void complete(Flags& flags) {
 /// "32 sequences of 1024 tokens in bf16, adamw".
 std::string inputs_of(const std::string& name, const fits::Question& question) {
     const models::Model& model = models::all().at(name);
-    const models::Sizes sizes = fits::sizes_of(model, question);
-    const std::string inputs = model.reads_tokens
-                                   ? fmt::format("{} sequences of {} tokens", sizes.batch, sizes.block)
-                                   : fmt::format("{} images of {} x {}", sizes.batch, sizes.height, sizes.width);
-    return fmt::format("{} in {}, {}", inputs, question.dtype, question.optimizer);
+    return fmt::format("{} in {}, {}", model.inputs(model.completed(question.sizes)), question.dtype,
+                       question.optimizer);
 }
 
 /// A line for each method, a column for each GPU.
@@ -154,7 +139,7 @@ void print(const std::vector<fits::Row>& rows, const fits::Question& question) {
 }
 
 nlohmann::ordered_json json_of(const fits::Row& row, const fits::Question& question) {
-    const models::Sizes sizes = fits::sizes_of(models::all().at(row.model), question);
+    const models::Sizes sizes = models::all().at(row.model).completed(question.sizes);
     nlohmann::ordered_json json{
         {"model", row.model},
         {"gpu_memory", row.gpu_memory},

@@ -133,6 +133,11 @@ plan::Costs Trainer::calibrate(Context& context) const {
     return costs;
 }
 
+std::unique_ptr<plan::Planner> Trainer::planner(const Profile& profile) const {
+    return std::make_unique<plan::Planner>(profile, workload_of(task_, options_),
+                                           options_.costs.value_or(plan::Costs::assumed(profile)));
+}
+
 Planned Trainer::plan(const Profile& profile) const {
     const Clock::time_point begin = Clock::now();
     if (options_.budget == 0) throw Error("a plan needs " + options_.spell("budget", ""));

@@ -102,6 +102,8 @@ class Trainer {
     /// The fastest plan for `TrainerOptions::budget`. Errors: plan::BudgetTooSmall; Error without a budget, or if the
     /// options recompute anything themselves; errors of the task.
     Planned plan(const Profile& profile) const;
+    /// For all budgets at once: plans of one search. Errors: as `plan`.
+    std::unique_ptr<plan::Planner> planner(const Profile& profile) const;
     /// Takes a few steps with each of several plans, which nobody keeps, to measure how long ops take, and what a step
     /// takes besides. Keeps within the budget, if there is one. Use another context than for the training, which would
     /// find this one's memory. Errors: as `plan`; Error for a context with graphs; errors of the steps.

@@ -13,12 +13,14 @@
 
 #include <headroom/core/context.hpp>
 #include <headroom/core/rehearsal.hpp>
-#include <headroom/examples/models/training.hpp>
+#include <headroom/examples/models/task.hpp>
 #include <headroom/kernels/attention/attention.hpp>
 #include <headroom/kernels/convolution/convolution.hpp>
 #include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/internal/one_line.hpp>
 #include <headroom/kernels/matmul/matmul.hpp>
+#include <headroom/training/session.hpp>
+#include <headroom/training/trainer.hpp>
 
 namespace {
 
@@ -34,19 +36,28 @@ struct Flags {
     ComputeOptions compute;
 };
 
-models::Setup setup_of(const Flags& flags) {
-    return {.sizes = {.batch = flags.batch,
-                      .height = flags.height,
-                      .width = flags.width,
-                      .block = flags.height,
-                      .classes = flags.classes},
-            .dtype = flags.dtype,
-            .way = models::all().at(flags.model).way(flags.recompute)};
-}
+/// The training of the flags.
+struct Work {
+    explicit Work(const Flags& flags)
+        : sizes{.batch = flags.batch,
+                .height = flags.height,
+                .width = flags.width,
+                .block = flags.height,
+                .classes = flags.classes},
+          task(models::task_of(model(flags), sizes)),
+          options(models::options_of(model(flags), sizes, flags.dtype, "sgd")) {
+        options.recompute = model(flags).way(flags.recompute).name;
+    }
+    static const models::Model& model(const Flags& flags) { return models::all().at(flags.model); }
 
-Rehearsal rehearsed(const Profile& profile, const Flags& flags) {
+    models::Sizes sizes;
+    training::MakeTask task;
+    training::TrainerOptions options;
+};
+
+Rehearsal rehearsed(const Profile& profile, const Flags& flags, const Work& work) {
     return rehearse(profile, [&](Context& dry) {
-        models::take_steps(dry, models::all().at(flags.model), setup_of(flags));
+        training::Trainer(work.task, work.options).rehearse(dry);
         if (!flags.convolutions) return;
         const auto& stream = std::get<kernels::DryStream>(dry.stream());
         for (const std::string& text : kernels::rehearsed_convolutions(stream)) fmt::print("{}\n", text);
@@ -66,7 +77,7 @@ Context make_context(const Flags& flags) {
 }
 
 /// "on", "off", or why not.
-std::string graphs_of(const Flags& flags, const models::Training& training) {
+std::string graphs_of(const Flags& flags, const training::Session& training) {
     if (!flags.compute.graphs) return "off";
     const std::string refusal = training.graph_refusal();
     return refusal.empty() ? "on" : kernels::one_line(refusal);
@@ -85,10 +96,11 @@ struct Libraries {
 };
 
 void run(const Flags& flags) {
+    const Work work(flags);
     if (flags.device == "dry") {
         Profile profile = Profile::gpu(static_cast<std::size_t>(flags.memory));
         profile.compute = flags.compute;
-        const Rehearsal rehearsal = rehearsed(profile, flags);
+        const Rehearsal rehearsal = rehearsed(profile, flags, work);
         if (flags.convolutions) return;
         fmt::print(
             "{{\"model\": \"{}\", \"batch\": {}, \"predicted_bytes\": {}, \"predicted_reserved\": {}, "
@@ -98,17 +110,17 @@ void run(const Flags& flags) {
         return;
     }
     Context context = make_context(flags);
-    const Rehearsal rehearsal = rehearsed(context.profile(), flags);
-    models::Training training(context, models::all().at(flags.model), setup_of(flags));
+    const Rehearsal rehearsal = rehearsed(context.profile(), flags, work);
+    training::Session training(context, work.task, work.options);
     for (std::int64_t i = 0; i < flags.warmup; ++i) training.step();
-    double loss = training.loss();
+    double loss = training.results().back().loss;
     std::vector<double> seconds;
     const auto waits = [&] { return context.gpu() ? context.gpu()->host_waits() : 0; };
     const std::int64_t waits_before = waits();
     for (std::int64_t i = 0; i < flags.steps; ++i) {
         const auto begin = Clock::now();
         training.step();
-        loss = training.loss();
+        loss = training.results().back().loss;
         seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
     const std::int64_t waited = context.gpu() ? waits() - waits_before - flags.steps : 0;  // but for each step's loss
@@ -122,7 +134,7 @@ void run(const Flags& flags) {
         "\"predicted_reserved\": {}, \"operations\": {:.0f}, "
         "\"host_waits\": {}, \"attention\": \"{}\", \"products\": \"{}\", \"convolutions\": \"{}\"}}\n",
         flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
-        training.parameters().count(), median, static_cast<double>(flags.batch) / median, loss,
+        training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
         context.memory().statistics().peak_allocated, rehearsal.peak.allocated, rehearsal.peak.reserved,
         operations_of(rehearsal.program), waited, libraries.attention, libraries.products, libraries.convolutions);
 }

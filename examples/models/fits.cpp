@@ -6,11 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include <headroom/core/rehearsal.hpp>
-#include <headroom/examples/models/training.hpp>
-#include <headroom/plan/costs.hpp>
+#include <headroom/examples/models/task.hpp>
 #include <headroom/plan/largest.hpp>
 #include <headroom/plan/planner.hpp>
+#include <headroom/training/trainer.hpp>
 
 namespace headroom::fits {
 
@@ -19,7 +18,6 @@ namespace {
 constexpr std::int64_t kMost = std::int64_t{1} << 20;  // of a size that is looked for
 
 using models::Model;
-using models::Setup;
 using models::Sizes;
 
 /// What a method needs, and what it does with so much memory.
@@ -28,34 +26,19 @@ struct Needs {
     std::function<std::optional<plan::Plan>(std::size_t memory)> fit;
 };
 
-Needs by_hand(const Profile& profile, const Model& model, const Setup& setup) {
-    const Rehearsal rehearsal = rehearse(profile, [&](Context& dry) { models::take_steps(dry, model, setup); });
-    const plan::Plan plan{.division = {.batch = setup.sizes.batch},
-                          .peak_bytes_allocated = rehearsal.peak.allocated,
-                          .peak_bytes_reserved = rehearsal.peak.reserved,
-                          .step_seconds = plan::Costs::assumed(profile).step_seconds(rehearsal.program, 1)};
+Needs by_hand(const Profile& profile, const training::Trainer& trainer) {
+    const training::Forecast forecast = trainer.rehearse(profile);
+    const plan::Plan plan{.division = {.batch = trainer.options().batch},
+                          .peak_bytes_allocated = forecast.peak.allocated,
+                          .peak_bytes_reserved = forecast.peak.reserved,
+                          .step_seconds = *forecast.step_seconds};
     return {plan.peak_bytes_reserved, [plan](std::size_t memory) {
                 return plan.peak_bytes_reserved <= memory ? std::optional(plan) : std::nullopt;
             }};
 }
 
-Needs by_plan(const Profile& profile, const Model& model, const Setup& setup, std::optional<bool> split_batch) {
-    const auto batch_statistics = std::make_shared<bool>(false);
-    plan::Workload workload{.run =
-                                [=, &model](Context& dry, const plan::Division& division) {
-                                    Setup divided = setup;
-                                    divided.sizes.batch = division.batch;
-                                    divided.accumulate = division.accumulate;
-                                    if (!division.choice.empty()) divided.way = model.way(division.choice);
-                                    *batch_statistics = models::take_steps(dry, model, divided);
-                                },
-                            .division = {.batch = setup.sizes.batch},
-                            .may_split = [=] { return split_batch.value_or(!*batch_statistics); }};
-    for (const models::Way& way : model.ways) {
-        if (!way.policies.empty()) workload.ways.push_back(way.policies);
-        if (way.checkpoint) workload.choices.push_back(way.name);
-    }
-    const auto planner = std::make_shared<plan::Planner>(profile, std::move(workload));
+Needs by_plan(const Profile& profile, const training::Trainer& trainer) {
+    const std::shared_ptr<plan::Planner> planner = trainer.planner(profile);
     return {planner->floor_bytes(), [planner](std::size_t memory) {
                 return planner->floor_bytes() <= memory ? std::optional(planner->fit(memory)) : std::nullopt;
             }};
@@ -72,14 +55,6 @@ Sizes resized(Sizes sizes, const std::string& name, std::int64_t value) {
 
 }  // namespace
 
-Sizes sizes_of(const Model& model, const Question& question) {
-    Sizes sizes = question.sizes;
-    for (const auto size : {&Sizes::batch, &Sizes::height, &Sizes::width, &Sizes::block, &Sizes::classes}) {
-        if (sizes.*size == 0) sizes.*size = model.sizes.*size;
-    }
-    return sizes;
-}
-
 std::vector<std::string> methods_of(const Model& model, const Question& question) {
     std::vector<std::string> methods;
     for (const models::Way& way : model.ways) methods.push_back(way.name);
@@ -93,14 +68,15 @@ std::vector<std::string> methods_of(const Model& model, const Question& question
 std::vector<Row> rows_of(const std::string& name, const Question& question) {
     const Model& model = models::all().at(name);
     const Profile profile = Profile::gpu(0).endless();
-    const Sizes sizes = sizes_of(model, question);
+    const Sizes sizes = model.completed(question.sizes);
     std::vector<Row> rows;
     for (const std::string& method : methods_of(model, question)) {
         const auto needs_of = [&](const Sizes& asked, std::optional<bool> split_batch) {
-            Setup setup{.sizes = asked, .dtype = question.dtype, .optimizer = question.optimizer};
-            if (method == "plan") return by_plan(profile, model, setup, split_batch);
-            setup.way = model.way(method);
-            return by_hand(profile, model, setup);
+            training::TrainerOptions options = models::options_of(model, asked, question.dtype, question.optimizer);
+            options.split_batch = split_batch;
+            if (method != "plan") options.recompute = method;
+            const training::Trainer trainer(models::task_of(model, asked), std::move(options));
+            return method == "plan" ? by_plan(profile, trainer) : by_hand(profile, trainer);
         };
         std::map<std::int64_t, std::size_t> floors;  // by the size that is looked for
         const auto floor_of = [&](std::int64_t size) {

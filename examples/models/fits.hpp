@@ -18,10 +18,10 @@ namespace headroom::fits {
 struct Question {
     std::vector<std::size_t> memories;      ///< of GPUs, bytes
     std::vector<std::string> methods = {};  ///< `Way::name` or "plan"; empty: all
-    models::Sizes sizes = {.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0};  ///< 0: as the model has it
-    std::string dtype = "f32", optimizer = "adamw";                                         ///< as `Setup` has them
-    std::optional<bool> split_batch = {};  ///< as `TrainerOptions::split_batch`
-    std::string largest = {};              ///< "batch", "block" or "height": the size to find; empty: none
+    models::Sizes sizes = models::kUsualSizes;
+    std::string dtype = "f32", optimizer = "adamw";  ///< as `models::options_of` has them
+    std::optional<bool> split_batch = {};            ///< as `TrainerOptions::split_batch`
+    std::string largest = {};                        ///< "batch", "block" or "height": the size to find; empty: none
 };
 
 struct Row {
@@ -31,9 +31,6 @@ struct Row {
     std::size_t floor_bytes = 0;               ///< the least memory that the method needs: by hand, the only
     std::optional<std::int64_t> largest = {};  ///< that fits; empty: none does, or none was asked for
 };
-
-/// The sizes that a question is about: its own, and the model's for the others.
-models::Sizes sizes_of(const models::Model& model, const Question& question);
 
 /// The methods of the question that the model has, in the order of the model's.
 std::vector<std::string> methods_of(const models::Model& model, const Question& question);

@@ -27,7 +27,7 @@ namespace headroom::models {
 
 namespace {
 
-using MakeStep = std::function<Step(Parameters&, const Setup&)>;
+using MakeStep = std::function<Step(Parameters&, const Sizes&)>;
 
 Tensor random_images(Context& context, const Sizes& sizes) {
     return randn(context, {sizes.batch, sizes.height, sizes.width, 3}).permute({0, 3, 1, 2});  // channels-last
@@ -36,8 +36,7 @@ Tensor random_images(Context& context, const Sizes& sizes) {
 /// A class for each image or, of U-Net, for each pixel.
 template <class Network, class Options>
 MakeStep class_step(Options options) {
-    return [options](Parameters& parameters, const Setup& setup) mutable {
-        const Sizes& sizes = setup.sizes;
+    return [options](Parameters& parameters, const Sizes& sizes) mutable {
         options.classes = sizes.classes;
         const auto network = std::make_shared<Network>(parameters, options);
         const Tensor images = random_images(parameters.context(), sizes);
@@ -53,11 +52,11 @@ MakeStep class_step(Options options) {
 
 /// All tokens are asked for. Positions are at least as many as the published model has.
 template <class Network, class Options>
-Step text_step(Parameters& parameters, const Setup& setup) {
+Step text_step(Parameters& parameters, const Sizes& sizes) {
     Options options;
-    options.block = std::max(options.block, setup.sizes.block);
+    options.block = std::max(options.block, sizes.block);
     const auto network = std::make_shared<Network>(parameters, options);
-    const Tensor ids = randint(parameters.context(), 1, options.vocabulary, {setup.sizes.batch, setup.sizes.block});
+    const Tensor ids = randint(parameters.context(), 1, options.vocabulary, {sizes.batch, sizes.block});
     return {{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0], inputs[0]); }};
 }
 
@@ -66,11 +65,10 @@ template <class Net>
 struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
     static constexpr std::int64_t kWidth = 512;
 
-    RecurrentModel(const nn::Path& path, std::int64_t vocabulary, bool checkpoint)
+    RecurrentModel(const nn::Path& path, std::int64_t vocabulary)
         : nn::Module<RecurrentModel>(path),
           tokens(path / "tokens", vocabulary, kWidth),
-          layers(path / "layers",
-                 {.in = kWidth, .width = kWidth, .layers = 2, .checkpoint = checkpoint ? kSqrtOfTime : 0}),
+          layers(path / "layers", {.in = kWidth, .width = kWidth, .layers = 2}),
           head(path / "head", kWidth, vocabulary, {.bias = false}) {}
 
     /// ids [time, batch]
@@ -86,18 +84,18 @@ struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
 };
 
 template <class Net>
-Step recurrent_step(Parameters& parameters, const Setup& setup) {
-    const Sizes& sizes = setup.sizes;
-    const auto network = std::make_shared<RecurrentModel<Net>>(parameters, sizes.classes, setup.way.checkpoint);
+Step recurrent_step(Parameters& parameters, const Sizes& sizes) {
+    const auto network = std::make_shared<RecurrentModel<Net>>(parameters, sizes.classes);
     const Tensor ids = randint(parameters.context(), 0, sizes.classes, {sizes.block, sizes.batch});
-    return {{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0]); }};
+    return {{ids},
+            [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0]); },
+            [network] { network->layers.options.checkpoint = kSqrtOfTime; }};
 }
 
 /// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
-Step mask_rcnn_step(Parameters& parameters, const Setup& setup) {
+Step mask_rcnn_step(Parameters& parameters, const Sizes& sizes) {
     constexpr std::int64_t kObjects = 10;
     Context& context = parameters.context();
-    const Sizes& sizes = setup.sizes;
     const auto network =
         std::make_shared<nn::MaskRcnn>(parameters, nn::MaskRcnnOptions{.boxes = {.classes = sizes.classes}});
     std::vector<float> boxes;
@@ -170,6 +168,18 @@ const Way& Model::way(const std::string& name) const {
     for (const Way& way : ways) names.push_back(way.name);
     throw Error(
         fmt::format("the model has no way of recomputing that is called {}; it has {}", name, fmt::join(names, ", ")));
+}
+
+Sizes Model::completed(Sizes given) const {
+    for (const auto size : {&Sizes::batch, &Sizes::height, &Sizes::width, &Sizes::block, &Sizes::classes}) {
+        if (given.*size == 0) given.*size = sizes.*size;
+    }
+    return given;
+}
+
+std::string Model::inputs(const Sizes& given) const {
+    return reads_tokens ? fmt::format("{} sequences of {} tokens", given.batch, given.block)
+                        : fmt::format("{} images of {} x {}", given.batch, given.height, given.width);
 }
 
 const std::map<std::string, Model>& all() {

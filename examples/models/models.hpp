@@ -1,10 +1,9 @@
 #pragma once
-// Whole models on random data, to be timed or rehearsed (examples/models/training.hpp). Each has its loss, inputs of
-// any size, and its own ways of recomputing. For data and weights of your own: nn/, and the programs train_*.
+// Whole models on random data, to be timed or rehearsed (examples/models/task.hpp). Each has its loss, inputs of any
+// size, and its own ways of recomputing. For data and weights of your own: nn/, and the programs train_*.
 //
 //     const models::Model& resnet = models::all().at("resnet50");
-//     const models::Setup setup{.sizes = resnet.sizes, .way = resnet.way("cheap")};
-//     const models::Step step = resnet.make(parameters, setup);
+//     const models::Step step = resnet.make(parameters, resnet.sizes);
 //     const Loss loss = step.loss(step.inputs);
 #include <cstdint>
 #include <functional>
@@ -27,6 +26,8 @@ struct Sizes {
     std::int64_t block = 128;                ///< tokens of a sequence
     std::int64_t classes = 1000;             ///< of images or pixels; of lstm and gru, kinds of tokens
 };
+/// Each 0, which stands for a model's usual one.
+constexpr Sizes kUsualSizes{.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0};
 
 /// A way of recomputing, with the name that the training programs have for it.
 struct Way {
@@ -35,28 +36,25 @@ struct Way {
     bool checkpoint = false;  ///< recurrent layers keep some states (`kSqrtOfTime`), and compute the others again
 };
 
-struct Setup {
-    Sizes sizes = {};
-    std::int64_t accumulate = 1;    ///< micro-batches in a step
-    std::string dtype = "f32";      ///< or bf16 or f16, of autocast
-    std::string optimizer = "sgd";  ///< with momentum; or adamw
-    Way way = {};
-};
-
 /// A model's loss, and inputs that stay.
 struct Step {
     std::vector<Tensor> inputs;
     std::function<Loss(const std::vector<Tensor>&)> loss;
+    std::function<void()> checkpoint = {};  ///< what `Way::checkpoint` says, from now on
 };
 
 struct Model {
     Sizes sizes = {};  ///< usual ones
     bool reads_tokens = false;
     std::vector<Way> ways = {};  ///< from keeping all to the least memory
-    std::function<Step(Parameters&, const Setup&)> make;
+    std::function<Step(Parameters&, const Sizes&)> make;
 
     /// Errors: Error that lists the ways if none has this name.
     const Way& way(const std::string& name) const;
+    /// With the usual ones for those that are 0.
+    Sizes completed(Sizes given) const;
+    /// "32 sequences of 1024 tokens".
+    std::string inputs(const Sizes& given) const;
 };
 
 /// By their names.

@@ -1,0 +1,197 @@
+// Shows what each way to save memory costs and saves: trains a model for a few steps by each, in turn, and writes a
+// table and a page, memory against speed. With --device dry it says what to expect.
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <headroom/examples/models/techniques.hpp>
+#include <headroom/examples/program/model_flags.hpp>
+#include <headroom/examples/program/options.hpp>
+#include <headroom/examples/program/outcome.hpp>
+#include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/sizes.hpp>
+#include <headroom/examples/speed/page.hpp>
+#include <headroom/memory/out_of_memory.hpp>
+#include <headroom/plan/costs.hpp>
+#include <headroom/training/say.hpp>
+#include <headroom/version.hpp>
+
+namespace headroom {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kExamples = R"(
+  memory_speed --model gpt2 --effective-batch 4 --block 128 --html gpt2.html
+  memory_speed --model resnet50 --effective-batch 8 --techniques baseline,checkpointing,plan --budgets 8 --json r.json
+  memory_speed --model unet --device dry --gpu-memory 24GB)";
+
+struct Flags {
+    techniques::Question question;
+    std::string device = "cpu", json, html;
+    std::uint64_t gpu_memory = 0;
+    int threads = 0;
+    std::string command;
+};
+
+void add_flags(CLI::App& app, Flags& flags) {
+    using program::add_option;
+    techniques::Question& question = flags.question;
+    std::vector<std::string> models;
+    for (const auto& [name, model] : models::all()) models.push_back(name);
+    add_option(app, "--model", question.model, "what is trained, on random data")
+        ->required()
+        ->check(program::one_of(models));
+    program::add_model_flags(app, "--effective-batch", question.sizes, question.dtype, question.optimizer);
+    add_option(app, "--techniques", question.techniques, "what is compared, separated by commas; all unless given")
+        ->delimiter(',')
+        ->check(program::one_of(techniques::names()));
+    add_option(app, "--budgets", question.budgets, "for which plans are made, from the least one to keeping all")
+        ->check(program::whole(1, 1000))
+        ->capture_default_str();
+    add_option(app, "--steps", question.steps, "of a training, of which the second half is timed")
+        ->check(program::whole(2, 1000))
+        ->capture_default_str();
+    add_option(app, "--rounds", question.rounds, "in each of which all trainings run once")
+        ->check(program::whole(1, 100))
+        ->capture_default_str();
+    CLI::Option* const device = add_option(app, "--device", flags.device, "dry: nothing is trained, all is predicted")
+                                    ->check(program::one_of({"cpu", "cuda", "dry"}))
+                                    ->capture_default_str();
+    add_option(app, "--gpu-memory", flags.gpu_memory,
+               "with --device dry: predict for a GPU with so much memory, instead of this machine's processor")
+        ->transform(program::bytes())
+        ->needs(device);
+    add_option(app, "--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
+    add_option(app, "--json", flags.json, "file for the rows");
+    add_option(app, "--html", flags.html, "file for the page");
+    app.footer(kExamples);
+}
+
+Context make_context(const Flags& flags, const ComputeOptions& compute) {
+    const ContextOptions options{.threads = flags.threads, .compute = compute};
+    return flags.device == "cuda" ? Context::cuda(0, options) : Context::cpu(options);
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::ranges::nth_element(values, middle);
+    return *middle;
+}
+
+Json json_of(const techniques::Row& row) {
+    const bool trained = !row.step_seconds.empty();
+    const training::Forecast& forecast = row.forecast;
+    const std::optional<double> seconds = trained ? std::optional(median(row.step_seconds)) : std::nullopt;
+    const double of_row = static_cast<double>(row.options.batch * row.options.accumulate);
+    const auto measured = [&](const auto& value) { return trained ? Json(value) : Json(); };
+    const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
+    Json bytes = Json::object();
+    const std::vector<memory::NamedCategory> categories = category_names();
+    for (std::size_t i = 0; i < categories.size(); ++i) bytes[categories[i].name] = forecast.peak.by_category[i];
+    return {{"framework", "headroom"},
+            {"technique", row.technique},
+            {"name", row.name},
+            {"dtype", row.dtype},
+            {"optimizer", row.optimizer},
+            {"batch", row.options.batch},
+            {"accumulate", row.options.accumulate},
+            {"recompute", row.options.recompute},
+            {"budget_bytes", row.budget > 0 ? Json(row.budget) : Json()},
+            {"peak_bytes_allocated", measured(row.peak_bytes_allocated)},
+            {"peak_bytes_reserved", measured(row.peak_bytes_reserved)},
+            {"peak_bytes_allocated_predicted", forecast.peak.allocated},
+            {"peak_bytes_reserved_predicted", forecast.peak.reserved},
+            {"bytes", std::move(bytes)},
+            {"step_seconds", optional(seconds)},
+            {"step_seconds_runs", row.step_seconds},
+            {"step_seconds_predicted", optional(forecast.step_seconds)},
+            {"samples_per_second", of_row / seconds.value_or(forecast.step_seconds.value())},
+            {"loss", measured(row.loss)},
+            {"same_bits", optional(row.same_bits)},
+            {"replayed_ops", trained ? Json(row.replayed_ops) : optional(forecast.replayed_ops)},
+            {"driver_calls", measured(row.driver_calls)},
+            {"used", optional(row.used)},
+            {"refused", row.refused.empty() ? Json() : Json(row.refused)}};
+}
+
+Json comparison_of(const Flags& flags, const Profile& profile, const std::vector<techniques::Row>& rows) {
+    const models::Model& model = models::all().at(flags.question.model);
+    const plan::Machine machine = plan::Machine::of(profile);
+    Json json{{"headroom_memory_speed", 1},
+              {"model", flags.question.model},
+              {"inputs", model.inputs(flags.question.sizes)},
+              {"samples", model.reads_tokens ? "sequences" : "images"},
+              {"effective_batch", flags.question.sizes.batch},
+              {"machine", {{"name", machine.name}, {"threads", machine.threads}}},
+              {"version", version},
+              {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
+              {"command", flags.command},
+              {"rows", Json::array()}};
+    for (const techniques::Row& row : rows) json["rows"].push_back(json_of(row));
+    return json;
+}
+
+void print(const std::vector<techniques::Row>& rows) {
+    fmt::print("{:<23}{:<12}{:>6}{:>7}{:>10}{:>10}{:>12}{:>8}  {}\n", "", "", "dtype", "batch", "reserved", "step",
+               "samples/s", "again", "bits");
+    for (const techniques::Row& row : rows) {
+        fmt::print("{:<23}{:<12}", row.technique, row.name);
+        if (!row.refused.empty()) {
+            fmt::print("  {}\n", row.refused);
+            continue;
+        }
+        const double seconds = row.step_seconds.empty() ? row.forecast.step_seconds.value() : median(row.step_seconds);
+        fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}  {}\n", row.dtype,
+                   fmt::format("{}x{}", row.options.accumulate, row.options.batch),
+                   memory::format_bytes(row.forecast.peak.reserved), seconds,
+                   static_cast<double>(row.options.batch * row.options.accumulate) / seconds,
+                   row.forecast.replayed_ops.value_or(0),
+                   !row.same_bits   ? ""
+                   : *row.same_bits ? "as keeping all"
+                                    : "OTHERS than keeping all");
+    }
+    std::fflush(stdout);
+}
+
+void compare(Flags flags) {
+    if (flags.gpu_memory > 0 && flags.device != "dry") throw CLI::ValidationError("--gpu-memory is for --device dry");
+    program::expect_writable("--json", flags.json);
+    program::expect_writable("--html", flags.html);
+    program::expect_apart({{"--json", flags.json}, {"--html", flags.html}}, {});
+    flags.question.sizes = models::all().at(flags.question.model).completed(flags.question.sizes);
+    std::vector<techniques::Row> rows;
+    Profile profile = flags.gpu_memory > 0 ? Profile::gpu(flags.gpu_memory) : make_context(flags, {}).profile();
+    if (flags.device == "dry") {
+        rows = techniques::rehearsed(flags.question, profile);
+    } else {
+        const auto make = [&](const ComputeOptions& compute) { return make_context(flags, compute); };
+        rows = techniques::compared(flags.question, make, [&](const techniques::Row& row, std::int64_t round) {
+            training::say("round {} of {}: {}, {}", round + 1, flags.question.rounds, row.technique, row.name);
+        });
+    }
+    print(rows);
+    const Json json = comparison_of(flags, profile, rows);
+    if (!flags.json.empty()) program::write_text(flags.json, "the rows", json.dump(1) + '\n');
+    if (!flags.html.empty()) speed::write_speed_page(json, flags.html);
+}
+
+}  // namespace
+}  // namespace headroom
+
+int main(int argc, char** argv) {
+    CLI::App app("Shows what each way to save memory costs and saves.", "memory_speed");
+    headroom::Flags flags;
+    headroom::add_flags(app, flags);
+    flags.command = "memory_speed";
+    for (int i = 1; i < argc; ++i) flags.command += fmt::format(" {}", argv[i]);
+    return headroom::program::run(app, argc, argv, [&] { headroom::compare(flags); });
+}

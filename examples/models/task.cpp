@@ -1,0 +1,58 @@
+#include <headroom/examples/models/task.hpp>
+
+#include <cstdint>
+#include <memory>
+
+#include <headroom/data/sampler.hpp>
+
+namespace headroom::models {
+
+namespace {
+
+class ModelTask final : public training::Task {
+  public:
+    ModelTask(Parameters& parameters, const Model& model, const Sizes& sizes)
+        : model_(model), step_(model.make(parameters, sizes)) {}
+
+    void recompute(const std::string& name) override {
+        if (!name.empty() && model_.way(name).checkpoint) step_.checkpoint();
+    }
+    Batch batch() override { return step_.inputs; }
+    Loss loss(const Batch& batch) override { return step_.loss(batch); }
+    training::Validation validate(const training::Watch&) override { return {}; }
+    std::int64_t validation_batches() const override { return 0; }
+    std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
+    files::CheckpointPart order() override { return order_; }
+
+  private:
+    struct Order {
+        StateDict state_dict() const { return {}; }
+        void restore(const StateValues&) {}
+    };
+    const Model& model_;
+    Step step_;
+    Order order_;
+};
+
+}  // namespace
+
+training::MakeTask task_of(const Model& model, const Sizes& sizes) {
+    return [&model, sizes](Parameters& parameters, std::int64_t batch) {
+        Sizes of_batch = sizes;
+        of_batch.batch = batch;
+        return std::make_unique<ModelTask>(parameters, model, of_batch);
+    };
+}
+
+training::TrainerOptions options_of(const Model& model, const Sizes& sizes, const std::string& dtype,
+                                    const std::string& optimizer) {
+    training::TrainerOptions options{
+        .batch = sizes.batch, .steps = std::int64_t{1} << 40, .handle_signals = false, .print = false};
+    if (optimizer == "sgd") options.optimizer = training::sgd({.momentum = 0.9});
+    if (dtype != "f32") options.autocast = dtype == "f16" ? Dtype::f16 : Dtype::bf16;
+    for (const Way& way : model.ways) options.recomputes.push_back({way.name, "", way.policies});
+    options.recompute = model.ways.front().name;
+    return options;
+}
+
+}  // namespace headroom::models
