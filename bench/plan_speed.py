@@ -119,7 +119,7 @@ def main():
     result = {"what": "plans for the memory of each way of recomputing by hand, against it; for budgets from the least one, against keeping "
                       "all; and for a share of PyTorch's peak or of the activations, against keeping all: medians of alternating runs on "
                       "a CPU; predictions are by costs that were measured beforehand",
-              "date": datetime.date.today().isoformat(), "cpu": cpu_name(), "pairs": {"ways": PAIRS, "budgets": FEWER},
+              "pairs": {"ways": PAIRS, "budgets": FEWER},
               "torch_peak_bytes": TORCH_PEAKS}
     before = pathlib.Path(flags.out) / "plan_speed.json"
     if flags.only and before.exists():
@@ -128,7 +128,7 @@ def main():
         if flags.only and name not in flags.only:
             continue
         program = Program(name, command, ways, steps, folder, flags.examples)
-        row = result[name] = {}
+        row = result[name] = {"cpu": cpu_name(), "date": datetime.date.today().isoformat()}
         if name in given:
             row["in_given_memory"] = program.at(*given[name])
         if not name.endswith("_large"):

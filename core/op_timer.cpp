@@ -16,20 +16,33 @@ void OpTimer::op_begins() {
     begin_ = Clock::now();
 }
 
-void OpTimer::ends(const Record& record, std::vector<double> OpTimes::*times) {
+double OpTimer::end() {
     wait();
-    const double seconds = std::chrono::duration<double>(Clock::now() - begin_).count();
-    ops_.resize(std::max<std::size_t>(ops_.size(), record.index + 1));
-    (ops_[record.index].*times).push_back(seconds);
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
 }
 
-void OpTimer::recorded(const Record& record) { ends(record, &OpTimes::forward); }
+OpTimes& OpTimer::of(const Record& record) {
+    ops_.resize(std::max<std::size_t>(ops_.size(), record.index + 1));
+    return ops_[record.index];
+}
+
+void OpTimer::recorded(const Record& record) {
+    forward_.resize(record.index);
+    forward_.push_back(end());
+}
+
+void OpTimer::backward_begins(std::span<Record* const> records) {
+    for (const Record* record : records) of(*record).forward.push_back(forward_[record->index]);
+}
+
 void OpTimer::replayed(const Record& record) {
-    ends(record, &OpTimes::replays);
+    of(record).replays.push_back(end());
     replayed_ = true;
 }
+
 void OpTimer::differentiated(const Record& record) {
-    ends(record, std::exchange(replayed_, false) ? &OpTimes::backward_after_replay : &OpTimes::backward);
+    OpTimes& times = of(record);
+    (std::exchange(replayed_, false) ? times.backward_after_replay : times.backward).push_back(end());
 }
 
 }  // namespace headroom

@@ -37,16 +37,18 @@ class OpTimer final : public TapeObserver {
     void replayed(const Record& record) override;
     void differentiated(const Record& record) override;
     void let_go(const Value&, std::size_t) override {}
-    void backward_begins(std::span<Record* const>) override {}
+    void backward_begins(std::span<Record* const> records) override;
 
   private:
     using Clock = std::chrono::steady_clock;
     void wait();
-    void ends(const Record& record, std::vector<double> OpTimes::*times);
+    double end();
+    OpTimes& of(const Record& record);
 
     Context& context_;
     Clock::time_point begin_;
-    bool replayed_ = false;  ///< since the last backward
+    bool replayed_ = false;        ///< since the last backward
+    std::vector<double> forward_;  ///< of the ops that are recorded now; those that nobody wants leave the tape again
     std::vector<OpTimes> ops_;
 };
 

@@ -79,6 +79,21 @@ TEST(OpTimer, KnowsReplaysFromFirstRuns) {
     EXPECT_EQ(after, (std::vector<std::size_t>{0, 0, 2, 0})) << "tanh's backward asks for all at once";
 }
 
+TEST(OpTimer, LeavesOutOpsThatNobodyWants) {
+    Context context = Context::cpu({.threads = 1});
+    const Tensor weight = context.from_host(std::vector<float>(4, 0.02f), {2, 2}).requires_grad_();
+    OpTimer timer(context);
+    const Tensor y = tanh(weight);
+    { const Tensor dropped = gelu(tanh(gelu(y))); }
+    backward(sum(y));
+    const std::vector<OpTimes> ops = timer.take();
+    ASSERT_EQ(ops.size(), 2u);
+    for (const OpTimes& op : ops) {
+        EXPECT_EQ(op.forward.size(), 1u);
+        EXPECT_EQ(op.backward.size(), 1u);
+    }
+}
+
 TEST(OpTimer, LeavesTheTapeAsItWas) {
     Context context = Context::cpu({.threads = 1});
     const Tensor weight =
