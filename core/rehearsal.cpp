@@ -94,7 +94,12 @@ bool Recurrence::reached() {
     std::vector<Block> blocks;
     blocks.reserve(snapshot.blocks.size());
     for (const memory::BlockInfo& block : snapshot.blocks) blocks.emplace_back(block.address, block.bytes, block.live);
-    return !seen_.insert(std::move(blocks)).second || seen_.size() == kMost;
+    ++calls_;
+    const auto [state, is_new] = seen_.try_emplace(std::move(blocks), calls_);
+    period_ = is_new ? 1 : calls_ - std::exchange(state->second, calls_);
+    return !is_new || calls_ >= kMost;
 }
+
+std::int64_t Recurrence::skippable(std::int64_t left) { return reached() ? left / period_ * period_ : 0; }
 
 }  // namespace headroom

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <set>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -38,12 +38,17 @@ class Recurrence {
     explicit Recurrence(Context& context) : memory_(context.memory()) {}
     /// Before the first turn and after each. Also true after a few that never come back to the same.
     bool reached();
+    /// After each of a given number of turns, such as micro-batches in a step: how many of the `left` next ones may be
+    /// left out, since all lies as it does now when they are done.
+    std::int64_t skippable(std::int64_t left);
 
   private:
-    static constexpr std::size_t kMost = 9;                       ///< calls
+    static constexpr std::int64_t kMost = 9;                      ///< calls
     using Block = std::tuple<std::uintptr_t, std::size_t, bool>;  ///< address, bytes, whether it is live
     DeviceMemory& memory_;
-    std::set<std::vector<Block>> seen_;
+    std::int64_t calls_ = 0;
+    std::int64_t period_ = 1;                          ///< turns since all lay as it does now
+    std::map<std::vector<Block>, std::int64_t> seen_;  ///< by the last call
 };
 
 }  // namespace headroom

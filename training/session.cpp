@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <headroom/core/evaluation_scope.hpp>
+#include <headroom/core/rehearsal.hpp>
 #include <headroom/data/image.hpp>
 #include <headroom/data/sampler.hpp>
 #include <headroom/memory/error.hpp>
@@ -106,14 +107,20 @@ Loss Session::loss(const Task::Batch& batch) {
 void Session::step() {
     unread_.push_back({task_->order().state_dict().values, context_.random_counter()});
     if (unread_.size() > static_cast<std::size_t>(kKeptResults)) unread_.pop_front();
-    // In a rehearsal a fourth micro-batch would find what the third one found: gradients to add to since the second
-    // one, free blocks where later ones find them, and with graphs that of its kind.
-    const std::int64_t count = context_.dry() ? std::min<std::int64_t>(options_.accumulate, 3) : options_.accumulate;
-    accumulator_->begin_step({.micro_batches = count, .learning_rate = learning_rate(steps_done_ + 1)});
-    for (std::int64_t i = 0; i < count; ++i) {
+    const double rate = learning_rate(steps_done_ + 1);
+    const bool dry = context_.dry();
+    if (!dry) accumulator_->begin_step({.micro_batches = options_.accumulate, .learning_rate = rate});
+    Recurrence micro_batches(context_);
+    for (std::int64_t left = options_.accumulate; left > 0;) {
         accumulator_->accumulate(micro_batch_, next_batch());
+        --left;
+        if (dry && left > 1) left -= micro_batches.skippable(left - 1);  // the last one comes in any case
     }
-    accumulator_->step();
+    if (dry) {
+        accumulator_->step(rate);  // not announced: how many micro-batches it takes shows on the way
+    } else {
+        accumulator_->step();
+    }
     if (average_) average_->update();
     ++steps_done_;
 }

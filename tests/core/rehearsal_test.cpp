@@ -159,6 +159,25 @@ TEST(Recurrence, IsReachedAfterSomeStepsThatAllDiffer) {
     EXPECT_GT(kept.size(), 3u);
 }
 
+/// Turns that leave 1, 2, 3, 2, 3, 2, 3, ... bytes live.
+TEST(Recurrence, SkipsWholePeriods) {
+    Context dry = Context::dry({});
+    Recurrence turns(dry);
+    std::vector<Tensor> live{bytes(dry, 1)};
+    EXPECT_EQ(turns.skippable(100), 0);
+    live.push_back(bytes(dry, 1));
+    EXPECT_EQ(turns.skippable(99), 0);
+    live.push_back(bytes(dry, 1));
+    EXPECT_EQ(turns.skippable(98), 0);
+    live.pop_back();
+    EXPECT_EQ(turns.skippable(97), 0) << "the third block is there, and nobody holds it";
+    live.push_back(bytes(dry, 1));
+    EXPECT_EQ(turns.skippable(96), 96);
+    EXPECT_EQ(turns.skippable(95), 95) << "nothing has changed since";
+    live.pop_back();
+    EXPECT_EQ(turns.skippable(94), 93) << "three turns ago it was like that";
+}
+
 TEST(Rehearsal, HasNoProgramWithoutBackward) {
     EXPECT_TRUE(rehearse({}, [](Context& context) { context.scalar(1) + context.scalar(2); }).program.ops.empty());
 }
