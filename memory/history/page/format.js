@@ -12,6 +12,9 @@ function bytesText(bytes) {
     return `${value.toFixed(1)} ${units[unit]}`;
 }
 
+// Of a mark of an axis, a round number of bytes.
+const roundBytesText = bytes => bytes === 0 ? "0" : bytesText(bytes).replace(".0 ", " ");
+
 const exactText = bytes => `${bytes.toLocaleString("en")} bytes`;
 
 function percentText(share) {
@@ -44,7 +47,7 @@ function roundStep(least) {
     return power * [1, 2, 5, 10].find(factor => factor * power >= least * (1 - 1e-9));
 }
 
-// An element; `content` is text, elements or a mixture. Text stays text, whatever a module is called.
+// An element; `content` is text, elements or a mixture. Text stays text, whatever is in it.
 function element(name, attributes = {}, ...content) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
@@ -57,4 +60,3 @@ function element(name, attributes = {}, ...content) {
 }
 
 const byId = id => document.getElementById(id);
-const moduleText = path => path === "" ? "(no module)" : path;
