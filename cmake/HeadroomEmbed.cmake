@@ -6,7 +6,8 @@ function(headroom_embed_page target page header function)
     cmake_path(GET page PARENT_PATH folder)
     file(GLOB parts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/* ${PROJECT_SOURCE_DIR}/memory/history/page/*)
     add_custom_command(OUTPUT ${source}
-        COMMAND ${CMAKE_COMMAND} -D PAGE=${page} -D HEADER=${header} -D FUNCTION=${function} -D OUTPUT=${source} -P ${script}
+        COMMAND ${CMAKE_COMMAND} -D PAGE=${page} -D HEADER=${header} -D FUNCTION=${function} -D OUTPUT=${source}
+            -P ${script}
         DEPENDS ${parts} ${script} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} VERBATIM)
     target_sources(${target} PRIVATE ${source})
 endfunction()

@@ -32,13 +32,15 @@ function timeText(nanoseconds) {
     return `${(nanoseconds / unit).toFixed(unit === 1 ? 0 : 2)} ${name}`;
 }
 
+// Behind the decimal point, of numbers that are `step` apart.
+const digitsOf = step => Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+
 // Of a mark of an axis that ends at `end` and whose marks are `step` apart.
 function markText(nanoseconds, step, end) {
     if (nanoseconds === 0) return "0";
-    const digits = unit => Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
     let [unit, name] = timeUnit(end);
-    if (digits(unit) > 3) [unit, name] = timeUnit(step * 1000);
-    return `${(nanoseconds / unit).toFixed(digits(unit))} ${name}`;
+    if (digitsOf(step / unit) > 3) [unit, name] = timeUnit(step * 1000);
+    return `${(nanoseconds / unit).toFixed(digitsOf(step / unit))} ${name}`;
 }
 
 // A round number of at least `least`: 1, 2 or 5 times a power of ten.

@@ -1,5 +1,5 @@
-// A canvas with a plot on it, and what stands beside and above it: marks of axes and text. What extends it says where values
-// are: y(value).
+// A canvas with a plot on it, and what stands beside and above it: marks of axes and text. What extends it says where
+// values are: y(value).
 class Plot {
     // `margin`: beside the plot, {left, right, top, bottom}, in pixels of the page.
     constructor(canvas, margin) {

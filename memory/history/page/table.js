@@ -1,5 +1,5 @@
-// Tables that are sorted by the column whose head is chosen. A column is {name, kind, fixed}. A cell is {text, value, kind,
-// title}: it is sorted by its value, or by its text if it has none; or {bar}, which makes an element.
+// Tables that are sorted by the column whose head is chosen. A column is {name, kind, fixed}. A cell is {text, value,
+// kind, title}, sorted by its value, or by its text if it has none; or {bar}, which makes an element.
 
 // Cells whose value is null come last, whatever the direction.
 function compareCells(a, b, down) {
@@ -20,5 +20,6 @@ function tableHead(columns, sort, choose) {
 
 function tableCell({text, kind, title, bar}) {
     if (bar) return element("td", {class: "share"}, bar());
-    return element("td", {class: kind === "path" ? "text path" : kind, title: title ?? (kind === "path" ? text : null)}, text);
+    const isPath = kind === "path";
+    return element("td", {class: isPath ? "text path" : kind, title: title ?? (isPath ? text : null)}, text);
 }
