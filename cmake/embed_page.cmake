@@ -1,6 +1,8 @@
-# Makes an HTML page part of a library: writes a source that defines headroom::FUNCTION(), the page's parts in their
-# order. In the page, a line "@include FILE@" stands for a file beside it, and "@data@" is a part of its own.
-# cmake -D PAGE=report.html -D HEADER=headroom/... -D FUNCTION=report_page -D OUTPUT=page.cpp -P embed_page.cmake
+# Makes an HTML page part of a library: writes a source that defines FUNCTION(), the page's parts in their order. In the
+# page, a line "@include FILE@" stands for a file beside it, or for one of another folder if it says which, and "@data@"
+# is a part of its own. Folders are those of the working directory.
+# cmake -D PAGE=memory/.../report.html -D HEADER=headroom/... -D FUNCTION=headroom::memory::report_page
+#     -D OUTPUT=page.cpp -P embed_page.cmake
 cmake_minimum_required(VERSION 3.24)
 cmake_path(GET PAGE PARENT_PATH folder)
 file(READ ${PAGE} rest)
@@ -14,7 +16,7 @@ endfunction()
 
 # One literal per file, because compilers need to take no longer ones than 65,536 characters.
 while(TRUE)
-    string(REGEX MATCH "@(include [a-z_.]+|data)@" mark "${rest}")
+    string(REGEX MATCH "@(include [a-z_./]+|data)@" mark "${rest}")
     if(mark STREQUAL "")
         break()
     endif()
@@ -28,15 +30,16 @@ while(TRUE)
         add_part("@data@")
     else()
         string(REGEX REPLACE "@include (.*)@" "\\1" name "${mark}")
-        file(READ ${folder}/${name} contents)
+        if(NOT name MATCHES "/")
+            set(name ${folder}/${name})
+        endif()
+        file(READ ${name} contents)
         add_part("${contents}")
     endif()
 endwhile()
 add_part("${rest}")
 
 file(WRITE ${OUTPUT} "#include <${HEADER}>
-
-namespace headroom::memory {
 
 namespace {
 
@@ -47,6 +50,4 @@ ${parts}};
 }  // namespace
 
 std::span<const std::string_view> ${FUNCTION}() { return kParts; }
-
-}  // namespace headroom::memory
 ")

@@ -1,5 +1,7 @@
-"""A headless Chromium for tests: loads a page, and tells what it became and what it looks like."""
+"""A headless Chromium for tests: loads a page, uses it, and tells what it became and what it looks like."""
+import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -94,3 +96,55 @@ def screenshot(page, width, height, *flags):
         rows.append(list(zip(line[0::step], line[1::step], line[2::step])))
         above = line
     return rows, console
+
+
+def light_colours(style):
+    """What (red, green, blue) the names of a style's file are, in its light variant."""
+    with open(os.path.join(os.path.dirname(__file__), "..", "..", style), encoding="utf-8") as file:
+        found = re.findall(r"--([a-z0-9-]+): #([0-9a-f]{6});", file.read().split("@media")[0])
+    return {name: tuple(bytes.fromhex(digits)) for name, digits in found}
+
+
+# Runs after the page's own script; `result` ends up in the root element.
+SCRIPT = """<script>
+const result = {}, all = selector => [...document.querySelectorAll(selector)], texts = selector => all(selector).map(e => e.textContent);
+const pointer = (canvas, kind, x, y, more = {}) => {
+    const box = canvas.getBoundingClientRect(), type = kind === "wheel" ? WheelEvent : PointerEvent;
+    canvas.dispatchEvent(new type(kind, {clientX: box.left + x, clientY: box.top + y, pointerId: 1, bubbles: true, cancelable: true, ...more}));
+};
+const key = (canvas, name, more = {}) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true, ...more}));
+// Frames come when they like; timers keep to the time that the browser is given.
+window.requestAnimationFrame = callback => setTimeout(callback, 1);
+const drawn = () => new Promise(done => setTimeout(done, 20));
+HTMLCanvasElement.prototype.setPointerCapture = () => {};  // there is no such pointer
+(async () => {
+    await drawn();
+    %s
+    document.documentElement.dataset.result = JSON.stringify(result);
+})();
+</script>"""
+
+
+class PageCase(unittest.TestCase):
+    """Loads pages that say in data-status that they are drawn."""
+
+    def with_script(self, page, script):
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        at = text.rindex("</body>")
+        changed = page.replace(".html", f"_{abs(hash(script))}.html")
+        with open(changed, "w", encoding="utf-8") as file:
+            file.write(text[:at] + SCRIPT % script + text[at:])
+        return changed
+
+    def load(self, page):
+        root, tags, console = load(page)
+        self.assertEqual(console, [])
+        self.assertEqual(root.get("data-status"), "drawn")
+        return root, tags
+
+    def use(self, page, script):
+        """What `script` found out."""
+        root, _ = self.load(self.with_script(page, script))
+        self.assertIn("data-result", root, "the script did not come to its end")
+        return json.loads(root["data-result"])

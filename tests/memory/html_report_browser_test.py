@@ -8,25 +8,6 @@ from collections import Counter
 import browser
 from history_files import CATEGORIES, HistoryCase
 
-# Runs after the page's own script; `result` ends up in the root element.
-SCRIPT = """<script>
-const result = {}, all = selector => [...document.querySelectorAll(selector)], texts = selector => all(selector).map(e => e.textContent);
-const pointer = (canvas, kind, x, y, more = {}) => {
-    const box = canvas.getBoundingClientRect(), type = kind === "wheel" ? WheelEvent : PointerEvent;
-    canvas.dispatchEvent(new type(kind, {clientX: box.left + x, clientY: box.top + y, pointerId: 1, bubbles: true, cancelable: true, ...more}));
-};
-const key = (canvas, name, more = {}) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key: name, bubbles: true, cancelable: true, ...more}));
-// Frames come when they like; timers keep to the time that the browser is given.
-window.requestAnimationFrame = callback => setTimeout(callback, 1);
-const drawn = () => new Promise(done => setTimeout(done, 20));
-HTMLCanvasElement.prototype.setPointerCapture = () => {};  // there is no such pointer
-(async () => {
-    await drawn();
-    %s
-    document.documentElement.dataset.result = JSON.stringify(result);
-})();
-</script>"""
-
 
 def bytes_text(count):
     """As headroom::format_bytes."""
@@ -38,28 +19,7 @@ def bytes_text(count):
     return f"{value:.1f} {['kB', 'MB', 'GB', 'TB'][unit]}"
 
 
-class HtmlReport(HistoryCase):
-    def with_script(self, page, script):
-        with open(page, encoding="utf-8") as file:
-            text = file.read()
-        at = text.rindex("</body>")
-        changed = page.replace(".html", f"_{abs(hash(script))}.html")
-        with open(changed, "w", encoding="utf-8") as file:
-            file.write(text[:at] + SCRIPT % script + text[at:])
-        return changed
-
-    def load(self, page):
-        root, tags, console = browser.load(page)
-        self.assertEqual(console, [])
-        self.assertEqual(root.get("data-status"), "drawn")
-        return root, tags
-
-    def use(self, page, script):
-        """What `script` found out."""
-        root, _ = self.load(self.with_script(page, script))
-        self.assertIn("data-result", root, "the script did not come to its end")
-        return json.loads(root["data-result"])
-
+class HtmlReport(HistoryCase, browser.PageCase):
     def test_its_figures_are_those_of_the_history(self):
         for options in ({}, {"kept": 700}, {"limit": 480_000_000}):
             with self.subTest(options=options):
@@ -99,9 +59,7 @@ class HtmlReport(HistoryCase):
 
     def test_each_category_covers_its_share_of_the_chart(self):
         folder, _ = self.files()
-        style = os.path.join(os.path.dirname(__file__), "..", "..", "memory", "history", "report", "style.css")
-        with open(style, encoding="utf-8") as file:
-            light = dict(re.findall(r"--([a-z0-9-]+): #([0-9a-f]{6});", file.read().split("@media")[0]))
+        light = browser.light_colours("memory/history/page/style.css") | browser.light_colours("memory/history/report/style.css")
         page = self.with_script(os.path.join(folder, "single.html"), """
             for (const e of all("header, #legend, #details, .hint, .panel > div")) e.style.display = "none";
             window.dispatchEvent(new Event("resize"));""")
@@ -111,7 +69,7 @@ class HtmlReport(HistoryCase):
         counts = Counter(pixel for row in rows for pixel in row)
 
         def pixels(name):
-            colour = tuple(bytes.fromhex(light[f"category-{CATEGORIES.index(name)}"]))
+            colour = light[f"category-{CATEGORIES.index(name)}"]
             faint = [tuple(round((c + w) / 2) + d for c, w in zip(colour, (255, 255, 255))) for d in (-1, 0, 1)]
             return counts[colour] + sum(counts[f] for f in set(faint))
 
@@ -127,7 +85,7 @@ class HtmlReport(HistoryCase):
             with self.subTest(category=category):
                 # A row of pixels here or there, and what the lines cover.
                 self.assertAlmostEqual(pixels(category) / drawn, area[category] / whole, delta=0.02)
-        self.assertGreater(counts[tuple(bytes.fromhex(light["budget"]))], 0.3 * width)
+        self.assertGreater(counts[light["alert"]], 0.3 * width)
 
     def test_categories_are_those_that_were_given(self):
         folder, expected = self.files()

@@ -1,7 +1,5 @@
 // Drawing one history: levels stacked by category, the reserved line, the budget, axes.
 
-const MARGIN = {left: 74, right: 10, top: 20, bottom: 24};
-
 // What part of the horizontal axis is shown; the same for all histories. Places on it are those of events or times, less
 // what is folded before them.
 class View {
@@ -100,22 +98,10 @@ function columnsOf(history, view, width) {
     return {most, fewest};
 }
 
-class Chart {
+class Chart extends Plot {
     constructor(canvas, history, scale) {
-        Object.assign(this, {canvas, history, scale, context: canvas.getContext("2d")});
-    }
-
-    resize() {
-        const ratio = window.devicePixelRatio || 1, box = this.canvas.getBoundingClientRect();
-        this.ratio = ratio;
-        this.canvas.width = Math.round(box.width * ratio);
-        this.canvas.height = Math.round(box.height * ratio);
-        this.left = Math.round(MARGIN.left * ratio);
-        this.top = Math.round(MARGIN.top * ratio);
-        this.stroke = Math.max(1, Math.round(1.4 * ratio));  // a line of whole pixels
-        this.crisp = this.stroke % 2 / 2;
-        this.width = Math.max(this.canvas.width - this.left - Math.round(MARGIN.right * ratio), 1);
-        this.height = Math.max(this.canvas.height - this.top - Math.round(MARGIN.bottom * ratio), 1);
+        super(canvas, {left: 74, right: 10, top: 20, bottom: 24});
+        Object.assign(this, {history, scale});
     }
 
     y(bytes) { return this.top + Math.round(this.height * (1 - bytes / this.bytes)); }
@@ -134,12 +120,9 @@ class Chart {
         const {context: c} = this;
         this.shape = view.shape;
         this.columns = columnsOf(this.history, view, this.width);
-        c.clearRect(0, 0, this.canvas.width, this.canvas.height);
-        c.lineJoin = "round";
-        c.fillStyle = colors.plot;
-        c.fillRect(this.left, this.top, this.width, this.height);
+        this.clear(colors);
         this.drawEnded(view, colors);
-        this.drawGrid(colors);
+        this.drawRows(this.bytes, roundBytesText, colors);
         c.save();
         c.beginPath();
         c.rect(this.left, this.top, this.width, this.height);
@@ -246,59 +229,22 @@ class Chart {
         const y = this.y(limit);
         c.save();
         c.setLineDash([6 * ratio, 4 * ratio]);
-        c.strokeStyle = colors.budget;
+        c.strokeStyle = colors.alert;
         c.lineWidth = this.stroke;
         c.beginPath();
         c.moveTo(this.left, y + this.crisp);
         c.lineTo(this.left + this.width, y + this.crisp);
         c.stroke();
         c.restore();
-        this.label(`budget ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors);
-    }
-
-    // Text of the budget's colour, with a border that keeps it legible over the drawing.
-    label(text, x, y, colors) {
-        const {context: c, ratio} = this;
-        c.font = `${12 * ratio}px ${colors.font}`;
-        c.textAlign = "left";
-        c.textBaseline = "alphabetic";
-        c.lineWidth = 3.5 * ratio;
-        c.strokeStyle = colors.plot;
-        c.strokeText(text, x, y);
-        c.fillStyle = colors.budget;
-        c.fillText(text, x, y);
-    }
-
-    plain(text, x, y, colors, align) {
-        const {context: c} = this;
-        c.font = `${11.5 * this.ratio}px ${colors.font}`;
-        c.textAlign = align;
-        c.textBaseline = "middle";
-        c.fillStyle = colors.quiet;
-        c.fillText(text, x, y);
-    }
-
-    drawGrid(colors) {
-        const {context: c, ratio} = this;
-        const step = roundStep(this.bytes / (this.height / (42 * ratio)));
-        for (let bytes = 0; bytes <= this.bytes; bytes += step) {
-            const y = this.y(bytes);
-            c.fillStyle = bytes === 0 ? colors.rule : colors.grid;
-            c.fillRect(this.left, y, this.width, Math.max(1, Math.round(ratio)));
-            this.plain(bytes === 0 ? "0" : bytesText(bytes).replace(".0 ", " "), this.left - 8 * ratio, y, colors, "right");
-        }
+        this.label(`budget ${bytesText(limit)}`, this.left + 6 * ratio, y - 5 * ratio, colors.alert, colors);
     }
 
     drawBottom(view, colors) {
         const step = roundStep(view.span / (this.width / (110 * this.ratio)));
-        const y = this.canvas.height - MARGIN.bottom * this.ratio / 2 + 1;
         for (let at = Math.ceil(view.from / step) * step; at <= view.to; at += step) {
-            const x = this.x(view, at);
-            this.context.fillStyle = colors.rule;
-            this.context.fillRect(Math.round(x), this.top + this.height, Math.ceil(this.ratio), 4 * this.ratio);
             const real = view.unfold(this.history, at);
             const text = view.mode === "time" ? markText(real, step, Math.max(real, view.to)) : Math.round(real).toLocaleString("en");
-            this.plain(view.mode === "events" && at + step > view.to ? `${text} events` : text, x, y, colors, "center");
+            this.mark(this.x(view, at), view.mode === "events" && at + step > view.to ? `${text} events` : text, colors);
         }
     }
 
@@ -346,25 +292,5 @@ class Chart {
             c.fillRect(Math.round(x), this.top - 14 * ratio, Math.ceil(ratio), this.height + 14 * ratio);
             c.globalAlpha = 1;
         }
-    }
-
-    // Text in a box of its own, beside (x, y) or, where there is no room, on the other side of it.
-    flag(text, x, y, color, colors) {
-        const {context: c, ratio} = this, pad = 6 * ratio, high = 19 * ratio;
-        c.font = `600 ${12 * ratio}px ${colors.font}`;
-        const wide = c.measureText(text).width + 2 * pad;
-        const left = x + 10 * ratio + wide > this.left + this.width ? x - 10 * ratio - wide : x + 10 * ratio;
-        const top = Math.max(y - high / 2, this.top - 16 * ratio);
-        c.beginPath();
-        c.roundRect(Math.round(left) + 0.5, Math.round(top) + 0.5, Math.round(wide), Math.round(high), 4 * ratio);
-        c.fillStyle = colors.plot;
-        c.strokeStyle = color;
-        c.lineWidth = ratio;
-        c.fill();
-        c.stroke();
-        c.textAlign = "left";
-        c.textBaseline = "middle";
-        c.fillStyle = color;
-        c.fillText(text, left + pad, top + high / 2 + ratio);
     }
 }

@@ -233,3 +233,5 @@ class History {
         return joined;
     }
 }
+
+const moduleText = path => path === "" ? "(no module)" : path;

@@ -210,20 +210,15 @@ class Details {
     size(bytes) { return {value: bytes, text: bytes ? bytesText(bytes) : "0", kind: bytes ? "" : "zero", title: exactText(bytes)}; }
 
     build({caption, columns, rows, sums}) {
-        const {key, down} = this.sort, worth = row => row[key].value ?? row[key].text;
-        rows.sort((a, b) => (worth(a) < worth(b) ? -1 : worth(a) > worth(b) ? 1 : 0) * (down ? -1 : 1));
+        const {key, down} = this.sort;
+        rows.sort((a, b) => compareCells(a[key], b[key], down));
         const seen = this.all ? rows : rows.slice(0, ROWS);
-        const head = columns.map(({name, kind, fixed}, i) => element("th", {
-            scope: "col", class: kind, "aria-sort": i === key ? (down ? "descending" : "ascending") : null,
-        }, fixed ? name : element("button", {type: "button", onclick: () => {
-            this.sort = {key: i, down: i === key ? !down : kind !== "text"};
+        const choose = sort => {
+            this.sort = sort;
             this.table();
-        }}, name)));
-        const cell = ({text, kind, title, bar}) => bar ? element("td", {class: "share"}, bar())
-            : element("td", {class: kind === "path" ? "text path" : kind, title: title ?? (kind === "path" ? text : null)}, text);
-        const body = seen.map(row => element("tr", {}, ...row.map(cell)));
-        const table = element("table", {}, element("caption", {}, caption), element("thead", {}, element("tr", {}, ...head)),
-            element("tbody", {}, ...body),
+        };
+        const table = element("table", {}, element("caption", {}, caption), tableHead(columns, this.sort, choose),
+            element("tbody", {}, ...seen.map(row => element("tr", {}, ...row.map(tableCell)))),
             element("tfoot", {}, element("tr", {}, ...sums.map((text, i) => element("td", {class: i === 0 ? "text" : ""}, text)))));
         if (seen.length === rows.length) return table;
         const more = `Show all ${rows.length.toLocaleString("en")}`;

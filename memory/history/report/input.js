@@ -57,14 +57,6 @@ function blockText(page, history, b) {
     ];
 }
 
-function placeTip(tip, clientX, clientY) {
-    tip.hidden = false;
-    const box = tip.getBoundingClientRect(), right = clientX + 18 + box.width < document.documentElement.clientWidth;
-    const top = Math.max(Math.min(clientY + 14, window.innerHeight - box.height - 8), 8);
-    tip.style.left = `${window.scrollX + (right ? clientX + 18 : Math.max(clientX - 18 - box.width, 4))}px`;
-    tip.style.top = `${window.scrollY + top}px`;
-}
-
 function showTip(page, panel, column, clientX, clientY) {
     const tip = byId("tip"), block = panel.chart.blocks ? panel.chart.blockAt(page.view, clientX, clientY) : -1;
     const parts = block >= 0 ? blockText(page, panel.history, block) : describe(page, panel, column);

@@ -1,14 +1,6 @@
 // Puts the page together. Once it is drawn, the root element says so in data-status, and its figures in data-figures:
 // for tests, and for other programs that read the page.
 
-// By the number of a category; the last one is what has no name.
-function readColors(count) {
-    const style = getComputedStyle(document.documentElement), get = name => style.getPropertyValue(`--${name}`).trim();
-    const colors = {font: get("sans"), category: Array.from({length: count}, (_, c) => get(c === count - 1 ? "no-category" : `category-${c % 7}`))};
-    for (const name of ["plot", "ended", "ink", "quiet", "rule", "grid", "reserved", "budget", "accent"]) colors[name] = get(name);
-    return colors;
-}
-
 // The vertical scale of all charts. A budget far above everything would make them flat: then text alone names it.
 function scaleOf(histories) {
     const highest = Math.max(1, ...histories.map(h => Math.max(h.mapped.reduce((a, b) => Math.max(a, b)), h.total[h.peakState])));
@@ -85,7 +77,9 @@ class Page {
     }
 
     restyle() {
-        this.colors = readColors(this.categories.length);
+        const categories = this.categories.map((_, c) => c === this.categories.length - 1 ? "no-category" : `category-${c % 7}`);
+        this.colors = readColors(["plot", "ended", "ink", "quiet", "rule", "grid", "reserved", "alert", "accent", ...categories]);
+        this.colors.category = categories.map(name => this.colors[name]);
         for (const panel of this.panels) panel.chart.resize();
         this.legend();
     }

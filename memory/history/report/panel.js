@@ -102,13 +102,13 @@ class Panel {
         const {chart} = this, {context: c, ratio, top} = chart;
         const x = this.placeOf(view, failure.event + 1);
         if (!this.inside(x)) return;
-        c.fillStyle = colors.budget;
+        c.fillStyle = colors.alert;
         c.fillRect(Math.round(x), top, Math.ceil(ratio), chart.height);
         c.beginPath();
         c.moveTo(x - 6 * ratio, top);
         c.lineTo(x + 6 * ratio, top);
         c.lineTo(x, top + 9 * ratio);
         c.fill();
-        chart.flag(`out of memory: ${bytesText(failure.bytes)}`, x, top + 22 * ratio, colors.budget, colors);
+        chart.flag(`out of memory: ${bytesText(failure.bytes)}`, x, top + 22 * ratio, colors.alert, colors);
     }
 }

@@ -12,6 +12,9 @@ function bytesText(bytes) {
     return `${value.toFixed(1)} ${units[unit]}`;
 }
 
+// Of a mark of an axis, a round number of bytes.
+const roundBytesText = bytes => bytes === 0 ? "0" : bytesText(bytes).replace(".0 ", " ");
+
 const exactText = bytes => `${bytes.toLocaleString("en")} bytes`;
 
 function percentText(share) {
@@ -29,13 +32,15 @@ function timeText(nanoseconds) {
     return `${(nanoseconds / unit).toFixed(unit === 1 ? 0 : 2)} ${name}`;
 }
 
+// Behind the decimal point, of numbers that are `step` apart.
+const digitsOf = step => Math.max(0, Math.ceil(-Math.log10(step) - 1e-9));
+
 // Of a mark of an axis that ends at `end` and whose marks are `step` apart.
 function markText(nanoseconds, step, end) {
     if (nanoseconds === 0) return "0";
-    const digits = unit => Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
     let [unit, name] = timeUnit(end);
-    if (digits(unit) > 3) [unit, name] = timeUnit(step * 1000);
-    return `${(nanoseconds / unit).toFixed(digits(unit))} ${name}`;
+    if (digitsOf(step / unit) > 3) [unit, name] = timeUnit(step * 1000);
+    return `${(nanoseconds / unit).toFixed(digitsOf(step / unit))} ${name}`;
 }
 
 // A round number of at least `least`: 1, 2 or 5 times a power of ten.
@@ -44,7 +49,7 @@ function roundStep(least) {
     return power * [1, 2, 5, 10].find(factor => factor * power >= least * (1 - 1e-9));
 }
 
-// An element; `content` is text, elements or a mixture. Text stays text, whatever a module is called.
+// An element; `content` is text, elements or a mixture. Text stays text, whatever is in it.
 function element(name, attributes = {}, ...content) {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) {
@@ -57,4 +62,3 @@ function element(name, attributes = {}, ...content) {
 }
 
 const byId = id => document.getElementById(id);
-const moduleText = path => path === "" ? "(no module)" : path;
