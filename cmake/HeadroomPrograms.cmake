@@ -311,7 +311,8 @@ function(headroom_tests)
         HEADROOM_ESTIMATE_PROGRAMS=${PROJECT_BINARY_DIR}/bench/estimate ${emulated})
     headroom_script_tests(memory HEADROOM_MEMORY_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/memory)
     if(HEADROOM_EXAMPLES)
-        headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples ${emulated})
+        headroom_script_tests(examples HEADROOM_EXAMPLES_DIR=${PROJECT_BINARY_DIR}/examples
+            HEADROOM_EXAMPLES_TESTS_DIR=${PROJECT_BINARY_DIR}/tests/examples ${emulated})
     endif()
     add_test(NAME consumer/install COMMAND ${CMAKE_COMMAND} -D BUILD=${PROJECT_BINARY_DIR}
         -D WORK=${PROJECT_BINARY_DIR}/tests/consumer -D CXX=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
