@@ -163,8 +163,8 @@ class SpeedPage(browser.PageCase):
             expected = found["hollow"] if name == "predicted" else found["colours"][techniques[name]]
             self.assertEqual(found["pixels"][name], expected, name)
         self.assertRegex(found["tips"]["blocks"], r"(?s)^blocks, gradient checkpointing, Headroom"
-                         r".*Peak reserved\s+2\.5 GB.*sequences/s\s+2\.00.*Step\s+2\.00 s.*2\.00 s to 4\.00 s"
-                         r".*Parameters\s+500\.0 MB")
+                         r".*Peak reserved\s+2\.50 GB.*sequences/s\s+2\.00.*Step\s+2\.00 s.*2\.00 s to 4\.00 s"
+                         r".*parameters\s+500\.00 MB")
         self.assertIn("! reserved 20.0 MB above the prediction", found["tips"]["more than predicted"])
         self.assertIn("not covered by Headroom", found["tips"]["not covered"])
         self.assertNotIn("not covered", found["tips"]["eager"])

@@ -6,7 +6,7 @@ const speedText = speed => speed < 100 ? speed.toPrecision(3) : Math.round(speed
 const cell = (value, textOf) => value == null ? NONE : {value, text: textOf(value)};
 const textCell = text => text == null ? {...NONE, kind: "text zero"} : {text, kind: "text"};
 const countCell = count => cell(count, value => value.toLocaleString("en"));
-const bytesCell = bytes => bytes == null ? NONE : {value: bytes, text: bytesText(bytes), title: exactText(bytes)};
+const bytesCell = bytes => bytes == null ? NONE : {value: bytes, text: bytesText(bytes, 2), title: exactText(bytes)};
 const secondsText = seconds => timeText(1e9 * seconds);
 
 function runsCell(runs) {
@@ -30,7 +30,7 @@ function notesCell(row) {
 function columnsOf({data: {samples}, rows}) {
     const of = (name, kind, cellOf, brief = false) => ({name, kind, cellOf, brief});
     const field = (name, key, cellOf) => of(name, cellOf === textCell ? "text" : "", ({data}) => cellOf(data[key]));
-    const atPeak = (name, key) => of(name, "", ({data}) => bytesCell(data.bytes?.[key]), true);
+    const categories = [...new Set(rows.flatMap(({data}) => Object.keys(data.bytes ?? {})))];
     const columns = [
         of("Framework", "text", row => textCell(row.framework)),
         field("Technique", "technique", textCell),
@@ -47,12 +47,10 @@ function columnsOf({data: {samples}, rows}) {
         field("Micro-batches", "accumulate", countCell),
         field("Recompute", "recompute", textCell),
         field("Budget", "budget_bytes", bytesCell),
-        atPeak("Parameters", "parameters"),
-        atPeak("Gradients", "gradients"),
-        atPeak("Optimizer state", "optimizer_state"),
-        atPeak("Activations", "activations"),
-        atPeak("Scratch", "scratch"),
+        ...categories.map(name => of(name.replace("_", " "), "", ({data}) => bytesCell(data.bytes?.[name]), true)),
+        field("Used on the GPU", "used", bytesCell),
         field("Loss", "loss", loss => cell(loss, value => value.toFixed(6))),
+        field("Bits as keeping all", "same_bits", same => textCell(same == null ? null : same ? "yes" : "no")),
         field("Ops run again", "replayed_ops", countCell),
         field("Driver calls", "driver_calls", countCell),
         field("Host waits", "host_waits", countCell),

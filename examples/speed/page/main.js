@@ -1,7 +1,7 @@
 // Puts the page together. Once it is drawn, the root element says so in data-status, and what is drawn in data-figures:
 // for tests, and for other programs that read the page.
 
-const COLORS = 8;  // of techniques
+const COLORS = 12;  // of techniques
 
 class Page {
     constructor(data) {
@@ -27,15 +27,16 @@ class Page {
 
     // What is compared, and how it comes out.
     say() {
-        const {data, points, theirs} = this.comparison, {cpu, threads, gpu} = data.machine;
+        const {data, points, theirs} = this.comparison, {threads, ...names} = data.machine;
         document.title = `${data.model}: memory against speed`;
         this.canvas.setAttribute("aria-label", `${points.length} points of memory and ${data.samples} per second`);
         const about = [
             ["Model", data.model],
             ["Inputs", data.inputs],
             ["In a step", `${data.effective_batch} ${data.samples}`],
-            ["Machine", [...gpu ? [gpu] : [], cpu, `${threads} ${threads === 1 ? "thread" : "threads"}`].join(", ")],
-            ["Version", `Headroom ${data.version} (${data.commit}), ${data.date}`],
+            ["Machine", [...Object.values(names), threads && `${threads} thread${threads === 1 ? "" : "s"}`]
+                .filter(name => name).join(", ")],
+            ["Version", `Headroom ${data.version}${data.commit ? ` (${data.commit})` : ""}, ${data.date}`],
             ["Command", element("code", {}, data.command)],
         ];
         byId("about").append(...about.map(([name, what]) =>

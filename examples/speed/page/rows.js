@@ -3,13 +3,13 @@
 const FRAMEWORKS = {headroom: "Headroom", pytorch: "PyTorch"};
 
 class Row {
-    constructor(data, comparison) {
+    constructor(data) {
         this.data = data;
         this.framework = FRAMEWORKS[data.framework] ?? data.framework;
         this.memory = data.peak_bytes_reserved ?? data.peak_bytes_reserved_predicted;
         this.allocated = data.peak_bytes_allocated ?? data.peak_bytes_allocated_predicted;
         this.seconds = data.step_seconds ?? data.step_seconds_predicted;
-        this.speed = data.samples_per_second ?? (this.seconds && comparison.effective_batch / this.seconds);
+        this.speed = data.samples_per_second ?? (this.seconds && data.batch * data.accumulate / this.seconds);
         this.refused = data.refused ?? null;
         this.placed = this.refused === null && this.memory != null && this.speed != null;
         this.predicted = this.placed && (data.peak_bytes_reserved == null || data.step_seconds == null);
@@ -47,7 +47,7 @@ function frontOf(points) {
 class Comparison {
     constructor(data) {
         this.data = data;
-        this.rows = data.rows.map(row => new Row(row, data));
+        this.rows = data.rows.map(row => new Row(row));
         this.points = this.rows.filter(row => row.placed).sort((a, b) => a.memory - b.memory);
         this.techniques = [...new Set(data.rows.map(row => row.technique))];
         this.frameworks = [...new Set(this.rows.filter(row => row.placed).map(row => row.data.framework))];

@@ -22,12 +22,12 @@ class Scatter extends Plot {
         return [box.left + this.x(point.memory) / this.ratio, box.top + this.y(point.speed) / this.ratio];
     }
 
-    // The point of `points` that is next to a place in the window, or null.
+    // The point of `points` that is next to a place in the window, or null; of several the one that is drawn above.
     pointAt(points, clientX, clientY) {
         let nearest = null, least = 16;
         for (const point of points) {
             const [x, y] = this.placeOf(point), far = Math.hypot(x - clientX, y - clientY);
-            if (far < least) [nearest, least] = [point, far];
+            if (far <= least) [nearest, least] = [point, far];
         }
         return nearest;
     }
@@ -43,6 +43,7 @@ class Scatter extends Plot {
         for (const [framework, front] of fronts) this.drawFront(front, framework !== "headroom", colors);
         if (chosen) this.drawGuides(chosen, colors);
         for (const point of points) this.drawPoint(point, faint(point) ? 0.15 : 1, colors);
+        if (chosen) this.drawPoint(chosen, 1, colors);
         this.drawNames([...fronts.values()].flat().filter(point => !faint(point)), colors);
     }
 
@@ -110,14 +111,15 @@ class Scatter extends Plot {
         const apart = (a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top;
         c.font = `${12 * ratio}px ${colors.font}`;
         for (const {data, memory, speed} of points) {
-            const wide = c.measureText(data.name).width, x = this.x(memory), y = this.y(speed), aside = 10 * ratio;
+            const name = `${data.technique}: ${data.name}`, wide = c.measureText(name).width;
+            const x = this.x(memory), y = this.y(speed), aside = 13 * ratio;
             const places = [[x + aside, y - 9 * ratio], [x + aside, y + 18 * ratio], [x - aside - wide, y - 9 * ratio]];
             const inside = box => box.left > this.left && box.right < canvas.width;
             const free = places.map(([left, bottom]) => ({left, right: left + wide, top: bottom - high, bottom}))
                 .find(box => inside(box) && taken.every(other => apart(box, other)));
             if (!free) continue;
             taken.push(free);
-            this.label(data.name, free.left, free.bottom, colors.ink, colors);
+            this.label(name, free.left, free.bottom, colors.ink, colors);
         }
     }
 }

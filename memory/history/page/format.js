@@ -1,7 +1,7 @@
 // Figures and elements as text.
 
 // As Headroom prints bytes: powers of 1000, exact below 10,000.
-function bytesText(bytes) {
+function bytesText(bytes, digits = 1) {
     if (bytes < 10000) return `${bytes} B`;
     const units = ["kB", "MB", "GB", "TB", "PB"];
     let value = bytes / 1000, unit = 0;
@@ -9,7 +9,7 @@ function bytesText(bytes) {
         value /= 1000;
         ++unit;
     }
-    return `${value.toFixed(1)} ${units[unit]}`;
+    return `${value.toFixed(digits)} ${units[unit]}`;
 }
 
 // Of a mark of an axis, a round number of bytes.
