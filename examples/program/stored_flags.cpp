@@ -119,7 +119,9 @@ std::string StoredFlags::text(const std::map<std::string, std::string>& found) c
 }
 
 bool StoredFlags::given(const std::string& name) const {
-    return file_.empty() ? app_.count("--" + name) > 0 : given_.contains(name);
+    if (!file_.empty()) return given_.contains(name);
+    const CLI::Option* const option = app_.get_option_no_throw("--" + name);
+    return option && option->count() > 0;
 }
 
 void imply(CLI::App& app, const std::string& name, const std::string& value, const std::string& source) {
