@@ -108,7 +108,7 @@ Rows plans(const Comparison& comparison) {
     const auto intervals = static_cast<std::size_t>(std::max<std::int64_t>(comparison.question.budgets - 1, 1));
     std::set<std::size_t> peaks;
     for (std::size_t i = 0; i < static_cast<std::size_t>(comparison.question.budgets); ++i) {
-        const std::size_t budget = floor + range / intervals * i;
+        const std::size_t budget = floor + range * i / intervals;
         const plan::Plan plan = planner->fit(budget);
         if (!peaks.insert(plan.peak_bytes_reserved).second) continue;
         Row& row = rows.emplace_back(plain);
