@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <memory>
 
-#include <headroom/data/sampler.hpp>
+#include <headroom/training/endless_task.hpp>
 
 namespace headroom::models {
 
 namespace {
 
-class ModelTask final : public training::Task {
+class ModelTask final : public training::EndlessTask {
   public:
     ModelTask(Parameters& parameters, const Model& model, const Sizes& sizes)
         : model_(model), step_(model.make(parameters, sizes)) {}
@@ -19,19 +19,10 @@ class ModelTask final : public training::Task {
     }
     Batch batch() override { return step_.inputs; }
     Loss loss(const Batch& batch) override { return step_.loss(batch); }
-    training::Validation validate(const training::Watch&) override { return {}; }
-    std::int64_t validation_batches() const override { return 0; }
-    std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
-    files::CheckpointPart order() override { return order_; }
 
   private:
-    struct Order {
-        StateDict state_dict() const { return {}; }
-        void restore(const StateValues&) {}
-    };
     const Model& model_;
     Step step_;
-    Order order_;
 };
 
 }  // namespace

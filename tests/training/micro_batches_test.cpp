@@ -10,7 +10,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/nn/lstm.hpp>
 #include <headroom/tests/support/seed.hpp>
-#include <headroom/tests/training/one_layer_task.hpp>
+#include <headroom/training/endless_task.hpp>
 #include <headroom/training/trainer.hpp>
 
 namespace headroom::training {
@@ -19,11 +19,10 @@ namespace {
 constexpr std::int64_t kTokens = 40;
 
 /// Two recurrent layers, whose blocks of several sizes don't find the same places in the first micro-batches.
-class Recurrent final : public test::OneLayerTask {
+class Recurrent final : public EndlessTask {
   public:
     Recurrent(Parameters& parameters, std::int64_t batch, std::int64_t width, std::int64_t block)
-        : OneLayerTask(parameters),
-          width_(width),
+        : width_(width),
           ids_(randint(parameters.context(), 0, kTokens, {block, batch})),
           tokens_(nn::Path(parameters) / "tokens", kTokens, width),
           layers_(nn::Path(parameters) / "layers", {.in = width, .width = width, .layers = 2}),

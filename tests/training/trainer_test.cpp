@@ -21,6 +21,7 @@
 #include <headroom/nn/linear.hpp>
 #include <headroom/tests/data/scratch.hpp>
 #include <headroom/training/data_task.hpp>
+#include <headroom/training/endless_task.hpp>
 
 namespace headroom::training {
 namespace {
@@ -354,25 +355,16 @@ TEST_F(TrainerTest, WaysOfRecomputingChangeNoBit) {
 }
 
 /// Data that is computed, without an end.
-class Endless final : public Task {
+class Endless final : public EndlessTask {
   public:
     Endless(Parameters& parameters, std::int64_t)
         : context_(parameters.context()), model_(nn::Path(parameters), 1, 1) {}
     Batch batch() override { return {context_.from_host(std::vector<float>{1}, {1, 1})}; }
     Loss loss(const Batch& batch) override { return Loss(model_(batch[0]), 1); }
-    Validation validate(const Watch&) override { return {}; }
-    std::int64_t validation_batches() const override { return 0; }
-    std::int64_t batches_per_epoch() const override { return data::Sampler::kEndless; }
-    files::CheckpointPart order() override { return order_; }
 
   private:
-    struct Order {
-        StateDict state_dict() const { return {}; }
-        void restore(const StateValues&) {}
-    };
     Context& context_;
     nn::Linear model_;
-    Order order_;
 };
 
 TEST(TrainerWithoutEpochs, WantsSteps) {
