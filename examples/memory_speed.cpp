@@ -19,6 +19,7 @@
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/speed/page.hpp>
+#include <headroom/files/text_file.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/training/say.hpp>
@@ -87,11 +88,17 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
+/// Measured, or predicted where nothing was trained.
+double seconds_of(const techniques::Row& row) {
+    return row.step_seconds.empty() ? row.forecast.step_seconds.value() : median(row.step_seconds);
+}
+double samples_per_second(const techniques::Row& row) {
+    return static_cast<double>(row.options.batch * row.options.accumulate) / seconds_of(row);
+}
+
 Json json_of(const techniques::Row& row) {
     const bool trained = !row.step_seconds.empty();
     const training::Forecast& forecast = row.forecast;
-    const std::optional<double> seconds = trained ? std::optional(median(row.step_seconds)) : std::nullopt;
-    const double of_row = static_cast<double>(row.options.batch * row.options.accumulate);
     const auto measured = [&](const auto& value) { return trained ? Json(value) : Json(); };
     const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
     Json bytes = Json::object();
@@ -111,10 +118,10 @@ Json json_of(const techniques::Row& row) {
             {"peak_bytes_allocated_predicted", forecast.peak.allocated},
             {"peak_bytes_reserved_predicted", forecast.peak.reserved},
             {"bytes", std::move(bytes)},
-            {"step_seconds", optional(seconds)},
+            {"step_seconds", measured(seconds_of(row))},
             {"step_seconds_runs", row.step_seconds},
             {"step_seconds_predicted", optional(forecast.step_seconds)},
-            {"samples_per_second", of_row / seconds.value_or(forecast.step_seconds.value())},
+            {"samples_per_second", samples_per_second(row)},
             {"loss", measured(row.loss)},
             {"same_bits", optional(row.same_bits)},
             {"replayed_ops", trained ? Json(row.replayed_ops) : optional(forecast.replayed_ops)},
@@ -152,11 +159,9 @@ void print(const std::vector<techniques::Row>& rows) {
             fmt::print("  {}\n", row.refused);
             continue;
         }
-        const double seconds = row.step_seconds.empty() ? row.forecast.step_seconds.value() : median(row.step_seconds);
         fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}  {}\n", row.dtype,
                    fmt::format("{}x{}", row.options.accumulate, row.options.batch),
-                   memory::format_bytes(row.forecast.peak.reserved), seconds,
-                   static_cast<double>(row.options.batch * row.options.accumulate) / seconds,
+                   memory::format_bytes(row.forecast.peak.reserved), seconds_of(row), samples_per_second(row),
                    row.forecast.replayed_ops.value_or(0),
                    !row.same_bits   ? ""
                    : *row.same_bits ? "as keeping all"
@@ -183,7 +188,7 @@ void compare(Flags flags) {
     }
     print(rows);
     const Json json = comparison_of(flags, profile, rows);
-    if (!flags.json.empty()) program::write_text(flags.json, "the rows", json.dump(1) + '\n');
+    if (!flags.json.empty()) files::write_text(flags.json, "the rows", json.dump(1) + '\n');
     if (!flags.html.empty()) speed::write_speed_page(json, flags.html);
 }
 

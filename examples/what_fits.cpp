@@ -16,6 +16,7 @@
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/program/sizes.hpp>
+#include <headroom/files/text_file.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 
 namespace headroom {
@@ -173,7 +174,7 @@ void answer(Flags flags) {
         json["inputs"][name] = inputs_of(name, flags.question);
         for (const fits::Row& row : rows) json["rows"].push_back(json_of(row, flags.question));
     }
-    if (!flags.json.empty()) program::write_text(flags.json, "the rows", json.dump(1) + '\n');
+    if (!flags.json.empty()) files::write_text(flags.json, "the rows", json.dump(1) + '\n');
 }
 
 }  // namespace

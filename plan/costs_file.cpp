@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/files/text_file.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/plan/internal/json_file.hpp>
@@ -52,7 +53,7 @@ void write_costs(const std::filesystem::path& path, const Costs& costs, const Ma
                            {"half", kind.work.half}});
         }
     }
-    write_text(path, "costs", json_text(head, {{"ops", ops}}));
+    files::write_text(path, "costs", json_text(head, {{"ops", ops}}));
 }
 
 Costs read_costs(const std::filesystem::path& path, const Profile& profile) {

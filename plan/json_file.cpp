@@ -1,11 +1,7 @@
 #include <headroom/plan/internal/json_file.hpp>
 
-#include <fstream>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <headroom/memory/error.hpp>
 
 namespace headroom::plan {
 
@@ -19,14 +15,6 @@ std::string json_text(const nlohmann::ordered_json& head,
         text += fmt::format(",\n  \"{}\": [\n{}\n  ]", name, fmt::join(lines, ",\n"));
     }
     return text + "\n}\n";
-}
-
-void write_text(const std::filesystem::path& path, const std::string& what, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (!file)
-        throw FileError(fmt::format("{}: {} can't be written; check the folder and the space", path.string(), what));
 }
 
 }  // namespace headroom::plan

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <headroom/files/internal/sha256.hpp>
+#include <headroom/files/text_file.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/plan/internal/form.hpp>
 #include <headroom/plan/internal/json_file.hpp>
@@ -164,7 +165,9 @@ Plan parse_plan(const std::string& text, const std::string& source) {
     }
 }
 
-void write_plan(const std::filesystem::path& path, const Plan& plan) { write_text(path, "the plan", plan_text(plan)); }
+void write_plan(const std::filesystem::path& path, const Plan& plan) {
+    files::write_text(path, "the plan", plan_text(plan));
+}
 
 Plan read_plan(const std::filesystem::path& path) {
     std::ifstream file(path);

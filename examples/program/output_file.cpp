@@ -1,21 +1,11 @@
 #include <headroom/examples/program/output_file.hpp>
 
-#include <fstream>
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
-
-void write_text(const std::filesystem::path& path, const std::string& what, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    file.close();
-    if (!file)
-        throw FileError(fmt::format("{}: {} can't be written; check the folder and the space", path.string(), what));
-}
 
 void expect_writable(const std::string& flag, const std::filesystem::path& path) {
     if (path.empty()) return;

@@ -1,8 +1,7 @@
 #pragma once
-// Whether a file can be written, asked before hours of work depend on it; and writing it.
+// Whether a file can be written, asked before hours of work depend on it.
 //
 //     expect_writable("--save", "runs/gpt.safetensors");
-//     write_text("figures.json", "the summary", text);
 //     expect_apart({{"--save", "gpt.safetensors"}, {"--log", "gpt.jsonl"}}, {{"--data", "text.txt"}});
 #include <filesystem>
 #include <string>
@@ -10,9 +9,6 @@
 #include <vector>
 
 namespace headroom::program {
-
-/// Replaces what is there. Errors: FileError that calls it `what`.
-void write_text(const std::filesystem::path& path, const std::string& what, const std::string& text);
 
 /// Looks, and writes nothing; an empty path passes. Errors: FileError that names the flag if the folder isn't there,
 /// can't be written to, or if `path` is a folder.

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <headroom/examples/program/output_file.hpp>
+#include <headroom/files/text_file.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::program {
@@ -85,7 +85,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
     if (!report.graph_refusal.empty()) json["graph_refusal"] = report.graph_refusal;
     if (summary.skipped_images) json["skipped_images"] = *summary.skipped_images;
     // The name of a class may be no UTF-8.
-    write_text(path, "the summary", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
+    files::write_text(path, "the summary", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + '\n');
 }
 
 }  // namespace headroom::program

@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include <headroom/examples/program/output_file.hpp>
 #include <headroom/examples/speed/speed_page.hpp>
+#include <headroom/files/text_file.hpp>
 
 namespace headroom::speed {
 
@@ -23,7 +23,7 @@ void write_speed_page(const nlohmann::ordered_json& comparison, const std::files
             }
         }
     }
-    program::write_text(path, "the page", page);
+    files::write_text(path, "the page", page);
 }
 
 }  // namespace headroom::speed
