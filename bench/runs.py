@@ -1,10 +1,12 @@
 """What scripts that run programs share: a program's figures, the processor's name, and the file of a result."""
 
+import datetime
 import json
 import pathlib
 import platform
 import resource
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,6 +36,9 @@ def cpu_name():
 
 
 def write_result(folder, name, result):
-    path = pathlib.Path(folder) / name
-    path.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    """`result` says what it is; when and by which script is put to it."""
+    path, script = pathlib.Path(folder) / name, pathlib.Path(sys.argv[0]).resolve()
+    head = {"what": result["what"], "date": datetime.date.today().isoformat(),
+            "command": str(script.relative_to(script.parents[2 if script.parent.name == "peers" else 1]))}
+    path.write_text(json.dumps({**head, **result}, indent=2) + "\n", encoding="utf-8")
     return path
