@@ -7,14 +7,12 @@ autocast (for f16 with a gradient scaler), fused AdamW, clipping; eager or compi
 import argparse
 import contextlib
 import json
-import pathlib
-import sys
 import time
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import gpt_torch  # noqa: E402
+from tokens import Gpt
+from training import adamw
 
 
 def main():
@@ -27,11 +25,8 @@ def main():
     flags = parser.parse_args()
     device = torch.device("cuda")
     torch.manual_seed(1)
-    model = gpt_torch.Gpt(flags.vocabulary, flags.time, flags.layers, flags.heads, flags.width).to(device)
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.999), fused=True)
+    model = Gpt(flags.vocabulary, flags.time, flags.layers, flags.heads, flags.width).to(device)
+    optimizer = adamw(model, rate=1e-4, decay=0.1)
     scaler = torch.amp.GradScaler("cuda", enabled=flags.dtype == "f16")
     dtype = {"bf16": torch.bfloat16, "f16": torch.float16}.get(flags.dtype)
     run = torch.compile(model) if flags.compile else model

@@ -10,50 +10,9 @@ import math
 import time
 
 import torch
-from torch import nn
-from torch.nn import functional as F
 
-
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.norm1 = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.projection = nn.Linear(width, width)
-        self.norm2 = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, time_, width = x.shape
-        split = self.qkv(self.norm1(x)).view(batch, time_, 3, self.heads, width // self.heads)
-        q, k, v = split.permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.projection(y.transpose(1, 2).reshape(batch, time_, width))
-        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
-
-
-class Gpt(nn.Module):
-    def __init__(self, vocabulary, block, layers, heads, width):
-        super().__init__()
-        self.tokens = nn.Embedding(vocabulary, width)
-        self.positions = nn.Embedding(block, width)
-        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
-        self.norm = nn.LayerNorm(width)
-        for name, parameter in self.named_parameters():
-            if parameter.dim() == 2:
-                residual = name.endswith(("projection.weight", "down.weight"))
-                nn.init.normal_(parameter, std=0.02 / (math.sqrt(2 * layers) if residual else 1))
-            elif name.endswith("bias"):
-                nn.init.zeros_(parameter)
-
-    def forward(self, ids, targets):
-        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1], device=ids.device))
-        for block in self.blocks:
-            x = block(x)
-        logits = F.linear(self.norm(x), self.tokens.weight)
-        return F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+from tokens import Gpt
+from training import adamw
 
 
 def read_data(path):
@@ -77,10 +36,7 @@ def main():
     torch.manual_seed(flags.seed)
     training, validation, vocabulary = read_data(flags.data)
     model = Gpt(vocabulary, flags.block, flags.layers, flags.heads, flags.width)
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.99), fused=True)
+    optimizer = adamw(model, betas=(0.9, 0.99), decay=0.1)
 
     def batch_of(tokens, starts):
         x = torch.stack([tokens[i : i + flags.block] for i in starts])

@@ -90,6 +90,18 @@ class Limits(unittest.TestCase):
             self.assertEqual("--compile" in row["command"], row["framework"] == "torch compiled")
         self.assertEqual(kept, list(range(1, 17)))
 
+    def test_a_model_in_pytorch_has_the_names_of_model_step(self):
+        step = {"framework": "torch 2.0", "parameters": 3, "step_seconds": 0.5, "peak_bytes_allocated": 7, "peak_bytes_reserved": 8,
+                "loss": 1.5}
+        with mock.patch.object(gpu, "run_json", lambda command, _, env: step if "train.py" in command[1] else {"command": command}):
+            rows = gpu.run_models(runner(), "2.0", False, [], lambda _: None)
+        theirs = [row for row in rows if row["framework"].startswith("torch")]
+        self.assertEqual([(row["model"], row["framework"]) for row in theirs], [
+            (model, framework) for model in ("resnet50", "unet") for framework in ("torch eager", "torch compiled")])
+        known = json.loads((pathlib.Path(SCRIPT).parent.parent / "tests" / "scripts" / "gpu_run.json").read_text(encoding="utf-8"))
+        self.assertEqual(set(theirs[0]), set(known["models"][2]))
+        self.assertEqual((theirs[0]["samples_per_second"], theirs[0]["peak_bytes"]), (512, 7))
+
     def test_only_our_programs_see_our_libraries(self):
         ours = gpu.Runner(60, ["/deps/lib"]).ours["LD_LIBRARY_PATH"]
         self.assertTrue(ours.startswith("/deps/lib"))
