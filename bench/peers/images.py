@@ -37,7 +37,7 @@ class Perceptron(nn.Module):
 def with_images(model, flags, device):
     """The model and its input, channels-last unless the technique is NCHW."""
     layout = torch.contiguous_format if flags.technique == "NCHW" else torch.channels_last
-    images = torch.empty(flags.batch, 3, flags.height, flags.width, device=device, memory_format=layout).normal_()
+    images = torch.randn(flags.batch, 3, flags.height, flags.width, device=device).contiguous(memory_format=layout)
     return model.to(device, memory_format=layout), images
 
 

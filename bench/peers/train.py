@@ -149,7 +149,7 @@ def run(flags):
         result = training.measured(make, flags)
     except ImportError as error:
         fail(f"{error}; run {INSTALL}")
-    except (RuntimeError, AssertionError, MemoryError) as error:  # of memory that is short, and of compilers
+    except (RuntimeError, AssertionError, MemoryError, ValueError) as error:  # memory is short, or a size does not fit
         fail((str(error) or type(error).__name__).splitlines()[0])
     if not math.isfinite(result["loss"]):
         fail(f"the loss became {result['loss']}")

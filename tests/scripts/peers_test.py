@@ -25,7 +25,7 @@ GPT = ["--model", "gpt", "--layers", "2", "--width", "64", "--block", "16", "--b
 # Models that train in a moment, and the length of the longest sum in their products.
 TINY = {
     "gpt": (GPT, 4 * 64),
-    "resnet18": (["--model", "resnet18", "--height", "32", "--width", "32", "--batch", "4"], 9 * 512),
+    "resnet18": (["--model", "resnet18", "--height", "64", "--width", "64", "--batch", "4"], 9 * 512),
     "unet": (["--model", "unet", "--height", "32", "--width", "32", "--batch", "2"], 9 * 1024),
     "lstm": (["--model", "lstm", "--block", "8", "--batch", "2", "--classes", "65"], 4 * 512),
 }
@@ -134,7 +134,7 @@ class Rows(unittest.TestCase):
 class Trainings(unittest.TestCase):
     def loss(self, size, *arguments):
         """Of the third step."""
-        flags = train.parse([*size, "--steps", "3", "--threads", "2", "--no-peak", *arguments])
+        flags = train.parse([*size, "--steps", "3", "--threads", "1", "--no-peak", *arguments])
         with contextlib.redirect_stdout(io.StringIO()) as out:
             result = train.run(flags)
         self.assertEqual(out.getvalue(), "")
@@ -142,10 +142,12 @@ class Trainings(unittest.TestCase):
 
     def test_rows_of_the_same_arithmetic_have_the_same_loss(self):
         for model, (size, length) in TINY.items():
-            rows = [row for row in listed(*size[1:], "--optimizer", "sgd") if row["technique"] not in COMPILED]
+            # A processor without instructions for bf16 has no LSTM in it.
+            left_out = COMPILED if model != "lstm" else (*COMPILED, "mixed precision")
+            rows = [row for row in listed(*size[1:], "--optimizer", "sgd") if row["technique"] not in left_out]
             losses = {(row["technique"], row["name"]): self.loss(size, *row["arguments"]) for row in rows}
             baseline = losses["baseline", "keep all"]
-            of_batch = {row["batch"]: losses[row["technique"], row["name"]] for row in rows if row["technique"] == "smaller batch"}
+            of_batch = {row["batch"]: losses["smaller batch", row["name"]] for row in rows if row["technique"] == "smaller batch"}
             for row in rows:
                 with self.subTest(model=model, technique=row["technique"], name=row["name"]):
                     loss = losses[row["technique"], row["name"]]
@@ -167,7 +169,7 @@ class Trainings(unittest.TestCase):
             self.assertAlmostEqual(loss, baseline, delta=length * EPSILON * baseline, msg=row["name"])
 
     def test_checkpointing_lowers_the_peak(self):
-        size = [*GPT, "--layers", "8", "--block", "64", "--steps", "1", "--threads", "2"]
+        size = [*GPT, "--layers", "8", "--block", "64", "--steps", "1", "--threads", "1"]
         peaks = []
         for technique in ("baseline", "gradient checkpointing"):
             code, out, error = program(*size, "--technique", technique)
