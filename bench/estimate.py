@@ -28,6 +28,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from pages import between_marks  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build" / "release" / "bench" / "estimate"
 PAGE = ROOT / "docs" / "estimate.md"
@@ -167,13 +170,23 @@ def launches(kernels):
     return {"launches": sum(families.values()), "launches_of_families": dict(families.most_common())}
 
 
+def held(step):
+    """Counts that the same code repeats on any machine."""
+    return {name: step[name] for name in ("peak_bytes", "peak_reserved", "replayed_ops", "driver_calls", "host_waits")}
+
+
+def cheap(model, flags):
+    kernels, step = counted([*flags, "--recompute", "cheap"], "model_estimate")
+    return {**held(step), "launches": launches(kernels)["launches"]}
+
+
 def model_step(model, rates, flags=()):
     """What the file has of a model, and what `estimate` says of its kernels."""
     flags = completed(list(flags), model)
     kernels, step = counted(flags, "model_estimate")
     result = estimate(kernels, rates)
     return {"model": model, "flags": flags, **{name: result[name] for name in ("milliseconds_per_step", "gigabytes", "teraflop")},
-            "peak_allocated": step["peak_bytes"], **passes(kernels), **launches(kernels)}, result
+            **held(step), **passes(kernels), **launches(kernels), "recompute_cheap": cheap(model, flags)}, result
 
 
 def gpt2_figures(result, rows):
@@ -208,12 +221,7 @@ def model_figures(result):
 def with_figures(page, results, rows=12):
     """The page with the tables of these results between its marks."""
     for name, figures in (("gpt2", gpt2_figures(results["gpt2"], rows)), ("models", model_figures(results["models"]))):
-        begin, end = f"<!-- {name}: figures of bench/estimate.py -->", "<!-- end of figures -->"
-        before, _, rest = page.partition(begin)
-        after = rest.partition(end)[2]
-        if not after:
-            sys.exit(f"bench/estimate.py: {PAGE} has no marks {begin} and {end}")
-        page = f"{before}{begin}\n\n{figures}\n\n{end}{after}"
+        page = between_marks(page, f"{name}: figures of bench/estimate.py", figures, str(PAGE))
     return page
 
 

@@ -13,6 +13,7 @@ function(headroom_models)
     headroom_compile_options(example_models)
     headroom_include_root(example_models PUBLIC examples)
     target_link_libraries(example_models PUBLIC headroom)
+    target_compile_definitions(example_models PRIVATE "HEADROOM_PEERS=\"${PROJECT_SOURCE_DIR}/bench/peers\"")
 endfunction()
 
 # examples/<name>.cpp -> program <name>; examples/<folder>/*.cpp -> static library example_<folder>, which the programs link
@@ -61,6 +62,9 @@ function(headroom_examples)
         install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} OPTIONAL)  # those that were built
     endforeach()
     install(PROGRAMS ${PROJECT_SOURCE_DIR}/scripts/convert_pth DESTINATION ${CMAKE_INSTALL_BINDIR})
+    set(peers train training tokens images pixels recurrent profiled_peak)  # of memory_speed
+    list(TRANSFORM peers REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/bench/peers/\\1.py")
+    install(FILES ${peers} DESTINATION ${CMAKE_INSTALL_DATADIR}/headroom/peers)
 endfunction()
 
 # What tests and benchmarks of a library may use, so that those of memory build without core. Folders that are not named
@@ -337,6 +341,9 @@ function(headroom_benchmarks)
         add_dependencies(benchmarks ${target})
     endforeach()
 
+    foreach(target kernels_attention_bench kernels_convolution_bench kernels_matmul_bench)
+        target_link_libraries(${target} PRIVATE DNNL::dnnl OpenMP::OpenMP_CXX)  # the limit that they are held against
+    endforeach()
     add_dependencies(benchmarks replay_traces)
     if(TARGET data_images_bench)
         target_link_libraries(data_images_bench PRIVATE JPEG::JPEG)  # writes what it reads

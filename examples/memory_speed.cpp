@@ -2,28 +2,27 @@
 // table and a page, memory against speed. With --device dry it says what to expect.
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <headroom/examples/models/peers.hpp>
 #include <headroom/examples/models/techniques.hpp>
 #include <headroom/examples/program/model_flags.hpp>
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/result_head.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/speed/page.hpp>
 #include <headroom/files/text_file.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/training/say.hpp>
-#include <headroom/version.hpp>
 
 namespace headroom {
 namespace {
@@ -40,7 +39,8 @@ struct Flags {
     std::string device = "cpu", json, html;
     std::uint64_t gpu_memory = 0;
     int threads = 0;
-    std::string command;
+    bool peers = false;
+    Json head;  ///< of files
 };
 
 void add_flags(CLI::App& app, Flags& flags) {
@@ -72,6 +72,9 @@ void add_flags(CLI::App& app, Flags& flags) {
         ->transform(program::bytes())
         ->needs(device);
     add_option(app, "--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
+    program::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
+    add_option(app, "--within", question.within, "bytes: look for the largest micro-batch in them, too")
+        ->transform(program::bytes());
     add_option(app, "--json", flags.json, "file for the rows");
     add_option(app, "--html", flags.html, "file for the page");
     app.footer(kExamples);
@@ -99,70 +102,85 @@ double samples_per_second(const techniques::Row& row) {
 Json json_of(const techniques::Row& row) {
     const bool trained = !row.step_seconds.empty();
     const training::Forecast& forecast = row.forecast;
+    const auto ours = [&](const auto& value) { return row.peer.empty() ? Json(value) : Json(); };
     const auto measured = [&](const auto& value) { return trained ? Json(value) : Json(); };
     const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
     Json bytes = Json::object();
     const std::vector<memory::NamedCategory> categories = category_names();
     for (std::size_t i = 0; i < categories.size(); ++i) bytes[categories[i].name] = forecast.peak.by_category[i];
-    return {{"framework", "headroom"},
+    return {{"framework", row.peer.empty() ? "headroom" : "pytorch"},
             {"technique", row.technique},
             {"name", row.name},
             {"dtype", row.dtype},
             {"optimizer", row.optimizer},
             {"batch", row.options.batch},
             {"accumulate", row.options.accumulate},
-            {"recompute", row.options.recompute},
+            {"recompute", ours(row.options.recompute)},
             {"budget_bytes", row.budget > 0 ? Json(row.budget) : Json()},
             {"peak_bytes_allocated", measured(row.peak_bytes_allocated)},
-            {"peak_bytes_reserved", measured(row.peak_bytes_reserved)},
-            {"peak_bytes_allocated_predicted", forecast.peak.allocated},
-            {"peak_bytes_reserved_predicted", forecast.peak.reserved},
-            {"bytes", std::move(bytes)},
-            {"step_seconds", measured(seconds_of(row))},
+            {"peak_bytes_reserved", row.peak_bytes_reserved > 0 ? Json(row.peak_bytes_reserved) : Json()},
+            {"peak_bytes_allocated_predicted", ours(forecast.peak.allocated)},
+            {"peak_bytes_reserved_predicted", ours(forecast.peak.reserved)},
+            {"bytes", ours(bytes)},
+            {"step_seconds", trained ? Json(seconds_of(row)) : Json()},
             {"step_seconds_runs", row.step_seconds},
             {"step_seconds_predicted", optional(forecast.step_seconds)},
-            {"samples_per_second", samples_per_second(row)},
+            {"samples_per_second", trained || row.peer.empty() ? Json(samples_per_second(row)) : Json()},
             {"loss", measured(row.loss)},
             {"same_bits", optional(row.same_bits)},
-            {"replayed_ops", trained ? Json(row.replayed_ops) : optional(forecast.replayed_ops)},
-            {"driver_calls", measured(row.driver_calls)},
+            {"largest_batch", optional(row.largest)},
+            {"replayed_ops", trained ? ours(row.replayed_ops) : optional(forecast.replayed_ops)},
+            {"driver_calls", trained ? ours(row.driver_calls) : Json()},
             {"used", optional(row.used)},
             {"refused", row.refused.empty() ? Json() : Json(row.refused)}};
 }
 
-Json comparison_of(const Flags& flags, const Profile& profile, const std::vector<techniques::Row>& rows) {
+Json comparison_of(const Flags& flags, const Profile& profile, const techniques::Comparison& comparison) {
     const models::Model& model = models::all().at(flags.question.model);
     const plan::Machine machine = plan::Machine::of(profile);
-    Json json{{"headroom_memory_speed", 1},
-              {"model", flags.question.model},
-              {"inputs", model.inputs(flags.question.sizes)},
-              {"samples", model.reads_tokens ? "sequences" : "images"},
-              {"effective_batch", flags.question.sizes.batch},
-              {"machine",
-               {{"cpu", profile.cuda ? Json() : Json(machine.name)},
-                {"threads", machine.threads},
-                {"gpu", profile.cuda ? Json(machine.name) : Json()}}},
-              {"version", version},
-              {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
-              {"command", flags.command},
-              {"rows", Json::array()}};
-    for (const techniques::Row& row : rows) json["rows"].push_back(json_of(row));
+    Json json = flags.head;
+    json.update({{"headroom_memory_speed", 1},
+                 {"model", flags.question.model},
+                 {"inputs", model.inputs(flags.question.sizes)},
+                 {"samples", model.reads_tokens ? "sequences" : "images"},
+                 {"effective_batch", flags.question.sizes.batch},
+                 {"machine",
+                  {{"cpu", profile.cuda ? Json() : Json(machine.name)},
+                   {"threads", machine.threads},
+                   {"gpu", profile.cuda ? Json(machine.name) : Json()}}},
+                 {"within_bytes", flags.question.within > 0 ? Json(flags.question.within) : Json()},
+                 {"rows", Json::array()},
+                 {"larger", Json::array()}});
+    for (const techniques::Row& row : comparison.rows) json["rows"].push_back(json_of(row));
+    for (const techniques::Larger& larger : comparison.larger) {
+        json["larger"].push_back({{"machine", larger.machine},
+                                  {"recompute", larger.recompute},
+                                  {"batch", larger.batch},
+                                  {"peak_bytes_reserved_predicted", larger.forecast.peak.reserved},
+                                  {"step_seconds_predicted", larger.forecast.step_seconds.value()}});
+    }
     return json;
 }
 
+/// Reserved; of PyTorch on a CPU, which reserves nothing, allocated.
+std::size_t memory_of(const techniques::Row& row) {
+    if (row.peer.empty()) return row.forecast.peak.reserved;
+    return row.peak_bytes_reserved > 0 ? row.peak_bytes_reserved : row.peak_bytes_allocated;
+}
+
 void print(const std::vector<techniques::Row>& rows) {
-    fmt::print("{:<23}{:<12}{:>6}{:>7}{:>10}{:>10}{:>12}{:>8}  {}\n", "", "", "dtype", "batch", "reserved", "step",
-               "samples/s", "again", "bits");
+    fmt::print("{:<32}{:<12}{:>6}{:>7}{:>10}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved", "step",
+               "samples/s", "again", "largest", "bits");
     for (const techniques::Row& row : rows) {
-        fmt::print("{:<23}{:<12}", row.technique, row.name);
+        fmt::print("{:<32}{:<12}", (row.peer.empty() ? "" : "PyTorch: ") + row.technique, row.name);
         if (!row.refused.empty()) {
             fmt::print("  {}\n", row.refused);
             continue;
         }
-        fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}  {}\n", row.dtype,
+        fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}{:>9}  {}\n", row.dtype,
                    fmt::format("{}x{}", row.options.accumulate, row.options.batch),
-                   memory::format_bytes(row.forecast.peak.reserved), seconds_of(row), samples_per_second(row),
-                   row.forecast.replayed_ops.value_or(0),
+                   memory::format_bytes(memory_of(row)), seconds_of(row), samples_per_second(row),
+                   row.forecast.replayed_ops.value_or(0), row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
                    : *row.same_bits ? "as keeping all"
                                     : "OTHERS than keeping all");
@@ -172,22 +190,27 @@ void print(const std::vector<techniques::Row>& rows) {
 
 void compare(Flags flags) {
     if (flags.gpu_memory > 0 && flags.device != "dry") throw CLI::ValidationError("--gpu-memory is for --device dry");
+    if (flags.peers && flags.device == "dry") throw CLI::ValidationError("--peers are trained: not with --device dry");
     program::expect_writable("--json", flags.json);
     program::expect_writable("--html", flags.html);
     program::expect_apart({{"--json", flags.json}, {"--html", flags.html}}, {});
     flags.question.sizes = models::all().at(flags.question.model).completed(flags.question.sizes);
-    std::vector<techniques::Row> rows;
+    techniques::Comparison comparison;
     Profile profile = flags.gpu_memory > 0 ? Profile::gpu(flags.gpu_memory) : make_context(flags, {}).profile();
     if (flags.device == "dry") {
-        rows = techniques::rehearsed(flags.question, profile);
+        comparison = techniques::rehearsed(flags.question, profile);
     } else {
         const auto make = [&](const ComputeOptions& compute) { return make_context(flags, compute); };
-        rows = techniques::compared(flags.question, make, [&](const techniques::Row& row, std::int64_t round) {
-            training::say("round {} of {}: {}, {}", round + 1, flags.question.rounds, row.technique, row.name);
-        });
+        const auto watch = [&](const techniques::Row& row, std::int64_t round) {
+            training::say("round {} of {}: {}{}, {}", round + 1, flags.question.rounds,
+                          row.peer.empty() ? "" : "PyTorch: ", row.technique, row.name);
+        };
+        std::optional<techniques::Peers> peers;
+        if (flags.peers) peers.emplace(flags.question, flags.device, profile.threads);
+        comparison = techniques::compared(flags.question, make, watch, peers ? &*peers : nullptr);
     }
-    print(rows);
-    const Json json = comparison_of(flags, profile, rows);
+    print(comparison.rows);
+    const Json json = comparison_of(flags, profile, comparison);
     if (!flags.json.empty()) files::write_text(flags.json, "the rows", json.dump(1) + '\n');
     if (!flags.html.empty()) speed::write_speed_page(json, flags.html);
 }
@@ -199,7 +222,6 @@ int main(int argc, char** argv) {
     CLI::App app("Shows what each way to save memory costs and saves.", "memory_speed");
     headroom::Flags flags;
     headroom::add_flags(app, flags);
-    flags.command = "memory_speed";
-    for (int i = 1; i < argc; ++i) flags.command += fmt::format(" {}", argv[i]);
+    flags.head = headroom::program::result_head("what each technique costs and saves", argc, argv);
     return headroom::program::run(app, argc, argv, [&] { headroom::compare(flags); });
 }

@@ -15,6 +15,7 @@
 #include <headroom/examples/program/options.hpp>
 #include <headroom/examples/program/outcome.hpp>
 #include <headroom/examples/program/output_file.hpp>
+#include <headroom/examples/program/result_head.hpp>
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/files/text_file.hpp>
 #include <headroom/memory/out_of_memory.hpp>
@@ -35,6 +36,7 @@ struct Flags {
     fits::Question question;
     bool keep_batch = false, split_batch = false;
     std::string json;
+    nlohmann::ordered_json head;  ///< of that file
 };
 
 std::vector<std::string> all_methods() {
@@ -165,8 +167,9 @@ nlohmann::ordered_json json_of(const fits::Row& row, const fits::Question& quest
 void answer(Flags flags) {
     complete(flags);
     program::expect_writable("--json", flags.json);
-    nlohmann::ordered_json json{{"inputs", nlohmann::ordered_json::object()},
-                                {"rows", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json json = flags.head;
+    json["inputs"] = nlohmann::ordered_json::object();
+    json["rows"] = nlohmann::ordered_json::array();
     fmt::print("A step's time, by rates that are assumed; -: does not fit; / 4: in 4 micro-batches\n");
     for (const std::string& name : flags.models) {
         const std::vector<fits::Row> rows = fits::rows_of(name, flags.question);
@@ -183,6 +186,8 @@ void answer(Flags flags) {
 int main(int argc, char** argv) {
     CLI::App app("Says what fits on which GPU.", "what_fits");
     headroom::Flags flags;
+    flags.head =
+        headroom::program::result_head("what fits on which GPU, as rehearsed; nothing is measured", argc, argv);
     headroom::add_flags(app, flags);
     return headroom::program::run(app, argc, argv, [&] { headroom::answer(flags); });
 }

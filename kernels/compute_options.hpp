@@ -8,7 +8,8 @@
 
 namespace headroom::kernels {
 
-/// On the CPU each result is computed in one way, which repeats: only the scratch budget has an effect there.
+/// On the CPU each result is computed in one way, which repeats: only the scratch budget and `in_place` have an effect
+/// there.
 struct ComputeOptions {
     /// f32 operands of matrix products and of convolutions are rounded to TF32 (10 bits of fraction) and multiplied by
     /// tensor cores: several times as fast. Kernels of our own multiply f32 as it is.
@@ -38,6 +39,10 @@ struct ComputeOptions {
     /// CUDA graph, and so is an optimizer's step: for small models, where a GPU waits for the host. Gradients keep
     /// their memory from step to step, and graphs keep theirs.
     bool graphs = false;
+
+    /// An op writes its result over an input that nothing else needs, with the same bits. False: to see what that
+    /// saves.
+    bool in_place = true;
 
     bool operator==(const ComputeOptions&) const = default;
 };

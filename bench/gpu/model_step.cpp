@@ -117,26 +117,32 @@ void run(const Flags& flags) {
     std::vector<double> seconds;
     const auto waits = [&] { return context.gpu() ? context.gpu()->host_waits() : 0; };
     const std::int64_t waits_before = waits();
+    const std::uint64_t replayed_before = context.tape().statistics().replayed;
+    const std::uint64_t calls_before = context.memory().statistics().driver_calls;
     for (std::int64_t i = 0; i < flags.steps; ++i) {
         const auto begin = Clock::now();
         training.step();
         loss = training.results().back().loss;
         seconds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
     }
+    const std::uint64_t replayed = context.tape().statistics().replayed - replayed_before;
     const std::int64_t waited = context.gpu() ? waits() - waits_before - flags.steps : 0;  // but for each step's loss
     std::ranges::nth_element(seconds, seconds.begin() + flags.steps / 2);
     const double median = seconds[static_cast<std::size_t>(flags.steps / 2)];
     const Libraries libraries(context);
+    const memory::MemoryStatistics memory = context.memory().statistics();
     fmt::print(
         "{{\"framework\": \"headroom\", \"model\": \"{}\", \"dtype\": \"{}\", \"batch\": {}, \"height\": {}, "
         "\"width\": {}, \"recompute\": \"{}\", \"graphs\": \"{}\", \"parameters\": {}, \"seconds\": {:.6f}, "
         "\"samples_per_second\": {:.3f}, \"loss\": {:.4f}, \"peak_bytes\": {}, \"predicted_bytes\": {}, "
         "\"predicted_reserved\": {}, \"operations\": {:.0f}, "
+        "\"peak_reserved\": {}, \"replayed_ops\": {}, \"driver_calls\": {}, "
         "\"host_waits\": {}, \"attention\": \"{}\", \"products\": \"{}\", \"convolutions\": \"{}\"}}\n",
         flags.model, flags.dtype, flags.batch, flags.height, flags.width, flags.recompute, graphs_of(flags, training),
-        training.parameters(), median, static_cast<double>(flags.batch) / median, loss,
-        context.memory().statistics().peak_allocated, rehearsal.peak.allocated, rehearsal.peak.reserved,
-        operations_of(rehearsal.program), waited, libraries.attention, libraries.products, libraries.convolutions);
+        training.parameters(), median, static_cast<double>(flags.batch) / median, loss, memory.peak_allocated,
+        rehearsal.peak.allocated, rehearsal.peak.reserved, operations_of(rehearsal.program), memory.peak_reserved,
+        replayed / static_cast<std::uint64_t>(flags.steps), memory.driver_calls - calls_before, waited,
+        libraries.attention, libraries.products, libraries.convolutions);
 }
 
 }  // namespace

@@ -2,20 +2,19 @@
 // what the causal mask lets through: 4 T S D per head forward, 10 for the gradient, half of it if causal. `besides`: 1
 // a mask of keys, 2 lengths of three quarters, 3 dropout. HEADROOM_THREADS: 2.
 #include <cmath>
-#include <cstdlib>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include <headroom/kernels/attention/attention.hpp>
 
+#include "limit.hpp"
+#include "product_rate.hpp"
+
 namespace headroom::kernels {
 namespace {
 
-int thread_count() {
-    const char* text = std::getenv("HEADROOM_THREADS");
-    return text != nullptr ? std::max(1, std::atoi(text)) : 2;
-}
+using bench::thread_count;
 
 struct Problem {
     explicit Problem(const benchmark::State& state)
@@ -89,8 +88,7 @@ struct Problem {
     /// `products`: matrix products of T x S x D.
     void count(benchmark::State& state, double products) const {
         const double flops = 2 * products * static_cast<double>(batch * heads * length * length * width);
-        state.counters["FLOP/s"] =
-            benchmark::Counter(causal ? flops / 2 : flops, benchmark::Counter::kIsIterationInvariantRate);
+        bench::multiplied(state, causal ? flops / 2 : flops, bench::product_rate(kernels::Dtype::f32));
     }
 
     std::int64_t batch, length, heads, width;

@@ -6,6 +6,7 @@
 #include <headroom/kernels/channel_norm/channel_norm.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -46,7 +47,7 @@ void batch_norm_relu(benchmark::State& state) {
         channel_norm(images.stream, x, norm, nullptr, y);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 3 * images.x.bytes());
+    bench::moved(state, 3 * images.x.bytes());
 }
 
 void batch_norm_relu_gradient(benchmark::State& state) {
@@ -67,7 +68,7 @@ void batch_norm_relu_gradient(benchmark::State& state) {
         plan.run(images.stream, scratch.data());
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 5 * images.x.bytes());
+    bench::moved(state, 5 * images.x.bytes());
 }
 
 // Images, channels, height and width.

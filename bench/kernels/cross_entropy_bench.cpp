@@ -6,6 +6,7 @@
 #include <headroom/kernels/softmax/softmax.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -24,7 +25,8 @@ struct Loss {
           targets(contiguous_view(indices.data(), kernels::Dtype::i64, {shape[0]})) {
         for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 31) % shape[1];
     }
-    void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * shape.numel()); }
+    /// `arrays` like the logits are read or written.
+    void count(benchmark::State& state, std::int64_t arrays) { bench::moved(state, arrays * logits.bytes()); }
 
     kernels::StreamState state;
     kernels::CpuStream stream{.threads = bench::thread_count(), .state = &state};
@@ -43,7 +45,7 @@ void cross_entropy_forward(benchmark::State& state) {
             .run(loss.stream, nullptr);
         benchmark::ClobberMemory();
     }
-    loss.count(state);
+    loss.count(state, 1);
 }
 
 void cross_entropy_gradient(benchmark::State& state) {
@@ -52,7 +54,7 @@ void cross_entropy_gradient(benchmark::State& state) {
         cross_entropy_backward(loss.stream, loss.logits, loss.targets, {}, {}, loss.lse, loss.loss, loss.logits, 0);
         benchmark::ClobberMemory();
     }
-    loss.count(state);
+    loss.count(state, 2);
 }
 
 void softmax_forward(benchmark::State& state) {
@@ -61,7 +63,7 @@ void softmax_forward(benchmark::State& state) {
         softmax(loss.stream, loss.logits, loss.output);
         benchmark::ClobberMemory();
     }
-    loss.count(state);
+    loss.count(state, 2);
 }
 
 void softmax_gradient(benchmark::State& state) {
@@ -70,7 +72,7 @@ void softmax_gradient(benchmark::State& state) {
         softmax_backward(loss.stream, loss.output, loss.logits, loss.logits, 0);
         benchmark::ClobberMemory();
     }
-    loss.count(state);
+    loss.count(state, 3);
 }
 
 BENCHMARK(cross_entropy_forward)->Args({768, 65})->Args({1024, 50257})->UseRealTime();

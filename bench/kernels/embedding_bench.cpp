@@ -5,6 +5,7 @@
 #include <headroom/kernels/embedding/embedding.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -34,7 +35,7 @@ void forward(benchmark::State& state) {
         embedding(lookup.stream, lookup.table, lookup.ids, lookup.rows);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * lookup.rows.bytes());
+    bench::moved(state, lookup.rows.bytes());
 }
 
 void gradient(benchmark::State& state) {
@@ -45,7 +46,7 @@ void gradient(benchmark::State& state) {
         plan.run(lookup.stream, scratch.data());
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * lookup.rows.bytes());
+    bench::moved(state, lookup.rows.bytes());
 }
 
 BENCHMARK(forward)->Args({768, 65, 128})->Args({1024, 50257, 768})->UseRealTime();

@@ -6,6 +6,7 @@
 #include <headroom/kernels/resample/resample.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -28,9 +29,7 @@ struct Call {
     Call(const benchmark::State& state, std::int64_t height, std::int64_t width)
         : x(state.range(0), state.range(1), state.range(2), state.range(2)),
           y(state.range(0), state.range(1), height, width) {}
-    void count(benchmark::State& state) const {
-        state.SetBytesProcessed(state.iterations() * (x.floats.bytes() + y.floats.bytes()));
-    }
+    void count(benchmark::State& state) const { bench::moved(state, x.floats.bytes() + y.floats.bytes()); }
     StreamState own;
     CpuStream stream{.threads = bench::thread_count(), .state = &own};
     Pixels x, y;

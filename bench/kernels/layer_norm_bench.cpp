@@ -6,6 +6,7 @@
 #include <headroom/kernels/rms_norm/rms_norm.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -38,7 +39,7 @@ void layer_norm_forward(benchmark::State& state) {
         layer_norm(layer.stream, layer.x, &gamma, &beta, 1e-5, layer.y, layer.mean, layer.rstd);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 2 * layer.x.bytes());
+    bench::moved(state, 2 * layer.x.bytes());
 }
 
 void layer_norm_gradient(benchmark::State& state) {
@@ -51,7 +52,7 @@ void layer_norm_gradient(benchmark::State& state) {
         plan.run(layer.stream, scratch.data());
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 4 * layer.x.bytes());
+    bench::moved(state, 4 * layer.x.bytes());
 }
 
 void rms_norm_forward(benchmark::State& state) {
@@ -61,7 +62,7 @@ void rms_norm_forward(benchmark::State& state) {
         rms_norm(layer.stream, layer.x, &gamma, 1e-5, layer.y, layer.rstd);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 2 * layer.x.bytes());
+    bench::moved(state, 2 * layer.x.bytes());
 }
 
 void rms_norm_gradient(benchmark::State& state) {
@@ -74,7 +75,7 @@ void rms_norm_gradient(benchmark::State& state) {
         plan.run(layer.stream, scratch.data());
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 4 * layer.x.bytes());
+    bench::moved(state, 4 * layer.x.bytes());
 }
 
 BENCHMARK(layer_norm_forward)->Args({768, 128})->Args({1024, 768})->Args({1024, 1024})->UseRealTime();

@@ -10,6 +10,7 @@
 #include <headroom/kernels/sum_of_squares/sum_of_squares.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -38,7 +39,7 @@ void adamw_step(benchmark::State& state) {
               range.second);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 7 * range.parameter.bytes());
+    bench::moved(state, 7 * range.parameter.bytes());
 }
 
 void sgd_step(benchmark::State& state) {
@@ -48,7 +49,7 @@ void sgd_step(benchmark::State& state) {
         sgd(range.stream, {.momentum = 0.9}, range.rate, range.multiplier, range.gradient, range.parameter, &velocity);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 5 * range.parameter.bytes());
+    bench::moved(state, 5 * range.parameter.bytes());
 }
 
 void squares(benchmark::State& state) {
@@ -59,13 +60,13 @@ void squares(benchmark::State& state) {
         SumOfSquaresPlan(range.stream, range.gradient, to, 0).run(range.stream, nullptr);
         benchmark::DoNotOptimize(result);
     }
-    state.SetBytesProcessed(state.iterations() * range.gradient.bytes());
+    bench::moved(state, range.gradient.bytes());
 }
 
 void finite(benchmark::State& state) {
     Range range(state);
     for (auto _ : state) benchmark::DoNotOptimize(all_finite(range.stream, range.gradient));
-    state.SetBytesProcessed(state.iterations() * range.gradient.bytes());
+    bench::moved(state, range.gradient.bytes());
 }
 
 void copy(benchmark::State& state) {
@@ -79,7 +80,7 @@ void copy(benchmark::State& state) {
         });
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * 2 * range.gradient.bytes());
+    bench::moved(state, 2 * range.gradient.bytes());
 }
 
 BENCHMARK(adamw_step)->Arg(1000000)->Arg(30000000)->UseRealTime();

@@ -13,6 +13,8 @@
 #include <headroom/kernels/pointwise/pointwise.hpp>
 #include <headroom/kernels/random/random.hpp>
 
+#include "limit.hpp"
+
 namespace headroom::kernels {
 namespace {
 
@@ -32,14 +34,18 @@ class Array {
     kernels::View view_;
 };
 
-void count(benchmark::State& state) { state.SetItemsProcessed(state.iterations() * state.range(0)); }
+/// `bytes` for each element, read and written. One thread.
+void count(benchmark::State& state, std::size_t bytes) {
+    state.SetItemsProcessed(state.iterations() * state.range(0));
+    bench::moved(state, state.range(0) * static_cast<std::int64_t>(bytes), 1);
+}
 
 template <class F>
 void forward(benchmark::State& state, kernels::Dtype dtype = kernels::Dtype::f32) {
     kernels::CpuStream stream;
     Array x(dtype, {state.range(0)}), y(dtype, {state.range(0)});
     for (auto _ : state) map(stream, F{}, x, y);
-    count(state);
+    count(state, 2 * size_of(dtype));
 }
 
 template <class F>
@@ -47,7 +53,7 @@ void backward(benchmark::State& state, float beta, kernels::Dtype dtype = kernel
     kernels::CpuStream stream;
     Array x(dtype, {state.range(0)}), dy(dtype, {state.range(0)}), dx(dtype, {state.range(0)});
     for (auto _ : state) map_backward(stream, F{}, x, dy, beta, dx);
-    count(state);
+    count(state, (beta == 0 ? 3 : 4) * size_of(dtype));
 }
 
 template <class F>
@@ -55,21 +61,21 @@ void binary(benchmark::State& state, kernels::Dtype dtype = kernels::Dtype::f32)
     kernels::CpuStream stream;
     Array a(dtype, {state.range(0)}), b(dtype, {state.range(0)}), y(dtype, {state.range(0)});
     for (auto _ : state) map(stream, F{}, a, b, y);
-    count(state);
+    count(state, 3 * size_of(dtype));
 }
 
 void add_bias(benchmark::State& state, std::int64_t width) {
     kernels::CpuStream stream;
     Array x(kernels::Dtype::f32, {state.range(0) / width, width}), bias(kernels::Dtype::f32, {width});
     for (auto _ : state) map(stream, Add{}, x, bias, x);
-    count(state);
+    count(state, 8);
 }
 
 void cast(benchmark::State& state, kernels::Dtype from, kernels::Dtype to) {
     kernels::CpuStream stream;
     Array x(from, {state.range(0)}), y(to, {state.range(0)});
     for (auto _ : state) copy(stream, x, y);
-    count(state);
+    count(state, size_of(from) + size_of(to));
 }
 
 void transpose(benchmark::State& state, kernels::Dtype dtype) {
@@ -79,27 +85,28 @@ void transpose(benchmark::State& state, kernels::Dtype dtype) {
     const kernels::View turned{x.view().data, dtype, {side, side}, {1, side}};
     for (auto _ : state) copy(stream, turned, y);
     state.SetItemsProcessed(state.iterations() * side * side);
+    bench::moved(state, 2 * side * side * static_cast<std::int64_t>(size_of(dtype)), 1);
 }
 
 void add_onto(benchmark::State& state) {
     kernels::CpuStream stream;
     Array x(kernels::Dtype::f32, {state.range(0)}), y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) accumulate(stream, x, y, 0.5f, 1.0f);
-    count(state);
+    count(state, 12);
 }
 
 void draw_normal(benchmark::State& state) {
     kernels::CpuStream stream;
     Array y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) normal(stream, op_key(1, 0), 0.0f, 1.0f, y);
-    count(state);
+    count(state, 4);
 }
 
 void drop(benchmark::State& state) {
     kernels::CpuStream stream;
     Array x(kernels::Dtype::f32, {state.range(0)}), y(kernels::Dtype::f32, {state.range(0)});
     for (auto _ : state) dropout(stream, op_key(1, 0), 0.1f, x, y);
-    count(state);
+    count(state, 8);
 }
 
 const std::vector<std::int64_t> kLarge{8192, 393216};

@@ -5,6 +5,7 @@
 #include <headroom/kernels/reduce/reduce.hpp>
 
 #include "floats.hpp"
+#include "limit.hpp"
 
 namespace headroom::kernels {
 namespace {
@@ -19,7 +20,7 @@ void reduce_to(benchmark::State& state, const kernels::Shape& x_shape, const ker
         SumPlan(stream, x, 1.0, y, 1).run(stream, nullptr);
         benchmark::ClobberMemory();
     }
-    state.SetBytesProcessed(state.iterations() * x.bytes());
+    bench::moved(state, x.bytes());
 }
 
 void columns(benchmark::State& state) { reduce_to(state, {state.range(0), state.range(1)}, {state.range(1)}); }

@@ -106,6 +106,7 @@ bool Tape::stealable(const Tensor& input) const {
 /// Bit i: `info` declares that input i may be overwritten, and nobody else needs it.
 unsigned Tape::offered(const OpInfo& info, std::span<const Tensor> inputs) const {
     unsigned result = info.in_place;
+    if (result == 0 || !kernels::compute_of(exec_.stream()).in_place) return 0;
     for (unsigned rest = info.in_place; rest; rest &= rest - 1) {
         const auto i = static_cast<std::size_t>(std::countr_zero(rest));
         if (i >= inputs.size() || !stealable(inputs[i])) result &= ~(1u << i);

@@ -11,6 +11,7 @@
 #include <headroom/core/ops/cross_entropy.hpp>
 #include <headroom/core/ops/linear_cross_entropy.hpp>
 #include <headroom/core/ops/recurrent.hpp>
+#include <headroom/examples/images/perceptron.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/nn/bert.hpp>
 #include <headroom/nn/embedding.hpp>
@@ -34,30 +35,67 @@ Tensor random_images(Context& context, const Sizes& sizes) {
 }
 
 /// A class for each image or, of U-Net, for each pixel.
+template <class Network>
+Step images_step(std::shared_ptr<Network> network, Context& context, const Sizes& sizes) {
+    const Tensor images = random_images(context, sizes);
+    constexpr bool per_pixel = std::is_same_v<Network, nn::UNet>;
+    const Shape shape = per_pixel ? Shape{sizes.batch, sizes.height, sizes.width} : Shape{sizes.batch};
+    const Tensor targets = randint(context, 0, sizes.classes, shape);
+    return {{images, targets}, [network](const std::vector<Tensor>& inputs) {
+                const Tensor logits = (*network)(inputs[0]);
+                return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
+            }};
+}
+
 template <class Network, class Options>
 MakeStep class_step(Options options) {
     return [options](Parameters& parameters, const Sizes& sizes) mutable {
         options.classes = sizes.classes;
-        const auto network = std::make_shared<Network>(parameters, options);
-        const Tensor images = random_images(parameters.context(), sizes);
-        constexpr bool per_pixel = std::is_same_v<Network, nn::UNet>;
-        const Shape shape = per_pixel ? Shape{sizes.batch, sizes.height, sizes.width} : Shape{sizes.batch};
-        const Tensor targets = randint(parameters.context(), 0, sizes.classes, shape);
-        return Step{{images, targets}, [network](const std::vector<Tensor>& inputs) {
-                        const Tensor logits = (*network)(inputs[0]);
-                        return cross_entropy(per_pixel ? logits.permute({0, 2, 3, 1}) : logits, inputs[1]);
-                    }};
+        return images_step(std::make_shared<Network>(parameters, options), parameters.context(), sizes);
     };
 }
 
-/// All tokens are asked for. Positions are at least as many as the published model has.
+/// train_images' perceptron, without dropout.
+Step mlp_step(Parameters& parameters, const Sizes& sizes) {
+    const auto network =
+        std::make_shared<images::Perceptron>(parameters, 3 * sizes.height * sizes.width, sizes.classes,
+                                             images::PerceptronOptions{.layers = sizes.layers, .dropout = 0});
+    return images_step(network, parameters.context(), sizes);
+}
+
+Loss of_whole_logits(const Tensor& logits, const Tensor& targets) {
+    return cross_entropy(logits.reshape({targets.numel(), -1}), targets.reshape({-1}));
+}
+
+/// All tokens are asked for.
 template <class Network, class Options>
-Step text_step(Parameters& parameters, const Sizes& sizes) {
-    Options options;
-    options.block = std::max(options.block, sizes.block);
+Step text_step(Parameters& parameters, const Sizes& sizes, const Options& options) {
     const auto network = std::make_shared<Network>(parameters, options);
     const Tensor ids = randint(parameters.context(), 1, options.vocabulary, {sizes.batch, sizes.block});
-    return {{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0], inputs[0]); }};
+    Step step{{ids}, [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0], inputs[0]); }};
+    if constexpr (std::is_same_v<Network, nn::Gpt>) {
+        step.loss_of_whole_logits = [network](const std::vector<Tensor>& inputs) {
+            return of_whole_logits((*network)(inputs[0]), inputs[0]);
+        };
+    }
+    return step;
+}
+
+/// Positions are at least as many as the published model has.
+template <class Network, class Options>
+Step published_step(Parameters& parameters, const Sizes& sizes) {
+    Options options;
+    options.block = std::max(options.block, sizes.block);
+    return text_step<Network>(parameters, sizes, options);
+}
+
+Step gpt_step(Parameters& parameters, const Sizes& sizes) {
+    return text_step<nn::Gpt>(parameters, sizes,
+                              nn::GptOptions{.vocabulary = sizes.classes,
+                                             .block = sizes.block,
+                                             .layers = sizes.layers,
+                                             .heads = std::max<std::int64_t>(sizes.width / 64, 1),
+                                             .width = sizes.width});
 }
 
 /// A language model of two layers, 512 wide.
@@ -74,9 +112,13 @@ struct RecurrentModel : nn::Module<RecurrentModel<Net>> {
     /// ids [time, batch]
     Loss loss(const Tensor& ids) const {
         RegionScope scope(this->context(), this->path());
-        Tensor x = layers(tokens(ids)).output.reshape({-1, kWidth});
-        return linear_cross_entropy(std::move(x), head.weight, ids.reshape({-1}));
+        return linear_cross_entropy(hidden(ids), head.weight, ids.reshape({-1}));
     }
+    Loss loss_of_whole_logits(const Tensor& ids) const {
+        RegionScope scope(this->context(), this->path());
+        return cross_entropy(head(hidden(ids)), ids.reshape({-1}));
+    }
+    Tensor hidden(const Tensor& ids) const { return layers(tokens(ids)).output.reshape({-1, kWidth}); }
 
     nn::Embedding tokens;
     Net layers;
@@ -89,7 +131,8 @@ Step recurrent_step(Parameters& parameters, const Sizes& sizes) {
     const Tensor ids = randint(parameters.context(), 0, sizes.classes, {sizes.block, sizes.batch});
     return {{ids},
             [network](const std::vector<Tensor>& inputs) { return network->loss(inputs[0]); },
-            [network] { network->layers.options.checkpoint = kSqrtOfTime; }};
+            [network] { network->layers.options.checkpoint = kSqrtOfTime; },
+            [network](const std::vector<Tensor>& inputs) { return network->loss_of_whole_logits(inputs[0]); }};
 }
 
 /// Ten objects an image, on a diagonal, with sides of a twentieth to half of the image's.
@@ -141,22 +184,39 @@ Model mask_rcnn() {
 
 template <class Net>
 Model recurrent() {
-    return {.reads_tokens = true, .ways = ways({{"layers", {}, true}}), .make = recurrent_step<Net>};
+    return {
+        .reads_tokens = true, .chunks_logits = true, .ways = ways({{"layers", {}, true}}), .make = recurrent_step<Net>};
 }
 
 Model bert() {
     return {.sizes = {.block = 512},
             .reads_tokens = true,
             .ways = ways({{"layers", {{"bert.encoder.layers.*", recompute_all()}}}}),
-            .make = text_step<nn::BertForMaskedLm, nn::BertOptions>};
+            .make = published_step<nn::BertForMaskedLm, nn::BertOptions>};
+}
+
+std::vector<Way> ways_of_gpt() {
+    return ways({{"mlp", {{"", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
+                 {"blocks", {{"blocks.*", recompute_all()}}}});
+}
+
+Model gpt() {
+    return {.sizes = {.width = 256, .block = 256, .classes = 65},
+            .reads_tokens = true,
+            .ways = ways_of_gpt(),
+            .make = gpt_step};
 }
 
 Model gpt2() {
     return {.sizes = {.block = 1024},
             .reads_tokens = true,
-            .ways = ways({{"mlp", {{"", recompute_cheap()}, {"blocks.*.mlp", recompute_all()}}},
-                          {"blocks", {{"blocks.*", recompute_all()}}}}),
-            .make = text_step<nn::Gpt, nn::GptOptions>};
+            .chunks_logits = true,
+            .ways = ways_of_gpt(),
+            .make = published_step<nn::Gpt, nn::GptOptions>};
+}
+
+Model mlp() {
+    return {.sizes = {.height = 28, .width = 28, .classes = 10, .layers = 40}, .ways = ways(), .make = mlp_step};
 }
 
 }  // namespace
@@ -171,7 +231,8 @@ const Way& Model::way(const std::string& name) const {
 }
 
 Sizes Model::completed(Sizes given) const {
-    for (const auto size : {&Sizes::batch, &Sizes::height, &Sizes::width, &Sizes::block, &Sizes::classes}) {
+    for (const auto size :
+         {&Sizes::batch, &Sizes::height, &Sizes::width, &Sizes::block, &Sizes::classes, &Sizes::layers}) {
         if (given.*size == 0) given.*size = sizes.*size;
     }
     return given;
@@ -197,7 +258,9 @@ const std::map<std::string, Model>& all() {
         {"lstm", recurrent<nn::Lstm>()},
         {"gru", recurrent<nn::Gru>()},
         {"bert", bert()},
-        {"gpt2", gpt2()}};
+        {"gpt", gpt()},
+        {"gpt2", gpt2()},
+        {"mlp", mlp()}};
     return models;
 }
 

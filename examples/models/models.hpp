@@ -22,12 +22,13 @@ namespace headroom::models {
 /// Of a micro-batch.
 struct Sizes {
     std::int64_t batch = 32;                 ///< samples
-    std::int64_t height = 224, width = 224;  ///< of images
+    std::int64_t height = 224, width = 224;  ///< of images; the width of gpt is that of its layers
     std::int64_t block = 128;                ///< tokens of a sequence
-    std::int64_t classes = 1000;             ///< of images or pixels; of lstm and gru, kinds of tokens
+    std::int64_t classes = 1000;             ///< of images or pixels; of gpt, lstm and gru, kinds of tokens
+    std::int64_t layers = 12;                ///< of gpt and mlp; others have as many as they have
 };
 /// Each 0, which stands for a model's usual one.
-constexpr Sizes kUsualSizes{.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0};
+constexpr Sizes kUsualSizes{.batch = 0, .height = 0, .width = 0, .block = 0, .classes = 0, .layers = 0};
 
 /// A way of recomputing, with the name that the training programs have for it.
 struct Way {
@@ -41,11 +42,13 @@ struct Step {
     std::vector<Tensor> inputs;
     std::function<Loss(const std::vector<Tensor>&)> loss;
     std::function<void()> checkpoint = {};  ///< what `Way::checkpoint` says, from now on
+    std::function<Loss(const std::vector<Tensor>&)> loss_of_whole_logits = {};  ///< where `loss` takes chunks of them
 };
 
 struct Model {
     Sizes sizes = {};  ///< usual ones
     bool reads_tokens = false;
+    bool chunks_logits = false;  ///< its steps have a `loss_of_whole_logits`
     std::vector<Way> ways = {};  ///< from keeping all to the least memory
     std::function<Step(Parameters&, const Sizes&)> make;
 

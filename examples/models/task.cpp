@@ -11,8 +11,10 @@ namespace {
 
 class ModelTask final : public training::EndlessTask {
   public:
-    ModelTask(Parameters& parameters, const Model& model, const Sizes& sizes)
-        : model_(model), step_(model.make(parameters, sizes)) {}
+    ModelTask(Parameters& parameters, const Model& model, const Sizes& sizes, bool whole_logits)
+        : model_(model), step_(model.make(parameters, sizes)) {
+        if (whole_logits) step_.loss = step_.loss_of_whole_logits;
+    }
 
     void recompute(const std::string& name) override {
         if (!name.empty() && model_.way(name).checkpoint) step_.checkpoint();
@@ -27,11 +29,11 @@ class ModelTask final : public training::EndlessTask {
 
 }  // namespace
 
-training::MakeTask task_of(const Model& model, const Sizes& sizes) {
-    return [&model, sizes](Parameters& parameters, std::int64_t batch) {
+training::MakeTask task_of(const Model& model, const Sizes& sizes, bool whole_logits) {
+    return [&model, sizes, whole_logits](Parameters& parameters, std::int64_t batch) {
         Sizes of_batch = sizes;
         of_batch.batch = batch;
-        return std::make_unique<ModelTask>(parameters, model, of_batch);
+        return std::make_unique<ModelTask>(parameters, model, of_batch, whole_logits);
     };
 }
 

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <headroom/examples/models/peers.hpp>
 #include <headroom/examples/models/task.hpp>
 #include <headroom/memory/error.hpp>
 #include <headroom/memory/out_of_memory.hpp>
+#include <headroom/plan/largest.hpp>
 #include <headroom/plan/planner.hpp>
 
 namespace headroom::techniques {
@@ -21,13 +23,20 @@ namespace {
 using training::Trainer;
 
 /// What rows of one question have in common.
-struct Comparison {
+struct Setup {
     const Question& question;
     Profile profile;
     std::optional<plan::Costs> costs = {};
     const models::Model& model = models::all().at(question.model);
 
-    training::MakeTask task() const { return models::task_of(model, question.sizes); }
+    Trainer trainer(const Row& row) const {
+        return {models::task_of(model, question.sizes, row.whole_logits), row.options};
+    }
+    training::Forecast forecast(const Row& row) const {
+        Profile endless = profile.endless();
+        endless.compute = row.compute;
+        return trainer(row).rehearse(endless);
+    }
 
     /// Keeps all, and has the whole batch at once.
     Row row(const std::string& technique, const std::string& name) const {
@@ -45,15 +54,14 @@ struct Comparison {
 
 using Rows = std::vector<Row>;
 
-Rows baseline(const Comparison& comparison) { return {comparison.row("baseline", "keep all")}; }
+Rows baseline(const Setup& setup) { return {setup.row("baseline", "keep all")}; }
 
 /// The effective batch in 2, 4, ... micro-batches, down to one sample.
-Rows accumulation(const Comparison& comparison) {
+Rows accumulation(const Setup& setup) {
     Rows rows;
-    const std::int64_t batch = comparison.question.sizes.batch;
+    const std::int64_t batch = setup.question.sizes.batch;
     for (std::int64_t parts = 2; parts <= batch && batch % parts == 0; parts *= 2) {
-        Row& row =
-            rows.emplace_back(comparison.row("gradient accumulation", fmt::format("{} x {}", parts, batch / parts)));
+        Row& row = rows.emplace_back(setup.row("gradient accumulation", fmt::format("{} x {}", parts, batch / parts)));
         row.options.batch = batch / parts;
         row.options.accumulate = parts;
     }
@@ -61,60 +69,74 @@ Rows accumulation(const Comparison& comparison) {
 }
 
 /// Another training.
-Rows smaller_batch(const Comparison& comparison) {
+Rows smaller_batch(const Setup& setup) {
     Rows rows;
-    for (std::int64_t batch = comparison.question.sizes.batch / 2; batch >= 1; batch /= 2) {
-        Row& row = rows.emplace_back(comparison.row("smaller batch", fmt::format("batch {}", batch)));
+    for (std::int64_t batch = setup.question.sizes.batch / 2; batch >= 1; batch /= 2) {
+        Row& row = rows.emplace_back(setup.row("smaller batch", fmt::format("batch {}", batch)));
         row.options.batch = batch;
     }
     return rows;
 }
 
-Rows checkpointing(const Comparison& comparison) {
+Rows checkpointing(const Setup& setup) {
     Rows rows;
-    for (const models::Way& way : comparison.model.ways) {
-        if (way.name == comparison.model.ways.front().name) continue;
-        rows.push_back(comparison.row("gradient checkpointing", way.name));
+    for (const models::Way& way : setup.model.ways) {
+        if (way.name == setup.model.ways.front().name) continue;
+        rows.push_back(setup.row("gradient checkpointing", way.name));
         rows.back().options.recompute = way.name;
     }
     return rows;
 }
 
-Rows mixed_precision(const Comparison& comparison) {
+Rows mixed_precision(const Setup& setup) {
     Rows rows;
     for (const char* dtype : {"f32", "bf16", "f16"}) {
-        if (dtype == comparison.question.dtype) continue;
-        Row& row = rows.emplace_back(comparison.row("mixed precision", dtype));
+        if (dtype == setup.question.dtype) continue;
+        Row& row = rows.emplace_back(setup.row("mixed precision", dtype));
         row.dtype = dtype;
-        comparison.set_options(row);
+        setup.set_options(row);
     }
     return rows;
 }
 
-Rows optimizers(const Comparison& comparison) {
-    const std::string other = comparison.question.optimizer == "adamw" ? "sgd" : "adamw";
-    Row row = comparison.row("optimizer", other);
+Rows optimizers(const Setup& setup) {
+    const std::string other = setup.question.optimizer == "adamw" ? "sgd" : "adamw";
+    Row row = setup.row("optimizer", other);
     row.optimizer = other;
-    comparison.set_options(row);
+    setup.set_options(row);
+    return {std::move(row)};
+}
+
+/// The loss, where the model's own computes its logits in chunks.
+Rows whole_logits(const Setup& setup) {
+    if (!setup.model.chunks_logits) return {};
+    Row row = setup.row("chunked loss", "whole logits");
+    row.whole_logits = true;
+    return {std::move(row)};
+}
+
+Rows not_in_place(const Setup& setup) {
+    Row row = setup.row("in-place activation", "not in place");
+    row.compute.in_place = false;
     return {std::move(row)};
 }
 
 /// In so many budgets from the least to what keeping all takes, each plan once.
-Rows plans(const Comparison& comparison) {
+Rows plans(const Setup& setup) {
     Rows rows;
-    const Row plain = comparison.row("plan", "");
-    const auto planner = Trainer(comparison.task(), plain.options).planner(comparison.profile);
+    const Row plain = setup.row("plan", "");
+    const auto planner = setup.trainer(plain).planner(setup.profile);
     const std::size_t floor = planner->floor_bytes(), range = planner->keep_all_bytes() - floor;
-    const auto intervals = static_cast<std::size_t>(std::max<std::int64_t>(comparison.question.budgets - 1, 1));
+    const auto intervals = static_cast<std::size_t>(std::max<std::int64_t>(setup.question.budgets - 1, 1));
     std::set<std::size_t> peaks;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(comparison.question.budgets); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(setup.question.budgets); ++i) {
         const std::size_t budget = floor + range * i / intervals;
         const plan::Plan plan = planner->fit(budget);
         if (!peaks.insert(plan.peak_bytes_reserved).second) continue;
         Row& row = rows.emplace_back(plain);
         row.name = memory::format_bytes(budget);
         row.budget = budget;
-        Trainer trainer(comparison.task(), row.options);
+        Trainer trainer = setup.trainer(row);
         trainer.follow(plan);
         row.options = trainer.options();
     }
@@ -122,14 +144,14 @@ Rows plans(const Comparison& comparison) {
 }
 
 /// What only GPUs do in another way.
-Rows on_gpu(const Comparison& comparison, const std::string& technique, bool ComputeOptions::*option) {
-    if (comparison.profile.compute.*option || !comparison.profile.cuda) return {};
-    Row row = comparison.row(technique, "keep all");
+Rows on_gpu(const Setup& setup, const std::string& technique, bool ComputeOptions::*option) {
+    if (setup.profile.compute.*option || !setup.profile.cuda) return {};
+    Row row = setup.row(technique, "keep all");
     row.compute.*option = true;
     return {std::move(row)};
 }
 
-using MakeRows = Rows (*)(const Comparison&);
+using MakeRows = Rows (*)(const Setup&);
 
 const std::vector<std::pair<std::string, MakeRows>>& all() {
     static const std::vector<std::pair<std::string, MakeRows>> techniques{
@@ -139,15 +161,40 @@ const std::vector<std::pair<std::string, MakeRows>>& all() {
         {"smaller_batch", smaller_batch},
         {"mixed_precision", mixed_precision},
         {"optimizer", optimizers},
+        {"chunked_loss", whole_logits},
+        {"in_place", not_in_place},
         {"plan", plans},
-        {"tf32", [](const Comparison& c) { return on_gpu(c, "TF32", &ComputeOptions::tf32); }},
-        {"graphs", [](const Comparison& c) { return on_gpu(c, "CUDA graphs", &ComputeOptions::graphs); }},
-        {"tuning", [](const Comparison& c) { return on_gpu(c, "tuning", &ComputeOptions::tune); }}};
+        {"tf32", [](const Setup& c) { return on_gpu(c, "TF32", &ComputeOptions::tf32); }},
+        {"graphs", [](const Setup& c) { return on_gpu(c, "CUDA graphs", &ComputeOptions::graphs); }},
+        {"tuning", [](const Setup& c) { return on_gpu(c, "tuning", &ComputeOptions::tune); }}};
     return techniques;
 }
 
-Rows rows_of(const Comparison& comparison) {
-    const std::vector<std::string>& asked = comparison.question.techniques;
+bool has_plan(const Row& row) { return row.budget > 0; }
+
+constexpr std::int64_t kMost = std::int64_t{1} << 20;
+
+std::optional<std::int64_t> largest_of(const Setup& setup, Row row) {
+    if (setup.question.within == 0) return {};
+    row.options.accumulate = 1;
+    return plan::largest_size(1, kMost, [&](std::int64_t batch) {
+        row.options.batch = batch;
+        return setup.forecast(row).peak.reserved <= setup.question.within;
+    });
+}
+
+std::optional<std::int64_t> largest_of_plans(const Setup& setup) {
+    if (setup.question.within == 0) return {};
+    Row row = setup.row("", "");
+    row.options.split_batch = false;
+    return plan::largest_size(1, kMost, [&](std::int64_t batch) {
+        row.options.batch = batch;
+        return setup.trainer(row).planner(setup.profile)->floor_bytes() <= setup.question.within;
+    });
+}
+
+Rows rows_of(const Setup& setup) {
+    const std::vector<std::string>& asked = setup.question.techniques;
     for (const std::string& name : asked) {
         if (std::ranges::find(all(), name, &std::pair<std::string, MakeRows>::first) == all().end())
             throw Error(fmt::format("there is no technique {}; there are {}", name, fmt::join(names(), ", ")));
@@ -155,18 +202,37 @@ Rows rows_of(const Comparison& comparison) {
     Rows rows;
     for (const auto& [name, make] : all()) {
         if (!asked.empty() && std::ranges::find(asked, name) == asked.end()) continue;
-        for (Row& row : make(comparison)) rows.push_back(std::move(row));
+        for (Row& row : make(setup)) rows.push_back(std::move(row));
     }
+    std::optional<std::int64_t> of_plans;
+    if (std::ranges::any_of(rows, has_plan)) of_plans = largest_of_plans(setup);
     for (Row& row : rows) {
-        Profile profile = comparison.profile;
-        profile.compute = row.compute;
-        row.forecast = Trainer(comparison.task(), row.options).rehearse(profile.endless());
+        row.forecast = setup.forecast(row);
+        row.largest = has_plan(row) ? of_plans : largest_of(setup, row);
     }
     return rows;
 }
 
-void train(const Comparison& comparison, Row& row, Context& context) {
-    const training::Report report = Trainer(comparison.task(), row.options).train(context, row.forecast);
+/// Without micro-batches.
+std::vector<Larger> larger(const Setup& setup) {
+    std::vector<std::pair<std::string, Setup>> machines{{plan::Machine::of(setup.profile).name, setup}};
+    if (!setup.profile.cuda)
+        machines.emplace_back("H100", Setup{.question = setup.question, .profile = Profile::gpu(0)});
+    std::vector<Larger> result;
+    for (const auto& [machine, on] : machines) {
+        for (const models::Way* way : {&setup.model.ways.front(), &setup.model.ways.back()}) {
+            Row row = on.row("", "");
+            row.options.recompute = way->name;
+            const std::int64_t batch = row.options.batch;
+            for (row.options.batch = batch; row.options.batch <= 64 * batch; row.options.batch *= 2)
+                result.push_back({machine, way->name, row.options.batch, on.forecast(row)});
+        }
+    }
+    return result;
+}
+
+void train(const Setup& setup, Row& row, Context& context) {
+    const training::Report report = setup.trainer(row).train(context, row.forecast);
     row.peak_bytes_allocated = report.peak_bytes_allocated;
     row.peak_bytes_reserved = report.peak_bytes_reserved;
     row.step_seconds.push_back(report.step_seconds.value());
@@ -178,15 +244,26 @@ void train(const Comparison& comparison, Row& row, Context& context) {
 }
 
 bool keeps_all(const Row& row) {
-    return row.options.recompute == row.options.recomputes.front().name &&
+    return row.peer.empty() && row.options.recompute == row.options.recomputes.front().name &&
            !(row.options.plan && row.options.plan->policy);
+}
+
+/// Both in their orders, spread evenly over each other.
+Rows in_turn(Rows ours, Rows theirs) {
+    Rows rows;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < ours.size(); ++i) {
+        rows.push_back(std::move(ours[i]));
+        for (; next * ours.size() < (i + 1) * theirs.size(); ++next) rows.push_back(std::move(theirs[next]));
+    }
+    return rows;
 }
 
 /// The same training but for what is kept.
 bool same_arithmetic(const Row& a, const Row& b) {
     const auto key = [](const Row& row) {
-        return std::tuple(row.options.batch, row.options.accumulate, row.dtype, row.optimizer, row.compute.tf32,
-                          row.compute.tune);
+        return std::tuple(row.options.batch, row.options.accumulate, row.dtype, row.optimizer, row.whole_logits,
+                          row.compute.tf32, row.compute.tune);
     };
     return key(a) == key(b);
 }
@@ -199,24 +276,27 @@ std::vector<std::string> names() {
     return result;
 }
 
-std::vector<Row> rehearsed(const Question& question, const Profile& profile) {
-    return rows_of({.question = question, .profile = profile});
+Comparison rehearsed(const Question& question, const Profile& profile) {
+    const Setup setup{.question = question, .profile = profile};
+    return {rows_of(setup), larger(setup)};
 }
 
-std::vector<Row> compared(const Question& question, const MakeContext& make_context,
-                          const std::function<void(const Row&, std::int64_t round)>& watch) {
-    Comparison comparison{.question = question, .profile = make_context({}).profile()};
+Comparison compared(const Question& question, const MakeContext& make_context,
+                    const std::function<void(const Row&, std::int64_t round)>& watch, const Peers* peers) {
+    Rows theirs = peers ? peers->rows() : Rows();
+    Setup setup{.question = question, .profile = make_context({}).profile()};
     {
         Context context = make_context({});
-        comparison.costs = Trainer(comparison.task(), comparison.row("", "").options).calibrate(context);
+        setup.costs = setup.trainer(setup.row("", "")).calibrate(context);
     }
-    Rows rows = rows_of(comparison);
+    Rows rows = in_turn(rows_of(setup), std::move(theirs));
     const auto try_to_train = [&](Row& row, std::int64_t round) {
         if (!row.refused.empty()) return;
         if (watch) watch(row, round);
+        if (!row.peer.empty()) return peers->train(row);
         try {
             Context context = make_context(row.compute);
-            train(comparison, row, context);
+            train(setup, row, context);
         } catch (const OutOfMemory& error) {
             row.refused = std::string(error.what()).substr(0, std::string(error.what()).find('\n'));
         }
@@ -225,10 +305,11 @@ std::vector<Row> compared(const Question& question, const MakeContext& make_cont
         for (Row& row : rows) try_to_train(row, round);
     }
     // Bits are compared with keeping all: with a row, or a training for that alone.
+    std::ranges::stable_partition(rows, [](const Row& row) { return row.peer.empty(); });
     Rows kept;
     std::ranges::copy_if(rows, std::back_inserter(kept), keeps_all);
     for (Row& row : rows) {
-        if (!row.refused.empty()) continue;
+        if (!row.refused.empty() || !row.peer.empty()) continue;
         const auto alike = [&](const Row& other) { return same_arithmetic(other, row); };
         auto found = std::ranges::find_if(kept, alike);
         if (found == kept.end()) {
@@ -240,7 +321,7 @@ std::vector<Row> compared(const Question& question, const MakeContext& make_cont
         }
         if (found->refused.empty()) row.same_bits = row.state_sha256 == found->state_sha256;
     }
-    return rows;
+    return {std::move(rows), larger(setup)};
 }
 
 }  // namespace headroom::techniques

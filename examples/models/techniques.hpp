@@ -3,7 +3,7 @@
 // turn. Named as guides to saving GPU memory name them.
 //
 //     techniques::Question question{.model = "gpt2", .sizes = models::all().at("gpt2").sizes};
-//     for (const techniques::Row& row : techniques::compared(question, make_context)) fmt::print("{}\n", row.name);
+//     for (const techniques::Row& row : techniques::compared(question, make_context).rows) fmt::print("{}\n", row.name);
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +28,7 @@ struct Question {
     std::int64_t budgets = 4;                        ///< for which plans are made, from the least to keeping all
     std::int64_t steps = 5;                          ///< that are timed in a round, behind the first ones
     std::int64_t rounds = 3;                         ///< in each of which all are trained once
+    std::size_t within = 0;  ///< bytes for which the largest micro-batches are looked for; 0: they are not
 };
 
 /// A way to train, and what came of it.
@@ -36,13 +37,17 @@ struct Row {
     std::string dtype, optimizer;
     training::TrainerOptions options = {};  ///< as they were trained: with the plan's micro-batch, if there is one
     ComputeOptions compute = {};
-    std::size_t budget = 0;  ///< of a plan; 0: there is none
-    training::Forecast forecast = {};
-    std::string refused = {};  ///< why there is nothing else
+    bool whole_logits = false;                 ///< as `models::task_of`
+    std::size_t budget = 0;                    ///< of a plan; 0: there is none
+    std::vector<std::string> peer = {};        ///< arguments of PyTorch's training; empty: it is Headroom's
+    training::Forecast forecast = {};          ///< Headroom's
+    std::string refused = {};                  ///< why there is nothing else
+    std::optional<std::int64_t> largest = {};  ///< micro-batch within `Question::within`; empty: none, or not asked for
 
-    std::size_t peak_bytes_allocated = 0, peak_bytes_reserved = 0;  ///< measured
-    std::vector<double> step_seconds = {};                          ///< a round's median each
-    double loss = 0;                                                ///< of the last step
+    /// Measured; 0: of PyTorch on a CPU, which reserves what it allocates.
+    std::size_t peak_bytes_allocated = 0, peak_bytes_reserved = 0;
+    std::vector<double> step_seconds = {};  ///< a round's median each
+    double loss = 0;                        ///< of the last step
     std::optional<bool> same_bits =
         {};  ///< as keeping all with the same micro-batch and arithmetic, if that was trained
     std::uint64_t replayed_ops = 0;
@@ -51,13 +56,28 @@ struct Row {
     std::string state_sha256 = {};
 };
 
+/// A step of a larger batch, as predicted.
+struct Larger {
+    std::string machine, recompute;
+    std::int64_t batch = 0;
+    training::Forecast forecast = {};
+};
+
+struct Comparison {
+    std::vector<Row> rows;
+    std::vector<Larger> larger;  ///< up to 64 times the batch, here and on an H100 by its data sheet's rates
+};
+
 using MakeContext = std::function<Context(const ComputeOptions&)>;
+class Peers;
 
 /// Only what rehearsals know. Errors: those of the model for its sizes; Error if it has no such technique.
-std::vector<Row> rehearsed(const Question& question, const Profile& profile);
-/// Measures on contexts that are made for each training. Plans go by times that were measured at the beginning.
-/// `watch` is told what is trained. Errors: as `rehearsed`.
-std::vector<Row> compared(const Question& question, const MakeContext& make_context,
-                          const std::function<void(const Row&, std::int64_t round)>& watch = {});
+Comparison rehearsed(const Question& question, const Profile& profile);
+/// Measures on contexts that are made for each training. Plans go by times that were measured at the beginning. With
+/// `peers` PyTorch's trainings take turns with Headroom's. `watch` is told what is trained. Errors: as `rehearsed`, and
+/// those of the peers.
+Comparison compared(const Question& question, const MakeContext& make_context,
+                    const std::function<void(const Row&, std::int64_t round)>& watch = {},
+                    const Peers* peers = nullptr);
 
 }  // namespace headroom::techniques

@@ -180,6 +180,19 @@ TEST_F(Arithmetic, TakesOverWhatNobodyNeeds) {
     EXPECT_EQ(values(x.grad()), (Doubles{10, 10, 10}));
 }
 
+TEST_F(Arithmetic, TakesOverNothingWhereItIsToldNotTo) {
+    const auto keeps_storage = [&](bool in_place) {
+        Context plain = Context::cpu({.threads = 1, .compute = {.in_place = in_place}});
+        Tensor x = plain.from_host(std::vector<float>{-1, 2}, {2}) * 1.0;
+        const std::byte* before = storage(x);
+        const Tensor y = relu(std::move(x));
+        EXPECT_EQ(values(y), (Doubles{0, 2}));
+        return storage(y) == before;
+    };
+    EXPECT_TRUE(keeps_storage(true));
+    EXPECT_FALSE(keeps_storage(false));
+}
+
 TEST_F(Arithmetic, ASumTakesOverEitherSide) {
     const Tensor x = floats({1, 2, 3});
     Tensor right = x * 2.0;

@@ -1,5 +1,11 @@
 """memory_speed: what each technique takes is what was predicted, the bits are keeping all's, and a dry run says the same."""
+import importlib.util
+import os
+import pathlib
+import sys
+import tempfile
 import unittest
+import unittest.mock
 
 from program import ProgramCase
 
@@ -16,7 +22,7 @@ class MemorySpeed(ProgramCase):
         self.assertEqual(len(rows), len(found["rows"]), "each is another")
         self.assertEqual({row["technique"] for row in found["rows"]},
                          {"baseline", "gradient checkpointing", "gradient accumulation", "smaller batch", "mixed precision",
-                          "optimizer", "plan"})
+                          "optimizer", "chunked loss", "in-place activation", "plan"})
         for key, row in rows.items():
             with self.subTest(row=key):
                 self.assertIsNone(row["refused"])
@@ -29,6 +35,7 @@ class MemorySpeed(ProgramCase):
                 if row["budget_bytes"]:
                     self.assertLessEqual(row["peak_bytes_reserved"], row["budget_bytes"])
         kept = rows["baseline", "keep all"]
+        self.assertAlmostEqual(rows["chunked loss", "whole logits"]["loss"], kept["loss"], delta=1e-4)
         self.assertEqual((kept["batch"], kept["accumulate"], kept["dtype"], kept["replayed_ops"]), (4, 1, "f32", 0))
         self.assertEqual(rows["gradient checkpointing", "layers"]["loss"], kept["loss"])
         parts = rows["gradient accumulation", "4 x 1"]
@@ -45,6 +52,62 @@ class MemorySpeed(ProgramCase):
             self.assertIsNone(row["peak_bytes_reserved"])
             self.assertEqual(row["peak_bytes_reserved_predicted"], rows[row["technique"], row["name"]]["peak_bytes_reserved"])
 
+    def test_finds_the_largest_micro_batch(self):
+        flags = ("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline", "--effective-batch", "16")
+        within = self.figures(*flags)["rows"][0]["peak_bytes_reserved_predicted"]
+        found = self.figures("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline,checkpointing,plan", "--within", str(within))
+        self.assertEqual(found["within_bytes"], within)
+        largest = {row["technique"]: row["largest_batch"] for row in found["rows"]}
+        self.assertGreaterEqual(largest["plan"], largest["baseline"])
+        for batch, fits in ((largest["baseline"], True), (largest["baseline"] + 1, False)):
+            row, = self.figures("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline", "--effective-batch", str(batch))["rows"]
+            self.assertEqual(row["peak_bytes_reserved_predicted"] <= within, fits, batch)
+
+    def test_what_is_not_written_in_place_takes_more(self):
+        found = self.figures("--model", "mlp", "--layers", "6", "--effective-batch", "4096", "--device", "dry", "--techniques",
+                             "baseline,in_place")
+        kept, apart = (row["peak_bytes_reserved_predicted"] for row in found["rows"])
+        self.assertGreater(apart, kept)
+
+    def test_predicts_larger_batches(self):
+        found = self.figures("--device", "dry", "--techniques", "baseline")
+        lines = {(row["machine"], row["recompute"]) for row in found["larger"]}
+        self.assertEqual({recompute for _, recompute in lines}, {"none", "layers"})
+        self.assertIn("H100", {machine for machine, _ in lines})
+        self.assertEqual([row["batch"] for row in found["larger"]], [4 << i for i in range(7)] * len(lines))
+        kept = found["rows"][0]
+        self.assertEqual(found["larger"][0]["peak_bytes_reserved_predicted"], kept["peak_bytes_reserved_predicted"])
+        self.assertEqual(found["larger"][0]["step_seconds_predicted"], kept["step_seconds_predicted"])
+
+    def test_pytorch_that_is_missing_or_refuses(self):
+        flags = ["--peers", "--techniques", "baseline,accumulation"]
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"PATH": f"{folder}:/usr/bin:/bin"}):
+            python = pathlib.Path(folder, "python3")
+            python.write_text(f"#!/bin/sh\nexec {sys.executable} -S -I \"$@\"\n", encoding="utf-8")  # without any package
+            python.chmod(0o755)
+            self.fails(1, flags, "pip install torch")
+            # One that is there and can't be used.
+            for package in ("torch", "torchvision"):
+                pathlib.Path(folder, f"{package}.py").write_text("", encoding="utf-8")
+            python.write_text(f"#!/bin/sh\nPYTHONPATH={folder} exec {sys.executable} -S \"$@\"\n", encoding="utf-8")
+            found = self.figures(*flags)
+        theirs = [row for row in found["rows"] if row["framework"] == "pytorch"]
+        self.assertEqual([row["name"] for row in theirs], ["keep all", "2 x 2", "4 x 1"])
+        for row in theirs:
+            self.assertIn("train.py: ", row["refused"])
+            self.assertEqual((row["peak_bytes_reserved"], row["step_seconds"], row["bytes"]), (None, None, None))
+        self.assertEqual([row["refused"] for row in found["rows"] if row["framework"] == "headroom"], [None] * 3)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "needs PyTorch")
+    def test_pytorch_in_turn(self):
+        found = self.figures("--peers", "--techniques", "baseline,accumulation,mixed_precision")
+        theirs = {row["name"]: row for row in found["rows"] if row["framework"] == "pytorch"}
+        self.assertEqual(list(theirs), ["keep all", "2 x 2", "4 x 1", "bf16"])
+        for row in theirs.values():
+            self.assertIsNone(row["refused"])
+            self.assertGreater(row["peak_bytes_allocated"], 0)
+            self.assertGreater(row["step_seconds"], 0)
+
     def test_predicts_for_a_gpu(self):
         found = self.figures("--device", "dry", "--gpu-memory", "24GB", "--dtype", "bf16")
         self.assertEqual(found["machine"]["threads"], 0)
@@ -58,6 +121,7 @@ class MemorySpeed(ProgramCase):
         self.fails(2, ["--gpu-memory", "8GB"], "--gpu-memory")
         self.fails(2, ["--model", "gpt17"], "--model")
         self.fails(2, ["--effective-batch", "0"], "--effective-batch")
+        self.fails(2, ["--device", "dry", "--peers"], "--peers")
         self.fails(1, ["--json", "/there/is/none.json"], "--json")
         self.fails(1, ["--html", self.path("a"), "--json", self.path("a")], "--json")
 

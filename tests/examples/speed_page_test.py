@@ -48,7 +48,12 @@ ROWS = [
 COMPARISON = {"headroom_memory_speed": 1, "model": f"gpt2 {ODD}", "inputs": "4 sequences of 128 tokens",
               "samples": "sequences", "effective_batch": 4, "version": "0.1.0", "commit": "abc1234",
               "date": "2026-11-27", "machine": {"cpu": "a processor", "threads": 2, "gpu": None},
-              "command": "memory_speed " + 30 * "--flag value ", "rows": ROWS}
+              "command": "memory_speed " + 30 * "--flag value ", "rows": ROWS,
+              "larger": [{"machine": machine, "recompute": recompute, "batch": batch,
+                          "peak_bytes_reserved_predicted": 500_000_000 * batch // parts,
+                          "step_seconds_predicted": batch * parts / 8}
+                         for machine in ("a processor", "H100") for recompute, parts in (("none", 1), ("blocks", 2))
+                         for batch in (4, 8, 16)]}
 POINTS = {"keep all", "blocks", "worse", "more than predicted", "other bits", "predicted", "eager", "not covered"}
 
 # Goes over the canvas: `places` has for each name that the tip says the middle of where it says it.

@@ -10,7 +10,8 @@ MODEL_STEP = os.path.join(os.environ.get("HEADROOM_EMULATED_GPU_PROGRAMS", ""), 
 GPUS = [round(1e9 * gigabytes) for gigabytes in (8, 11, 12, 16, 24, 40, 80, 141)]
 FIELDS = ["model", "gpu_memory", "method", "batch", "accumulate", "fits", "peak_bytes_reserved_predicted", "step_seconds_predicted",
           "floor_bytes"]
-WAYS = {"bert": ["none", "cheap", "layers"], "gpt2": ["none", "cheap", "mlp", "blocks"], "gru": ["none", "cheap", "layers"],
+WAYS = {"bert": ["none", "cheap", "layers"], "gpt": ["none", "cheap", "mlp", "blocks"],
+        "gpt2": ["none", "cheap", "mlp", "blocks"], "mlp": ["none", "cheap"], "gru": ["none", "cheap", "layers"],
         "lstm": ["none", "cheap", "layers"], "maskrcnn": ["none", "cheap", "blocks"], "vgg16": ["none", "cheap"],
         "vgg16_bn": ["none", "cheap"], "unet": ["none", "cheap", "blocks"], "unet_bilinear": ["none", "cheap", "blocks"],
         **{f"resnet{layers}": ["none", "cheap", "blocks"] for layers in (18, 34, 50, 101, 152)}}

@@ -47,6 +47,7 @@ function columnsOf({data: {samples}, rows}) {
         field("Micro-batches", "accumulate", countCell),
         field("Recompute", "recompute", textCell),
         field("Budget", "budget_bytes", bytesCell),
+        field("Largest batch", "largest_batch", countCell),
         ...categories.map(name => of(name.replace("_", " "), "", ({data}) => bytesCell(data.bytes?.[name]), true)),
         field("Used on the GPU", "used", bytesCell),
         field("Loss", "loss", loss => cell(loss, value => value.toFixed(6))),

@@ -13,6 +13,8 @@ class Page {
         this.pinned = null;   // the row that is marked in the table
         this.canvas = byId("plot");
         this.scatter = new Scatter(this.canvas, this.comparison);
+        const lines = linesOf(data.larger);
+        if (lines.length > 0) this.sayLarger(lines);
         this.say();
         this.listen();
         this.restyle();
@@ -47,6 +49,14 @@ class Page {
             `Points of PyTorch with no point of Headroom as small and as fast: ${count} of ${theirs.length}`;
     }
 
+    sayLarger(lines) {
+        const canvas = byId("growth");
+        byId("larger").hidden = false;
+        canvas.setAttribute("aria-label", "Memory over the batch, as in the table below");
+        this.growth = new Growth(canvas, lines);
+        byId("growth-table").append(largerTable(lines, this.comparison.data.samples));
+    }
+
     restyle() {
         const techniques = this.comparison.techniques.map((_, i) => `technique-${i % COLORS}`);
         this.colors = readColors(["plot", "ink", "quiet", "rule", "grid", "alert", "accent", ...techniques]);
@@ -54,6 +64,8 @@ class Page {
         this.scatter.resize();
         this.legend();
         this.draw();
+        this.growth?.resize();
+        this.growth?.draw(this.colors);
     }
 
     legend() {

@@ -6,13 +6,14 @@ class Row {
     constructor(data) {
         this.data = data;
         this.framework = FRAMEWORKS[data.framework] ?? data.framework;
-        this.memory = data.peak_bytes_reserved ?? data.peak_bytes_reserved_predicted;
+        // PyTorch on a CPU reserves nothing: it is compared by what it allocates, which is less.
+        this.memory = data.peak_bytes_reserved ?? data.peak_bytes_reserved_predicted ?? data.peak_bytes_allocated;
         this.allocated = data.peak_bytes_allocated ?? data.peak_bytes_allocated_predicted;
         this.seconds = data.step_seconds ?? data.step_seconds_predicted;
         this.speed = data.samples_per_second ?? (this.seconds && data.batch * data.accumulate / this.seconds);
         this.refused = data.refused ?? null;
         this.placed = this.refused === null && this.memory != null && this.speed != null;
-        this.predicted = this.placed && (data.peak_bytes_reserved == null || data.step_seconds == null);
+        this.predicted = this.placed && data.step_seconds == null;
         this.covered = true;  // false: it is PyTorch's, and no point of Headroom is as small and as fast
         this.faults = [...data.same_bits === false ? ["other bits than keeping all"] : [],
                        ...this.difference("allocated"), ...this.difference("reserved")];

@@ -1,0 +1,14 @@
+#pragma once
+// What files of results begin with: what they are, when and by which command they were made, by which version.
+//
+//     Json json = program::result_head("what fits on which GPU, as rehearsed", argc, argv);
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace headroom::program {
+
+/// {"what", "date", "command", "version"}; the command is the program's name and its arguments.
+nlohmann::ordered_json result_head(const std::string& what, int argc, const char* const* argv);
+
+}  // namespace headroom::program

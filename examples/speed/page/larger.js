@@ -1,0 +1,75 @@
+// Larger batches, as predicted: what they take, over their size, a line for each machine and way of recomputing.
+
+class Growth extends Plot {
+    constructor(canvas, lines) {
+        super(canvas, {left: 66, right: 18, top: 22, bottom: 44});
+        const points = lines.flatMap(line => line.points), of = key => points.map(point => point[key]);
+        this.lines = lines;
+        this.batches = [...new Set(of("batch"))].sort((a, b) => a - b);
+        this.bytes = [0.8 * Math.min(...of("bytes")), 1.25 * Math.max(...of("bytes"))];
+        this.least = Math.max(1, Math.min(...this.batches) / 1.2);
+    }
+
+    // Both axes are logarithmic.
+    x(batch) {
+        const most = 1.2 * this.batches.at(-1);
+        return this.left + this.width * Math.log(batch / this.least) / Math.log(most / this.least);
+    }
+    y(bytes) {
+        const [least, most] = this.bytes;
+        return this.top + this.height * (1 - Math.log(bytes / least) / Math.log(most / least));
+    }
+
+    draw(colors) {
+        const {context: c, ratio} = this;
+        this.clear(colors);
+        for (let ten = 1; ten <= this.bytes[1]; ten *= 10) {
+            for (const bytes of [ten, 2 * ten, 5 * ten].filter(value => value > this.bytes[0] && value < this.bytes[1])) {
+                const y = Math.round(this.y(bytes));
+                c.fillStyle = colors.grid;
+                c.fillRect(this.left, y, this.width, Math.ceil(ratio));
+                this.plain(roundBytesText(bytes), this.left - 8 * ratio, y, colors, "right");
+            }
+        }
+        for (const batch of this.batches) this.mark(this.x(batch), `${batch}`, colors);
+        this.plain("batch", this.left + this.width, this.canvas.height - 9 * ratio, colors, "right");
+        this.lines.forEach(({points}, i) => {
+            c.strokeStyle = colors.technique[i % COLORS];
+            c.lineWidth = this.stroke;
+            c.beginPath();
+            for (const {batch, bytes} of points) c.lineTo(this.x(batch), this.y(bytes));
+            c.stroke();
+        });
+        this.lines.forEach(({name, points}, i) => {
+            const {batch, bytes} = points[Math.max(0, points.length - 1 - i)];  // each at another: lines may coincide
+            const wide = c.measureText(name).width;
+            this.label(name, this.x(batch) - wide - 8 * ratio, this.y(bytes) - 7 * ratio, colors.technique[i % COLORS], colors);
+        });
+    }
+}
+
+// By machine and way of recomputing.
+function linesOf(larger) {
+    const lines = new Map();
+    for (const {machine, recompute, batch, peak_bytes_reserved_predicted: bytes, step_seconds_predicted: seconds} of larger) {
+        const name = `${machine}: ${recompute}`;
+        if (!lines.has(name)) lines.set(name, {name, points: []});
+        lines.get(name).points.push({batch, bytes, seconds});
+    }
+    return [...lines.values()];
+}
+
+// A row for each batch, and for each line what it takes.
+function largerTable(lines, samples) {
+    const batches = [...new Set(lines.flatMap(line => line.points.map(point => point.batch)))];
+    const cellsOf = ({points}, batch) => {
+        const point = points.find(other => other.batch === batch);
+        return [bytesCell(point.bytes), cell(batch / point.seconds, speedText)].map(tableCell);
+    };
+    const head = lines.map(({name}) => element("th", {scope: "colgroup", colspan: 2, class: "text"}, name));
+    const second = lines.flatMap(() => [element("th", {scope: "col"}, "Peak reserved"), element("th", {scope: "col"}, `${samples}/s`)]);
+    return element("table", {},
+        element("thead", {}, element("tr", {}, element("th", {scope: "col", rowspan: 2}, "Batch"), ...head), element("tr", {}, ...second)),
+        element("tbody", {}, ...batches.map(batch => element("tr", {}, tableCell(countCell(batch)),
+            ...lines.flatMap(line => cellsOf(line, batch))))));
+}
