@@ -292,6 +292,20 @@ class Search {
         }
     }
 
+    /// Turns each op whose other answer takes less time in as much memory: what runs again may make backward faster.
+    void quicken(Answers& answers, std::size_t limit) {
+        double least = visit(answers).seconds;
+        for (std::uint32_t op = 0; op < answers.size(); ++op) {
+            turn(answers[op]);
+            const Outcome outcome = visit(answers);
+            if (outcome.peak <= limit && outcome.seconds < least) {
+                least = outcome.seconds;
+            } else {
+                turn(answers[op]);
+            }
+        }
+    }
+
     static void turn(Answer& answer) {
         answer.choice = answer.choice == Answer::recompute ? Answer::keep : Answer::recompute;
     }
@@ -308,6 +322,7 @@ class Search {
                 fill_to(answers, plans[i].peak);
                 descend(answers, 3);
                 fill_to(answers, plans[i].peak);
+                if (program_.ops.size() < kSmall) quicken(answers, plans[i].peak);
                 better |= frontier_.seconds_below(plans[i].peak) < before;
             }
         }
