@@ -57,6 +57,8 @@ Output output_of(const std::vector<std::string>& words) {
     for (std::string line; std::getline(file, line);) {
         if (!line.empty()) output.last_line = line;
     }
+    if (output.last_line.empty())
+        output.last_line = "the process ended without a word: it may have been killed for its memory";
     fs::remove(errors);
     return output;
 }
