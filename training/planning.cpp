@@ -30,6 +30,7 @@ TrainerOptions without_files(TrainerOptions options) {
          {&options.save, &options.best, &options.log, &options.tensorboard, &options.memory_history}) {
         file->clear();
     }
+    options.save_every = 0;
     return options;
 }
 

@@ -83,10 +83,16 @@ class PlanFile : public ::testing::Test {
 };
 
 TEST_F(PlanFile, HasThePlan) {
-    const Plan plan = plan_of(program_of({}));
+    Plan plan = plan_of(program_of({}));
+    plan.division.choice = "over time";
+    plan.measured = true;
+    std::vector<Rule> rules = plan.policy->rules();
+    rules.push_back({.path = "net", .op = "gelu", .call = 0, .ordinal = 1, .answer = Answer::inherit});
+    plan.policy = Policy(rules);
     write_plan(path_, plan);
     const Plan read = read_plan(path_);
     EXPECT_EQ(read.division, plan.division);
+    EXPECT_TRUE(read.measured);
     EXPECT_EQ(*read.policy, *plan.policy);
     EXPECT_EQ(read.peak_bytes_allocated, plan.peak_bytes_allocated);
     EXPECT_EQ(read.peak_bytes_reserved, plan.peak_bytes_reserved);

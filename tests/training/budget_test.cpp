@@ -1,5 +1,6 @@
 // A trainer with a budget: its plan keeps the training within it, and changes no bit.
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -93,6 +94,35 @@ TEST_F(BudgetTest, TheTrainingKeepsWithinItAndChangesNoBit) {
     EXPECT_GT(report.replayed_ops, 0u);
     EXPECT_EQ(report.state_sha256, kept.state_sha256);
     EXPECT_GT(report.planned->simulated, report.planned->rehearsed);
+}
+
+TEST_F(BudgetTest, PlansForATrainingThatSavesOnTheWay) {
+    TrainerOptions saving = options();
+    saving.save = path("often.safetensors");
+    saving.save_every = 1;
+    saving.budget = std::size_t{1} << 30;
+    EXPECT_TRUE(run(saving).planned);
+    EXPECT_TRUE(std::filesystem::exists(saving.save));
+}
+
+TEST_F(BudgetTest, MayBeAllOfTheDevice) {
+    Context whole = Context::dry(Profile::gpu(1'000'000'000));
+    const Profile profile = whole.profile();
+    TrainerOptions all = options();
+    all.budget = profile.device_memory().total_bytes;
+    EXPECT_LE(Trainer(deep(), all).plan(profile).plan.peak_bytes_reserved, all.budget);
+    ++all.budget;
+    EXPECT_THROW(Trainer(deep(), all).plan(profile), Error);
+}
+
+TEST_F(BudgetTest, AWayThatKeepsAllIsNoOtherPlan) {
+    const Profile profile = Context::cpu({.threads = 1}).profile();
+    TrainerOptions alone = options();
+    alone.budget = std::size_t{1} << 30;
+    TrainerOptions named = alone;
+    named.recomputes = {{"none", "", {}}};
+    named.recompute = "none";
+    EXPECT_EQ(Trainer(deep(), named).plan(profile).simulated, Trainer(deep(), alone).plan(profile).simulated);
 }
 
 TEST_F(BudgetTest, TheBatchIsSharedOutUnlessThatIsRefused) {
