@@ -6,7 +6,6 @@ ways, tokens per second and their medians. --before names a program to compare w
 
 import argparse
 import contextlib
-import datetime
 import itertools
 import json
 import os
@@ -58,7 +57,6 @@ def main():
             print(f"{key}: {speed:.0f} tokens/s, load {load:.1f}", flush=True)
     result = {
         "what": f"train_gpt's default configuration, {flags.steps} steps, tokens/s beside busy processes",
-        "date": datetime.date.today().isoformat(),
         "processors": os.cpu_count(),
         "median": {key: statistics.median(run["tokens_per_second"] for run in all_runs) for key, all_runs in runs.items()},
         "runs": runs,

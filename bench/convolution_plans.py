@@ -15,11 +15,14 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from pages import between_marks  # noqa: E402
+from runs import headed  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SHAPES = ROOT / "tests" / "kernels" / "convolutions"
 RESULTS = ROOT / "bench" / "results" / "convolution_plans.json"
 PAGE = ROOT / "docs" / "convolution_plans.md"
-BEGIN, END = "<!-- plans of bench/convolution_plans.py -->", "<!-- end of plans -->"
 COMMON = ["--device", "dry", "--convolutions", "--dtype", "bf16"]
 MODELS = {
     "resnet50": ("ResNet-50, 256 images of 224 x 224", "--model resnet50 --batch 256"),
@@ -52,8 +55,7 @@ def table(results):
 
 
 def with_table(page, results):
-    before, rest = page.split(BEGIN)
-    return f"{before}{BEGIN}\n\n{table(results)}\n\n{END}{rest.split(END)[1]}"
+    return between_marks(page, "plans: figures of bench/convolution_plans.py", table(results), str(PAGE))
 
 
 def read_results():
@@ -79,7 +81,7 @@ def main():
     results = {"what": "plans by NVIDIA's library for an H200 that is not there; nothing was run", "library": library,
                "plans": [{"model": model, "convolution": text, "plan": plan, "scratch": int(scratch), "reserved": int(reserved)}
                          for model, text, plan, scratch, reserved in rows]}
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    RESULTS.write_text(json.dumps(headed(results), indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     print(table(results))
 

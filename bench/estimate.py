@@ -20,7 +20,6 @@ or --graphs changes the estimate as it changes a run.
 """
 import argparse
 import collections
-import datetime
 import json
 import os
 import pathlib
@@ -30,6 +29,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from pages import between_marks  # noqa: E402
+from runs import headed  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "build" / "release" / "bench" / "estimate"
@@ -238,8 +238,8 @@ def all_results(rates):
 def write():
     results = all_results(RATES)
     for name, result in results.items():
-        dated = {"date": datetime.date.today().isoformat(), "command": "bench/estimate.py --write", **result}
-        RESULTS[name].write_text(json.dumps(dated, indent=1) + "\n")
+        command = {"command": "bench/estimate.py --write"}
+        RESULTS[name].write_text(json.dumps(headed(result | command), indent=1) + "\n")
     PAGE.write_text(with_figures(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 

@@ -5,7 +5,6 @@ per second of each pair, and the median of the pairs' ratios.
 """
 
 import argparse
-import datetime
 import pathlib
 import statistics
 import tempfile
@@ -36,7 +35,6 @@ def main():
             print(f"{without:.0f} tokens/s without, {kept:.0f} with: {without / kept:.4f}")
     result = {
         "what": f"train_gpt's default configuration, {flags.steps} steps, without and with --memory-history",
-        "date": datetime.date.today().isoformat(),
         "median_ratio": statistics.median(pair["ratio"] for pair in pairs),
         "pairs": pairs,
     }

@@ -5,7 +5,6 @@ down what each one reserves at its peak beside what was predicted, and that no p
 """
 
 import argparse
-import datetime
 import pathlib
 import tempfile
 
@@ -35,7 +34,7 @@ def main():
     ways = {way: train("--recompute", way) for way in ("none", "cheap", "mlp", "blocks")}
     result = {"what": "train_gpt --layers 12, on a CPU, with budgets for its peak of reserved bytes, and with ways of recomputing by hand. "
                       "step_seconds_predicted is by rates that are assumed: it compares plans",
-              "date": datetime.date.today().isoformat(), "steps": flags.steps}
+              "steps": flags.steps}
     for name, batch in (("may_split", ()), ("keep_batch", ("--keep-batch",))):
         whole = train("--budget", "4GiB", *batch)
         floor, keep_all = whole["floor_bytes"], whole["keep_all_bytes"]

@@ -6,11 +6,12 @@ usage: bench/rehearse_gpt2.py PROGRAM FILE
 PROGRAM   gpt2_step, which builds with CUDA and those with the emulator have in bench/gpu, or gpt2_estimate
 FILE      where the result goes: bench/results/gpt2_rehearsed.json
 """
-import datetime
 import json
 import pathlib
 import subprocess
 import sys
+
+from runs import headed
 
 
 def rehearsed(program, dtype, batch, *flags):
@@ -29,9 +30,8 @@ def main():
     rows += [rehearsed(program, dtype, 64) for dtype in ("f16", "f32")]
     what = ("peak memory of a GPT-2 124M training step, T = 1024, nothing recomputed, predicted by a rehearsal of a GPU of 141 GB "
             "on a machine without one; not measured on a GPU")
-    result = {"date": datetime.date.today().isoformat(), "what": what,
-              "command": "gpt2_step --device dry --dtype DTYPE --batch BATCH [--half-residual] [--graphs]", "rows": rows}
-    pathlib.Path(file).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = {"what": what, "command": "gpt2_step --device dry --dtype DTYPE --batch BATCH [--half-residual] [--graphs]", "rows": rows}
+    pathlib.Path(file).write_text(json.dumps(headed(result), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ writes down the losses over the whole validation split and the peaks.
 """
 
 import argparse
-import datetime
 import statistics
 
 from runs import figures_of, write_result
@@ -38,7 +37,6 @@ def main():
     result = {
         "what": "train_gpt --dtype bf16 in its default configuration, on a CPU: the residual stream in f32 and, with "
                 "--half-residual, in bf16; loss over the whole validation split",
-        "date": datetime.date.today().isoformat(),
         "mean_val_loss": means,
         "difference_of_means": means["bf16"] - means["f32"],
         "largest_difference_of_a_seed": max(differences, key=abs),

@@ -10,6 +10,8 @@ import sys
 import tempfile
 import time
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 
 def figures_of(command):
     """Runs a program and returns what it writes to --json."""
@@ -35,10 +37,16 @@ def cpu_name():
     return names[0] if names else platform.processor()
 
 
+def headed(result):
+    """With what each file of bench/results begins with: `what` it is, as the result says, the date, and the command: the script
+    that runs, unless the result names another one."""
+    command = result.get("command") or str(pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT))
+    head = {"what": result["what"], "date": datetime.date.today().isoformat(), "command": command}
+    return {**head, **{name: value for name, value in result.items() if name not in head}}
+
+
 def write_result(folder, name, result):
-    """`result` says what it is; when and by which script is put to it."""
-    path, script = pathlib.Path(folder) / name, pathlib.Path(sys.argv[0]).resolve()
-    head = {"what": result["what"], "date": datetime.date.today().isoformat(),
-            "command": str(script.relative_to(script.parents[2 if script.parent.name == "peers" else 1]))}
-    path.write_text(json.dumps({**head, **result}, indent=2) + "\n", encoding="utf-8")
+    """`headed`."""
+    path = pathlib.Path(folder) / name
+    path.write_text(json.dumps(headed(result), indent=2) + "\n", encoding="utf-8")
     return path

@@ -8,7 +8,6 @@ time of the processors; half of that is what two idle cores would need if both w
 """
 
 import argparse
-import datetime
 import os
 import statistics
 
@@ -51,7 +50,6 @@ def main():
               f"{runs[-1]['cpu_seconds']:.0f} s", flush=True)
     result = {
         "what": what,
-        "date": datetime.date.today().isoformat(),
         "threads": flags.threads,
         **{f"mean_{key}": statistics.mean(run[key] for run in runs) for key in (metric, "wall_seconds", "cpu_seconds_per_core")},
         "runs": runs,

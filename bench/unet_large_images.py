@@ -6,7 +6,6 @@ measured peak must be the predicted one (10 GB and some two minutes for each ima
 """
 
 import argparse
-import datetime
 import subprocess
 
 from runs import figures_of, timed_figures_of, write_result
@@ -46,7 +45,6 @@ def main():
     result = {
         "what": "U-Net, base width 64, f32, AdamW, 1400 x 2100 pixels: predicted for four micro-batches of one image on a GPU "
                 f"of {GPU} ({BYTES} bytes); the step is on a processor",
-        "date": datetime.date.today().isoformat(),
         "rehearsed": [rehearse(flags.train_segmentation, way) for way in ("none", "cheap", "blocks")],
     }
     for run in result["rehearsed"]:

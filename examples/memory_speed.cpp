@@ -91,12 +91,14 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// Measured, or predicted where nothing was trained.
-double seconds_of(const techniques::Row& row) {
-    return row.step_seconds.empty() ? row.forecast.step_seconds.value() : median(row.step_seconds);
+/// Measured, or predicted where nothing was trained; of PyTorch, none then.
+std::optional<double> seconds_of(const techniques::Row& row) {
+    return row.step_seconds.empty() ? row.forecast.step_seconds : median(row.step_seconds);
 }
-double samples_per_second(const techniques::Row& row) {
-    return static_cast<double>(row.options.batch * row.options.accumulate) / seconds_of(row);
+std::optional<double> samples_per_second(const techniques::Row& row) {
+    const std::optional<double> seconds = seconds_of(row);
+    if (!seconds) return seconds;
+    return static_cast<double>(row.options.batch * row.options.accumulate) / *seconds;
 }
 
 Json json_of(const techniques::Row& row) {
@@ -122,10 +124,10 @@ Json json_of(const techniques::Row& row) {
             {"peak_bytes_allocated_predicted", ours(forecast.peak.allocated)},
             {"peak_bytes_reserved_predicted", ours(forecast.peak.reserved)},
             {"bytes", ours(bytes)},
-            {"step_seconds", trained ? Json(seconds_of(row)) : Json()},
+            {"step_seconds", trained ? optional(seconds_of(row)) : Json()},
             {"step_seconds_runs", row.step_seconds},
             {"step_seconds_predicted", optional(forecast.step_seconds)},
-            {"samples_per_second", trained || row.peer.empty() ? Json(samples_per_second(row)) : Json()},
+            {"samples_per_second", optional(samples_per_second(row))},
             {"loss", measured(row.loss)},
             {"same_bits", optional(row.same_bits)},
             {"largest_batch", optional(row.largest)},
@@ -179,7 +181,7 @@ void print(const std::vector<techniques::Row>& rows) {
         }
         fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}{:>9}  {}\n", row.dtype,
                    fmt::format("{}x{}", row.options.accumulate, row.options.batch),
-                   memory::format_bytes(memory_of(row)), seconds_of(row), samples_per_second(row),
+                   memory::format_bytes(memory_of(row)), seconds_of(row).value(), samples_per_second(row).value(),
                    row.forecast.replayed_ops.value_or(0), row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
                    : *row.same_bits ? "as keeping all"

@@ -8,12 +8,15 @@ Counted is the straight path to the kernel's first unconditional EXIT: addresses
 slow paths (of a division, say) as one instruction.
 """
 import argparse
-import datetime
 import json
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from runs import headed  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).with_suffix(".cu")
 ELEMENTS = 8
@@ -49,13 +52,13 @@ def main():
     parser.add_argument("--out")
     options = parser.parse_args()
     version = subprocess.run([options.nvcc, "--version"], check=True, capture_output=True, text=True).stdout
-    result = {"date": datetime.date.today().isoformat(), "nvcc": re.search(r"V(\d\S+)", version)[1],
+    result = {"what": "instructions of pointwise kernels for an element, by disassembly", "nvcc": re.search(r"V(\d\S+)", version)[1],
               "architecture": options.architecture, "dtype": "bf16"}
     with tempfile.TemporaryDirectory() as folder:
         result["now"] = counted(disassembled(options, options.headers, folder))
         if options.before:
             result["before"] = counted(disassembled(options, options.before, folder))
-    text = json.dumps(result, indent=1) + "\n"
+    text = json.dumps(headed(result), indent=1) + "\n"
     if options.out:
         pathlib.Path(options.out).write_text(text)
     print(text, end="")

@@ -45,11 +45,7 @@ void time(benchmark::State& state, const Sizes& sizes, const Convolution& c) {
     Memory scratch(static_cast<std::int64_t>(ConvolutionPlan(stream, c).scratch()));
     for (auto _ : state) ConvolutionPlan(stream, c).run(stream, scratch.data());
     const double work = static_cast<double>(sizes.y.numel() * sizes.weight.numel() / sizes.weight[0]);
-    if (c.x.dtype == Dtype::f64) {
-        state.counters["FLOP/s"] = benchmark::Counter(2 * work, benchmark::Counter::kIsIterationInvariantRate);
-    } else {
-        bench::multiplied(state, 2 * work, bench::product_rate(c.x.dtype));
-    }
+    bench::multiplied(state, 2 * work, bench::product_rate(c.x.dtype));
     state.counters["scratch"] = static_cast<double>(scratch.values.size() - 64);
 }
 

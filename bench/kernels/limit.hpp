@@ -63,9 +63,10 @@ inline void moved(benchmark::State& state, std::int64_t bytes, int threads = thr
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// An iteration took so many operations, of which the machine can do `rate` each second.
+/// An iteration took so many operations, of which the machine can do `rate` each second; 0: nobody says.
 inline void multiplied(benchmark::State& state, double operations, double rate) {
     state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+    if (rate == 0) return;
     state.counters["share"] = benchmark::Counter(operations / rate, benchmark::Counter::kIsIterationInvariantRate);
 }
 

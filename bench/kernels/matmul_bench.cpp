@@ -38,12 +38,8 @@ void product(benchmark::State& state, kernels::Dtype dtype, kernels::Dtype c_dty
     Memory scratch(static_cast<std::int64_t>(MatmulPlan(stream, matmul).scratch()));
     for (auto _ : state) MatmulPlan(stream, matmul).run(stream, scratch.data());
     const double operations = 2.0 * static_cast<double>(batch * m * n * k);
-    if (dtype == kernels::Dtype::f64) {  // which oneDNN does not multiply
-        state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
-    } else {
-        bench::multiplied(state, operations,
-                          bench::product_rate(dtype, batch, m, n, k, a_transposed, b_transposed, c_dtype));
-    }
+    bench::multiplied(state, operations,
+                      bench::product_rate(dtype, batch, m, n, k, a_transposed, b_transposed, c_dtype));
     state.counters["scratch"] = static_cast<double>(scratch.values.size() - 64);
 }
 

@@ -15,9 +15,10 @@
 namespace headroom::bench {
 
 /// Operations per second of c = a b, each [batch, rows, columns] without gaps; transposed ones lie so in memory. f32 by
-/// `dnnl_sgemm` unless it is a batch. `c` is f32, or of the dtype.
+/// `dnnl_sgemm` unless it is a batch. `c` is f32, or of the dtype. 0 for f64, which oneDNN does not multiply.
 inline double product_rate(kernels::Dtype dtype, std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
                            bool a_transposed, bool b_transposed, kernels::Dtype c_dtype) {
+    if (dtype == kernels::Dtype::f64) return 0;
     using Type = dnnl::memory::data_type;
     static std::map<
         std::tuple<kernels::Dtype, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool, bool, kernels::Dtype>,

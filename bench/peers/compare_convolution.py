@@ -11,12 +11,17 @@ import argparse
 import json
 import math
 import os
+import pathlib
 import re
 import statistics
 import subprocess
+import sys
 import time
 
 import torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from runs import headed  # noqa: E402
 
 
 def run_ours(flags, name):
@@ -102,7 +107,8 @@ def main():
     print(f"geometric mean of {len(results)}: {math.exp(statistics.mean(math.log(r['ratio']) for r in results)):.2f}")
     if flags.json:
         with open(flags.json, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, "threads": flags.threads, "pairs": flags.pairs, "layers": results}, file, indent=1)
+            json.dump(headed({"what": "convolutions in Headroom and PyTorch, alternating", "torch": torch.__version__,
+                              "threads": flags.threads, "pairs": flags.pairs, "layers": results}), file, indent=1)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ and their speed drifts, so only ratios of neighbours count.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -60,7 +59,6 @@ def main():
             "what": f"training throughput of train_gpt and PyTorch eager with fused AdamW, {size} size, alternating",
             "flags": SIZES[size] + flags.ours,
             "steps": int(STEPS[size]),
-            "date": datetime.date.today().isoformat(),
             "cpu": cpu_name(),
             "threads": flags.threads,
             "torch": torch["torch"],

@@ -6,7 +6,6 @@ neighbours count. Peaks are compared as they are, and less what both have to hol
 """
 
 import argparse
-import datetime
 import json
 import pathlib
 import statistics
@@ -95,7 +94,6 @@ def main():
     result |= {
         "what": "a training step (forward, gradients, SGD with momentum; f32, channels-last) of whole models in Headroom "
                 "and PyTorch eager, alternating",
-        "date": datetime.date.today().isoformat(),
         "cpu": cpu_name(),
         "threads": flags.threads,
     }

@@ -6,7 +6,6 @@ of neighbours count.
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -44,7 +43,6 @@ def main():
     threads = 2  # the benchmark's
     result = {
         "what": "a training step of two LSTM or GRU layers in Headroom and PyTorch eager, alternating",
-        "date": datetime.date.today().isoformat(),
         "cpu": cpu_name(),
         "threads": threads,
         "load_average": os.getloadavg()[1],

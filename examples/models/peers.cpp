@@ -63,13 +63,6 @@ Output output_of(const std::vector<std::string>& words) {
     return output;
 }
 
-/// From a program that prints nothing else. Errors: Error with its last line on stderr if it fails.
-Json json_of(const std::vector<std::string>& words) {
-    const Output output = output_of(words);
-    if (!output.succeeded) throw Error(output.last_line);
-    return Json::parse(output.text);
-}
-
 }  // namespace
 
 Peers::Peers(const Question& question, const std::string& device, int threads)
@@ -99,8 +92,10 @@ std::vector<Row> Peers::rows() const {
     const Output probe = output_of({"python3", "-c", "import torch, torchvision"});
     if (!probe.succeeded)
         throw Error(fmt::format("{}; run python3 -m pip install torch torchvision transformers", probe.last_line));
+    const Output list = output_of(list_);
+    if (!list.succeeded) throw Error(list.last_line);
     std::vector<Row> rows;
-    for (const Json& json : json_of(list_)) {
+    for (const Json& json : Json::parse(list.text)) {
         Row& row = rows.emplace_back(Row{.technique = json.at("technique"),
                                          .name = json.at("name"),
                                          .dtype = json.at("dtype"),

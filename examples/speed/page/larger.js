@@ -3,11 +3,11 @@
 class Growth extends Plot {
     constructor(canvas, lines) {
         super(canvas, {left: 66, right: 18, top: 22, bottom: 44});
-        const points = lines.flatMap(line => line.points), of = key => points.map(point => point[key]);
+        const bytes = lines.flatMap(line => line.points.map(point => point.bytes));
         this.lines = lines;
-        this.batches = [...new Set(of("batch"))].sort((a, b) => a - b);
-        this.bytes = [0.8 * Math.min(...of("bytes")), 1.25 * Math.max(...of("bytes"))];
-        this.least = Math.max(1, Math.min(...this.batches) / 1.2);
+        this.batches = batchesOf(lines);
+        this.bytes = [0.8 * Math.min(...bytes), 1.25 * Math.max(...bytes)];
+        this.least = Math.max(1, this.batches[0] / 1.2);
     }
 
     // Both axes are logarithmic.
@@ -59,9 +59,11 @@ function linesOf(larger) {
     return [...lines.values()];
 }
 
+// From the smallest on.
+const batchesOf = lines => [...new Set(lines.flatMap(line => line.points.map(({batch}) => batch)))].sort((a, b) => a - b);
+
 // A row for each batch, and for each line what it takes.
 function largerTable(lines, samples) {
-    const batches = [...new Set(lines.flatMap(line => line.points.map(point => point.batch)))];
     const cellsOf = ({points}, batch) => {
         const point = points.find(other => other.batch === batch);
         return [bytesCell(point.bytes), cell(batch / point.seconds, speedText)].map(tableCell);
@@ -70,6 +72,6 @@ function largerTable(lines, samples) {
     const second = lines.flatMap(() => [element("th", {scope: "col"}, "Peak reserved"), element("th", {scope: "col"}, `${samples}/s`)]);
     return element("table", {},
         element("thead", {}, element("tr", {}, element("th", {scope: "col", rowspan: 2}, "Batch"), ...head), element("tr", {}, ...second)),
-        element("tbody", {}, ...batches.map(batch => element("tr", {}, tableCell(countCell(batch)),
+        element("tbody", {}, ...batchesOf(lines).map(batch => element("tr", {}, tableCell(countCell(batch)),
             ...lines.flatMap(line => cellsOf(line, batch))))));
 }
