@@ -27,6 +27,7 @@ TEST(OverheadCuda, IsWhatOthersTakeAndNotWhatTheAllocatorReserves) {
 }
 
 TEST(OverheadCuda, IsThereOnAGpuOnly) {
+    if (kernels::cuda_device_count() == 0) GTEST_SKIP() << "there is no GPU";
     Context gpu = Context::cuda(), cpu = Context::cpu(), dry = Context::dry(gpu.profile());
     EXPECT_TRUE(used_beside(gpu));
     EXPECT_FALSE(used_beside(cpu));
