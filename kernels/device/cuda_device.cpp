@@ -88,6 +88,7 @@ class RuntimeDevice final : public CudaDevice {
 
     void launch(const CudaGraph& graph) override {
         make_current();
+        count_launch();
         check("cudaGraphLaunch",
               cudaGraphLaunch(static_cast<const RuntimeGraph&>(graph).get(), queue(CudaQueue::compute)));
     }

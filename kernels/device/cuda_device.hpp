@@ -103,6 +103,9 @@ class CudaDevice {
 
     /// The number of times that the host has waited for the device.
     std::int64_t host_waits() const { return host_waits_; }
+    /// The number of kernels of ours that were launched or captured, and of graphs.
+    std::int64_t launches() const { return launches_; }
+    void count_launch() { ++launches_; }
 
     /// The first index out of range since the last call, of work that the host has waited for; maybe of later work.
     std::optional<IndexError> take_index_error();
@@ -143,7 +146,7 @@ class CudaDevice {
   private:
     [[noreturn]] void refuse() const;
 
-    std::int64_t host_waits_ = 0;
+    std::int64_t host_waits_ = 0, launches_ = 0;
     std::string fault_;
     bool capturing_ = false;
 };

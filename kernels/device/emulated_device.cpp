@@ -79,6 +79,7 @@ class EmulatedCudaDevice final : public CudaDevice, public device::EmulatedDevic
 
     void launch(const CudaGraph& graph) override {
         check_usable();
+        count_launch();
         give(CudaQueue::compute, [all = static_cast<const EmulatedGraph&>(graph).work] {
             for (const EmulatedQueues::Work& work : *all) work();
         });

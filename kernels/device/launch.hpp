@@ -107,6 +107,7 @@ void launch(CudaStream& stream, const LaunchShape& shape, const Kernel& kernel, 
                          device.properties().name + " has " + std::to_string(device.properties().shared_bytes));
     }
     if (!runs<Kernel>(shape)) return;
+    device.count_launch();
 #if defined(__CUDACC__)
     enqueue(static_cast<cudaStream_t>(device.native()), &device, stream.state->get<CudaKernels>(), shape, kernel,
             args...);

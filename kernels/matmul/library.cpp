@@ -211,6 +211,12 @@ struct MatmulCache::Engine {
 MatmulCache::MatmulCache() : engine_(std::make_unique<Engine>()) {}
 MatmulCache::~MatmulCache() = default;
 
+bool MatmulCache::is_slower(Dtype operand) {
+    constexpr auto kAvx512 = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);  // a bit for each that it includes
+    static const bool has_avx512 = (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & kAvx512) == kAvx512;
+    return operand == Dtype::f32 && !has_avx512;
+}
+
 LibraryMatmul* MatmulCache::find(int threads, const Problem& problem) {
     const std::optional<Geometry> geometry = geometry_of(problem);
     if (!geometry) return nullptr;

@@ -9,6 +9,7 @@
 #include <headroom/kernels/matmul/internal/blocked.hpp>
 #include <headroom/kernels/matmul/internal/few_rows.hpp>
 #include <headroom/kernels/matmul/internal/library.hpp>
+#include <headroom/kernels/matmul/internal/panels.hpp>
 #include <headroom/memory/error.hpp>
 
 namespace headroom::kernels {
@@ -97,10 +98,15 @@ void MatmulPlan::plan_cpu(const Stream& stream) {
     if (product_.empty()) return;
     few_rows_ = takes_few_rows(product_);
     if (few_rows_) return;
+    const int threads = threads_of(stream);
+    const bool panels = takes_panels(product_);
     StreamState* const state = state_of(stream);
-    if (state != nullptr && product_.m * product_.n * product_.k >= kLibraryThreshold)
-        library_ = state->get<MatmulCache>().find(threads_of(stream), product_);
-    scratch_ = library_ != nullptr ? library_->scratch() : blocked_scratch(threads_of(stream), product_);
+    if (state != nullptr && product_.m * product_.n * product_.k >= kLibraryThreshold &&
+        !(panels && MatmulCache::is_slower(product_.operand)))
+        library_ = state->get<MatmulCache>().find(threads, product_);
+    scratch_ = library_ != nullptr ? library_->scratch()
+               : panels            ? panels_scratch(threads, product_)
+                                   : blocked_scratch(threads, product_);
 }
 
 /// The sums of rows that cuBLASLt writes, to be added to others, stand behind its workspace, and behind them the result
@@ -126,7 +132,7 @@ void MatmulPlan::run(CpuStream& stream, std::byte* scratch) const {
     if (few_rows_) {
         few_rows_matmul(stream, product_);
     } else if (library_ == nullptr) {
-        blocked_matmul(stream, product_, scratch);
+        takes_panels(product_) ? panels_matmul(stream, product_, scratch) : blocked_matmul(stream, product_, scratch);
     } else {
         // oneDNN would compile one more primitive for each other beta: they are rare.
         if (product_.beta != 0 && product_.beta != 1) scale(product_);

@@ -76,7 +76,8 @@ TEST_P(LinearCrossEntropyTest, EqualsTheTwoOpsThatItReplaces) {
 TEST_P(LinearCrossEntropyTest, NeverStoresTheLogitsWhole) {
     const std::size_t logits = kRows * kClasses * sizeof(double);
     const std::size_t gradients = (kRows + kClasses) * kWidth * sizeof(double);
-    EXPECT_LT(peak_of_step(), logits * 3 / 10 + gradients + (std::size_t{1} << 18));
+    const std::size_t scratch = std::size_t{1} << 19;  // of two threads that pack a product's operands
+    EXPECT_LT(peak_of_step(), logits * 3 / 10 + gradients + scratch);
 }
 
 TEST_P(LinearCrossEntropyTest, TakesLeadingAxes) {

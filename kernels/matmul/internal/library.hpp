@@ -50,6 +50,8 @@ class MatmulCache {
     MatmulCache();
     ~MatmulCache();
 
+    /// Than our panels, on this processor: in f32 before AVX-512.
+    static bool is_slower(Dtype operand);
     /// Null if oneDNN has no fast primitive for it: batches, f64, f16, strides along both axes, bf16 without AVX-512.
     LibraryMatmul* find(int threads, const Problem& problem);
 

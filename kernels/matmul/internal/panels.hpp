@@ -1,0 +1,24 @@
+#pragma once
+// Large products of f32 and f64 from packed panels of both operands, for processors on which oneDNN multiplies by the
+// kernels that it had before AVX-512: it packs, or doesn't, by the size of a thread's share, and what it doesn't pack
+// is up to a third slower. The order of loops is that of Goto and van de Geijn, "Anatomy of high-performance matrix
+// multiplication" (2008).
+//
+//     if (takes_panels(problem)) panels_matmul(stream, problem, scratch);   // panels_scratch(stream.threads, problem) bytes
+#include <cstddef>
+
+#include <headroom/kernels/matmul/internal/problem.hpp>
+#include <headroom/kernels/stream.hpp>
+
+namespace headroom::kernels {
+
+/// No batches, c contiguous along n and of the operands' dtype, and large enough for packing to pay.
+bool takes_panels(const Problem& problem);
+
+std::size_t panels_scratch(int threads, const Problem& problem);
+
+/// For what `takes_panels`, on any processor. At most 192 products are summed before they are added to c. Bits do not
+/// depend on the number of threads.
+void panels_matmul(CpuStream& stream, const Problem& problem, std::byte* scratch);
+
+}  // namespace headroom::kernels
