@@ -38,10 +38,12 @@ def cpu_name():
 
 
 def headed(result):
-    """With what each file of bench/results begins with: `what` it is, as the result says, the date, and the command: the script
-    that runs, unless the result names another one."""
+    """With what each file of bench/results begins with: `what` it is, as the result says, the date, the command (the script
+    that runs, unless the result names another one), and the commit."""
     command = result.get("command") or str(pathlib.Path(sys.argv[0]).resolve().relative_to(ROOT))
-    head = {"what": result["what"], "date": datetime.date.today().isoformat(), "command": command}
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"], capture_output=True,
+                            text=True, check=False).stdout.strip()
+    head = {"what": result["what"], "date": datetime.date.today().isoformat(), "command": command, "commit": commit or None}
     return {**head, **{name: value for name, value in result.items() if name not in head}}
 
 

@@ -44,6 +44,11 @@ function(headroom_examples)
             headroom_precompile(${library} REUSE_FROM example_program)
         endif()
     endforeach()
+    set(commit ${PROJECT_BINARY_DIR}/commit/commit.hpp)  # looked for anew by each build
+    add_custom_target(headroom_commit BYPRODUCTS ${commit}
+        COMMAND ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DHEADER=${commit} -P ${PROJECT_SOURCE_DIR}/cmake/write_commit.cmake)
+    add_dependencies(example_program headroom_commit)
+    target_include_directories(example_program PRIVATE ${PROJECT_BINARY_DIR}/commit)
     set_property(GLOBAL PROPERTY HEADROOM_EXAMPLE_LIBRARIES ${libraries})
     foreach(source IN LISTS programs)
         cmake_path(GET source STEM name)

@@ -20,6 +20,7 @@
 #include <headroom/examples/program/sizes.hpp>
 #include <headroom/examples/speed/page.hpp>
 #include <headroom/files/text_file.hpp>
+#include <headroom/memory/history/html_report.hpp>
 #include <headroom/memory/out_of_memory.hpp>
 #include <headroom/plan/costs.hpp>
 #include <headroom/training/say.hpp>
@@ -36,7 +37,7 @@ constexpr const char* kExamples = R"(
 
 struct Flags {
     techniques::Question question;
-    std::string device = "cpu", json, html;
+    std::string device = "cpu", json, html, history;
     std::uint64_t gpu_memory = 0;
     int threads = 0;
     bool peers = false;
@@ -73,10 +74,13 @@ void add_flags(CLI::App& app, Flags& flags) {
         ->needs(device);
     add_option(app, "--threads", flags.threads, "0: one per processor")->check(program::whole(0, 1024));
     program::add_flag(app, "--peers", flags.peers, "PyTorch's trainings as well, in turn; python3 must have it");
-    add_option(app, "--within", question.within, "bytes: look for the largest micro-batch in them, too")
+    add_option(app, "--within", question.within,
+               "bytes: say which trainings fit, make a plan that does, and look for the largest micro-batch")
         ->transform(program::bytes());
     add_option(app, "--json", flags.json, "file for the rows");
     add_option(app, "--html", flags.html, "file for the page");
+    add_option(app, "--memory-history", flags.history,
+               "file for a page of the memory of each training over time, to one scale");
     app.footer(kExamples);
 }
 
@@ -101,11 +105,24 @@ std::optional<double> samples_per_second(const techniques::Row& row) {
     return static_cast<double>(row.options.batch * row.options.accumulate) / *seconds;
 }
 
-Json json_of(const techniques::Row& row) {
+/// Reserved; of PyTorch on a CPU, which reserves nothing, allocated.
+std::size_t memory_of(const techniques::Row& row) {
+    if (row.peer.empty()) return row.forecast.peak.reserved;
+    return row.peak_bytes_reserved > 0 ? row.peak_bytes_reserved : row.peak_bytes_allocated;
+}
+
+/// Whether the row takes at most the bytes of the question, if that has any.
+std::optional<bool> fits(const techniques::Row& row, std::size_t within) {
+    if (within == 0 || !row.refused.empty()) return {};
+    return memory_of(row) <= within;
+}
+
+Json json_of(const techniques::Row& row, std::size_t within, bool cuda) {
     const bool trained = !row.step_seconds.empty();
     const training::Forecast& forecast = row.forecast;
     const auto ours = [&](const auto& value) { return row.peer.empty() ? Json(value) : Json(); };
     const auto measured = [&](const auto& value) { return trained ? Json(value) : Json(); };
+    const auto on_gpu = [&](std::int64_t count) { return trained && cuda ? ours(count) : Json(); };
     const auto optional = [](const auto& value) { return value ? Json(*value) : Json(); };
     Json bytes = Json::object();
     const std::vector<memory::NamedCategory> categories = category_names();
@@ -119,6 +136,7 @@ Json json_of(const techniques::Row& row) {
             {"accumulate", row.options.accumulate},
             {"recompute", ours(row.options.recompute)},
             {"budget_bytes", row.budget > 0 ? Json(row.budget) : Json()},
+            {"parameters", row.parameters > 0 ? Json(row.parameters) : Json()},
             {"peak_bytes_allocated", measured(row.peak_bytes_allocated)},
             {"peak_bytes_reserved", row.peak_bytes_reserved > 0 ? Json(row.peak_bytes_reserved) : Json()},
             {"peak_bytes_allocated_predicted", ours(forecast.peak.allocated)},
@@ -131,8 +149,11 @@ Json json_of(const techniques::Row& row) {
             {"loss", measured(row.loss)},
             {"same_bits", optional(row.same_bits)},
             {"largest_batch", optional(row.largest)},
-            {"replayed_ops", trained ? ours(row.replayed_ops) : optional(forecast.replayed_ops)},
+            {"fits", optional(fits(row, within))},
+            {"replayed_ops", trained ? ours(row.last_step.replayed_ops) : optional(forecast.replayed_ops)},
             {"driver_calls", trained ? ours(row.driver_calls) : Json()},
+            {"host_waits", on_gpu(row.last_step.host_waits)},
+            {"launches", on_gpu(row.last_step.launches)},
             {"used", optional(row.used)},
             {"refused", row.refused.empty() ? Json() : Json(row.refused)}};
 }
@@ -153,7 +174,8 @@ Json comparison_of(const Flags& flags, const Profile& profile, const techniques:
                  {"within_bytes", flags.question.within > 0 ? Json(flags.question.within) : Json()},
                  {"rows", Json::array()},
                  {"larger", Json::array()}});
-    for (const techniques::Row& row : comparison.rows) json["rows"].push_back(json_of(row));
+    for (const techniques::Row& row : comparison.rows)
+        json["rows"].push_back(json_of(row, flags.question.within, profile.cuda));
     for (const techniques::Larger& larger : comparison.larger) {
         json["larger"].push_back({{"machine", larger.machine},
                                   {"recompute", larger.recompute},
@@ -164,25 +186,23 @@ Json comparison_of(const Flags& flags, const Profile& profile, const techniques:
     return json;
 }
 
-/// Reserved; of PyTorch on a CPU, which reserves nothing, allocated.
-std::size_t memory_of(const techniques::Row& row) {
-    if (row.peer.empty()) return row.forecast.peak.reserved;
-    return row.peak_bytes_reserved > 0 ? row.peak_bytes_reserved : row.peak_bytes_allocated;
-}
-
-void print(const std::vector<techniques::Row>& rows) {
-    fmt::print("{:<32}{:<12}{:>6}{:>7}{:>10}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved", "step",
-               "samples/s", "again", "largest", "bits");
+void print(const std::vector<techniques::Row>& rows, std::size_t within) {
+    fmt::print("{:<32}{:<12}{:>6}{:>7}{:>10}{:>5}{:>10}{:>12}{:>8}{:>9}  {}\n", "", "", "dtype", "batch", "reserved",
+               within > 0 ? "fits" : "", "step", "samples/s", "again", "largest", "bits");
     for (const techniques::Row& row : rows) {
         fmt::print("{:<32}{:<12}", (row.peer.empty() ? "" : "PyTorch: ") + row.technique, row.name);
         if (!row.refused.empty()) {
             fmt::print("  {}\n", row.refused);
             continue;
         }
-        fmt::print("{:>6}{:>7}{:>10}{:>9.3g}s{:>12.4g}{:>8}{:>9}  {}\n", row.dtype,
+        fmt::print("{:>6}{:>7}{:>10}{:>5}{:>9.3g}s{:>12.4g}{:>8}{:>9}  {}\n", row.dtype,
                    fmt::format("{}x{}", row.options.accumulate, row.options.batch),
-                   memory::format_bytes(memory_of(row)), seconds_of(row).value(), samples_per_second(row).value(),
-                   row.forecast.replayed_ops.value_or(0), row.largest ? fmt::format("{}", *row.largest) : "",
+                   memory::format_bytes(memory_of(row)),
+                   !fits(row, within)   ? ""
+                   : *fits(row, within) ? "yes"
+                                        : "no",
+                   seconds_of(row).value(), samples_per_second(row).value(), row.forecast.replayed_ops.value_or(0),
+                   row.largest ? fmt::format("{}", *row.largest) : "",
                    !row.same_bits   ? ""
                    : *row.same_bits ? "as keeping all"
                                     : "OTHERS than keeping all");
@@ -190,12 +210,23 @@ void print(const std::vector<techniques::Row>& rows) {
     std::fflush(stdout);
 }
 
+/// Of Headroom's rows; what was predicted is what was measured.
+void write_history(const Flags& flags, const Profile& profile, std::vector<techniques::Row> rows) {
+    std::erase_if(rows, [](const techniques::Row& row) { return !row.peer.empty(); });
+    const std::vector<memory::MemorySnapshot> snapshots = techniques::histories(flags.question, rows, profile);
+    std::vector<memory::NamedSnapshot> named;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        named.push_back({fmt::format("{}: {}", rows[i].technique, rows[i].name), &snapshots[i]});
+    memory::write_html_report(named, flags.history);
+}
+
 void compare(Flags flags) {
     if (flags.gpu_memory > 0 && flags.device != "dry") throw CLI::ValidationError("--gpu-memory is for --device dry");
     if (flags.peers && flags.device == "dry") throw CLI::ValidationError("--peers are trained: not with --device dry");
     program::expect_writable("--json", flags.json);
     program::expect_writable("--html", flags.html);
-    program::expect_apart({{"--json", flags.json}, {"--html", flags.html}}, {});
+    program::expect_writable("--memory-history", flags.history);
+    program::expect_apart({{"--json", flags.json}, {"--html", flags.html}, {"--memory-history", flags.history}}, {});
     flags.question.sizes = models::all().at(flags.question.model).completed(flags.question.sizes);
     techniques::Comparison comparison;
     Profile profile = flags.gpu_memory > 0 ? Profile::gpu(flags.gpu_memory) : make_context(flags, {}).profile();
@@ -211,10 +242,11 @@ void compare(Flags flags) {
         if (flags.peers) peers.emplace(flags.question, flags.device, profile.threads);
         comparison = techniques::compared(flags.question, make, watch, peers ? &*peers : nullptr);
     }
-    print(comparison.rows);
+    print(comparison.rows, flags.question.within);
     const Json json = comparison_of(flags, profile, comparison);
     if (!flags.json.empty()) files::write_text(flags.json, "the rows", json.dump(1) + '\n');
     if (!flags.html.empty()) speed::write_speed_page(json, flags.html);
+    if (!flags.history.empty()) write_history(flags, profile, comparison.rows);
 }
 
 }  // namespace

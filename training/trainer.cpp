@@ -9,6 +9,7 @@
 
 #include <headroom/core/overhead.hpp>
 #include <headroom/core/rehearsal.hpp>
+#include <headroom/kernels/device/cuda_device.hpp>
 #include <headroom/kernels/device/cudnn.hpp>
 #include <headroom/training/history_file.hpp>
 #include <headroom/training/internal/recent_mean.hpp>
@@ -38,6 +39,19 @@ std::string title_of(const TrainerOptions& options) {
     return options.recompute.empty() ? options.name : "recompute " + options.recompute;
 }
 
+/// Of all steps so far.
+StepCounts counts_of(Context& context) {
+    StepCounts counts{.replayed_ops = context.tape().statistics().replayed};
+    if (const kernels::CudaDevice* gpu = context.gpu()) {
+        counts.launches = gpu->launches();
+        counts.host_waits = gpu->host_waits();
+    }
+    return counts;
+}
+StepCounts operator-(const StepCounts& a, const StepCounts& b) {
+    return {a.replayed_ops - b.replayed_ops, a.launches - b.launches, a.host_waits - b.host_waits};
+}
+
 }  // namespace
 
 /// What a training tells while it runs.
@@ -56,9 +70,8 @@ class Trainer::Reporter {
     /// Whether to look at the steps up to this one.
     bool due(std::int64_t step) { return session_.unread() == Session::kKeptResults || progress_.due(step); }
     bool warming_up() const { return throughput_.warming_up(); }
-    /// By the last step.
-    void replayed(std::uint64_t ops) { replayed_ops_ = ops; }
-    std::uint64_t replayed_ops() const { return replayed_ops_; }
+    void count(const StepCounts& step) { last_step_ = step; }
+    const StepCounts& last_step() const { return last_step_; }
 
     /// At the results of all steps but the last `leave`. Waits for the device.
     void look(std::int64_t leave) {
@@ -146,7 +159,7 @@ class Trainer::Reporter {
     StepLog log_;
     double units_;  ///< in a step
     std::int64_t looked_at_;
-    std::uint64_t replayed_ops_ = 0;
+    StepCounts last_step_;
     std::int64_t validated_ = -1;  ///< the step of `validation_`
     Validation validation_;
 };
@@ -163,9 +176,9 @@ bool Trainer::run_steps(Session& session, Reporter& reporter, const Interrupt* i
     bool asked = false, first = true, early = false;
     while (session.steps_done() < std::min(stop, all) && !(asked = interrupt && interrupt->requested()) &&
            !(early = impatient())) {
-        const std::uint64_t replayed = session.context().tape().statistics().replayed;
+        const StepCounts before = counts_of(session.context());
         session.step();
-        reporter.replayed(session.context().tape().statistics().replayed - replayed);
+        reporter.count(counts_of(session.context()) - before);
         if (std::exchange(first, false) && options_.print) name_missing_cudnn(session.context());
         const bool last = session.steps_done() == all;
         // With `best` at the last step, too, so that `save` knows of it.
@@ -233,7 +246,7 @@ Report Trainer::train_session(Context& context) const {
     report.train_loss = reporter.loss();
     report.rate = reporter.rate();
     report.step_seconds = reporter.step_seconds();
-    report.replayed_ops = reporter.replayed_ops();
+    report.last_step = reporter.last_step();
     report.steps = session.steps_done();
     report.graph_refusal = session.graph_refusal();
     if (!options_.save.empty()) {

@@ -64,6 +64,13 @@ struct Planned {
     std::string explanation = {};              ///< `plan::Planner::explain`
 };
 
+/// What the host did in a step.
+struct StepCounts {
+    std::uint64_t replayed_ops = 0;  ///< by backward
+    std::int64_t launches = 0;       ///< on a GPU, of kernels of ours and of graphs
+    std::int64_t host_waits = 0;     ///< on a GPU, for it
+};
+
 struct Report {
     Forecast forecast;
     std::int64_t steps = 0;                ///< done, including steps before a resume
@@ -73,9 +80,9 @@ struct Report {
     std::optional<Validation> validation;  ///< after the last step, if that was reached
     double rate = 0;                       ///< `unit`s per second
     std::optional<double> step_seconds;    ///< the median of the steps behind the first ones
-    std::uint64_t replayed_ops = 0;        ///< ops that backward ran again in the last step
-    std::optional<Planned> planned;        ///< with a budget
-    std::optional<double> loading_share;   ///< of the steps' time: how long they waited for their batches
+    StepCounts last_step;
+    std::optional<Planned> planned;       ///< with a budget
+    std::optional<double> loading_share;  ///< of the steps' time: how long they waited for their batches
     std::size_t peak_bytes_allocated = 0;
     std::size_t peak_bytes_reserved = 0;
     std::optional<std::size_t> used;  ///< `used_beside`, when the last step was done

@@ -1,6 +1,5 @@
 #pragma once
-// A GPT on a text or on tokens, as a program: what it can be told, and its task. train_gpt trains it, compare_memory
-// draws its memory.
+// A GPT on a text or on tokens, as a program: what it can be told, and its task. train_gpt trains it.
 //
 //     gpt::GptFlags flags;
 //     gpt::add_flags(app, flags);

@@ -119,6 +119,7 @@ void Peers::train(Row& row) const {
     const Json json = Json::parse(output.text);
     row.step_seconds.push_back(json.at("step_seconds"));
     row.loss = json.at("loss");
+    row.parameters = json.at("parameters");
     if (command.back() == "--no-peak") return;
     row.peak_bytes_allocated = json.at("peak_bytes_allocated");
     if (const Json& reserved = json.at("peak_bytes_reserved"); !reserved.is_null()) row.peak_bytes_reserved = reserved;

@@ -121,25 +121,37 @@ Rows not_in_place(const Setup& setup) {
     return {std::move(row)};
 }
 
-/// In so many budgets from the least to what keeping all takes, each plan once.
+std::unique_ptr<plan::Planner> planner_of(const Setup& setup, std::optional<bool> split_batch = {}) {
+    Row row = setup.row("plan", "");
+    row.options.split_batch = split_batch;
+    return setup.trainer(row).planner(setup.profile);
+}
+
+/// In so many budgets from the least to what keeping all takes, and in that of the question, if need be in
+/// micro-batches; each plan once.
 Rows plans(const Setup& setup) {
     Rows rows;
-    const Row plain = setup.row("plan", "");
-    const auto planner = setup.trainer(plain).planner(setup.profile);
-    const std::size_t floor = planner->floor_bytes(), range = planner->keep_all_bytes() - floor;
-    const auto intervals = static_cast<std::size_t>(std::max<std::int64_t>(setup.question.budgets - 1, 1));
     std::set<std::size_t> peaks;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(setup.question.budgets); ++i) {
-        const std::size_t budget = floor + range * i / intervals;
-        const plan::Plan plan = planner->fit(budget);
-        if (!peaks.insert(plan.peak_bytes_reserved).second) continue;
-        Row& row = rows.emplace_back(plain);
-        row.name = memory::format_bytes(budget);
+    const auto add = [&](plan::Planner& planner, std::size_t budget) {
+        const plan::Plan plan = planner.fit(budget);
+        if (!peaks.insert(plan.peak_bytes_reserved).second) return;
+        Row& row = rows.emplace_back(setup.row("plan", memory::format_bytes(budget)));
         row.budget = budget;
         Trainer trainer = setup.trainer(row);
         trainer.follow(plan);
         row.options = trainer.options();
+    };
+    const auto planner = planner_of(setup);
+    const std::size_t floor = planner->floor_bytes(), range = planner->keep_all_bytes() - floor;
+    if (const std::size_t within = setup.question.within; within >= floor) {
+        add(*planner, within);
+    } else if (within > 0) {
+        const auto dividing = planner_of(setup, true);
+        if (dividing->floor_bytes() <= within) add(*dividing, within);
     }
+    const auto intervals = static_cast<std::size_t>(std::max<std::int64_t>(setup.question.budgets - 1, 1));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(setup.question.budgets); ++i)
+        add(*planner, floor + range * i / intervals);
     return rows;
 }
 
@@ -173,6 +185,7 @@ const std::vector<std::pair<std::string, MakeRows>>& all() {
 bool has_plan(const Row& row) { return row.budget > 0; }
 
 constexpr std::int64_t kMost = std::int64_t{1} << 20;
+constexpr std::size_t kEvents = 1'000'000;  // of a history
 
 std::optional<std::int64_t> largest_of(const Setup& setup, Row row) {
     if (setup.question.within == 0) return {};
@@ -204,10 +217,14 @@ Rows rows_of(const Setup& setup) {
         if (!asked.empty() && std::ranges::find(asked, name) == asked.end()) continue;
         for (Row& row : make(setup)) rows.push_back(std::move(row));
     }
+    if (rows.empty())
+        throw Error(fmt::format("{} has nothing that {} would change on this device", setup.question.model,
+                                fmt::join(asked, " or ")));
     std::optional<std::int64_t> of_plans;
     if (std::ranges::any_of(rows, has_plan)) of_plans = largest_of_plans(setup);
     for (Row& row : rows) {
         row.forecast = setup.forecast(row);
+        row.parameters = row.forecast.parameters;
         row.largest = has_plan(row) ? of_plans : largest_of(setup, row);
     }
     return rows;
@@ -237,7 +254,7 @@ void train(const Setup& setup, Row& row, Context& context) {
     row.peak_bytes_reserved = report.peak_bytes_reserved;
     row.step_seconds.push_back(report.step_seconds.value());
     row.loss = report.train_loss.value();
-    row.replayed_ops = report.replayed_ops;
+    row.last_step = report.last_step;
     row.driver_calls = context.memory().statistics().driver_calls;
     row.used = report.used;
     row.state_sha256 = report.state_sha256;
@@ -279,6 +296,22 @@ std::vector<std::string> names() {
 Comparison rehearsed(const Question& question, const Profile& profile) {
     const Setup setup{.question = question, .profile = profile};
     return {rows_of(setup), larger(setup)};
+}
+
+std::vector<memory::MemorySnapshot> histories(const Question& question, const std::vector<Row>& rows,
+                                              const Profile& profile) {
+    const Setup setup{.question = question, .profile = profile};
+    std::vector<memory::MemorySnapshot> result;
+    for (const Row& row : rows) {
+        Profile endless = profile.endless();
+        endless.compute = row.compute;
+        rehearse(endless, [&](Context& dry) {
+            dry.memory().start_history(kEvents);
+            setup.trainer(row).rehearse(dry);
+            result.push_back(dry.memory().snapshot());
+        });
+    }
+    return result;
 }
 
 Comparison compared(const Question& question, const MakeContext& make_context,

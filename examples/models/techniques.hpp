@@ -28,7 +28,9 @@ struct Question {
     std::int64_t budgets = 4;                        ///< for which plans are made, from the least to keeping all
     std::int64_t steps = 5;                          ///< that are timed in a round, behind the first ones
     std::int64_t rounds = 3;                         ///< in each of which all are trained once
-    std::size_t within = 0;  ///< bytes for which the largest micro-batches are looked for; 0: they are not
+    /// Bytes that a plan is made for besides, in micro-batches if it does not fit otherwise, and the largest
+    /// micro-batches are looked for; 0: nothing is.
+    std::size_t within = 0;
 };
 
 /// A way to train, and what came of it.
@@ -44,13 +46,14 @@ struct Row {
     std::string refused = {};                  ///< why there is nothing else
     std::optional<std::int64_t> largest = {};  ///< micro-batch within `Question::within`; empty: none, or not asked for
 
+    std::int64_t parameters = 0;
     /// Measured; 0: of PyTorch on a CPU, which reserves what it allocates.
     std::size_t peak_bytes_allocated = 0, peak_bytes_reserved = 0;
     std::vector<double> step_seconds = {};  ///< a round's median each
     double loss = 0;                        ///< of the last step
     std::optional<bool> same_bits =
         {};  ///< as keeping all with the same micro-batch and arithmetic, if that was trained
-    std::uint64_t replayed_ops = 0;
+    training::StepCounts last_step = {};
     std::uint64_t driver_calls = 0;  ///< of the allocator
     std::optional<std::size_t> used = {};
     std::string state_sha256 = {};
@@ -71,8 +74,12 @@ struct Comparison {
 using MakeContext = std::function<Context(const ComputeOptions&)>;
 class Peers;
 
-/// Only what rehearsals know. Errors: those of the model for its sizes; Error if it has no such technique.
+/// Only what rehearsals know. Errors: those of the model for its sizes; Error if there is no such technique, or none
+/// that would change anything.
 Comparison rehearsed(const Question& question, const Profile& profile);
+/// The memory of Headroom's rows over time, each as its rehearsal saw it.
+std::vector<memory::MemorySnapshot> histories(const Question& question, const std::vector<Row>& rows,
+                                              const Profile& profile);
 /// Measures on contexts that are made for each training. Plans go by times that were measured at the beginning. With
 /// `peers` PyTorch's trainings take turns with Headroom's. `watch` is told what is trained. Errors: as `rehearsed`, and
 /// those of the peers.

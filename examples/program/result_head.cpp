@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <headroom/version.hpp>
+#include "commit.hpp"
 
 namespace headroom::program {
 
@@ -16,7 +17,8 @@ nlohmann::ordered_json result_head(const std::string& what, int argc, const char
     return {{"what", what},
             {"date", fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)))},
             {"command", command},
-            {"version", version}};
+            {"version", version},
+            {"commit", *kCommit == '\0' ? nlohmann::ordered_json() : kCommit}};
 }
 
 }  // namespace headroom::program

@@ -1,5 +1,6 @@
 #pragma once
-// What files of results begin with: what they are, when and by which command they were made, by which version.
+// What files of results begin with: what they are, when and by which command they were made, by which version and
+// commit.
 //
 //     Json json = program::result_head("what fits on which GPU, as rehearsed", argc, argv);
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace headroom::program {
 
-/// {"what", "date", "command", "version"}; the command is the program's name and its arguments.
+/// {"what", "date", "command", "version", "commit"}; the command is the program's name and its arguments, the commit
+/// that of the sources, null where they came without their history.
 nlohmann::ordered_json result_head(const std::string& what, int argc, const char* const* argv);
 
 }  // namespace headroom::program

@@ -71,7 +71,7 @@ void write_summary(const std::filesystem::path& path, const Summary& summary) {
         report.planned ? std::optional(report.planned->plan.step_seconds) : report.forecast.step_seconds);
     put("replayed_ops_predicted", report.forecast.replayed_ops);
     json["costs"] = summary.measured_costs ? "measured" : "assumed";
-    put_trained("replayed_ops", report.replayed_ops);
+    put_trained("replayed_ops", report.last_step.replayed_ops);
     put_plan(json, summary);
     const ComputeOptions usual;
     const auto put_unusual = [&](const char* name, auto option) {

@@ -1,8 +1,7 @@
-"""What a run's memory looks like as a file: train_gpt --memory-history, and compare_memory."""
+"""What a run's memory looks like as a file: train_gpt --memory-history."""
 import json
 import pathlib
 import pickle
-import re
 import unittest
 
 from program import ProgramCase
@@ -51,37 +50,6 @@ class MemoryHistory(ProgramCase):
     def test_a_file_of_another_kind_is_wrong_usage(self):
         self.fails(2, ["--memory-history", self.path("memory.txt")], "must end with .html, .json or .pickle")
         self.fails(1, ["--memory-history", self.path("missing/memory.html")], "--memory-history")
-
-
-class CompareMemory(ProgramCase):
-    program = "compare_memory"
-
-    def test_draws_trainings_that_differ_in_memory_alone(self):
-        text = self.write("text.txt", "the quick brown fox jumps over the lazy dog\n" * 100)
-        page = self.path("compare.html")
-        output = self.succeeds("--data", text, "--layers", 3, "--width", 32, "--heads", 2, "--block", 16, "--threads",
-                               2, "--techniques", "none,blocks", "--out", page)
-        peaks = [int(peak) for peak in re.findall(r"peak .*\((\d+) bytes\), reserved", output)]
-        losses = re.findall(r"loss ([\d.]+)", output)
-        self.assertEqual(len(peaks), 2)
-        self.assertLess(peaks[1], peaks[0])
-        self.assertEqual(losses[0], losses[1])
-        content = pathlib.Path(page).read_text(encoding="utf-8")
-        for peak in peaks:
-            self.assertIn(str(peak), content)
-        rehearsed = self.succeeds("--data", text, "--layers", 3, "--width", 32, "--heads", 2, "--block", 16, "--threads",
-                                  2, "--techniques", "none,blocks", "--out", page, "--device", "dry")
-        self.assertEqual([int(peak) for peak in re.findall(r"peak .*\((\d+) bytes\), reserved", rehearsed)], peaks)
-        self.assertNotIn("loss", rehearsed)
-
-    def test_the_page_takes_the_place_of_no_input(self):
-        text = self.write("kept.txt", "the quick brown fox jumps over the lazy dog\n" * 100)
-        self.fails(1, ["--data", text, "--out", text], "--out", "it is the file of --data")
-        self.assertTrue(pathlib.Path(text).read_text(encoding="utf-8").startswith("the quick"))
-
-    def test_what_it_does_not_do_is_wrong_usage(self):
-        for flag in ("--save", "--json", "--log", "--recompute", "--sample"):
-            self.fails(2, ["--data", "x", "--out", "y", flag, "1"], f"there is no {flag}")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,40 @@ class MemorySpeed(ProgramCase):
             self.assertIsNone(row["peak_bytes_reserved"])
             self.assertEqual(row["peak_bytes_reserved_predicted"], rows[row["technique"], row["name"]]["peak_bytes_reserved"])
 
+    def test_draws_the_memory_of_all_to_one_scale(self):
+        page = self.path("history.html")
+        rows = self.figures("--techniques", "baseline,checkpointing", "--memory-history", page)["rows"]
+        content = pathlib.Path(page).read_text(encoding="utf-8")
+        for row in rows:
+            self.assertIn(f"{row['technique']}: {row['name']}", content)
+            self.assertIn(str(row["peak_bytes_allocated"]), content)
+        rehearsed = self.path("rehearsed.html")
+        self.succeeds("--techniques", "baseline,checkpointing", "--device", "dry", "--memory-history", rehearsed)
+        self.assertEqual(pathlib.Path(rehearsed).stat().st_size > 0, True)
+
+    def test_says_what_fits_and_plans_for_it(self):
+        flags = ("--model", "unet", "--height", "512", "--width", "768", "--effective-batch", "4", "--device", "dry", "--gpu-memory", "24GB",
+                 "--budgets", "2")
+        rows = {(row["technique"], row["name"]): row for row in self.figures(*flags)["rows"]}
+        self.assertIsNone(rows["baseline", "keep all"]["fits"])
+        micro_batch = rows["gradient accumulation", "4 x 1"]["peak_bytes_reserved_predicted"]
+        within = min(row["peak_bytes_reserved_predicted"] for (_, name), row in rows.items()
+                     if row["accumulate"] == 1 and row["dtype"] == "f32" and name not in ("batch 1", "batch 2"))
+        self.assertLess(micro_batch, within)
+        within = (micro_batch + within) // 2  # without micro-batches nothing fits
+        found = self.figures(*flags, "--within", str(within))
+        for row in found["rows"]:
+            self.assertEqual(row["fits"], row["peak_bytes_reserved_predicted"] <= within, row)
+        self.assertFalse(any(row["fits"] for row in found["rows"] if row["technique"] in ("baseline", "gradient checkpointing")))
+        plan = next(row for row in found["rows"] if row["budget_bytes"] == within)
+        self.assertTrue(plan["fits"])
+        self.assertEqual(plan["batch"] * plan["accumulate"], 4)
+        self.assertGreater(plan["accumulate"], 1)
+        # What fits without micro-batches is not divided.
+        kept = rows["baseline", "keep all"]["peak_bytes_reserved_predicted"]
+        plan = next(row for row in self.figures(*flags, "--within", str(kept))["rows"] if row["budget_bytes"] == kept)
+        self.assertEqual((plan["batch"], plan["accumulate"]), (4, 1))
+
     def test_finds_the_largest_micro_batch(self):
         flags = ("--device", "dry", "--gpu-memory", "24GB", "--techniques", "baseline", "--effective-batch", "16")
         within = self.figures(*flags)["rows"][0]["peak_bytes_reserved_predicted"]
@@ -103,8 +137,10 @@ class MemorySpeed(ProgramCase):
         found = self.figures("--peers", "--techniques", "baseline,accumulation,mixed_precision")
         theirs = {row["name"]: row for row in found["rows"] if row["framework"] == "pytorch"}
         self.assertEqual(list(theirs), ["keep all", "2 x 2", "4 x 1", "bf16"])
+        ours = next(row for row in found["rows"] if row["framework"] == "headroom")
         for row in theirs.values():
             self.assertIsNone(row["refused"])
+            self.assertEqual(row["parameters"], ours["parameters"])
             self.assertGreater(row["peak_bytes_allocated"], 0)
             self.assertGreater(row["step_seconds"], 0)
 
@@ -117,6 +153,7 @@ class MemorySpeed(ProgramCase):
             self.assertGreater(row["samples_per_second"], 0)
 
     def test_refuses_what_it_can_not_do(self):
+        self.fails(1, ["--techniques", "tf32,graphs"], "lstm has nothing that tf32 or graphs would change")
         self.fails(2, ["--techniques", "magic"], "--techniques")
         self.fails(2, ["--gpu-memory", "8GB"], "--gpu-memory")
         self.fails(2, ["--model", "gpt17"], "--model")

@@ -130,6 +130,21 @@ class SpeedPage(browser.PageCase):
             "pytorch": ["PyTorch: gradient checkpointing, not covered", "PyTorch: baseline, eager"]})
         self.assertEqual(found["uncovered"], ["PyTorch: gradient checkpointing, not covered"])
 
+    def test_a_point_tells_of_those_behind_it(self):
+        twins = [row("headroom", "baseline", "keep all", 3600, 1.0), row("headroom", "plan", "3.6 GB", 3600, 1.0),
+                 row("pytorch", "baseline", "eager", 4100, 1.25)]
+        found = self.use(self.written("twins.html", {**COMPARISON, "rows": twins}), SEARCH + """
+            result.tips = {};
+            for (const [name, place] of Object.entries(places)) {
+                move(...place);
+                result.tips[name] = tip.innerText;
+            }""")
+        self.assertEqual(len(found["tips"]), 2)
+        hidden = [(name, other) for name, other in (("keep all", "plan, 3.6 GB"), ("3.6 GB", "baseline, keep all"))
+                  if f"here as well: Headroom: {other}" in found["tips"].get(name, "")]
+        self.assertEqual(len(hidden), 1)
+        self.assertNotIn("here as well", found["tips"]["eager"])
+
     def test_points_lie_where_their_figures_say_and_tell_them(self):
         found = self.use(self.page, SEARCH + """
             result.places = places;

@@ -6,7 +6,7 @@ import unittest
 
 from program import EXAMPLES, ProgramCase
 
-PROGRAMS = ("train_gpt", "train_text", "train_images", "train_segmentation", "train_detection", "compare_memory",
+PROGRAMS = ("train_gpt", "train_text", "train_images", "train_segmentation", "train_detection", "memory_speed",
             "what_fits")
 
 

@@ -158,6 +158,17 @@ TEST_P(TrainingCuda, TheHostWaitsForNothing) {
     EXPECT_EQ(training.context.gpu()->host_waits(), waits + 1);
 }
 
+TEST_P(TrainingCuda, EachStepLaunchesAsManyKernels) {
+    Training training(cuda, GetParam());
+    std::vector<std::int64_t> launches{training.context.gpu()->launches()};
+    for (int i = 0; i < 3; ++i) {
+        training.step();
+        launches.push_back(training.context.gpu()->launches());
+    }
+    EXPECT_GT(launches[2], launches[1]);
+    EXPECT_EQ(launches[3] - launches[2], launches[2] - launches[1]);
+}
+
 INSTANTIATE_TEST_SUITE_P(Settings, TrainingCuda,
                          testing::Values(Setting{"f32", std::nullopt}, Setting{"bf16", Dtype::bf16},
                                          Setting{"f16", Dtype::f16}, Setting{"dropout", std::nullopt, 0.1},

@@ -90,8 +90,8 @@ TEST_F(BudgetTest, TheTrainingKeepsWithinItAndChangesNoBit) {
     EXPECT_LE(report.peak_bytes_reserved, budgeted.budget);
     EXPECT_EQ(report.peak_bytes_reserved, report.planned->plan.peak_bytes_reserved);
     EXPECT_EQ(report.peak_bytes_allocated, report.forecast.peak.allocated);
-    EXPECT_EQ(report.replayed_ops, report.planned->plan.replayed_ops);
-    EXPECT_GT(report.replayed_ops, 0u);
+    EXPECT_EQ(report.last_step.replayed_ops, report.planned->plan.replayed_ops);
+    EXPECT_GT(report.last_step.replayed_ops, 0u);
     EXPECT_EQ(report.state_sha256, kept.state_sha256);
     EXPECT_GT(report.planned->simulated, report.planned->rehearsed);
 }
@@ -172,7 +172,7 @@ TEST_F(BudgetTest, ATrainingThatIsResumedHasThePlanThatItWasSavedWith) {
         rest.save = path("rest.safetensors");
         const Report report = run(rest);
         EXPECT_EQ(report.peak_bytes_reserved, plan.peak_bytes_reserved);
-        EXPECT_EQ(report.replayed_ops, plan.replayed_ops);
+        EXPECT_EQ(report.last_step.replayed_ops, plan.replayed_ops);
         EXPECT_EQ(report.state_sha256, run(whole).state_sha256);
         TrainerOptions again = rest;  // and so on, from file to file
         again.resume = std::exchange(again.save, "");
@@ -183,7 +183,7 @@ TEST_F(BudgetTest, ATrainingThatIsResumedHasThePlanThatItWasSavedWith) {
         roomy.budget = std::size_t{1} << 30;
         const Report kept = run(roomy);
         EXPECT_EQ(kept.planned->plan.division, plan.division);
-        EXPECT_EQ(kept.replayed_ops, 0u);
+        EXPECT_EQ(kept.last_step.replayed_ops, 0u);
         EXPECT_EQ(kept.state_sha256, report.state_sha256);
     }
 }

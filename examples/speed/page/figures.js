@@ -47,6 +47,7 @@ function columnsOf({data: {samples}, rows}) {
         field("Micro-batches", "accumulate", countCell),
         field("Recompute", "recompute", textCell),
         field("Budget", "budget_bytes", bytesCell),
+        field("Fits", "fits", fits => textCell(fits == null ? null : fits ? "yes" : "no")),
         field("Largest batch", "largest_batch", countCell),
         ...categories.map(name => of(name.replace("_", " "), "", ({data}) => bytesCell(data.bytes?.[name]), true)),
         field("Used on the GPU", "used", bytesCell),
@@ -60,13 +61,14 @@ function columnsOf({data: {samples}, rows}) {
     return columns.filter(({cellOf}) => rows.some(row => cellOf(row).value !== null));
 }
 
-// A point, for the tip.
-function describe(point, columns) {
+// A point, for the tip, and those that lie where it does.
+function describe(point, others, columns) {
     const figures = columns.filter(({brief, cellOf}) => brief && cellOf(point).value !== null);
     return [
         element("p", {}, element("b", {}, point.data.name), `, ${point.data.technique}, ${point.framework}`),
         element("table", {}, element("tbody", {}, ...figures.map(({name, cellOf}) => element("tr", {},
             element("td", {class: "text"}, name), element("td", {}, cellOf(point).text))))),
         ...notesOf(point).map(note => element("p", {}, note)),
+        ...others.map(({title}) => element("p", {}, `here as well: ${title}`)),
     ];
 }

@@ -136,7 +136,7 @@ class Page {
         this.scatter.draw(this.colors, this.alone, chosen);
         tip.hidden = !chosen;
         if (!chosen) return;
-        tip.replaceChildren(...describe(chosen, this.columns));
+        tip.replaceChildren(...describe(chosen, this.scatter.besides(chosen, this.seen), this.columns));
         placeTip(tip, ...this.scatter.placeOf(chosen));
     }
 

@@ -32,6 +32,13 @@ class Scatter extends Plot {
         return nearest;
     }
 
+    // The points whose marks hide that of `point`, or are hidden by it.
+    besides(point, points) {
+        const near = (a, b) => Math.abs(a - b) <= 3 * this.ratio;
+        return points.filter(other => other !== point && near(this.x(other.memory), this.x(point.memory)) &&
+            near(this.y(other.speed), this.y(point.speed)));
+    }
+
     // `alone` is the technique that is looked at, and `chosen` a point, or null.
     draw(colors, alone, chosen) {
         const {data, points, fronts} = this.comparison;
