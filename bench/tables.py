@@ -8,6 +8,8 @@ docs/estimate.md's are those of bench/estimate.py.
 """
 import json
 import pathlib
+import re
+import statistics
 import sys
 
 from pages import between_marks
@@ -32,47 +34,92 @@ def table(head, rows):
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *rows])
 
 
-MODELS = {"resnet18": "ResNet-18", "resnet34": "ResNet-34", "resnet50": "ResNet-50", "resnet101": "ResNet-101",
+MODELS = {"gpt": "GPT, 12 x 256", "resnet18": "ResNet-18", "resnet34": "ResNet-34", "resnet50": "ResNet-50", "resnet101": "ResNet-101",
           "resnet152": "ResNet-152", "vgg16": "VGG-16", "vgg16_bn": "VGG-16 with batch norm", "unet": "U-Net, base width 64",
           "unet_bilinear": "the same, bilinear", "maskrcnn": "Mask R-CNN, ResNet-50 FPN", "bert": "BERT-base, hidden words",
           "gpt2": "GPT-2 124M", "lstm": "LSTM, 2 x 512", "gru": "GRU, 2 x 512"}
 
 
-def inputs(model, row):
+FRONTS = ("gpt", "resnet50", "unet", "lstm", "bert")  # of which all techniques are compared with PyTorch's
+
+
+class Comparison:
+    """Rows of memory_speed --peers."""
+
+    def __init__(self, model):
+        self.name = f"memory_speed_{model}"
+        self.file = result(self.name)
+        self.rows = [row for row in self.file["rows"] if row["refused"] is None]
+        self.eager = self.row("pytorch", "baseline")
+        self.kept = self.row("headroom", "baseline")
+
+    def row(self, framework, technique):
+        """The first one."""
+        return next(row for row in self.rows if (row["framework"], row["technique"]) == (framework, technique))
+
+    def smallest(self, framework):
+        """Of those that do the same training: micro-batches, f32, the same optimizer."""
+        batch = self.file["effective_batch"]
+        same = [row for row in self.rows if row["framework"] == framework and row["dtype"] == "f32" and
+                row["optimizer"] == self.kept["optimizer"] and row["batch"] * row["accumulate"] == batch]
+        return min(same, key=memory_of)
+
+    def uncovered(self):
+        """PyTorch's points, and those of them for which there is no point of Headroom that is as small and as fast."""
+        ours, theirs = ([row for row in self.rows if row["framework"] == framework] for framework in ("headroom", "pytorch"))
+        covers = lambda a, b: memory_of(a) <= memory_of(b) and a["samples_per_second"] >= b["samples_per_second"]
+        return theirs, [row for row in theirs if not any(covers(other, row) for other in ours)]
+
+
+def memory_of(row):
+    """Reserved; of PyTorch on a CPU, which reserves nothing, allocated."""
+    return row["peak_bytes_reserved"] or row["peak_bytes_allocated"]
+
+
+def faster(row, other):
+    """How many times as fast, by the pairs of the rounds."""
+    return statistics.median(b / a for a, b in zip(row["step_seconds_runs"], other["step_seconds_runs"]))
+
+
+def inputs(file):
     """ "8 x 224 x 224" for images, "4 x 128 tokens" for text."""
-    sizes = row["size"].split()
-    sizes = dict(zip(sizes[::2], sizes[1::2]))
-    images = f"{sizes['--batch']} x {sizes['--height']}"
-    return f"{images} tokens" if model in ("bert", "gpt2") else f"{images} x {sizes['--width']}"
+    return re.sub(r" (images?|sequences?) of ", " x ", file["inputs"])
 
 
 def peaks():
-    """README's: what some models take."""
-    file, names = result("models_torch"), {"unet": "U-Net", "maskrcnn": "Mask R-CNN"}
-    rows = [[names.get(model, MODELS[model]), inputs(model, file[model]),
-             *(megabytes(file[model]["peak_bytes"][kind]) for kind in ("headroom", "cheap", "torch")),
-             "[models_torch.json](bench/results/models_torch.json)"]
-            for model in ("resnet50", "vgg16", "unet", "maskrcnn", "gpt2")]
-    return table(["model", "input", "Headroom", "with `recompute_cheap()`", "PyTorch 2.15", "result file"], rows)
+    """README's: what some models take, with PyTorch in turn."""
+    rows = []
+    for model in FRONTS:
+        compared = Comparison(model)
+        of = lambda row, compared=compared: f"{megabytes(memory_of(row))}, {faster(row, compared.eager):.2f}"
+        rows.append([MODELS[model], inputs(compared.file), *(of(row) for row in (
+            compared.eager, compared.smallest("pytorch"), compared.kept, compared.smallest("headroom"))),
+            f"[{compared.name}.json](bench/results/{compared.name}.json)"])
+    return table(["model", "input", "PyTorch eager", "PyTorch, the least", "Headroom, keeping all", "Headroom, the least", "result file"], rows)
+
+
+def fronts():
+    """docs/models.md's: points of PyTorch's that Headroom does not reach."""
+    rows = []
+    for model in FRONTS:
+        compared = Comparison(model)
+        theirs, uncovered = compared.uncovered()
+        what = "; ".join(f"{row['technique']}: {row['name']}" for row in uncovered) or "none"
+        rows.append([MODELS[model], f"{len(theirs)}", f"{len(uncovered)}", what, f"[{compared.name}.json](../bench/results/{compared.name}.json)"])
+    return table(["model", "points of PyTorch", "not reached", "which", "result file"], rows)
 
 
 def memory_and_speed():
     """docs/models.md's, of all models."""
     rows = []
-    for model, row in result("models_torch").items():
-        if model not in MODELS:
-            continue
-        ours, cheap, torch = (row["peak_bytes"][kind] for kind in ("headroom", "cheap", "torch"))
-        speed = [f"{row[name]:.2f}" if name in row else "" for name in ("median_speed_ratio", "median_time_of_cheap")]
-        rows.append((model, [inputs(model, row), *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}", *speed]))
-    for model in ("lstm", "gru"):
-        row = result("recurrent_torch")[model]
-        ours, cheap, torch = row["peak_bytes"], row["peak_bytes_with_checkpoints"], row["peak_bytes_torch"]
-        rows.append((model, ["128 steps of 16", *map(megabytes, (ours, cheap, torch)), f"{ours / torch:.2f}", f"{cheap / torch:.2f}",
-                             f"{row['median_speed_ratio']:.2f}", f"{row['median_time_of_checkpoints']:.2f}"]))
-    rows.sort(key=lambda row: list(MODELS).index(row[0]))
-    return table(["model", "input", "peak", "cheap", "PyTorch", "peak / PyTorch's", "cheap / PyTorch's", "speed", "time of cheap"],
-                 [[MODELS[model], *cells] for model, cells in rows])
+    for model, name in MODELS.items():
+        compared = Comparison(model)
+        cheap = next(row for row in compared.rows if row["framework"] == "headroom" and
+                     row["name"] == ("layers" if model in ("lstm", "gru") else "cheap"))
+        ours, less, torch = (row["peak_bytes_allocated"] for row in (compared.kept, cheap, compared.eager))
+        rows.append([name, inputs(compared.file), *map(megabytes, (ours, less, torch)), f"{ours / torch:.2f}", f"{less / torch:.2f}",
+                     f"{faster(compared.kept, compared.eager):.2f}", f"{faster(compared.kept, cheap):.2f}"])
+    return table(["model", "input", "peak", "cheap", "PyTorch", "peak / PyTorch's", "cheap / PyTorch's", "speed", "time of cheap"], rows)
 
 
 def fits():
@@ -92,13 +139,21 @@ def fits():
 
 def techniques():
     """As memory_speed prints it, predicted."""
-    file = result("memory_speed_gpt2")
+    file = result("memory_speed_gpt2_24gb")
     lines = [f"{'':<35}{'dtype':>6}{'batch':>8}{'reserved':>10}{'step':>9}{'samples/s':>12}{'again':>8}"]
     for row in file["rows"]:
         batch = f"{row['accumulate']}x{row['batch']}"
         lines.append(f"{row['technique']:<23}{row['name']:<12}{row['dtype']:>6}{batch:>8}{gigabytes(row['peak_bytes_reserved_predicted']):>10}"
                      f"{row['step_seconds_predicted']:>8.3f}s{row['samples_per_second']:>12.1f}{row['replayed_ops']:>8}")
     return "\n".join(["```text", *lines, "```"])
+
+
+def large_images():
+    """What fits of a U-Net on large images, as memory_speed --within predicts it."""
+    file = result("memory_speed_unet_large")
+    rows = [[row["technique"], row["name"], f"{row['accumulate']} x {row['batch']}", gigabytes(row["peak_bytes_reserved_predicted"]),
+             "yes" if row["fits"] else "no", f"{row['replayed_ops']}"] for row in file["rows"]]
+    return table(["technique", "", "micro-batches", "reserved", "fits", "ops run again"], rows)
 
 
 def benchmark(file, name):
@@ -112,10 +167,10 @@ def calls(name):
     return f"{allocate[0]:.0f} and {allocate[1]:.0f} ns, {free[0]:.0f} and {free[1]:.0f} ns"
 
 
-def of_torch(models):
-    """Peaks relative to PyTorch's, keeping all and by `recompute_cheap`."""
-    file = result("models_torch")
-    return [f"{file[model]['peak_ratio']:.2f} and {file[model]['peak_ratio_cheap']:.2f}" for model in models]
+def of_torch(compared):
+    """The peak relative to PyTorch's, keeping all and by `recompute_cheap`."""
+    rows = compared.kept, compared.row("headroom", "gradient checkpointing")
+    return " and ".join(f"{row['peak_bytes_allocated'] / compared.eager['peak_bytes_allocated']:.2f}" for row in rows)
 
 
 def rehearsed(half_residual):
@@ -126,23 +181,24 @@ def rehearsed(half_residual):
 
 def results():
     """docs/results.md's: what was measured, its figure, and the files."""
-    small, models, seeds = result("gpt_small_seeds"), result("models_torch"), {
-        name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
+    small, compared = result("gpt_small_seeds"), {model: Comparison(model) for model in (*MODELS, "gpt_small", "gpt_large")}
+    seeds = {name: result(f"{name}_seeds") for name in ("images", "segmentation", "detection", "lstm", "gru", "bert")}
+    speed = {model: faster(of.kept, of.eager) for model, of in compared.items()}
     kept, blocks = result("gpt_12_blocks_none"), result("gpt_12_blocks_blocks")
     share = (blocks["peak_bytes_allocated"] - blocks["resident_bytes"]) / (kept["peak_bytes_allocated"] - kept["resident_bytes"])
-    stream, recurrent, busy = result("residual_stream"), result("recurrent_torch"), result("busy_machine")["median"]
+    stream, busy = result("residual_stream"), result("busy_machine")["median"]
     traces = max(row[part]["ratio"] for row in result("allocator_traces")["rows"] for part in ("whole", "steady"))
     unet = next(row for row in result("unet_large_images")["rehearsed"] if row["recompute"] == "cheap")
-    ratios = of_torch(["resnet18", "resnet50", "resnet152", "vgg16", "vgg16_bn", "unet", "unet_bilinear", "maskrcnn", "bert", "gpt2"])
+    ratios = {model: of_torch(of) for model, of in compared.items()}
     gpu, host = (benchmark("allocator", f"two_threads_for_one/{where}/live:1000/history:0")["ratio"] for where in ("gpu", "host"))
     threads = {when: busy[f"{when}, 2 threads, 0 busy processes"] / busy[f"{when}, 1 threads, 0 busy processes"] for when in ("now", "before")}
     seconds = {name: file["mean_wall_seconds"] for name, file in seeds.items()}
     ops = {name: 1e9 * benchmark("tape", f"{name}_median")["time_per_op"] for name in ("RecordAndDrop", "Backward")}
     assert kept["state_sha256"] == blocks["state_sha256"]
     rows = [
-        ("small GPT (4 layers, width 128), tokens/s beside PyTorch 2.15 eager",
-         f"{result('gpt_small_torch')['median_ratio']:.2f} times as many", "gpt_small_torch"),
-        ("larger GPT (4 layers, width 768), the same", f"{result('gpt_large_torch')['median_ratio']:.2f} times as many", "gpt_large_torch"),
+        ("small GPT (4 layers, width 128), tokens/s beside PyTorch 2.15 eager", f"{speed['gpt_small']:.2f} times as many",
+         "memory_speed_gpt_small"),
+        ("larger GPT (4 layers, width 768), the same", f"{speed['gpt_large']:.2f} times as many", "memory_speed_gpt_large"),
         ("small GPT, peak of the allocator with `train_gpt`'s defaults",
          f"{small['runs'][0]['peak_bytes_allocated'] / 1e6:.1f} MB", "gpt_small_seeds"),
         ("small GPT, loss over the whole validation split of tiny Shakespeare after 2,000 steps, mean of three seeds",
@@ -155,17 +211,16 @@ def results():
         ("GPT-2 124M, 64, 16 and 4 sequences of 1024 tokens in bf16, nothing recomputed: peak on a GPU as rehearsed on a machine without "
          "one (not measured on a GPU)",
          f"{rehearsed(False)}; with the residual stream in bf16 {rehearsed(True)}; with graphs 0.5 GB more than without", "gpt2_rehearsed"),
-        ("a training step of ResNet-50 (8 x 224 x 224), U-Net (384 x 384), VGG-16 (4 x 224 x 224) and BERT-base (4 x 128), f32: speed "
-         "beside PyTorch 2.15 eager",
-         ", ".join(f"{models[model]['median_speed_ratio']:.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) + " times", "models_torch"),
+        ("a training step of ResNet-50 (8 x 224 x 224), U-Net (2 x 256 x 256), VGG-16 (4 x 224 x 224) and BERT-base (4 x 128), f32: speed "
+         "beside PyTorch 2.15 eager", ", ".join(f"{speed[model]:.2f}" for model in ("resnet50", "unet", "vgg16", "bert")) + " times",
+         "memory_speed_resnet50", "memory_speed_unet", "memory_speed_vgg16", "memory_speed_bert"),
         ("a training step's peak relative to PyTorch's, nothing recomputed and with `recompute_cheap`: ResNet of 8 x 224 x 224, VGG-16 of "
-         "4 x 224 x 224, U-Net of 384 x 384, Mask R-CNN with ResNet-50 FPN of 800 x 1216, BERT-base and GPT-2 of 4 x 128",
-         "ResNet-18 {}, ResNet-50 {}, ResNet-152 {}; VGG-16 {}, with batch norm {}; U-Net {}, bilinear {}; Mask R-CNN {}; BERT {}; GPT-2 {}"
-         .format(*ratios), "models_torch"),
+         "4 x 224 x 224, U-Net of 2 x 256 x 256, Mask R-CNN with ResNet-50 FPN of 800 x 1216, BERT-base and GPT-2 of 4 x 128",
+         "; ".join(f"{MODELS[model]} {ratios[model]}" for model in MODELS if model not in ("gpt", "lstm", "gru")),
+         *(compared[model].name for model in MODELS if model not in ("gpt", "lstm", "gru"))),
         ("two layers of LSTM and of GRU (512 wide, 128 steps of 16): speed, and peak relative to PyTorch's",
-         "{:.2f} and {:.2f} times; {:.2f} and {:.2f}".format(
-             *(recurrent[model]["median_speed_ratio"] for model in ("lstm", "gru")),
-             *(recurrent[model]["peak_bytes"] / recurrent[model]["peak_bytes_torch"] for model in ("lstm", "gru"))), "recurrent_torch"),
+         f"{speed['lstm']:.2f} and {speed['gru']:.2f} times; {ratios['lstm'].split()[0]} and {ratios['gru'].split()[0]}",
+         "memory_speed_lstm", "memory_speed_gru"),
         ("U-Net, base width 64, 1400 x 2100 pixels, f32, AdamW, four images by accumulation: peak as rehearsed for a GPU of 10.76 GiB (not "
          "measured on a GPU); one real step on a processor took what was predicted, to the byte",
          f"{unet['peak_bytes_predicted'] / 1e9:.2f} GB with `--recompute cheap`", "unet_large_images"),
@@ -198,7 +253,8 @@ def results():
 
 
 PAGES = {"README.md": {"peaks": peaks}, "docs/results.md": {"results": results},
-         "docs/models.md": {"memory and speed": memory_and_speed, "what fits": fits, "techniques": techniques}}
+         "docs/models.md": {"memory and speed": memory_and_speed, "what fits": fits, "techniques": techniques,
+                           "large images": large_images, "fronts": fronts}}
 
 
 def main():

@@ -90,7 +90,8 @@ def rows(flags):
             options = {"technique": technique, **row, **changed}
             arguments = [word for option, value in options.items() for word in (f"--{option}", str(value))]
             row |= {key: value for key, value in changed.items() if key in row}
-            result.append({"technique": technique, "name": name, **row, "arguments": arguments})
+            compiled = technique in ("compiled", "activation memory budget")
+            result.append({"technique": technique, "name": name, **row, "arguments": arguments, "compiled": compiled})
     return result
 
 

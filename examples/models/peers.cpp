@@ -100,7 +100,8 @@ std::vector<Row> Peers::rows() const {
                                          .name = json.at("name"),
                                          .dtype = json.at("dtype"),
                                          .optimizer = json.at("optimizer"),
-                                         .peer = json.at("arguments")});
+                                         .peer = json.at("arguments"),
+                                         .compiled = json.at("compiled")});
         row.options.batch = json.at("batch");
         row.options.accumulate = json.at("accumulate");
     }

@@ -324,7 +324,7 @@ Comparison compared(const Question& question, const MakeContext& make_context,
     }
     Rows rows = in_turn(rows_of(setup), std::move(theirs));
     const auto try_to_train = [&](Row& row, std::int64_t round) {
-        if (!row.refused.empty()) return;
+        if (!row.refused.empty() || (row.compiled && round > 0)) return;
         if (watch) watch(row, round);
         if (!row.peer.empty()) return peers->train(row);
         try {

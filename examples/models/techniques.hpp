@@ -42,6 +42,7 @@ struct Row {
     bool whole_logits = false;                 ///< as `models::task_of`
     std::size_t budget = 0;                    ///< of a plan; 0: there is none
     std::vector<std::string> peer = {};        ///< arguments of PyTorch's training; empty: it is Headroom's
+    bool compiled = false;                     ///< PyTorch's, which takes minutes: trained in the first round alone
     training::Forecast forecast = {};          ///< Headroom's
     std::string refused = {};                  ///< why there is nothing else
     std::optional<std::int64_t> largest = {};  ///< micro-batch within `Question::within`; empty: none, or not asked for
